@@ -43,17 +43,16 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	b.click(`#settings input[name=when][value=now]`)
 	b.await("that the plan is old", `!document.querySelector("#settings-changed").hidden`)
 	sent := b.posts()
-	b.write("#reason-text", "x")
+	b.write("#reason-text", "Senha trocada no portal.")
 	b.click("#start-go")
 	if b.posts() != sent {
 		t.Error("an old plan was started")
 	}
 	b.choose("#per-minute", "40")
 	b.click("#settings button")
-	b.await("the new plan", `location.search.includes("when=now") && document.querySelector("#start input[name=perMinute]").value === "40"`)
+	b.await("the new plan", `document.querySelector("#start input[name=planned]").value.endsWith("perMinute=40&when=now")`)
 	b.says("#start", "40 por minuto, durante 15 s")
-	b.write("#reason-text", "Senha trocada no portal.")
-	b.click("#start-go")
+	b.click("#start-go") // for the reason that was written before
 	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)
 	b.says("main", "Reenvio", "Feito: a ação começou.")
 	b.begun(n)

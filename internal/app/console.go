@@ -26,7 +26,8 @@ func (a *App) openConsole() (err error) {
 		return err
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
-		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL})
+		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL,
+		Zone: zoneOf(a.settings.Notify)})
 	options := api.Options{
 		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
 		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,

@@ -2,6 +2,7 @@ package console
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,8 +83,7 @@ type contextFilter struct {
 }
 
 // wanted is what a request asks of a claim's context (journal.DeadLetterFilter): in one field, or in the form's two.
-func (v *visit) wanted() string {
-	q := v.r.URL.Query()
+func wanted(q url.Values) string {
 	if field, value := plain(q.Get("field"), maxQueryBytes), plain(q.Get("value"), maxQueryBytes); field != "" && value != "" {
 		return field + "=" + value
 	}

@@ -19,7 +19,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	f = journal.DeadLetterFilter{
 		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")),
 		Reason:      decision.Reason(clean("reason")),
-		Fingerprint: clean("fingerprint"), Context: v.wanted(), Query: clean("q"),
+		Fingerprint: clean("fingerprint"), Context: wanted(q), Query: clean("q"),
 	}
 	known := f.State == "" || slices.Contains(states, f.State)
 	if f.State == "" || !known {

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 
 	"retry-worker/internal/deadletter"
@@ -24,6 +25,7 @@ type groupsData struct {
 	Policies, Teams, Reasons []option
 	Rows                     []causeRow
 	Next, First, Reset       string
+	Wrong                    string
 	Context                  contextFilter
 	Filtered                 bool
 	// Letters that the page's causes explain.
@@ -53,11 +55,20 @@ type causeRow struct {
 
 func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
-	f, _ := v.filterOf(q) // causes have no age of their own
+	f, wrong := v.filterOf(q)
+	if wrong == "" && f.State != states[0] { // causes are of what is open
+		return &page{redirect: groupsURL(f, "")}, nil
+	}
+	// And they have no age of their own.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
 	cursor := q.Get("cursor")
-	groups, next, err := o.Groups(v.r.Context(), f, cursor, groupPage)
+	var groups []deadletter.Group
+	var next string
+	var err error
+	if wrong != "state" {
+		groups, next, err = o.Groups(v.r.Context(), f, cursor, groupPage)
+	}
 	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: groupsURL(f, "")}, nil
 	}
@@ -91,8 +102,13 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if cursor != "" {
 		d.First = groupsURL(f, "")
 	}
-	return &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
-		summary: v.Count("groups.summary", int64(len(groups)))}, nil
+	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
+		summary: v.Count("groups.summary", int64(len(groups)))}
+	if wrong == "state" {
+		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
+		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+	}
+	return pg, nil
 }
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.

@@ -85,6 +85,13 @@ func TestTheListIsFilteredByTime(t *testing.T) {
 			t.Errorf("%s: the plan is not for what was filtered", address)
 		}
 	}
+	causes := s.doc(s.get("/dead-letters/groups?state=foo"), http.StatusUnprocessableEntity)
+	if checkPage(t, causes, "causes of foo", "en"); !causes.says("There is no state “foo”") || len(causes.rowLinks()) > 0 {
+		t.Error("causes of a state that is none are listed")
+	}
+	if to := s.get("/dead-letters/groups?state=discarded&team=ti").Header().Get("Location"); to != "/dead-letters/groups?team=ti" {
+		t.Errorf("the causes of what is discarded lead to %q", to)
+	}
 	for _, wrong := range []string{"since=yesterday", "until=31/12", "since=2026-03-02T09:00&until=2026-03-02T08:00", "state=foo"} {
 		d := s.doc(s.get("/dead-letters?"+wrong), http.StatusUnprocessableEntity)
 		checkPage(t, d, wrong, "en")

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/api"
@@ -28,14 +29,17 @@ type Options struct {
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
 	Operate, Grafana string
+	// Zone is the hospital's, for readers who have chosen none and whose browser tells none; nil is America/Sao_Paulo.
+	Zone *time.Location
 }
 
 // Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which
 // says who asks, checks the forms' tokens and sets the headers.
 type Pages struct {
 	Options
-	mux  *http.ServeMux
-	open atomic.Pointer[open]
+	mux        *http.ServeMux
+	compressed http.HandlerFunc // what mux answers
+	open       atomic.Pointer[open]
 }
 
 // open is the journal once it can be read.
@@ -51,6 +55,13 @@ type open struct {
 func New(o Options) *Pages {
 	p := &Pages{Options: o, mux: http.NewServeMux()}
 	p.route()
+	// What is random in a page's length hides what a guess at its form token would change.
+	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/css", "text/javascript", "image/svg+xml"}),
+		gzhttp.RandomJitter(32, 0, false))
+	if err != nil {
+		panic("pages: " + err.Error()) // cannot be: the options are ours
+	}
+	p.compressed = compress(p.mux)
 	return p
 }
 
@@ -61,7 +72,7 @@ func (p *Pages) Open(from Source, to Reviewer, many api.Bulk, gates api.Gates) {
 }
 
 // ServeHTTP answers everything that is not the API.
-func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed(w, r) }
 
 // route names every address once; what is asked by another method is told so.
 func (p *Pages) route() {
@@ -89,6 +100,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
 		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
+		{http.MethodPost, "/bulk-runs/new", p.reading(p.planAgain)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
 		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
 		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},

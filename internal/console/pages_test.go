@@ -337,40 +337,6 @@ func TestAPermanentErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTimesAreInTheReadersZone(t *testing.T) {
-	s := open(t, sampleDead(t, now))
-	address := subjectAddress("tiss-submission", longStoryID)
-	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
-	first := story.Attempts[0].Decision.AnalysedAt
-	for zone, cookie := range map[string]string{"America/Sao_Paulo": "", "Asia/Tokyo": "tz=Asia/Tokyo", "America/Sao_Paulo ": "tz=../../etc/passwd"} {
-		location, _ := time.LoadLocation(strings.TrimSpace(zone))
-		s.header.Set("Cookie", cookie)
-		if want := first.In(location).Format("2 Jan 2006 15:04:05"); !s.page(address).says(want) {
-			t.Errorf("with %q the first failure is not at %s", cookie, want)
-		}
-	}
-}
-
-func TestAChosenLanguageIsKept(t *testing.T) {
-	s := open(t, newWorld(t, now))
-	w := s.get("/?lang=pt-BR")
-	if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Value != "pt-BR" {
-		t.Fatalf("the cookies are %v", cookies)
-	}
-	s.header.Set("Cookie", "lang=pt-BR")
-	if d := s.page("/"); !d.says("Visão geral") {
-		t.Error("the language was not kept")
-	}
-	s.header.Set("X-Forwarded-Proto", "https")
-	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
-		t.Errorf("over TLS the cookie is %v", c)
-	}
-	s.header.Set("Cookie", "lang=xx")
-	if d := s.page("/"); !d.says("Overview") {
-		t.Error("a language that is none is no help")
-	}
-}
-
 func TestAPageIsSentAgainOnlyWhenItChanged(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", longStoryID), "/dead-letters/groups", "/bulk-runs", "/audit", "/policies"} {

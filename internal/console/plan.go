@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,8 +43,25 @@ type planForm struct {
 	filter       journal.DeadLetterFilter
 }
 
+// Planned holds what the plan was made for, which is started whatever was chosen since.
+func (f *planForm) Planned() string {
+	return url.Values{"action": {f.Action}, "how": {f.How}, "when": {f.When}, "perMinute": {f.PerMinute}}.Encode()
+}
+
 // Discards tells what is asked for.
 func (f *planForm) Discards() bool { return f.Action == string(journal.BulkDiscard) }
+
+// Start reports whether the page has the form that starts what is planned. The choices are fields of that one then, so that
+// a reason outlives another plan.
+func (d *planData) Start() bool { return d.Plan != nil && d.Plan.Ready > 0 && d.MayNot == "" }
+
+// Form names that form to a field outside of it.
+func (d *planData) Form() template.HTMLAttr {
+	if d.Start() {
+		return ` form="start"`
+	}
+	return ""
+}
 
 // planShown is a plan in words.
 type planShown struct {
@@ -74,6 +92,22 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	}
 	if wrong != "" {
 		d.Plan, d.Wrong, d.WrongField = nil, v.T("filter.wrong.time"), "filter"
+	}
+	return v.planned(d, http.StatusUnprocessableEntity), nil
+}
+
+// planAgain answers POST /bulk-runs/new with a plan of what is chosen now, and the reason as it was written.
+func (p *Pages) planAgain(v *visit, o *open) (*page, error) {
+	if v.r.ParseForm() != nil {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	f, wrong := v.planForm(v.r.PostForm)
+	if wrong != "" {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	d, err := v.planPage(o, f)
+	if err != nil {
+		return nil, err
 	}
 	return v.planned(d, http.StatusUnprocessableEntity), nil
 }
@@ -234,8 +268,12 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if v.r.ParseForm() != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
+	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
+	for name, value := range planned {
+		v.r.PostForm[name] = value
+	}
 	f, wrong := v.planForm(v.r.PostForm)
-	if wrong != "" {
+	if wrong != "" || err != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
 	if err := v.forbidden(f.needs(), f.filter.Team); err != nil {

@@ -31,7 +31,7 @@ func (d *doc) form(id string) url.Values {
 		d.t.Fatalf("there is no form %s", id)
 	}
 	values := url.Values{}
-	for n := range form.Descendants() {
+	for _, n := range d.all(func(n *html.Node) bool { return attr(n, "form") == id || !has(n, "form") && within(n, form) }) {
 		if n.Type != html.ElementNode || attr(n, "name") == "" {
 			continue
 		}
@@ -83,12 +83,12 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 	if len(s.world.runs(t)) > 0 {
 		t.Error("a plan began a run")
 	}
-	// Other settings are another plan, by the form's own address.
-	again := s.page("/bulk-runs/new?" + with(d.form("settings"), "perMinute", "2", "how", "force", "when", "now").Encode())
-	if !again.says("Takes 19 min") || again.form("start").Get("how") != "force" || again.form("start").Get("when") != "now" || again.form("start").Get("perMinute") != "2" {
-		t.Errorf("the settings are lost: %v", again.form("start"))
+	// Other settings are another plan, which keeps what was written.
+	again := s.doc(s.post("/bulk-runs/new", with(d.form("start"), "perMinute", "2", "how", "force", "when", "now", "why", "senha trocada")), http.StatusOK)
+	if form := again.form("start"); !again.says("Takes 19 min") || form.Get("planned") != "action=retry&how=force&perMinute=2&when=now" || form.Get("why") != "senha trocada" {
+		t.Errorf("the settings are lost: %v", form)
 	}
-	if discard := s.page("/bulk-runs/new?" + with(d.form("settings"), "action", "discard").Encode()); !discard.says("Discard 40 for good") || !discard.says("cannot be undone") {
+	if discard := s.doc(s.post("/bulk-runs/new", with(d.form("start"), "action", "discard")), http.StatusOK); !discard.says("Discard 40 for good") || !discard.says("cannot be undone") {
 		t.Error("a discard does not say what it is")
 	}
 	if s.get(at).Header().Get("ETag") != "" {
@@ -242,7 +242,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	good := d.form("start")
 	for what, form := range map[string]url.Values{
 		"a time that is none": with(d.form("start"), "since", "yesterday", "why", "x"), "a token of another": with(d.form("start"), "token", "x", "why", "x"),
-		"another pace": with(d.form("start"), "perMinute", "6000", "why", "x"), "nothing at all": {},
+		"another pace": with(d.form("start"), "planned", "action=retry&how=next&perMinute=6000&when=backoff", "why", "x"), "nothing at all": {},
 	} {
 		if w := s.post("/bulk-runs", form); w.Code < 400 || w.Code >= 500 {
 			t.Errorf("%s: got %d", what, w.Code)

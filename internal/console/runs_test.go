@@ -275,9 +275,6 @@ func TestAnUnknownRunIsSaid(t *testing.T) {
 			t.Error("it does not say so")
 		}
 	}
-	if d := s.doc(s.post("/bulk-runs/new", nil), http.StatusMethodNotAllowed); !d.says("does not take that") {
-		t.Error("a plan takes a form")
-	}
 }
 
 func TestARunIsLive(t *testing.T) {

@@ -159,7 +159,7 @@ func bulkKeys() (keys []string) {
 	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable} {
 		keys = append(keys, "refused."+string(c))
 	}
-	for _, c := range []deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo} {
+	for _, c := range []deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo} {
 		keys = append(keys, "plan.wrong."+string(c))
 	}
 	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
@@ -172,7 +172,7 @@ func bulkKeys() (keys []string) {
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|note|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty|sort)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|theme|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|note|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty|sort)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|theme|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|zone|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
 	for key := range texts() {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {

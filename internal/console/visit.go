@@ -31,6 +31,7 @@ type visit struct {
 	who access.Identity
 	Lang
 	zone      *time.Location
+	zoneKnown bool // chosen, or the browser's
 	now       time.Time
 	catalogue *catalogue.Catalogue
 	// mine is the team that the reader works for; empty where that is not known.
@@ -41,11 +42,12 @@ type visit struct {
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
-	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: zoneOf(r), now: p.Now().UTC(),
+	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, now: p.Now().UTC(),
 		catalogue: p.Catalogue(), patterns: map[string]string{}}
 	if chosen {
 		v.keep(langCookie, string(lang), false)
 	}
+	v.readZone(p.Zone)
 	v.readTeam()
 	return v
 }
@@ -100,9 +102,12 @@ type frame struct {
 	Title, Section, Summary string
 	Body                    template.HTML
 	Version, Zone           string
-	Who, Role               string
-	FormToken               string
-	CanLogOut, Bare         bool
+	// ZoneKnown tells that the reader's zone need not be asked of the browser; Zones lead to others.
+	ZoneKnown       bool
+	Zones           []viewLink
+	Who, Role       string
+	FormToken       string
+	CanLogOut, Bare bool
 	// Rows tells that the page lists dead letters.
 	Rows bool
 	// Theme is light, dark, or empty for the system's; Themes lead to the others.
@@ -194,8 +199,8 @@ func (p *Pages) broken(v *visit, err error) {
 func (v *visit) frame(pg *page, body []byte, banners []banner) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
-		Zone: v.zone.String(),
-		Who:  v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
+		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(pg.fixed),
+		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters",
 	}
 	if !f.Bare {

@@ -1,8 +1,9 @@
 package console
 
 import (
-	"net/http"
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,27 +123,43 @@ func (l Lang) fromTo(least, most time.Duration) string {
 	return l.T("time.from_to", from, to)
 }
 
-const (
-	// zoneCookie is the browser's time zone, which console.js tells.
-	zoneCookie = "tz"
-	homeZone   = "America/Sao_Paulo"
-)
+// zoneCookie is the reader's time zone: the one that was chosen, or the browser's, which console.js tells where nobody chose.
+const zoneCookie = "tz"
+
+// zones that can be chosen by a link: those of Brazil's clocks, and UTC.
+var zones = []string{"America/Sao_Paulo", "America/Manaus", "America/Rio_Branco", "America/Noronha", "UTC"}
 
 var (
 	zoneForm = regexp.MustCompile(`^[A-Za-z_]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
-	home     = mustZone(homeZone)
+	home     = mustZone(zones[0])
 )
 
-// zoneOf a request: the browser's where it was told, otherwise the hospital's.
-func zoneOf(r *http.Request) *time.Location {
-	c, err := r.Cookie(zoneCookie)
-	if err != nil || !zoneForm.MatchString(c.Value) || c.Value == "Local" {
-		return home
+// readZone takes the time zone that is chosen now (?tz=) or was before; the hospital's where none was.
+func (v *visit) readZone(hospital *time.Location) {
+	v.zone = cmp.Or(hospital, home)
+	name := v.r.URL.Query().Get(zoneCookie)
+	chosen := name != ""
+	if c, err := v.r.Cookie(zoneCookie); err == nil && !chosen {
+		name = c.Value
 	}
-	if zone, err := time.LoadLocation(c.Value); err == nil {
-		return zone
+	zone, err := time.LoadLocation(name)
+	if err != nil || !zoneForm.MatchString(name) || name == "Local" {
+		return
 	}
-	return home
+	if v.zone, v.zoneKnown = zone, true; chosen {
+		v.keep(zoneCookie, name, false)
+	}
+}
+
+// zones lead to this page in each of them, and say which it is in.
+func (v *visit) zones(fixed bool) (all []viewLink) {
+	for _, name := range append(slices.Clone(zones), v.zone.String()) {
+		if name == v.zone.String() && slices.ContainsFunc(all, func(l viewLink) bool { return l.Current }) {
+			continue // one of those
+		}
+		all = append(all, viewLink{v.Or("zone."+name, name), v.with(zoneCookie, name, fixed), name == v.zone.String()})
+	}
+	return all
 }
 
 func mustZone(name string) *time.Location {

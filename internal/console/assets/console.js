@@ -36,12 +36,12 @@
     else if (at) skew = 0;
   };
 
-  // The browser's zone is told once, and the page asked for again where it was made for another.
+  // The browser's zone is told where nobody chose one, and the page loaded again where it was made for another.
   let version = words.version;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && zone !== words.zone) {
+  if (zone && zone !== words.zone && !("zoneKnown" in words)) {
     document.cookie = "tz=" + zone + ";path=/;max-age=31536000;samesite=lax";
-    if (document.cookie.includes("tz=" + zone)) setTimeout(() => look(true), 0);
+    if (document.cookie.includes("tz=" + zone)) location.reload();
   }
 
   // A form that somebody is filling in is left alone, and the whole page with it.
@@ -90,12 +90,12 @@
 
   let wait = every, timer = 0, seen = clock();
   const later = () => { clearTimeout(timer); timer = setTimeout(look, wait); };
-  async function look(force) {
+  async function look() {
     if (document.hidden) return later();
     if (held()) { say("held", words.liveHeld); return later(); }
     try {
       const answer = await fetch(location.pathname + location.search, {
-        headers: { Accept: "text/html", ...(force === true ? {} : { "If-None-Match": '"' + version + '"' }) }, cache: "no-store", redirect: "manual",
+        headers: { Accept: "text/html", "If-None-Match": '"' + version + '"' }, cache: "no-store", redirect: "manual",
       });
       if (answer.type === "opaqueredirect" || answer.status === 401) return say("lost", words.liveOut);
       learn(answer);
@@ -128,6 +128,17 @@
     if (to === undefined || !rows[to]) return;
     e.preventDefault();
     rows[to].focus();
+  });
+
+  // ? says which keys there are.
+  const help = () => { if (!$("keys").open) $("keys").showModal(); };
+  $("keys-open")?.removeAttribute("hidden");
+  $("keys-open")?.addEventListener("click", help);
+  $("keys-close")?.addEventListener("click", () => $("keys").close());
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "?" || e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || !$("keys")) return;
+    e.preventDefault();
+    help();
   });
 
   // A decision is sent once, however often the button is pressed.

@@ -1,0 +1,75 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+func TestTimesAreInTheReadersZone(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	address := subjectAddress("tiss-submission", longStoryID)
+	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
+	first := story.Attempts[0].Decision.AnalysedAt
+	for zone, cookie := range map[string]string{"America/Sao_Paulo": "", "Asia/Tokyo": "tz=Asia/Tokyo", "America/Sao_Paulo ": "tz=../../etc/passwd"} {
+		location, _ := time.LoadLocation(strings.TrimSpace(zone))
+		s.header.Set("Cookie", cookie)
+		if want := first.In(location).Format("2 Jan 2006 15:04:05"); !s.page(address).says(want) {
+			t.Errorf("with %q the first failure is not at %s", cookie, want)
+		}
+	}
+}
+
+// TestAZoneIsChosen: one zone for all times of a page, which it names; the browser is not asked again.
+func TestAZoneIsChosen(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	if first := s.page("/"); has(first.tags("body")[0], "data-zone-known") {
+		t.Error("the browser's zone is not asked for")
+	}
+	w := s.get("/?tz=America/Manaus")
+	if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Value != "America/Manaus" {
+		t.Fatalf("the cookies are %v", cookies)
+	}
+	s.header.Set("Cookie", "tz=America/Manaus")
+	d := s.page("/")
+	if body := d.tags("body")[0]; !has(body, "data-zone-known") || attr(body, "data-zone") != "America/Manaus" || attr(d.link("Manaus"), "aria-current") != "true" {
+		t.Error("the page does not say which zone it has")
+	}
+}
+
+// TestPagesAreSmall: the policies and the longest list, as they are sent, are 40 kB at most.
+func TestPagesAreSmall(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	s.header.Set("Accept-Encoding", "gzip")
+	for _, address := range []string{"/", "/policies", "/dead-letters?state=all", "/assets/console.css"} {
+		if address == "/assets/console.css" {
+			address = attr(open(t, newWorld(t, now)).page("/").tags("link")[0], "href")
+		}
+		if w := s.get(address); w.Header().Get("Content-Encoding") != "gzip" || w.Body.Len() > 40_000 {
+			t.Errorf("%s is sent as %q with %d bytes", address, w.Header().Get("Content-Encoding"), w.Body.Len())
+		}
+	}
+}
+
+func TestAChosenLanguageIsKept(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	w := s.get("/?lang=pt-BR")
+	if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Value != "pt-BR" {
+		t.Fatalf("the cookies are %v", cookies)
+	}
+	s.header.Set("Cookie", "lang=pt-BR")
+	if d := s.page("/"); !d.says("Visão geral") {
+		t.Error("the language was not kept")
+	}
+	s.header.Set("X-Forwarded-Proto", "https")
+	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+		t.Errorf("over TLS the cookie is %v", c)
+	}
+	s.header.Set("Cookie", "lang=xx")
+	if d := s.page("/"); !d.says("Overview") {
+		t.Error("a language that is none is no help")
+	}
+}

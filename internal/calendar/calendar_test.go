@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -200,9 +199,9 @@ func begins(w calendar.Window, d calendar.Day, holidays map[calendar.Day]bool) b
 // TestProperties draws instants, half of them near a change of the clocks: what is open is open by the clock on the wall,
 // Next and LastSafe are the nearest such instants and never go back.
 func TestProperties(t *testing.T) {
-	draws := 20_000
-	if text := os.Getenv("PROOF_DRAWS"); text != "" {
-		draws, _ = strconv.Atoi(text)
+	draws := 1_000_000
+	if testing.Short() {
+		draws = 20_000
 	}
 	calendars := []struct {
 		zone, set string

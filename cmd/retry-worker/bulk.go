@@ -35,9 +35,9 @@ const bulkHelp = "With --filter it decides on all that fit, however many there a
 	"what would be done (--plan ends there) and asks (--yes does not); then a bulk run decides them one by one,\n" +
 	"so many a minute, and is followed to its end. Ctrl-C ends the following, not the run:\n" +
 	"`retry-worker dead-letters runs` shows, pauses and cancels it. Filters, all of which must fit: policy,\n" +
-	"team, reason, fingerprint (of `retry-worker dead-letters groups`), context (such as operadora=Unimed SP),\n" +
-	"q (words of the error), older-than and younger-than (an age such as 2h or 3d), since and until (a date or\n" +
-	"RFC 3339); `--filter all` is every open one. What is refused stays as it is: the run ends well, and says how\n" +
+	"team, reason, fingerprint (of `retry-worker dead-letters groups`), ids (of dead letters, with commas),\n" +
+	"context (such as operadora=Unimed SP), q (words of the error), older-than and younger-than (an age such as\n" +
+	"2h or 3d), since and until (a date or RFC 3339); `--filter all` is every open one. What is refused stays as it is: the run ends well, and says how\n" +
 	"many and why. -o json prints the plan, then the run at its end. Exit 1 where nothing was started, or the run\n" +
 	"was cancelled."
 
@@ -369,7 +369,7 @@ func filterWords(f *api.BulkFilter) string {
 		key   string
 		value *string
 	}{
-		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"context", f.Context}, {"q", f.Query},
+		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"ids", f.IDs}, {"context", f.Context}, {"q", f.Query},
 		{"since", f.Since}, {"until", f.Until},
 	} {
 		if part.value != nil {

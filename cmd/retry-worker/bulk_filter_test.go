@@ -30,13 +30,13 @@ func TestFilters(t *testing.T) {
 
 func TestFiltersRefused(t *testing.T) {
 	for given, want := range map[string]string{
-		"ti":                             `--filter has "ti", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until`,
-		"tem=ti":                         `--filter has "tem", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean team?`,
-		"Team=ti":                        `--filter has "Team", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean team?`,
-		"older_than=x":                   `--filter has "older_than", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean older-than?`,
-		"state=open":                     `--filter has "state", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until`,
-		"all=1":                          `--filter has "all", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean all?`,
-		"al":                             `--filter has "al", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean all?`,
+		"ti":                             `--filter has "ti", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until`,
+		"tem=ti":                         `--filter has "tem", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean team?`,
+		"Team=ti":                        `--filter has "Team", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean team?`,
+		"older_than=x":                   `--filter has "older_than", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean older-than?`,
+		"state=open":                     `--filter has "state", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until`,
+		"all=1":                          `--filter has "all", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean all?`,
+		"al":                             `--filter has "al", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean all?`,
 		"team":                           "--filter team has no value, expected --filter team=…",
 		"team=":                          "--filter team has no value, expected --filter team=…",
 		"team=a team=b":                  "--filter team is given twice, expected once: all filters must fit",

@@ -86,7 +86,7 @@ func TestBulkWrongUse(t *testing.T) {
 			"--per-minute is \"99999999999999999999\", expected a value of type int64; `retry-worker dead-letters retry --help` lists the flags"},
 		"discard --filter all --force": {"unknown flag: --force; `retry-worker dead-letters discard --help` lists the flags"},
 		"retry --filter tem=ti --filter team= --fresh --when later --yes": {
-			`--filter has "tem", expected all, or key=value with a key of policy, team, reason, fingerprint, context, q, older-than, younger-than, since, until; did you mean team?`,
+			`--filter has "tem", expected all, or key=value with a key of policy, team, reason, fingerprint, ids, context, q, older-than, younger-than, since, until; did you mean team?`,
 			"--filter team has no value, expected --filter team=…", `--when is "later", expected backoff or now`,
 			"--fresh begins the whole ladder again, expected --force with it", "--reason is missing, expected why, in a few words: it is kept in the audit"},
 		"runs":                  {"expected a command behind runs: list, show, items, watch, pause, resume or cancel; `retry-worker dead-letters runs --help` says more"},

@@ -19,7 +19,7 @@ import (
 const filterAll = "all"
 
 // filterKeys of --filter key=value.
-var filterKeys = []string{"policy", "team", "reason", "fingerprint", "context", "q", "older-than", "younger-than", "since",
+var filterKeys = []string{"policy", "team", "reason", "fingerprint", "ids", "context", "q", "older-than", "younger-than", "since",
 	"until"}
 
 // parseFilter reads what --filter chooses, as the API has it, with ages counted back from now. Its errors are wrong

@@ -40,6 +40,7 @@ type BulkFilter struct {
 	Team        *string `json:"team"`
 	Reason      *string `json:"reason"`
 	Fingerprint *string `json:"fingerprint"`
+	IDs         *string `json:"ids"`
 	Context     *string `json:"context"`
 	Query       *string `json:"q"`
 	// Since and Until bound when they were given up: Since is included, Until is not.
@@ -120,7 +121,7 @@ type BulkItemPage struct {
 func filterOf(f *journal.DeadLetterFilter) BulkFilter {
 	return BulkFilter{
 		Policy: journal.OrNull(f.Policy), Team: journal.OrNull(string(f.Team)), Reason: journal.OrNull(string(f.Reason)),
-		Fingerprint: journal.OrNull(f.Fingerprint), Context: journal.OrNull(f.Context), Query: journal.OrNull(f.Query),
+		Fingerprint: journal.OrNull(f.Fingerprint), IDs: journal.OrNull(f.IDs), Context: journal.OrNull(f.Context), Query: journal.OrNull(f.Query),
 		Since: journal.InstantOrNull(f.Since), Until: journal.InstantOrNull(f.Until),
 	}
 }

@@ -25,7 +25,7 @@ func TestBulkDefaults(t *testing.T) {
 	} {
 		a := c.post("vera", "/bulk-runs/plan", body)
 		if a.status != http.StatusOK || a.body["perMinute"] != 60.0 || a.body["when"] != "backoff" || a.body["forceRetry"] != false ||
-			fmt.Sprint(a.body["filter"]) != "map[context:<nil> fingerprint:<nil> policy:<nil> q:<nil> reason:<nil> since:<nil> team:<nil> until:<nil>]" {
+			fmt.Sprint(a.body["filter"]) != "map[context:<nil> fingerprint:<nil> ids:<nil> policy:<nil> q:<nil> reason:<nil> since:<nil> team:<nil> until:<nil>]" {
 			t.Errorf("%s: got %d %s", body, a.status, a.text)
 		}
 	}
@@ -331,6 +331,7 @@ func TestBulkRefused(t *testing.T) {
 		{"vera", "/dead-letters/groups?fingerprint=%00", "", 422, "invalid_fingerprint"},
 		{"vera", "/dead-letters/groups?fingerprint=zz", "", 422, "invalid_fingerprint"},
 		{"vera", "/dead-letters?context=Unimed", "", 422, "invalid_context"},
+		{"vera", "/dead-letters?ids=1,2", "", 422, "invalid_ids"},
 		{"vera", "/dead-letters?fingerprint=F1", "", 422, "invalid_fingerprint"},
 		{"vera", "/dead-letters?since=2026-03-01", "", 422, "invalid_since"},
 		{"vera", "/dead-letters?since=2026-03-01T00:00:00+03:00", "", 422, "invalid_since"}, // + is a blank here

@@ -22,7 +22,7 @@ func TestBulkPlan(t *testing.T) {
 	for name, want := range map[string]string{
 		"action": "retry", "total": "3", "ready": "2", "perMinute": "120", "seconds": "1", "when": "now", "forceRetry": "false", "fresh": "false",
 		"oldest": "2026-03-02T10:00:00Z", "newest": "2026-03-02T10:01:00Z",
-		"filter":  "map[context:<nil> fingerprint:" + cause + " policy:tiss-submission q:duplicate reason:DUPLICATE_CLAIM since:2026-03-01T03:00:00Z team:faturamento until:2026-03-02T12:00:00Z]",
+		"filter":  "map[context:<nil> fingerprint:" + cause + " ids:<nil> policy:tiss-submission q:duplicate reason:DUPLICATE_CLAIM since:2026-03-01T03:00:00Z team:faturamento until:2026-03-02T12:00:00Z]",
 		"refused": "[map[code:invalid_retry_state count:1 message:the process has not come to its review task yet, so nothing would carry a retry out; plan again in a minute]]",
 		"tallies": "[map[count:2 policy:tiss-submission reason:DUPLICATE_CLAIM team:faturamento]]",
 	} {

@@ -258,14 +258,14 @@ func (in *input) object(name string, known ...string) *input {
 }
 
 // filterFields choose dead letters.
-var filterFields = []string{"policy", "team", "reason", "fingerprint", "context", "q", "since", "until"}
+var filterFields = []string{"policy", "team", "reason", "fingerprint", "ids", "context", "q", "since", "until"}
 
 // filter of dead letters.
 func (in *input) filter() journal.DeadLetterFilter {
 	return journal.DeadLetterFilter{
 		State: in.name("state"), Policy: in.name("policy"), Team: decision.Team(in.name("team")),
 		Reason:      decision.Reason(in.name("reason")),
-		Fingerprint: in.name("fingerprint"), Context: in.name("context"), Query: in.name("q"), Since: in.instant("since"), Until: in.instant("until"),
+		Fingerprint: in.name("fingerprint"), IDs: in.text("ids"), Context: in.name("context"), Query: in.name("q"), Since: in.instant("since"), Until: in.instant("until"),
 		Sort: in.name("sort"),
 	}
 }

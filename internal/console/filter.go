@@ -19,7 +19,10 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	f = journal.DeadLetterFilter{
 		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")),
 		Reason:      decision.Reason(clean("reason")),
-		Fingerprint: clean("fingerprint"), Context: wanted(q), Query: clean("q"),
+		Fingerprint: clean("fingerprint"), IDs: strings.Trim(strings.Join(q["ids"], ","), ","), Context: wanted(q), Query: clean("q"),
+	}
+	if q.Has("ids") && f.IDs == "" { // nothing is chosen, which is not everything
+		wrong = "ids"
 	}
 	known := f.State == "" || slices.Contains(states, f.State)
 	if f.State == "" || !known {
@@ -64,7 +67,7 @@ func narrowed(f journal.DeadLetterFilter) bool {
 
 // searched reports whether f asks for what is not counted beforehand.
 func searched(f *journal.DeadLetterFilter) bool {
-	return f.Query != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	return f.Query != "" || f.IDs != "" || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
 // field of a form or an address.
@@ -74,7 +77,7 @@ type field struct{ Name, Value string }
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{
 		{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"fingerprint", f.Fingerprint},
-		{"context", f.Context}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
+		{"ids", f.IDs}, {"context", f.Context}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
 	}
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
@@ -132,16 +135,54 @@ func groupsURL(f journal.DeadLetterFilter, cursor string) string {
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts say a filter in words; its fingerprint by what that stands for, where it is known.
-func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) ([]fact, error) {
-	cause, err := v.pattern(o, f.Fingerprint)
-	variable, value, _ := strings.Cut(f.Context, "=")
-	all := []fact{
-		{v.T("col.policy"), v.Lang.policy(f.Policy)}, {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
-		{v.T("col.reason"), v.reason(f.Reason)}, {v.T("col.cause"), cmp.Or(cause, f.Fingerprint)},
-		{v.contextLabel(f.Policy, variable), value},
-		{v.T("filter.since"), v.when(f.Since)}, {v.T("filter.until"), v.when(f.Until)}, {v.T("filter.q"), f.Query},
+func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact, err error) {
+	for _, c := range v.chips(f) {
+		all = append(all, c.fact)
 	}
-	return slices.DeleteFunc(all, func(x fact) bool { return x.Value == "" }), err
+	if f.Fingerprint == "" {
+		return all, nil
+	}
+	cause, err := v.pattern(o, f.Fingerprint)
+	return append(all, fact{v.T("col.cause"), cmp.Or(cause, f.Fingerprint)}), err
+}
+
+// chosen is how many dead letters a filter names one by one; empty where it names none.
+func (v *visit) chosen(f *journal.DeadLetterFilter) string {
+	if f.IDs == "" {
+		return ""
+	}
+	return v.Number(int64(strings.Count(f.IDs, ",") + 1))
+}
+
+// chip is a part of a filter in words, and the list without it.
+type chip struct {
+	fact
+	Without string
+}
+
+// chips of a filter, without what its page says at length.
+func (v *visit) chips(f *journal.DeadLetterFilter) (all []chip) {
+	variable, value, _ := strings.Cut(f.Context, "=")
+	for _, part := range []struct {
+		fact
+		clear func(f *journal.DeadLetterFilter)
+	}{
+		{fact{v.T("filter.q"), f.Query}, func(f *journal.DeadLetterFilter) { f.Query = "" }},
+		{fact{v.T("col.policy"), v.Lang.policy(f.Policy)}, func(f *journal.DeadLetterFilter) { f.Policy = "" }},
+		{fact{v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))}, func(f *journal.DeadLetterFilter) { f.Team = "" }},
+		{fact{v.T("col.reason"), v.reason(f.Reason)}, func(f *journal.DeadLetterFilter) { f.Reason = "" }},
+		{fact{v.T("filter.ids"), v.chosen(f)}, func(f *journal.DeadLetterFilter) { f.IDs = "" }},
+		{fact{v.contextLabel(f.Policy, variable), value}, func(f *journal.DeadLetterFilter) { f.Context = "" }},
+		{fact{v.T("filter.since"), v.when(f.Since)}, func(f *journal.DeadLetterFilter) { f.Since = time.Time{} }},
+		{fact{v.T("filter.until"), v.when(f.Until)}, func(f *journal.DeadLetterFilter) { f.Until = time.Time{} }},
+	} {
+		if part.Value != "" {
+			without := *f
+			part.clear(&without)
+			all = append(all, chip{part.fact, listURL(without, "")})
+		}
+	}
+	return all
 }
 
 // when is date and time to the second; empty for the zero time.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -44,6 +45,10 @@ type listData struct {
 	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
 	Cause    *causeRow
 	AnyCause string
+	Chips    []chip
+	Saved    []shownView
+	// Pick tells that the reader may choose dead letters to act on together.
+	Pick bool
 	// Since and Until as the fields have them.
 	Since, Until      string
 	Wrong, WrongField string
@@ -52,7 +57,9 @@ type listData struct {
 	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
 	Sorts              []viewLink
 	Amounts, Deadlines bool
-	Columns            []option
+	// Processes tells that a row has something to say of its process.
+	Processes bool
+	Columns   []option
 	// Worth of all that is counted, and what of the open ones is due today.
 	Worth string
 	Due   dueLine
@@ -98,6 +105,9 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if wrong != "" {
 		return p.misread(v, o, f, q, wrong)
 	}
+	if to := v.changeViews(f); to != "" {
+		return &page{redirect: to}, nil
+	}
 	items, next, err := someOf(v.r.Context(), o, f, cursor)
 	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
@@ -114,6 +124,8 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		d.Amounts, d.Deadlines = d.Amounts || items[i].Cents > 0, d.Deadlines || !items[i].Deadline.IsZero()
 	}
 	d.Amounts, d.Deadlines = d.Amounts && d.Shows("amount"), d.Deadlines && d.Shows("deadline")
+	d.Processes = d.Shows("process") && slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
+	d.Pick = f.State == states[0] && len(items) > 0 && v.who.Role.May(access.Bulk)
 	if next != "" {
 		d.Next = listURL(f, next)
 	}
@@ -137,6 +149,7 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 		Until: v.local(f.Until)}
 	d.Here, d.Views, d.Columns = v.here(), v.views("list", f), v.columns()
 	p.choices(v, d, counts)
+	d.Chips, d.Saved = v.chips(&f), v.shownViews(f)
 	if f.Context != "" && f.State == states[0] && !searched(&f) {
 		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
 		if err != nil {
@@ -216,8 +229,11 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 	}
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
 	d.WrongField, d.Wrong = wrong, v.T("filter.wrong.time")
-	if wrong == "state" {
+	switch wrong {
+	case "state":
 		d.Wrong = v.T("filter.wrong.state", plain(q.Get("state"), maxQueryBytes))
+	case "ids":
+		d.Wrong = v.T("filter.wrong.ids")
 	}
 	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
 		title: v.T("list.title"), data: d, fixed: true}, nil
@@ -289,11 +305,13 @@ func options(values []string, selected string, name func(string) string) []optio
 	return all
 }
 
-// Process says whether a process waits for a decision on a dead letter, or what became of that decision; nil for
-// neither.
+// Process says that no process waits for a decision on a dead letter, or what became of that decision; nil where all is as
+// it should be.
 func (v *visit) Process(d *deadletter.Item) *Badge {
 	var b Badge
 	switch {
+	case d.State == journal.DeadLetterOpen && d.Process == deadletter.Waiting:
+		return nil
 	case d.State == journal.DeadLetterOpen:
 		b = v.badge("process", d.Process)
 	case d.Delivery != journal.DeliveryNone:

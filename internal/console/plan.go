@@ -92,6 +92,9 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	}
 	if wrong != "" {
 		d.Plan, d.Wrong, d.WrongField = nil, v.T("filter.wrong.time"), "filter"
+		if wrong == "ids" {
+			d.Wrong = v.T("filter.wrong.ids")
+		}
 	}
 	return v.planned(d, http.StatusUnprocessableEntity), nil
 }

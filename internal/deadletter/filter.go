@@ -81,10 +81,21 @@ func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	return q
 }
 
-// Anywhere returns p for every context.
+// IDs are the filter's.
+func (p *Query) IDs() []string {
+	if p.Filter.IDs == "" {
+		return nil
+	}
+	return strings.Split(p.Filter.IDs, ",")
+}
+
+// Picks reports whether the filter asks for what is found one by one: by its id, or by its context.
+func (p *Query) Picks() bool { return p.Filter.IDs != "" || p.Filter.Context != "" }
+
+// Anywhere returns p for every id and context.
 func (p *Query) Anywhere() *Query {
 	q := *p
-	q.Filter.Context = ""
+	q.Filter.IDs, q.Filter.Context = "", ""
 	return &q
 }
 
@@ -137,7 +148,7 @@ func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
 	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), d.Place()
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && born >= p.Since && born < p.Until &&
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(p.IDs(), d.ID)) && born >= p.Since && born < p.Until &&
 		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
 }
 
@@ -146,7 +157,7 @@ func (p *Query) list(kind string) []byte {
 	f, name := &p.Filter, []byte(kind)
 	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team),
 		string(f.Reason),
-		f.Query, f.Fingerprint, f.Context, f.Sort} {
+		f.Query, f.Fingerprint, f.IDs, f.Context, f.Sort} {
 		name = appendText(name, part)
 	}
 	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
@@ -189,6 +200,8 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
 		return f, refuse(InvalidFingerprint,
 			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
+		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d", f.IDs, MostItems)
 	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) || strings.ContainsRune(f.Context, 0)):
 		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
 			f.Context)
@@ -200,6 +213,10 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
 	}
 	return f, nil
+}
+
+func areIDs(ids []string) bool {
+	return len(ids) <= MostItems && !slices.ContainsFunc(ids, func(id string) bool { return !IsID(id) })
 }
 
 // checkLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.

@@ -18,6 +18,7 @@ func TestBadFilters(t *testing.T) {
 			deadletter.InvalidState:       {{State: "dead"}, {State: "superseded"}},
 			deadletter.InvalidSort:        {{Sort: "price"}},
 			deadletter.InvalidReason:      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
+			deadletter.InvalidIDs:         {{IDs: "x"}, {IDs: ","}, {IDs: strings.Repeat("6ba7b810-9dad-41d1-80b4-00c04fd430c8,", 200) + "6ba7b810-9dad-41d1-80b4-00c04fd430c8"}},
 			deadletter.InvalidContext:     {{Context: "Unimed SP"}, {Context: "=Unimed SP"}, {Context: "operadora="}, {Context: "a=\x00"}},
 			deadletter.InvalidFingerprint: {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
 			deadletter.InvalidPeriod:      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},

@@ -329,7 +329,7 @@ func (s seen) token(c *BulkCommand) string {
 func seal(seen []byte, c *BulkCommand) []byte {
 	f := &c.Filter
 	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
-		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.Context, f.Query, f.Since.UnixMilli(),
+		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Query, f.Since.UnixMilli(),
 		f.Until.UnixMilli(),
 		c.Force, c.Fresh, c.When, c.PerMinute,
 	})

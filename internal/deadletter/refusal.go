@@ -31,6 +31,7 @@ const (
 	InvalidCursor      Code = "invalid_cursor"
 	InvalidReason      Code = "invalid_reason" // of a filter
 	InvalidFingerprint Code = "invalid_fingerprint"
+	InvalidIDs         Code = "invalid_ids"
 	InvalidContext     Code = "invalid_context"
 	InvalidPeriod      Code = "invalid_period"
 

@@ -73,6 +73,8 @@ type DeadLetterFilter struct {
 	Reason decision.Reason `json:"reason,omitempty"`
 	// Fingerprint of the cause (Fingerprint.ID); empty for any.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// IDs of dead letters that were chosen one by one, with commas between them; empty for any.
+	IDs string `json:"ids,omitempty"`
 	// Context is what the claim's context holds, variable=value as a dead letter has them; empty for anything.
 	Context string `json:"context,omitempty"`
 	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.

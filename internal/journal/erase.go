@@ -255,7 +255,9 @@ func (p *Erasing) busy(l *life, s Subject) error {
 func (p *Erasing) named(r *BulkRun, s Subject) bool {
 	return strings.Contains(r.Filter.Query, s.ID) || strings.Contains(r.Filter.Context, s.ID) ||
 		slices.ContainsFunc(p.Letters,
-			func(d KeyedDeadLetter) bool { return strings.Contains(r.Filter.Query, d.DeadLetter.ID) })
+			func(d KeyedDeadLetter) bool {
+				return strings.Contains(r.Filter.Query, d.DeadLetter.ID) || strings.Contains(r.Filter.IDs, d.DeadLetter.ID)
+			})
 }
 
 // eraser takes a subject's name out of what stays.
@@ -301,7 +303,7 @@ func (x *eraser) takeLetters() (all []DeadLetter) {
 func (x *eraser) takeQueries() (all []BulkRun) {
 	for _, r := range x.Runs {
 		if x.runs[r.ID] {
-			r.Filter.Query, r.Filter.Context = "", ""
+			r.Filter.Query, r.Filter.IDs, r.Filter.Context = "", "", ""
 			all = append(all, r)
 		}
 	}
@@ -361,7 +363,7 @@ func (x *eraser) takes(body any) (found bool) {
 			found = x.item(b.Run, &b.Items[i]) || found
 		}
 		if b.Verb == BulkStart && x.runs[b.Run] {
-			b.Filter.Query, b.Filter.Context, b.Query, found = "", "", "", true
+			b.Filter.Query, b.Filter.IDs, b.Filter.Context, b.Query, found = "", "", "", "", true
 		}
 		if id := x.ids[b.DeadLetter]; id != "" {
 			b.DeadLetter, found = id, true
@@ -376,7 +378,7 @@ func (x *eraser) takes(body any) (found bool) {
 				found = x.item(r.Run.ID, &r.Items[n]) || found
 			}
 			if x.runs[r.Run.ID] {
-				r.Run.Filter.Query, r.Run.Filter.Context, r.Query, found = "", "", "", true
+				r.Run.Filter.Query, r.Run.Filter.IDs, r.Run.Filter.Context, r.Query, found = "", "", "", "", true
 			}
 		}
 	}

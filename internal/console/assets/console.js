@@ -86,7 +86,25 @@
     if (summary && summary !== words.summary) $("said").textContent = words.summary = summary;
     version = next.body.dataset.version;
     tick();
+    count();
   };
+
+  // How many dead letters are chosen, and all of the page at once.
+  const picks = () => [...document.querySelectorAll("input[name=ids][form=chosen]")];
+  const count = () => {
+    const told = $("chosen-n"), all = picks(), n = all.filter((e) => e.checked).length;
+    if (!told) return;
+    told.dataset.none ??= told.textContent;
+    told.textContent = n === 0 ? told.dataset.none : n === 1 ? told.dataset.one : told.dataset.other.replace("%", n);
+    $("all").closest("label").hidden = false;
+    if (n) $("chosen").dataset.any = ""; else delete $("chosen").dataset.any;
+    $("all").checked = n > 0 && n === all.length;
+  };
+  document.addEventListener("change", (e) => {
+    if (e.target.id === "all") for (const pick of picks()) pick.checked = e.target.checked;
+    count();
+  });
+  count();
 
   let wait = every, timer = 0, seen = clock();
   const later = () => { clearTimeout(timer); timer = setTimeout(look, wait); };
@@ -124,6 +142,7 @@
     const at = document.activeElement;
     if (!at?.classList.contains("row-link") || e.altKey || e.ctrlKey || e.metaKey) return;
     const rows = [...document.querySelectorAll(".row-link")], n = rows.indexOf(at);
+    if (e.key === "x") at.closest("tr").querySelector("input[name=ids]")?.click();
     const to = { ArrowDown: n + 1, ArrowUp: n - 1, j: n + 1, k: n - 1, Home: 0, End: rows.length - 1 }[e.key];
     if (to === undefined || !rows[to]) return;
     e.preventDefault();

@@ -180,7 +180,7 @@ func (q *search) following(behind journal.Place, limit int) (all []letter, err e
 	if behind == (journal.Place{}) {
 		after = nil
 	}
-	if q.plan.Filter.Context != "" && !q.many() {
+	if q.plan.Picks() && !q.many() {
 		return q.behind(after, deadletter.ByDeadline, limit)
 	}
 	kinds, err := q.snapshot.kinds(plan, false)
@@ -230,9 +230,9 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	var w where
 	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
 	w.fits(&q.plan.Filter, "d.")
-	if wanted := q.plan.Filter.Context; wanted != "" {
-		holders, of := whoHold(wanted)
-		w.and("d.record IN "+holders, of...)
+	if q.plan.Picks() {
+		table, of := whoArePicked(q.plan)
+		w.and("d.record IN "+table, of...)
 	}
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),

@@ -19,7 +19,7 @@ const (
 	// page.
 	fewSubjects = 2000
 	fewKeys     = 200
-	fewLetters  = 2000 // of those whose context holds a value: as with subjects
+	fewLetters  = 2000 // of those that a filter finds one by one: as with subjects
 	scanned     = 4000
 )
 
@@ -55,13 +55,13 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 	}
 	var w where
 	var args []any
-	if f.Context == "" {
+	if !p.Picks() {
 		w.and("n > 0")
 	} else { // of which there are no counts
 		n = "count(*)"
-		from, args = whoHold(f.Context)
+		from, args = whoArePicked(p)
 		from += " AS c CROSS JOIN dead_letters d"
-		w.and("d.record = c.holder")
+		w.and("d.record = c.picked")
 	}
 	w.fits(f, "")
 	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST("+n+" AS BIGINT) AS total, CAST(sum(cents) AS BIGINT) FROM "+
@@ -95,9 +95,9 @@ func (s *snapshot) seek(
 		for _, k := range chunk {
 			for _, w := range behind(keys, after) {
 				of := k.where()
-				if p.Filter.Context != "" {
-					holding := holds(p.Filter.Context)
-					of.and(holding.conditions[0], holding.args...)
+				if p.Picks() {
+					one := picked(p)
+					of.and(strings.Join(one.conditions, " AND "), one.args...)
 				}
 				w.and(before, p.Before)
 				if p.Aged() {
@@ -196,7 +196,7 @@ func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Pla
 		return nil, nil, err
 	}
 	switch {
-	case p.Filter.Context != "" && !q.many():
+	case p.Picks() && !q.many():
 		found, err = q.behind(p.After, p.Filter.Sort, p.Limit+1)
 		return found, nil, err
 	case q.wide:
@@ -389,9 +389,9 @@ func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until tim
 	if !until.IsZero() {
 		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
 	}
-	from, args := whoHold(of)
+	from, args := whoArePicked(&deadletter.Query{Filter: journal.DeadLetterFilter{Context: of}})
 	if of != "" {
-		w.and("d.record = c.holder")
+		w.and("d.record = c.picked")
 	} else {
 		from, args = "(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0)", nil
 		w.and("d.policy = c.policy AND d.team = c.team AND d.reason = c.reason")

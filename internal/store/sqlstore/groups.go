@@ -114,7 +114,7 @@ func (q *search) describe(of *group) (deadletter.Group, error) {
 
 // first is the first of a group's dead letters in that order.
 func (q *search) first(of *group, sort string) ([]letter, error) {
-	if q.plan.Filter.Context == "" || q.many() {
+	if !q.plan.Picks() || q.many() {
 		return q.seek(q.plan, of.kinds, sort, nil, 1)
 	}
 	few := slices.DeleteFunc(slices.Clone(q.few), func(l letter) bool { return l.fingerprint != of.kinds[0].Fingerprint })

@@ -15,7 +15,7 @@ type search struct {
 	// causes are those whose pattern or reason holds all the words, kinds theirs; without a query all kinds.
 	causes map[string]bool
 	kinds  []kind
-	// few are those whose context holds what the filter wants, unless they are many; nil where it wants nothing.
+	// few are those that the filter finds one by one, unless they are many; nil where it asks for none.
 	few []letter
 	// subjects begin with one of the prefixes, unless there are many.
 	subjects []int64
@@ -26,14 +26,14 @@ type search struct {
 // search begins a search: it knows the causes, and not the subjects yet.
 func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	q = &search{snapshot: s, plan: p, causes: map[string]bool{}}
-	if p.Filter.Context != "" {
-		if q.few, err = s.holding(p); err != nil {
+	if p.Picks() {
+		if q.few, err = s.few(p); err != nil {
 			return nil, err
 		}
 		q.wide = q.many()
 	}
 	if !p.Searches {
-		if p.Filter.Context == "" {
+		if !p.Picks() {
 			q.kinds, err = s.kinds(p, false)
 		}
 		return q, err
@@ -58,36 +58,36 @@ func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	return q, err
 }
 
-// holding are the dead letters whose context holds what the filter wants, in no order: one more than fewLetters at most.
-func (s *snapshot) holding(p *deadletter.Query) ([]letter, error) {
+// few are the dead letters that the filter finds one by one, in no order: one more than fewLetters at most.
+func (s *snapshot) few(p *deadletter.Query) ([]letter, error) {
 	var w where
-	w.and("d.record = c.holder AND state IN (?"+strings.Repeat(", ?", len(p.States)-1)+")", anys(p.States)...)
+	w.and("d.record = c.picked AND state IN (?"+strings.Repeat(", ?", len(p.States)-1)+")", anys(p.States)...)
 	w.and("record < ? AND at >= ? AND at < ?", p.Before, p.Since, p.Until)
 	w.fits(&p.Filter, "")
-	holders, args := whoHold(p.Filter.Context)
-	return collect(s, "SELECT deadline, cents, record, fingerprint, at FROM "+holders+" AS c CROSS JOIN dead_letters d"+
+	table, args := whoArePicked(p)
+	return collect(s, "SELECT deadline, cents, record, fingerprint, at FROM "+table+" AS c CROSS JOIN dead_letters d"+
 		w.String()+" LIMIT ?", append(append(args, w.args...), fewLetters+1), func(scan scanner, l *letter) error {
 		return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
 	})
 }
 
-// many reports whether so many have in their context what the filter wants that they are looked for in the list's order.
+// many reports whether the filter finds so many one by one that they are looked for in the list's order.
 func (q *search) many() bool { return len(q.few) > fewLetters }
 
-// thatHold are the letters whose context holds what is wanted.
-func (q *search) thatHold(all []letter, wanted string) ([]letter, error) {
-	holding := map[int64]bool{}
+// picked are the letters that the filter finds one by one.
+func (q *search) picked(all []letter) ([]letter, error) {
+	found := map[int64]bool{}
 	err := inLists(recordsOf(all), func(in string, args []any) error {
-		w := holds(wanted)
-		return q.each("SELECT CASE WHEN "+w.conditions[0]+" THEN record ELSE 0 END FROM dead_letters WHERE record IN "+in,
+		w := picked(q.plan)
+		return q.each("SELECT CASE WHEN "+strings.Join(w.conditions, " AND ")+" THEN record ELSE 0 END FROM dead_letters WHERE record IN "+in,
 			func(scan scanner) error {
 				var record int64
 				err := scan(&record)
-				holding[record] = true
+				found[record] = true
 				return err
 			}, append(w.args, args...)...)
 	})
-	return slices.DeleteFunc(all, func(l letter) bool { return !holding[l.Record] }), err
+	return slices.DeleteFunc(all, func(l letter) bool { return !found[l.Record] }), err
 }
 
 // behind are those of the few that come behind a place (nil: all), and that the search finds.
@@ -166,10 +166,10 @@ func (q *search) lookThrough() (found []letter, floor *journal.Place, err error)
 	return found[:min(len(found), q.plan.Limit+1)], floor, err
 }
 
-// matching returns the letters that the query finds, and whose context holds what is wanted; all where there is neither.
+// matching returns the letters that the query finds, and that the filter finds one by one; all where it asks for neither.
 func (q *search) matching(all []letter) (found []letter, err error) {
-	if wanted := q.plan.Filter.Context; wanted != "" && q.many() {
-		if all, err = q.thatHold(all, wanted); err != nil {
+	if q.plan.Picks() && q.many() {
+		if all, err = q.picked(all); err != nil {
 			return nil, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -167,23 +168,31 @@ func (w *where) fits(f *journal.DeadLetterFilter, table string) {
 	w.is(table+"fingerprint", f.Fingerprint)
 }
 
-// holds returns what a dead letter has whose context holds what is wanted, variable=value.
-func holds(wanted string) (w where) {
-	variable, value, _ := strings.Cut(wanted, "=")
+// picked returns what a dead letter has that a filter finds one by one: its id, what its context holds (variable=value), or
+// both. The filter asks for one of them.
+func picked(p *deadletter.Query) (w where) {
+	if ids := p.IDs(); ids != nil {
+		w.and("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", anys(ids)...)
+	}
+	variable, value, asked := strings.Cut(p.Filter.Context, "=")
 	var places []string
 	for i := range decision.MostContext {
 		at := fmt.Sprintf("body -> 'context' -> %d ->> ", i)
 		places = append(places, at+"'value' = ? AND "+at+"'variable' = ?")
-		w.args = append(w.args, value, variable)
+		if asked {
+			w.args = append(w.args, value, variable)
+		}
 	}
-	w.conditions = []string{"(" + strings.Join(places, " OR ") + ")"}
+	if asked {
+		w.conditions = append(w.conditions, "("+strings.Join(places, " OR ")+")")
+	}
 	return w
 }
 
-// whoHold is a table of the records of the dead letters whose context holds what is wanted, by its indexes.
-func whoHold(wanted string) (table string, args []any) {
-	w := holds(wanted)
-	return "(SELECT record AS holder FROM dead_letters" + w.String() + ")", w.args
+// whoArePicked is a table of the records of the dead letters that a filter finds one by one, by their indexes.
+func whoArePicked(p *deadletter.Query) (table string, args []any) {
+	w := picked(p)
+	return "(SELECT record AS picked FROM dead_letters" + w.String() + ")", w.args
 }
 
 // String returns the clause; empty where there are no conditions.

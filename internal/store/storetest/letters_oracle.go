@@ -54,11 +54,12 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		cut := []rune(of.ID)
 		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
 	}
-	causes, contexts := []string{"", "", "", "none"}, []string{"", "", "", "valor=0.01", "valor=184200.00", "none=0.01"}
+	ids, causes, contexts := []string{"", "", "", "", "none"}, []string{"", "", "", "none"}, []string{"", "", "", "valor=0.01", "valor=184200.00", "none=0.01"}
 	known, _, err := o.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: "all", Policy: o.policy}, "", 9)
 	testkit.Must(o.t, err)
 	for i := range known {
 		queries, causes = append(queries, known[i].ID), append(causes, known[i].Fingerprint)
+		ids = append(ids, known[i].ID, known[i].ID+","+known[rapid.IntRange(0, i).Draw(r, "other")].ID)
 		for _, c := range known[i].Context {
 			contexts = append(contexts, c.Variable+"="+c.Value)
 		}
@@ -71,6 +72,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		Sort:        rapid.SampledFrom(append(deadletter.Sorts(), "")).Draw(r, "sort"),
 		Query:       rapid.SampledFrom(queries).Draw(r, "query"),
 		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
+		IDs:         rapid.SampledFrom(ids).Draw(r, "ids"),
 		Context:     rapid.SampledFrom(contexts).Draw(r, "of context"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {

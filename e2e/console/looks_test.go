@@ -96,61 +96,99 @@ const focusNow = `(() => { const e = document.activeElement, s = getComputedStyl
   return {id: e.id, href: e.getAttribute("href") ?? "", tag: e.tagName, value: e.value ?? "", type: e.type ?? "",
     seen: (ring || e.classList.contains("skip")) && r.width > 0 && r.bottom > 0 && r.top < innerHeight} })()`
 
-// tabTo presses Tab until the keyboard is where it is wanted. All on the way must be seen.
-func (b *tab) tabTo(what string, there func(focused) bool) {
-	b.t.Helper()
-	const most = 120
-	for range most {
-		b.do(chromedp.KeyEvent(kb.Tab))
-		f := eval[focused](b, focusNow)
-		if f.Tag == "BODY" {
-			continue // around the window
+// TestTheKeyboardAloneDoes: from the log-in to a decided case with twelve keys at most, with a script and without one.
+func TestTheKeyboardAloneDoes(t *testing.T) {
+	s := guarded(t)
+	for claimID, script := range map[string]bool{"CLM-E2E-KEYS-1031": true, "CLM-E2E-KEYS-1032": false} {
+		s.submit(t, claimID, 0, denied)
+		s.deadLetter(t, claimID)
+		b := s.visit(t, "pt-BR")
+		if !script {
+			b.withoutScript()
 		}
-		if !f.Seen {
-			b.t.Errorf("on the way to %s the focus is not seen on %+v", what, f)
+		keys := 0
+		press := func(key, what, then string) {
+			b.do(chromedp.KeyEvent(key))
+			keys++
+			b.await(what, then)
+			if f := eval[focused](b, focusNow); f.Tag != "BODY" && !f.Seen && f.ID != "decision" && f.ID != "rows" {
+				t.Errorf("%s: the focus is not seen on %+v", what, f)
+			}
 		}
-		if there(f) {
-			return
+		at := func(selector string) string { return "document.activeElement.matches(" + quoted(selector) + ")" }
+		b.open("/dead-letters?q=" + claimID) // as a link leads there
+		b.await("the log-in form", at("#token"))
+		press(s.tokens["operator"], "a token", "true") // pasted
+		press(kb.Enter, "the list", `document.querySelector(".row-link")`)
+		press(kb.Tab, "the way past the navigation", at(`.skip[href="#main"]`))
+		press(kb.Tab, "the way to the rows", at(`.skip[href="#rows"]`))
+		press(kb.Enter, "the rows", at("#rows"))
+		press(kb.Tab, "the first row", at("#rows tbody *"))
+		if eval[bool](b, at("[type=checkbox]")) {
+			press(kb.Tab, "the row's link", at(".row-link"))
+		}
+		press(kb.Enter, "the claim's page", `location.pathname.startsWith("/subjects/") && `+at("#decision"))
+		press(kb.Tab, "the reason", at("#retry-reason"))
+		press("Corrigido, sem mouse.", "a reason", "true")
+		press(kb.Tab, "the button", at("#retry button"))
+		b.do(chromedp.KeyEvent(kb.Enter))
+		b.await("the result", `document.querySelector("#decision .notice.ok")`)
+		if keys++; keys > 12 {
+			t.Errorf("it took %d keys, expected at most 12", keys)
+		}
+		if now := s.find(t, claimID); now.State != "reprocessing" && now.State != "recovered" {
+			t.Errorf("the claim is %s", now.State)
 		}
 	}
-	b.t.Fatalf("%s is not reached by %d Tabs", what, most)
 }
 
-func TestTheKeyboardAloneDoes(t *testing.T) {
+// TestAMorning: thirty cases of five causes, decided one by one with 45 clicks at most.
+func TestAMorning(t *testing.T) {
 	s := open(t)
-	const claimID = "CLM-E2E-KEYS-1031"
-	process := s.submit(t, claimID, 0, denied)
-	s.deadLetter(t, claimID)
-	b := s.visit(t, "pt-BR")
-	b.open("/")
-	b.do(chromedp.KeyEvent(kb.Tab))
-	if f := eval[focused](b, focusNow); f.Href != "#main" || !f.Seen {
-		t.Errorf("the first Tab is on %+v, expected the way past the navigation, seen", f)
+	const cases, clicksAtMost = 30, 45
+	causes := []string{"AUTHORIZATION_DENIED: senha %d vencida", "DUPLICATE_CLAIM: lote %d", "INVALID_PATIENT_DATA: campo %d", "INSURANCE_EXPIRED: plano %d", "LoginInvalido: usuário %d"}
+	var claims []string
+	for i := range cases {
+		claims = append(claims, fmt.Sprintf("CLM-E2E-MORNING-%02d", i))
+		s.submit(t, claims[i], 0, fmt.Sprintf(causes[i%len(causes)], i))
 	}
-	b.tabTo("the list", func(f focused) bool { return f.Href == "/dead-letters" })
-	b.do(chromedp.KeyEvent(kb.Enter))
-	b.await("the list", `document.querySelector(".row-link")`)
-	b.tabTo("the search", func(f focused) bool { return f.ID == "q" })
-	b.do(chromedp.KeyEvent(claimID), chromedp.KeyEvent(kb.Enter))
-	b.await("the one row", `document.querySelectorAll(".row-link").length === 1`)
-	b.tabTo("the claim", func(f focused) bool { return strings.HasPrefix(f.Href, subject(claimID)) })
-	b.do(chromedp.KeyEvent(kb.Enter))
-	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
-	b.tabTo("the reason", func(f focused) bool { return f.ID == "retry-reason" })
-	b.do(chromedp.KeyEvent("Corrigido, sem mouse."))
-	b.tabTo("the time", func(f focused) bool { return f.Type == "radio" && f.Value == "backoff" })
-	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	if f := eval[focused](b, focusNow); f.Value != "now" || !f.Seen {
-		t.Errorf("the arrow leads to %+v, expected the choice now", f)
+	for _, claimID := range claims {
+		s.deadLetter(t, claimID)
 	}
-	b.tabTo("the button", func(f focused) bool { return f.Tag == "BUTTON" && f.Type == "submit" })
-	b.do(chromedp.KeyEvent(kb.Enter))
-	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	if at := eval[focused](b, focusNow); at.ID != "decision" {
-		t.Errorf("after the decision the keyboard is at %+v, expected where its result stands", at)
+	b, clicks := s.visit(t, "pt-BR"), 0
+	click := func(selector string) {
+		b.click(selector)
+		clicks++
 	}
-	if result := process.ended(t); result["reviewReason"] != "Corrigido, sem mouse." {
-		t.Errorf("the process was told %v", result["reviewReason"])
+	b.open("/dead-letters?q=CLM-E2E-MORNING")
+	click(".row-link")
+	for n := range claims {
+		b.await("the next case", `location.hash === "#decision" && document.querySelector("#retry")`+
+			fmt.Sprintf(` && (%d === 0 || document.querySelector("#just-decided .notice"))`, n))
+		claimID, cause := b.text("h1.id"), 0
+		for i := range claims {
+			if claims[i] == claimID {
+				cause = i % len(causes)
+			}
+		}
+		reason := fmt.Sprintf("Corrigido, causa %d.", cause)
+		eval[int](b, `(window.before = 1)`)
+		if again := `.recent button[value=` + quoted(reason) + `]`; b.count("#retry "+again) > 0 {
+			click("#retry " + again)
+		} else {
+			click("#retry-reason")
+			b.do(chromedp.KeyEvent(reason))
+			click("#retry button.primary")
+		}
+		b.await("another page", `!window.before`)
+	}
+	if clicks > clicksAtMost {
+		t.Errorf("it took %d clicks, expected at most %d", clicks, clicksAtMost)
+	}
+	for i, claimID := range claims {
+		if l := s.find(t, claimID); l.State == "open" || l.Review.Reason != fmt.Sprintf("Corrigido, causa %d.", i%len(causes)) {
+			t.Errorf("%s is %s, decided for %q", claimID, l.State, l.Review.Reason)
+		}
 	}
 }
 
@@ -162,7 +200,7 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	}
 	b := s.visit(t, "pt-BR")
 	b.open("/dead-letters?q=CLM-E2E-ARROW")
-	b.tabTo("the first row", func(f focused) bool { return strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) })
+	eval[int](b, `(document.querySelector(".row-link").focus(), 1)`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
 	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1032")) || !f.Seen {
 		t.Errorf("the arrow leads to %+v, expected the second row", f)
@@ -171,4 +209,14 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) {
 		t.Errorf("Home leads to %+v, expected the first row", f)
 	}
+	b.do(chromedp.KeyEvent("x"))
+	b.await("that one is chosen", `document.querySelector("#chosen-n").innerText === "1 marcada" && document.querySelector("[name=ids]:checked")`)
+	b.do(chromedp.KeyEvent("?"))
+	b.await("the help", `document.querySelector("#keys").open`)
+	b.says("#keys", "Teclas de atalho", "Marca ou desmarca a linha")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.await("the page", `!document.querySelector("#keys").open`)
+	b.click("#chosen button")
+	b.await("the plan", `location.pathname === "/bulk-runs/new" && document.querySelector("#start")`)
+	b.says("main", "Marcadas")
 }

@@ -159,7 +159,7 @@ func Still(ctx context.Context, action Action) bool {
 //   - changes that another site's page asks for (http.CrossOriginProtection), without tokens too;
 //   - changes under /api/ that are not application/json, and others that are no form, or one without its form token.
 //     A form has then been parsed (r.PostForm, up to 64 KiB);
-//   - fields that a form or a page's address has twice.
+//   - fields that a form or a page's address has twice, but for check boxes.
 //
 // Nobody's request for a page is sent to the log-in form, any other is answered 401.
 func (g *Gate) Middleware(next http.Handler) http.Handler {

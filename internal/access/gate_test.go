@@ -226,6 +226,9 @@ func TestFormTokens(t *testing.T) {
 		w.postForm(path, fields, cookie(session)).refused(t, path+" with a field twice", http.StatusBadRequest, "invalid_form")
 	}
 	w.get("/dead-letters?state=open&state=all", cookie(session)).refused(t, "an address with a field twice", http.StatusBadRequest, "invalid_form")
+	if w.get("/dead-letters?columns=&columns=age&ids=&ids=x&ids=y", cookie(session)).status == http.StatusBadRequest {
+		t.Error("check boxes are refused")
+	}
 
 	local := newLocalWorld(t)
 	own = form(local)

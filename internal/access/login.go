@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -171,10 +172,13 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	return once(r.Form)
 }
 
-// once refuses fields that are given twice, in the body or the address: of two values, readers take different ones.
+// boxes are fields of check boxes, given once for each that is ticked.
+var boxes = []string{"columns", "ids"}
+
+// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers take different ones.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
-		if len(values) > 1 {
+		if len(values) > 1 && !slices.Contains(boxes, name) {
 			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
 				Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
 		}

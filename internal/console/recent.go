@@ -25,7 +25,7 @@ func (v *visit) keep(name, value string, session bool) {
 const (
 	recentCookie = "recent"
 	// mostRecent reasons are offered; a longer one than maxRecentBytes is not worth a button.
-	mostRecent     = 4
+	mostRecent     = 6
 	maxRecentBytes = 160
 )
 

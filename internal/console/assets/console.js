@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const words = document.body.dataset;
-  const every = 5000;
+  const every = 1500;
   const $ = (id) => document.getElementById(id);
 
   // Ages and countdowns, by the rules of when.go.
@@ -95,7 +95,7 @@
     const told = $("chosen-n"), all = picks(), n = all.filter((e) => e.checked).length;
     if (!told) return;
     told.dataset.none ??= told.textContent;
-    told.textContent = n === 0 ? told.dataset.none : n === 1 ? told.dataset.one : told.dataset.other.replace("%", n);
+    told.textContent = n === 0 ? told.dataset.none : n === 1 ? told.dataset.single : told.dataset.several.replace("%", n);
     $("all").closest("label").hidden = false;
     if (n) $("chosen").dataset.any = ""; else delete $("chosen").dataset.any;
     $("all").checked = n > 0 && n === all.length;

@@ -23,7 +23,7 @@ const (
 	soakPortals = 40
 	soakRoll    = 5 * time.Minute // a life of the worker, or half of a run that is shorter than two
 	// The portals are down for soakDown at the end of each soakCycle.
-	soakCycle, soakDown = 150 * time.Second, 20 * time.Second
+	soakCycle, soakDown = 5 * time.Minute, 20 * time.Second
 	sampleEvery         = 5 * time.Second
 	// settled is when a life has filled its caches; samples before are drawn, and not part of the slope.
 	settled = time.Minute

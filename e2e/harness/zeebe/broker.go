@@ -118,6 +118,9 @@ func (b *Broker) RESTAddress() string { return "http://" + harness.Address(b.por
 // ActuatorURL is the base of the management addresses, "http://127.0.0.1:9600" say; the metrics are at /actuator/prometheus below it.
 func (b *Broker) ActuatorURL() string { return "http://" + harness.Address(b.ports.management) }
 
+// Data is the directory of its data, to be touched while it is dead.
+func (b *Broker) Data() string { return b.folder.Join("data") }
+
 // PID is the broker's process id; it changes with Restart.
 func (b *Broker) PID() int { return b.current().PID() }
 

@@ -105,8 +105,9 @@ type Gates struct {
 	id     string // of this process among the replicas
 	nudged chan struct{}
 
-	// turning is held for the length of a turn, and guards term: while this process acts, otherwise nil.
-	turning sync.Mutex
+	// turning holds a token for the length of a turn, and guards term: while this process acts, otherwise nil. It is no
+	// mutex, so that a bubble of testing/synctest sees who waits for it.
+	turning chan struct{}
 	term    *term
 
 	mu     sync.Mutex
@@ -131,7 +132,8 @@ type known struct {
 
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
-	return &Gates{Options: o, id: rand.Text()[:8], nudged: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}}
+	return &Gates{Options: o, id: rand.Text()[:8], nudged: make(chan struct{}, 1),
+		turning: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}}
 }
 
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.

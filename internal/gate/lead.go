@@ -51,8 +51,8 @@ type term struct{ hard context.Context }
 
 // act sets the term, nil for none; a turn that has begun is awaited.
 func (g *Gates) act(t *term) {
-	g.turning.Lock()
-	defer g.turning.Unlock()
+	g.turning <- struct{}{}
+	defer func() { <-g.turning }()
 	g.term = t
 	g.leading(false) // from the next turn on
 	g.nudge()
@@ -61,8 +61,8 @@ func (g *Gates) act(t *term) {
 // turn follows the journal and, where this process acts, acts; waits tells that answers may be on their way, before and
 // after.
 func (g *Gates) turn(ctx context.Context, waits bool) bool {
-	g.turning.Lock()
-	defer g.turning.Unlock()
+	g.turning <- struct{}{}
+	defer func() { <-g.turning }()
 	err := g.follow(ctx)
 	if err == nil {
 		err = g.flush(ctx)

@@ -71,7 +71,9 @@ func (j *Journal) Run(stop, kill context.Context) {
 			c.carry = append(c.carry, i)
 			c.commit(stop, kill, c.gather())
 		case <-marks.C:
-			c.mark(kill)
+			if len(c.queue) == 0 { // otherwise they go with what waits
+				c.mark(kill)
+			}
 		case <-stop.Done():
 		case <-kill.Done():
 		}

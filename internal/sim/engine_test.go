@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"retry-worker/internal/worker"
+)
+
+// process is an instance of the model with a gate: gate, submission, analysis, review and outcome, again and again.
+type process struct {
+	claim    string
+	portal   string
+	key      int64 // of the instance; its jobs' keys follow
+	deadline time.Time
+	vars     map[string]any
+	jobs     int64
+	phase    string
+	ended    string
+	// canary tells that its outcome is wanted, since when it is at the portal.
+	canary bool
+	since  time.Time
+}
+
+// job is one that the engine offers until it is answered.
+type job struct {
+	*process
+	key    int64
+	kind   string
+	locked time.Time
+	offers int
+	done   bool
+	taken  answer
+}
+
+// answer is what a job was answered with.
+type answer struct {
+	thrown bool
+	vars   string
+}
+
+const (
+	lockTime = 10 * time.Second
+	keptTime = 30 * time.Second
+)
+
+// wait has the process wait for a job of that type.
+func (s *sim) wait(p *process, kind string) {
+	p.jobs++
+	p.phase, p.since = kind, time.Now()
+	j := &job{process: p, key: p.key + 10*p.jobs, kind: kind}
+	s.jobs[j.key] = j
+	s.offer(j, time.Duration(s.draw(fmt.Sprint("offer ", j.key)).IntN(2000))*time.Millisecond)
+}
+
+// offer offers the job after that long, and not when it was to be offered before.
+func (s *sim) offer(j *job, after time.Duration) {
+	j.offers++
+	this := j.offers
+	s.in(after, func() {
+		if this == j.offers {
+			s.activate(j)
+		}
+	})
+}
+
+// activate gives the job to a replica, for a time; seldom to two.
+func (s *sim) activate(j *job) {
+	if j.done || s.ended {
+		return
+	}
+	label := fmt.Sprint("job ", j.key)
+	up := s.up()
+	if time.Now().Before(j.locked) {
+		return // it is offered again when its lock ends
+	}
+	if len(up) == 0 {
+		s.offer(j, time.Second)
+		return
+	}
+	lock := lockTime
+	if j.kind == worker.RetryReview || j.kind == worker.SubmissionGate {
+		lock = keptTime
+	}
+	j.locked = time.Now().Add(lock)
+	s.offer(j, lock+time.Millisecond)
+	r := up[s.draw(label).IntN(len(up))]
+	s.begin(r, j, lock)
+	if s.fault(label, "given to two") {
+		s.begin(up[s.draw(label).IntN(len(up))], j, lock)
+	}
+}
+
+// begin has the replica handle the job.
+func (s *sim) begin(r *replica, j *job, lock time.Duration) {
+	vars, err := json.Marshal(j.vars)
+	if err != nil {
+		panic(err)
+	}
+	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond)}
+	s.running.Go(func() { r.handle(given) })
+}
+
+// handle is one job's way, as worker.Worker has it: handled, then answered until its deadline.
+func (r *replica) handle(j *worker.Job) {
+	r.port(fmt.Sprint(r.name, " begin ", j.Key))
+	reply := r.handlers[j.Type]()(r.life, j)
+	for r.life.Err() == nil && time.Now().Before(j.Deadline) {
+		var err error
+		switch reply.Action {
+		case worker.Completed:
+			err = r.Complete(r.life, j, reply.Variables)
+		case worker.Thrown:
+			err = r.Throw(r.life, j, reply.Error)
+		case worker.Released, worker.Failed:
+			err = r.Fail(r.life, j, reply.Failure)
+		default:
+			return // kept
+		}
+		if err == nil && reply.Taken != nil {
+			reply.Taken()
+		}
+		if e, ok := errors.AsType[*worker.EngineError](err); err == nil || ok && e.Kind == worker.Gone {
+			return
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// The engine: a job is answered once.
+
+func (r *replica) Complete(_ context.Context, j *worker.Job, variables string) error {
+	return r.answer(j.Key, answer{vars: variables})
+}
+
+func (r *replica) Throw(_ context.Context, j *worker.Job, e worker.BPMNError) error {
+	return r.answer(j.Key, answer{true, e.Variables})
+}
+
+func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) error {
+	r.port(fmt.Sprint(r.name, " fail ", given.Key))
+	j := r.jobs[given.Key]
+	if j.done || r.life.Err() != nil {
+		return engineError(worker.Gone)
+	}
+	if f.Retries == 0 {
+		r.fail("%s: job %d is an incident: %s", j.claim, j.key, f.Message)
+	}
+	r.say("%s hands %s of %s back: %s", r.name, j.kind, j.claim, f.Message)
+	j.locked = time.Time{}
+	r.offer(j, max(f.Backoff, 100*time.Millisecond))
+	return nil
+}
+
+func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration) error {
+	r.port(fmt.Sprint(r.name, " hold ", given.Key))
+	if j := r.jobs[given.Key]; !j.done && r.life.Err() == nil {
+		j.locked = time.Now().Add(long)
+		r.offer(j, long+time.Millisecond)
+	}
+	return nil
+}
+
+func (r *replica) Runs(_ context.Context, key int64) (bool, error) {
+	r.port(fmt.Sprint(r.name, " runs ", key))
+	for _, p := range r.processes {
+		if p.key == key {
+			return p.ended == "", nil
+		}
+	}
+	return false, nil
+}
+
+func (*replica) Activate(context.Context, worker.ActivateRequest) ([]worker.Job, error) {
+	return nil, nil
+}
+
+func engineError(k worker.ErrorKind) error {
+	return &worker.EngineError{Kind: k, Err: errors.New("a fault of the engine")}
+}
+
+// answer takes an answer, with faults.
+func (r *replica) answer(key int64, a answer) error {
+	r.port(fmt.Sprint(r.name, " answer ", key))
+	j := r.jobs[key]
+	r.sent(j, a)
+	switch {
+	case r.life.Err() != nil, r.fault("answer lost"):
+		return engineError(worker.Ambiguous)
+	case r.fault("engine busy"):
+		return engineError(worker.NotTaken)
+	case r.fault("answer late"):
+		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
+		r.in(late, func() { _ = r.take(j, a) })
+		return engineError(worker.Ambiguous)
+	case r.fault("acknowledgement lost"):
+		_ = r.take(j, a)
+		return engineError(worker.Ambiguous)
+	}
+	return r.take(j, a)
+}
+
+// take ends the job, and its process goes on.
+func (s *sim) take(j *job, a answer) error {
+	if j.done {
+		return engineError(worker.Gone)
+	}
+	j.done, j.taken = true, a
+	told := map[string]any{}
+	if err := json.Unmarshal([]byte(a.vars), &told); err != nil {
+		s.fail("%s: job %d is answered with no JSON object", j.claim, j.key)
+		return nil
+	}
+	s.taken(j, told)
+	for name, v := range told {
+		j.vars[name] = v
+	}
+	s.goOn(j, told)
+	return nil
+}
+
+// goOn is the model.
+func (s *sim) goOn(j *job, told map[string]any) {
+	p := j.process
+	switch {
+	case j.taken.thrown:
+		s.say("%s is given up: %v after %v", p.claim, told["retryReason"], told["retryCount"])
+		s.wait(p, worker.RetryReview)
+	case j.kind == worker.SubmissionGate:
+		p.canary, _ = told["gateCanary"].(bool)
+		s.submit(p)
+	case j.kind == worker.AnalyzeRetry, j.kind == worker.RetryReview && told["reviewDecision"] == "reprocess":
+		at, err := time.Parse(time.RFC3339, fmt.Sprint(told["nextRetryTime"]))
+		if err != nil {
+			s.fail("%s: nextRetryTime is %v", p.claim, told["nextRetryTime"])
+		}
+		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
+		p.phase = "timer"
+		s.in(max(time.Until(at), 0), func() { s.wait(p, worker.SubmissionGate) })
+	case j.kind == worker.RetryReview:
+		s.end(p, "discarded")
+	default:
+		s.end(p, "recovered")
+	}
+}
+
+func (s *sim) end(p *process, how string) {
+	p.phase, p.ended = "ended", how
+	s.say("%s is %s", p.claim, how)
+}
+
+// submit sends the claim to its portal.
+func (s *sim) submit(p *process) {
+	dice := s.draw(fmt.Sprint("submit ", p.key))
+	p.phase, p.since = "portal", time.Now()
+	s.went(p)
+	s.in(time.Second+time.Duration(dice.IntN(20_000))*time.Millisecond, func() {
+		problem := s.portals[p.portal].problem(s, dice)
+		if dice.IntN(100) < 2 {
+			problem = "AUTHORIZATION_DENIED"
+		}
+		if problem != "" {
+			s.say("%s fails at %s: %s", p.claim, p.portal, problem)
+			p.vars["submissionError"] = problem + " " + secret
+			s.wait(p, worker.AnalyzeRetry)
+			return
+		}
+		if _, failed := p.vars["submissionError"]; failed || p.canary {
+			s.wait(p, worker.RecordRetryOutcome)
+			return
+		}
+		s.end(p, "sent")
+	})
+}
+
+// portal is where claims go: down, flapping, or answering one in three for stretches of time.
+type portal struct{ from, until []time.Time }
+
+func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
+	for i := range w.from {
+		if !s.calm && time.Now().After(w.from[i]) && time.Now().Before(w.until[i]) {
+			switch i % 3 {
+			case 0:
+				return "Read timed out after 30000 ms"
+			case 1:
+				if dice.IntN(3) > 0 {
+					return "HTTP 503 Service Unavailable"
+				}
+			default:
+				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
+					return "HTTP 429 Too Many Requests, Retry-After: 20"
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+)
+
+// scheduler runs what the product does one call of a port at a time. Each goroutine that calls a port is parked there;
+// once all are, the seed says who goes on. Where nobody is parked, time passes up to the next event.
+type scheduler struct {
+	seed   uint64
+	began  time.Time
+	agenda agenda
+	nth    map[string]uint64 // how often each label was drawn for
+	check  func()            // after each step
+
+	instant time.Time
+	steps   int      // at this instant
+	recent  []string // the last labels
+
+	mu     sync.Mutex
+	parked []*call
+	wake   chan struct{}
+	failed string // the first invariant that was broken
+	story  []string
+	trace  uint64
+	ended  bool
+}
+
+// mostSteps at one instant: what takes more goes round in a circle.
+const mostSteps = 20_000
+
+// call is a goroutine that is parked at a port.
+type call struct {
+	label string
+	goOn  chan struct{}
+}
+
+// event is what happens at an instant of the agenda.
+type event struct {
+	at    time.Time
+	order int
+	do    func()
+}
+
+type agenda struct {
+	events []event
+	order  int
+}
+
+func (a *agenda) Len() int { return len(a.events) }
+func (a *agenda) Less(i, j int) bool {
+	if c := a.events[i].at.Compare(a.events[j].at); c != 0 {
+		return c < 0
+	}
+	return a.events[i].order < a.events[j].order
+}
+func (a *agenda) Swap(i, j int) { a.events[i], a.events[j] = a.events[j], a.events[i] }
+func (a *agenda) Push(e any)    { a.events = append(a.events, e.(event)) }
+func (a *agenda) Pop() any {
+	last := a.events[len(a.events)-1]
+	a.events = a.events[:len(a.events)-1]
+	return last
+}
+
+// in has something happen after that long. An odd number of nanoseconds keeps it apart from the product's own timers.
+func (s *scheduler) in(d time.Duration, do func()) {
+	s.agenda.order++
+	heap.Push(&s.agenda, event{time.Now().Add(d.Truncate(time.Microsecond) + 7*time.Nanosecond), s.agenda.order, do})
+}
+
+// draw returns the dice of a label: what is drawn for one does not change with what is drawn for others.
+func (s *scheduler) draw(label string) *rand.Rand {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nth[label]++
+	h := fnv.New64a()
+	fmt.Fprint(h, s.seed, label, s.nth[label])
+	return rand.New(rand.NewPCG(s.seed, h.Sum64()))
+}
+
+// port parks the calling goroutine until its turn comes.
+func (s *scheduler) port(label string) {
+	c := &call{label, make(chan struct{})}
+	s.mu.Lock()
+	s.parked = append(s.parked, c)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	<-c.goOn
+}
+
+// next returns who goes on, nil where nobody is parked.
+func (s *scheduler) next() *call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.parked) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(s.parked, func(a, b *call) int { return strings.Compare(a.label, b.label) })
+	i := 0
+	if n := len(s.parked); n > 1 {
+		h := fnv.New64a()
+		fmt.Fprint(h, s.seed, s.trace, len(s.story))
+		i = int(h.Sum64() % uint64(n))
+	}
+	c := s.parked[i]
+	s.parked = slices.Delete(s.parked, i, i+1)
+	return c
+}
+
+// run plays until an instant, or until done or an invariant is broken.
+func (s *scheduler) run(until time.Time, done func() bool) {
+	for s.failed == "" && !done() && time.Now().Before(until) {
+		s.step(until)
+	}
+}
+
+func (s *scheduler) step(until time.Time) {
+	synctest.Wait()
+	if now := time.Now(); !now.Equal(s.instant) {
+		s.instant, s.steps = now, 0
+	}
+	if s.steps++; s.steps > mostSteps {
+		s.fail("time stands still: %v", s.recent)
+		return
+	}
+	if c := s.next(); c != nil {
+		s.recent = append(s.recent[max(len(s.recent)-20, 0):], c.label)
+		close(c.goOn)
+		synctest.Wait()
+		s.check()
+		return
+	}
+	if len(s.agenda.events) > 0 && !s.agenda.events[0].at.After(time.Now()) {
+		heap.Pop(&s.agenda).(event).do()
+		synctest.Wait()
+		s.check()
+		return
+	}
+	at := until
+	if len(s.agenda.events) > 0 && s.agenda.events[0].at.Before(at) {
+		at = s.agenda.events[0].at
+	}
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-s.wake:
+	case <-timer.C:
+	}
+}
+
+// drain lets everybody go on until all have ended.
+func (s *scheduler) drain(all *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	for {
+		synctest.Wait()
+		if c := s.next(); c != nil {
+			close(c.goOn)
+			continue
+		}
+		select {
+		case <-ended:
+			return
+		case <-s.wake:
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// say adds a line to the story. The trace is the hash of them all.
+func (s *scheduler) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Since(s.began).Truncate(time.Millisecond)
+	line := fmt.Sprintf("%12s  ", at) + fmt.Sprintf(format, args...)
+	h := fnv.New64a()
+	fmt.Fprint(h, s.trace, line)
+	s.trace = h.Sum64()
+	s.story = append(s.story, line)
+}
+
+// fail tells that an invariant is broken; the first counts.
+func (s *scheduler) fail(format string, args ...any) {
+	if s.failed == "" && !s.ended {
+		s.failed = fmt.Sprintf(format, args...)
+		s.say("BROKEN: %s", s.failed)
+	}
+}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// weather is how long things go wrong in a world, before each claim must come to its end.
+	weather = 5 * time.Hour
+	// shortSeeds and seeds are how many worlds a test plays.
+	shortSeeds, seeds = 2, 12
+	// mostSteps of a story that is told, and mostTries to make it so short.
+	storySteps, mostTries = 50, 120
+)
+
+// TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
+// (a duration) plays new ones for so long.
+func TestSeeds(t *testing.T) {
+	if text := os.Getenv("SIM_SEED"); text != "" {
+		tell(t, play(t, worldOf(t, text)))
+		return
+	}
+	first, last, until := uint64(1), uint64(seeds), time.Time{}
+	if testing.Short() {
+		last = shortSeeds
+	}
+	if text := os.Getenv("PROOF_SIM"); text != "" {
+		long, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last, until = uint64(time.Now().UnixMilli()), 1<<63, time.Now().Add(long)
+	}
+	began, lasted := time.Now(), time.Duration(0)
+	played := 0
+	for seed := first; seed <= last && (until.IsZero() || time.Now().Before(until)); seed++ {
+		s := play(t, plan{seed: seed, horizon: weather})
+		lasted += s.lasted
+		if played++; s.failed != "" {
+			tell(t, shrink(t, s))
+		}
+	}
+	t.Logf("%d worlds of %.0f hours in %s", played, lasted.Hours(), time.Since(began).Round(time.Second))
+}
+
+// TestSameSeedSameTrace plays a world twice.
+func TestSameSeedSameTrace(t *testing.T) {
+	for seed := range uint64(2) {
+		one, two := play(t, plan{seed: seed, horizon: weather}), play(t, plan{seed: seed, horizon: weather})
+		if one.trace != two.trace {
+			t.Errorf("seed %d: traces %x and %x", seed, one.trace, two.trace)
+		}
+	}
+}
+
+func worldOf(t *testing.T, text string) plan {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan{seed: seed, horizon: weather}
+}
+
+// tell prints the story of a world, and how it is replayed.
+func tell(t *testing.T, s *sim) {
+	story := s.story
+	if s.failed != "" && len(s.without) > 0 {
+		story = story[max(len(story)-storySteps, 0):]
+	}
+	t.Logf("seed %d, trace %x, without %d of what the seed draws:\n%s", s.plan.seed, s.trace, len(s.without), strings.Join(story, "\n"))
+	if s.failed != "" {
+		t.Errorf("seed %d: %s\nreplay it with SIM_SEED=%d go test ./internal/sim", s.plan.seed, s.failed, s.plan.seed)
+	}
+}
+
+// shrink takes claims, faults and disturbances away from a world as long as it fails.
+func shrink(t *testing.T, s *sim) *sim {
+	tries := 0
+	for size := len(s.struck) / 2; size > 0 && tries < mostTries; size /= 2 {
+		for at := 0; at < len(s.struck) && tries < mostTries; tries++ {
+			p := plan{s.plan.seed, map[string]bool{}, s.horizon}
+			for label := range s.without {
+				p.without[label] = true
+			}
+			for _, label := range s.struck[at:min(at+size, len(s.struck))] {
+				p.without[label] = true
+			}
+			if less := play(t, p); less.failed != "" && len(less.struck) < len(s.struck) {
+				s = less
+				continue
+			}
+			at += size
+		}
+	}
+	return s
+}

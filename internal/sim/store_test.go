@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// store is the store as one replica reaches it, with faults.
+type store struct {
+	*testkit.Memory
+	*replica
+}
+
+var errStore = errors.New("a fault of the store")
+
+func storeError(k journal.Kind) error { return &journal.StoreError{Kind: k, Err: errStore} }
+
+// Transact implements journal.Store.
+func (v *store) Transact(
+	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
+) error {
+	v.port(v.name + " transact")
+	if v.readOnly {
+		return storeError(journal.Unavailable)
+	}
+	do := func() error { return v.Memory.Transact(ctx, lookups, decide) }
+	switch {
+	case v.fault("write fails"):
+		return storeError(journal.Unavailable)
+	case v.fault("write lost its acknowledgement"):
+		if err := do(); err != nil {
+			return err
+		}
+		return storeError(journal.Ambiguous)
+	case v.fault("write hangs"):
+		<-ctx.Done()
+		return storeError(journal.Ambiguous)
+	case v.fault("write hangs when done"):
+		err := do()
+		<-ctx.Done()
+		if err != nil {
+			return err
+		}
+		return storeError(journal.Ambiguous)
+	case v.fault("decided twice"):
+		v.Memory.Fail(1, testkit.Fault{Twice: true})
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	v.port(v.name + " committed")
+	return nil
+}
+
+// Probe implements journal.Store.
+func (v *store) Probe(ctx context.Context) error {
+	v.port(v.name + " probe")
+	if v.readOnly {
+		return storeError(journal.Unavailable)
+	}
+	return v.Memory.Probe(ctx)
+}
+
+// read parks and reports what a read suffers.
+func (v *store) read(what string) error {
+	v.port(v.name + " read " + what)
+	if v.fault("read fails") {
+		return storeError(journal.Unavailable)
+	}
+	return nil
+}
+
+const (
+	// leaseGrid is when a lease is asked for: the product draws the pause between two tries, which a seed cannot give again.
+	leaseGrid = 5 * time.Second
+	// renewTime is odd, so that the end of a lease never falls on the instant of something else.
+	renewTime = 1_000_313 * time.Nanosecond
+)
+
+// Lease implements journal.Outbox.
+func (v *store) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
+	if !strings.Contains(name, "/") && span > 0 {
+		since := time.Since(v.began) - v.offset
+		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
+		if v.holds(name) {
+			wait = renewTime
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false, storeError(journal.Unavailable)
+		}
+	}
+	if err := v.read("lease " + name); err != nil {
+		return false, err
+	}
+	held, err := v.Memory.Lease(ctx, name, holder, span)
+	held = held && !v.fault("lease lost")
+	v.hold(name, held && span > 0)
+	return held, err
+}
+
+// holds reports whether the replica was given that lease when it asked last.
+func (r *replica) holds(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leases[name]
+}
+
+func (r *replica) hold(name string, held bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leases[name] = held
+}
+
+// Records implements journal.Archive.
+func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
+	if v.End().Record <= after {
+		return nil, nil
+	}
+	if err := v.read("records"); err != nil {
+		return nil, err
+	}
+	return v.Memory.Records(ctx, f, after, limit)
+}
+
+// Held implements journal.Holding.
+func (v *store) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
+	if err := v.read("held"); err != nil {
+		return journal.Head{}, err
+	}
+	return v.Memory.Held(ctx, take)
+}
+
+// Pending implements journal.Outbox.
+func (v *store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
+	if err := v.read("pending " + queue); err != nil {
+		return nil, err
+	}
+	return v.Memory.Pending(ctx, queue, after, limit)
+}
+
+// DeadLetter implements deadletter.Reader.
+func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
+	if err := v.read("dead letter " + id); err != nil {
+		return deadletter.Item{}, false, err
+	}
+	return v.Memory.DeadLetter(ctx, id)
+}
+
+// memory is a replica's journal as its gates reach it: their goroutines call it in whatever order they run.
+type memory struct {
+	*journal.Journal
+	*replica
+}
+
+// Depart implements gate.Memory.
+func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
+	m.port(m.name + " depart " + d.Subject.ID)
+	return m.Journal.Depart(ctx, d)
+}

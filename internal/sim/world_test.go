@@ -1,0 +1,403 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
+)
+
+// secret is what every error text has in it, and no sink may.
+const (
+	secret    = "senha=abracadabra"
+	forbidden = "abracadabra"
+)
+
+// faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
+var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
+	"read fails", "lease lost", "answer lost", "engine busy", "answer late", "acknowledgement lost", "given to two"}
+
+// plan is what is played: what the seed draws, less what shrinking takes away.
+type plan struct {
+	seed    uint64
+	without map[string]bool // claims, faults and disturbances by their labels
+	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
+	horizon time.Duration
+}
+
+// sim is one world.
+type sim struct {
+	scheduler
+	plan
+	memory    *testkit.Memory
+	rates     map[string]int // of faults, of 1000
+	replicas  []*replica
+	processes []*process
+	jobs      map[int64]*job
+	portals   map[string]*portal
+	policies  decision.Policies
+	calm      bool
+	lasted    time.Duration
+	struck    []string // labels of what may be taken away
+	running   sync.WaitGroup
+	invariants
+}
+
+// replica is one worker.
+type replica struct {
+	*sim
+	name     string
+	offset   time.Duration // of its lease's grid
+	skew     time.Duration // of its clock
+	readOnly bool
+	closed   bool // its journal cannot be written
+	life     context.Context
+	kill     context.CancelFunc
+	journal  *journal.Journal
+	gates    *gate.Gates
+	letters  *deadletter.Service
+	sink     *worker.ReviewSink
+	store    *store
+	leases   map[string]bool // that it was given when it asked last
+	handlers map[string]func() worker.Handler
+}
+
+// Now and Rest are the replica's clock: it is ahead or behind, and jumps.
+func (r *replica) Now() time.Time                            { return time.Now().Add(r.skew) }
+func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
+
+func newSim(p plan) *sim {
+	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
+		policies:  catalogue.Default().Policies,
+		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
+	s.invariants.init()
+	s.check = s.checkStep
+	for _, f := range faults {
+		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
+		if f == "read fails" || f == "lease lost" { // there are many of them
+			s.rates[f] /= 10
+		}
+	}
+	for i := range 1 + s.draw("portals").IntN(3) {
+		w, at := &portal{}, s.began
+		name := fmt.Sprintf("portal-%d", i)
+		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
+			at = at.Add(time.Duration(dice.IntN(90)) * time.Minute)
+			w.from = append(w.from, at)
+			at = at.Add(time.Duration(dice.IntN(60)) * time.Minute)
+			w.until = append(w.until, at)
+		}
+		s.portals[name] = w
+	}
+	return s
+}
+
+// fault reports whether that kind strikes here and now.
+func (r *replica) fault(kind string) bool { return r.sim.fault(r.name, kind) }
+
+func (s *sim) fault(label, kind string) bool {
+	label = kind + " " + label
+	if s.rates[kind] == 0 {
+		return false
+	}
+	strikes := s.draw(label).IntN(1000) < s.rates[kind]
+	s.mu.Lock()
+	calm := s.calm
+	label = fmt.Sprint(label, " #", s.nth[label])
+	if strikes = strikes && !calm && !s.without[label]; strikes {
+		s.struck = append(s.struck, label)
+	}
+	s.mu.Unlock()
+	if strikes {
+		s.say("%s", label)
+	}
+	return strikes
+}
+
+// log has no secrets in it.
+type log struct{ s *sim }
+
+func (l log) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), forbidden) {
+		l.s.fail("the log has a secret: %s", b)
+	}
+	return len(b), nil
+}
+func (log) Sync() error { return nil }
+
+// start starts a replica, again where it was killed.
+func (s *sim) start(n int) {
+	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]bool{}}
+	r.life, r.kill = context.WithCancel(context.Background())
+	r.store = &store{s.memory, r}
+	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
+	hooks := journal.NoHooks()
+	hooks.Recorded = func(all []journal.Happening) { r.gates.Recorded(all) }
+	publisher := events.Publisher("sim", func(string) string { return "portal" })
+	r.journal = journal.New(r.store, r.Now, publisher, hooks)
+	hooks.Open = func(open bool, _ error) {
+		r.closed = !open
+		s.say("the journal of %s can be written: %t", r.name, open)
+	}
+	policies := func() decision.Policies { return s.policies }
+	told := gate.NoHooks()
+	told.Admitted = func(string) { s.say("%s lets a claim through", r.name) }
+	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
+		Log: written, Probe: func(context.Context, string, []int) bool { return false },
+		Settings: func() gate.Settings { return gate.Settings{Version: "1", Otherwise: destination.Defaults()} }})
+	up := func() time.Time { return s.began.Add(-time.Hour) }
+	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
+	no := worker.NoHooks()
+	r.sink = worker.NewReviewSink(r, r.store, r.journal, r.Now, no, written)
+	handler := func(begin func() worker.Activation) func() worker.Handler {
+		return func() worker.Handler { return begin().Handler }
+	}
+	r.handlers = map[string]func() worker.Handler{
+		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates, policies, r.journal, no, written).Begin),
+		worker.AnalyzeRetry:       handler(worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written).Begin),
+		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
+		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
+	}
+	runner := deadletter.NewRunner(r.store, r.letters, r.journal, r, up, deadletter.NoHooks(), written)
+	s.running.Go(func() { r.journal.Run(r.life, r.life) })
+	s.running.Go(func() { r.gates.Run(r.life) })
+	s.running.Go(func() { r.gates.Share(r.life) })
+	lead := func(name string, work func(stop, hard context.Context)) {
+		s.running.Go(func() {
+			outbox.Lead(r.life, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), work)
+		})
+	}
+	lead(gate.Lease, r.gates.Lead)
+	lead(deadletter.BulkLease, runner.Run)
+	lead("relay", r.relay)
+	s.replicas[n] = r
+	s.say("%s starts", r.name)
+}
+
+// up returns the replicas that run and ask for jobs.
+func (s *sim) up() []*replica {
+	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed })
+}
+
+// relay carries decisions to processes, and events to whoever listens, one at a time and in order.
+func (r *replica) relay(stop, hard context.Context) {
+	r.sink.Leading(true)
+	defer r.sink.Leading(false)
+	for ; stop.Err() == nil; r.Rest(stop, 2*time.Second) {
+		page, err := r.store.Pending(hard, journal.ReviewQueue, 0, 100)
+		for i := range page {
+			if err == nil && stop.Err() == nil {
+				err = r.sink.Publish(hard, &page[i])
+			}
+		}
+		page, err = r.store.Pending(hard, events.Queue, 0, 100)
+		if err != nil || len(page) == 0 {
+			continue
+		}
+		var gone []int64
+		for i := range page {
+			r.heard(&page[i])
+			gone = append(gone, page[i].Sequence)
+		}
+		_ = r.journal.Published(hard, gone)
+	}
+}
+
+// play plays a plan in a bubble of fake time and returns the world as it was left.
+func play(t *testing.T, p plan) (s *sim) {
+	synctest.Test(t, func(t *testing.T) {
+		s = newSim(p)
+		for n := range 1 + s.draw("replicas").IntN(4) {
+			s.replicas = append(s.replicas, nil)
+			s.in(time.Duration(n)*137_113*time.Microsecond, func() { s.start(n) })
+		}
+		s.run(s.began.Add(time.Second), func() bool { return false })
+		s.arrive()
+		s.disturb()
+		s.people()
+		s.run(s.began.Add(p.horizon), func() bool { return false })
+		s.calmDown()
+		s.run(s.began.Add(p.horizon+12*time.Hour), s.over)
+		s.checkEnd()
+		s.ended, s.lasted = true, time.Since(s.began)
+		for _, r := range s.replicas {
+			r.kill()
+		}
+		s.drain(&s.running)
+	})
+	return s
+}
+
+// arrive has claims come in the first half of the weather, some of them twice, some with a deadline.
+func (s *sim) arrive() {
+	names := s.portalNames()
+	for i := range 3 + s.draw("claims").IntN(30) {
+		claim := fmt.Sprintf("CLM-SIM-%d", i+1)
+		dice := s.draw(claim)
+		at := time.Duration(dice.Int64N(int64(s.horizon / 2)))
+		deadline := time.Time{}
+		if dice.IntN(3) == 0 {
+			deadline = s.began.Add(at + time.Duration(10+dice.IntN(600))*time.Minute).Truncate(time.Second)
+		}
+		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
+		if s.without[claim] {
+			continue
+		}
+		s.struck = append(s.struck, claim)
+		s.send(claim, name, int64(i+1)*1_000_000, at, deadline)
+		if twice {
+			s.send(claim, name, int64(i+1)*1_000_000+500_000, at+time.Duration(dice.IntN(120))*time.Minute, deadline)
+		}
+	}
+}
+
+func (s *sim) portalNames() (names []string) {
+	for name := range s.portals {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
+	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to}}
+	if !deadline.IsZero() {
+		p.vars["submissionDeadline"] = deadline
+	}
+	s.processes = append(s.processes, p)
+	s.in(after, func() {
+		s.say("%s begins, for %s", claim, to)
+		s.wait(p, worker.SubmissionGate)
+	})
+}
+
+// disturb kills replicas, moves their clocks, takes the right to write from them, and changes the policies.
+func (s *sim) disturb() {
+	s.every("kill", 40*time.Minute, func(r *replica, n int) {
+		s.say("%s is killed", r.name)
+		r.kill()
+		s.in(time.Duration(s.draw("begin again").IntN(120))*time.Second, func() { s.start(n) })
+	})
+	s.every("clock", 50*time.Minute, func(r *replica, _ int) {
+		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
+		s.say("the clock of %s is off by %s", r.name, r.skew)
+	})
+	s.every("read-only", 70*time.Minute, func(r *replica, _ int) {
+		r.readOnly = true
+		s.say("the store of %s is read-only", r.name)
+		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
+	})
+	s.every("policies", 2*time.Hour, func(*replica, int) {
+		p := *s.policies[decision.DefaultPolicy]
+		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
+		s.policies = decision.Policies{decision.DefaultPolicy: &p}
+		s.say("at most %d retries from now on", p.MaxRetries)
+	})
+}
+
+// every has something happen to a replica again and again, apart on average, while there is weather.
+func (s *sim) every(label string, apart time.Duration, do func(r *replica, n int)) {
+	if s.draw("any "+label).IntN(3) == 0 {
+		return
+	}
+	var next func()
+	next = func() {
+		dice := s.draw(label)
+		s.in(time.Duration(dice.Int64N(int64(2*apart))), func() {
+			name := fmt.Sprint(label, " #", s.nth[label])
+			n := dice.IntN(len(s.replicas))
+			if r := s.replicas[n]; !s.calm && r.life.Err() == nil && !s.without[name] {
+				s.struck = append(s.struck, name)
+				do(r, n)
+			}
+			next()
+		})
+	}
+	next()
+}
+
+// calmDown ends the weather.
+func (s *sim) calmDown() {
+	s.say("all is calm from now on")
+	s.mu.Lock()
+	s.calm = true
+	s.mu.Unlock()
+	for _, r := range s.replicas {
+		r.skew, r.readOnly = 0, false
+	}
+}
+
+// people decide on dead letters, sometimes two on the same, order portals about, and plan bulk runs.
+func (s *sim) people() {
+	s.in(10*time.Minute, s.people)
+	up := s.up()
+	if len(up) == 0 {
+		return
+	}
+	dice := s.draw("people")
+	for n := range 1 + dice.IntN(2) {
+		r, orders, how, to := up[dice.IntN(len(up))], dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
+		s.running.Go(func() {
+			if s.port(fmt.Sprint("person ", n)); orders && !s.calm {
+				r.order(fmt.Sprintf("portal-%d", to), how%3)
+				return
+			}
+			r.decide(how)
+		})
+	}
+}
+
+func (r *replica) order(name string, what int) {
+	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: "simulated", By: "ana"}
+	switch what {
+	case 0:
+		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(10*time.Minute)
+	case 1:
+		c.Verb, c.PerMinute = journal.ReleaseAt, 10
+	}
+	r.say("somebody orders %s: %s", name, c.Verb)
+	_ = r.gates.Command(r.life, name, c)
+}
+
+// decide decides on one dead letter, or on all of them by a bulk run.
+func (r *replica) decide(how int) {
+	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
+	if err != nil || len(items) == 0 {
+		return
+	}
+	if how == 0 {
+		c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: "simulated", By: "ana", Force: true, PerMinute: 60}
+		if p, err := r.letters.Plan(r.life, c); err == nil {
+			_, _, err = r.letters.Start(r.life, c, p.Token)
+			r.say("somebody starts a bulk run of %d: %v", len(items), err)
+		}
+		return
+	}
+	d := items[how%len(items)]
+	c := deadletter.Command{ID: d.ID, Reason: "simulated", By: "ana", Force: how%2 == 0, Fresh: how%4 == 0}
+	if r.calm || how < 5 {
+		_, err = r.letters.Discard(r.life, c)
+	} else {
+		_, err = r.letters.Retry(r.life, c)
+	}
+	r.say("somebody decides on %s: %v", d.Subject.ID, err)
+}

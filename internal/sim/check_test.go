@@ -143,7 +143,8 @@ const (
 // went: no portal gets more than its pace.
 func (s *sim) went(p *process) {
 	now := time.Now()
-	all := append(s.wentAt[p.portal], now)
+	all := s.wentAt[p.portal]
+	all = append(all, now)
 	for now.Sub(all[0]) > paceTime {
 		all = all[1:]
 	}

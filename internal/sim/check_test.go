@@ -23,12 +23,14 @@ type invariants struct {
 	tested   map[string]*process          // the claim that a portal is tested with
 	events   map[string]string            // what was told, by the id of the event
 	order    map[string]int64             // the last record that was told, by claim
+	decided  map[string]bool              // dead letters, by their ids
 	audited  int64
 }
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.wentAt = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string][]time.Time{}
 	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
+	i.decided = map[string]bool{}
 }
 
 // checkStep holds what was recorded since against what may be.
@@ -52,6 +54,17 @@ func (s *sim) checkStep() {
 // audit: what is recorded is signed, and the projections are what the fold makes of it.
 func (s *sim) audit() {
 	s.audited = s.seen
+	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
+	if err != nil {
+		s.fail("dead letters cannot be read: %v", err)
+	}
+	open := map[journal.Subject]bool{}
+	for i := range items {
+		if of := items[i].Subject; open[of] {
+			s.fail("%s has two open dead letters", of.ID)
+		}
+		open[items[i].Subject] = true
+	}
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
 	}
@@ -61,12 +74,42 @@ func (s *sim) checkRecord(r *journal.Record) {
 	if a := r.Attempt; a != nil {
 		s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 		s.clean("record", a)
+		if d := &a.Decision; d.ShouldRetry() && (d.RetryCount > d.MaxRetries || d.NextRetryTime.Sub(d.FirstFailure) > totalLimit) {
+			s.fail("%s: retry %d of %d at %s, first failure at %s", d.SubjectID, d.RetryCount, d.MaxRetries, d.NextRetryTime, d.FirstFailure)
+		}
 		return
 	}
 	s.clean("record", r.Entry)
-	if r.Entry.Kind != journal.GateEntry {
+	switch r.Entry.Kind {
+	case journal.ReviewEntry, journal.DeliveryEntry:
+		s.checkReview(r.Entry)
+	case journal.GateEntry:
+		s.checkGate(r)
+	}
+}
+
+// totalLimit of the policy.
+const totalLimit = 48 * time.Hour
+
+// checkReview: a dead letter is decided on once, unless it was opened again.
+func (s *sim) checkReview(e *journal.Entry) {
+	var b struct{ DeadLetterID, State string }
+	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
+		s.fail("record %d: %v", e.Record, err)
+	}
+	if e.Kind == journal.DeliveryEntry {
+		if b.State == string(journal.DeadLetterOpen) {
+			delete(s.decided, b.DeadLetterID)
+		}
 		return
 	}
+	if s.decided[b.DeadLetterID] {
+		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
+	}
+	s.decided[b.DeadLetterID] = true
+}
+
+func (s *sim) checkGate(r *journal.Record) {
 	b, err := journal.ReadGate(r.Entry)
 	if err != nil {
 		s.fail("record %d: %v", r.Number(), err)
@@ -150,6 +193,26 @@ func (s *sim) went(p *process) {
 	}
 	if s.wentAt[p.portal] = all; len(all) > most {
 		s.fail("%d claims go to %s within %s", len(all), p.portal, paceTime)
+	}
+}
+
+// lateness is how long after its deadline a claim may be let go or given up: clocks are off, and engines do not hear.
+const lateness = 3 * time.Minute
+
+// inTime: no claim goes whose deadline has passed.
+func (s *sim) inTime(p *process) {
+	if late := time.Since(p.deadline); !p.deadline.IsZero() && late > lateness {
+		s.fail("%s goes %s after its deadline", p.claim, late)
+	}
+}
+
+// silent: no claim waits at a gate whose deadline has passed, when all is calm.
+func (s *sim) silent() {
+	s.in(time.Minute, s.silent)
+	for _, p := range s.processes {
+		if p.phase == worker.SubmissionGate && time.Since(p.since) > lateness {
+			s.inTime(p)
+		}
 	}
 }
 

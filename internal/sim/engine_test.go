@@ -196,6 +196,9 @@ func (r *replica) answer(key int64, a answer) error {
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
 		r.in(late, func() { _ = r.take(j, a) })
 		return engineError(worker.Ambiguous)
+	case a.thrown && r.fault("error not thrown"): // its variables are set before
+		_ = json.Unmarshal([]byte(a.vars), &j.vars)
+		return engineError(worker.Ambiguous)
 	case r.fault("acknowledgement lost"):
 		_ = r.take(j, a)
 		return engineError(worker.Ambiguous)
@@ -229,6 +232,7 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		s.say("%s is given up: %v after %v", p.claim, told["retryReason"], told["retryCount"])
 		s.wait(p, worker.RetryReview)
 	case j.kind == worker.SubmissionGate:
+		s.inTime(p)
 		p.canary, _ = told["gateCanary"].(bool)
 		s.submit(p)
 	case j.kind == worker.AnalyzeRetry, j.kind == worker.RetryReview && told["reviewDecision"] == "reprocess":

@@ -34,7 +34,7 @@ const (
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
-	"read fails", "lease lost", "answer lost", "engine busy", "answer late", "acknowledgement lost", "given to two"}
+	"read fails", "lease lost", "answer lost", "engine busy", "answer late", "acknowledgement lost", "error not thrown", "given to two"}
 
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
@@ -247,13 +247,18 @@ func play(t *testing.T, p plan) (s *sim) {
 	return s
 }
 
-// arrive has claims come in the first half of the weather, some of them twice, some with a deadline.
+// arrive has claims come in the first half of the weather, or all in ten minutes, some of them twice, some with a deadline.
 func (s *sim) arrive() {
 	names := s.portalNames()
-	for i := range 3 + s.draw("claims").IntN(30) {
+	crowd := s.draw("claims")
+	claims, within := 3+crowd.IntN(30), s.horizon/2
+	if crowd.IntN(4) == 0 {
+		claims, within = 3*claims, 10*time.Minute
+	}
+	for i := range claims {
 		claim := fmt.Sprintf("CLM-SIM-%d", i+1)
 		dice := s.draw(claim)
-		at := time.Duration(dice.Int64N(int64(s.horizon / 2)))
+		at := time.Duration(dice.Int64N(int64(within)))
 		deadline := time.Time{}
 		if dice.IntN(3) == 0 {
 			deadline = s.began.Add(at + time.Duration(10+dice.IntN(600))*time.Minute).Truncate(time.Second)
@@ -344,6 +349,7 @@ func (s *sim) calmDown() {
 	for _, r := range s.replicas {
 		r.skew, r.readOnly = 0, false
 	}
+	s.in(lateness, s.silent)
 }
 
 // people decide on dead letters, sometimes two on the same, order portals about, and plan bulk runs.

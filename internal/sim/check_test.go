@@ -72,6 +72,11 @@ func (s *sim) audit() {
 
 func (s *sim) checkRecord(r *journal.Record) {
 	if a := r.Attempt; a != nil {
+		for _, b := range s.attempts[a.JobKey] { // one that is gone says nothing: its keys may be a new broker's
+			if b.Number != a.Number && !s.jobs[a.JobKey].done && !s.decided[b.DeadLetter] {
+				s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
+			}
+		}
 		s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 		s.clean("record", a)
 		if d := &a.Decision; d.ShouldRetry() && (d.RetryCount > d.MaxRetries || d.NextRetryTime.Sub(d.FirstFailure) > totalLimit) {

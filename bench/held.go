@@ -39,14 +39,14 @@ func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
 	}
 	var without, with, perMinute float64
 	var page time.Duration
-	if err := b.whileHeld(ctx, few, 1, func(w *heldWorker) (err error) {
+	if err := b.whileHeld(ctx, "sqlite:"+few, 1, func(w *heldWorker) (err error) {
 		without, err = w.memory()
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := b.whileHeld(ctx, many, b.held, func(w *heldWorker) (err error) {
-		if page, err = w.pages(ctx); err == nil {
+	if err := b.whileHeld(ctx, "sqlite:"+many, b.held, func(w *heldWorker) (err error) {
+		if page, err = w.pages(ctx, "/", "/destinations", "/destinations/"+heldPortal, "/api/v1/destinations"); err == nil {
 			if with, err = w.memory(); err == nil {
 				perMinute, err = w.released(ctx, 10*b.span)
 			}
@@ -103,7 +103,7 @@ type heldWorker struct {
 }
 
 // whileHeld has a worker work on that journal until f ends, from when it knows of so many claims.
-func (b *bench) whileHeld(ctx context.Context, database string, held int, f func(*heldWorker) error) error {
+func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*heldWorker) error) error {
 	w := &heldWorker{gateway: &gateway{}}
 	engine, stop, err := w.gateway.serve()
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *bench) whileHeld(ctx context.Context, database string, held int, f func
 	w.address = l.Addr().String()
 	_ = l.Close()
 	w.cmd = b.workerCommand(engine)
-	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL=sqlite:"+database)
+	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL="+url)
 	if err := w.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", w.cmd.Path, err)
 	}
@@ -171,11 +171,11 @@ func (w *heldWorker) memory() (float64, error) {
 	return float64(pages*os.Getpagesize()) / (1 << 20), err
 }
 
-// pages is how long the console's take, but for the longest twentieth.
-func (w *heldWorker) pages(ctx context.Context) (time.Duration, error) {
+// pages is how long these take, but for the longest twentieth.
+func (w *heldWorker) pages(ctx context.Context, paths ...string) (time.Duration, error) {
 	var took []time.Duration
 	for range 40 {
-		for _, path := range []string{"/", "/destinations", "/destinations/" + heldPortal, "/api/v1/destinations"} {
+		for _, path := range paths {
 			began := time.Now()
 			if _, err := w.get(ctx, path); err != nil {
 				return 0, err

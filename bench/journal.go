@@ -77,12 +77,24 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	}
 	table(out, "the full journal", "attempts", "claims", "bytes per attempt")
 	row(out, p.name, strconv.Itoa(b.attempts), fmt.Sprint(from.claims), fmt.Sprint(bytes/int64(b.attempts)))
-	return p.with(ctx, url, func(s *session) error {
+	if err := p.with(ctx, url, func(s *session) error {
 		if err := b.againstEmpty(ctx, out, p, s, from, from.latest(20_000)); err != nil {
 			return err
 		}
 		b.waits(ctx, out, p, s)
 		return b.deadLetters(ctx, out, s)
+	}); err != nil {
+		return err
+	}
+	return b.whileHeld(ctx, url, 0, func(w *heldWorker) error {
+		for _, path := range []string{"/", "/dead-letters", "/dead-letters?sort=amount", "/dead-letters/groups"} {
+			page, err := w.pages(ctx, path)
+			if err != nil {
+				return err
+			}
+			row(out, "the console's "+path, fmt.Sprintf("%.1f ms", page.Seconds()*1000), "100 ms")
+		}
+		return nil
 	})
 }
 

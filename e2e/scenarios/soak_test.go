@@ -27,8 +27,9 @@ const (
 	sampleEvery         = 5 * time.Second
 	// settled is when a life has filled its caches; samples before are drawn, and not part of the slope.
 	settled = time.Minute
-	// soakDrain bounds how often the clock is moved until the last claim has ended.
-	soakDrain = 120
+	// soakDrain bounds how often the clock is moved by soakStep until the last claim has ended: slowly, as a claim that was sent
+	// ahead is given up where nothing is heard of it for a while by that clock.
+	soakDrain, soakStep = 2400, 10 * time.Second
 )
 
 // soakClaims are what happens to twenty claims, one after the other; those after them are accepted at once.
@@ -122,13 +123,13 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 	rate := float64(len(keys)) / time.Since(begun).Seconds()
 	show(soaked{store, length, samples})
 	for range soakDrain {
-		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 250*time.Millisecond)
 		over := s.history.Until(ctx, func() bool { return s.all(keys, (*instance).over) })
 		cancel()
 		if over {
 			break
 		}
-		s.advanceTo(s.clock.Now().Add(2 * time.Minute))
+		s.advanceTo(s.clock.Now().Add(soakStep))
 	}
 	s.awaitEnded(keys...)
 	o := s.look(keys)

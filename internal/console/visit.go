@@ -108,7 +108,7 @@ type frame struct {
 	Who, Role       string
 	FormToken       string
 	CanLogOut, Bare bool
-	// Rows tells that the page lists dead letters.
+	// Rows tells that the page lists dead letters, and was not refused.
 	Rows bool
 	// Theme is light, dark, or empty for the system's; Themes lead to the others.
 	Theme   string
@@ -201,7 +201,7 @@ func (v *visit) frame(pg *page, body []byte, banners []banner) *frame {
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(pg.fixed),
 		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
-		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters",
+		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
 	if !f.Bare {
 		f.Role, f.Mine = v.role(), v.MineURL()

@@ -155,7 +155,7 @@
   $("keys-open")?.addEventListener("click", help);
   $("keys-close")?.addEventListener("click", () => $("keys").close());
   document.addEventListener("keydown", (e) => {
-    if (e.key !== "?" || e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || !$("keys")) return;
+    if (e.key !== "?" || e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input:not([type=checkbox], [type=radio]), textarea, select") || !$("keys")) return;
     e.preventDefault();
     help();
   });

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
 	"retry-worker/internal/testkit"
@@ -121,7 +123,9 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}{{1280, false}, {360, true}} {
 		b.dark(look.dark)
 		b.sized(look.width)
-		for _, path := range append(pagesOf(l), "/nowhere", "/dead-letters?state=discarded&q=nothing") {
+		for _, path := range append(pagesOf(l), "/nowhere", "/dead-letters?state=discarded&q=nothing",
+			"/dead-letters?team=faturamento&sort=deadline&save=Hoje", "/dead-letters?state=nonsense", "/dead-letters?ids=",
+			"/dead-letters/groups?state=nonsense", "/bulk-runs/new?q="+claimID) {
 			b.open(path)
 			b.unfold()
 			b.accessible(fmt.Sprintf("%s, %+v", path, look))
@@ -133,6 +137,17 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		b.await("the refusal", `document.querySelector("#wrong")`)
 		b.unfold()
 		b.accessible(fmt.Sprintf("a refusal, %+v", look))
+		b.write("#discard-reason", "Paga à vista.")
+		b.click("#discard button[type=submit]")
+		b.await("a discard that waits", `document.querySelector("#discarding")`)
+		b.accessible(fmt.Sprintf("a discard that waits, %+v", look))
+		b.click("#discarding button")
+		b.await("the forms", `!document.querySelector("#discarding") && document.querySelector("#retry")`)
+		b.open("/dead-letters?q=" + claimID)
+		b.click("[name=ids]")
+		b.do(chromedp.KeyEvent("?"))
+		b.await("the keys", `document.querySelector("#keys").open`)
+		b.accessible(fmt.Sprintf("a row that is ticked, and the keys, %+v", look))
 	}
 }
 

@@ -116,11 +116,12 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	const claimID = "CLM-E2E-AXE-1020"
 	s.submit(t, claimID, 5, "HTTP 504 Gateway Timeout")
 	l := s.deadLetter(t, claimID)
-	b := s.visit(t, "pt-BR")
 	for _, look := range []struct {
-		width int64
-		dark  bool
-	}{{1280, false}, {360, true}} {
+		width    int64
+		dark     bool
+		language string
+	}{{1440, false, "pt-BR"}, {1100, true, "en"}, {820, false, "en"}, {390, true, "pt-BR"}} {
+		b := s.visit(t, look.language)
 		b.dark(look.dark)
 		b.sized(look.width)
 		for _, path := range append(pagesOf(l), "/nowhere", "/dead-letters?state=discarded&q=nothing",

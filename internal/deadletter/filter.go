@@ -81,14 +81,6 @@ func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	return q
 }
 
-// IDs are the filter's.
-func (p *Query) IDs() []string {
-	if p.Filter.IDs == "" {
-		return nil
-	}
-	return strings.Split(p.Filter.IDs, ",")
-}
-
 // Picks reports whether the filter asks for what is found one by one: by its id, or by its context.
 func (p *Query) Picks() bool { return p.Filter.IDs != "" || p.Filter.Context != "" }
 
@@ -148,7 +140,7 @@ func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
 	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), d.Place()
 	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
 		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(p.IDs(), d.ID)) && born >= p.Since && born < p.Until &&
+		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) && born >= p.Since && born < p.Until &&
 		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
 }
 

@@ -108,6 +108,9 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		gathered = r.Gathered
 		q, err := s.search(deadletter.OpenQuery(r.Filter, r.Through))
 		if err == nil {
+			err = q.pick()
+		}
+		if err == nil {
 			next, err = q.following(gathered, limit)
 		}
 		return err
@@ -231,7 +234,7 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
 	w.fits(&q.plan.Filter, "d.")
 	if q.plan.Picks() {
-		table, of := whoArePicked(q.plan)
+		table, of := whoArePicked(&q.plan.Filter)
 		w.and("d.record IN "+table, of...)
 	}
 	sums := deadletter.Sums{}

@@ -30,6 +30,12 @@ type letter struct {
 	at          int64
 }
 
+const letterColumns = "deadline, cents, record, fingerprint, at"
+
+func scanLetter(scan scanner, l *letter) error {
+	return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
+}
+
 // kind is what dead letters are counted and sought by.
 type kind struct {
 	journal.CauseCount
@@ -59,7 +65,7 @@ func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err err
 		w.and("n > 0")
 	} else { // of which there are no counts
 		n = "count(*)"
-		from, args = whoArePicked(p)
+		from, args = whoArePicked(&p.Filter)
 		from += " AS c CROSS JOIN dead_letters d"
 		w.and("d.record = c.picked")
 	}
@@ -95,23 +101,18 @@ func (s *snapshot) seek(
 		for _, k := range chunk {
 			for _, w := range behind(keys, after) {
 				of := k.where()
-				if p.Picks() {
-					one := picked(p)
-					of.and(strings.Join(one.conditions, " AND "), one.args...)
-				}
+				of.picks(&p.Filter)
 				w.and(before, p.Before)
 				if p.Aged() {
 					w.and("at >= ? AND at < ?", p.Since, p.Until)
 				}
 				of.and(strings.Join(w.conditions, " AND "), w.args...)
-				queries = append(queries, "SELECT * FROM (SELECT deadline, cents, record, fingerprint, at FROM dead_letters"+
+				queries = append(queries, "SELECT * FROM (SELECT "+letterColumns+" FROM dead_letters"+
 					of.String()+" ORDER BY "+orderBy(keys)+" LIMIT ?) AS k")
 				args = append(append(args, of.args...), limit)
 			}
 		}
-		some, err := collect(s, strings.Join(queries, " UNION ALL "), args, func(scan scanner, l *letter) error {
-			return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
-		})
+		some, err := collect(s, strings.Join(queries, " UNION ALL "), args, scanLetter)
 		if err != nil {
 			return nil, err
 		}
@@ -189,13 +190,16 @@ func (r *Reader) DeadLetterPage(
 // be.
 func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Place, err error) {
 	q, err := s.search(p)
-	if err == nil {
+	switch {
+	case err != nil:
+	case p.Picks():
+		err = q.pick()
+	default:
 		err = q.findSubjects()
 	}
-	if err != nil {
-		return nil, nil, err
-	}
 	switch {
+	case err != nil:
+		return nil, nil, err
 	case p.Picks() && !q.many():
 		found, err = q.behind(p.After, p.Filter.Sort, p.Limit+1)
 		return found, nil, err
@@ -389,11 +393,12 @@ func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until tim
 	if !until.IsZero() {
 		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
 	}
-	from, args := whoArePicked(&deadletter.Query{Filter: journal.DeadLetterFilter{Context: of}})
+	var args []any
+	from := "(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0)"
 	if of != "" {
+		from, args = whoArePicked(&journal.DeadLetterFilter{Context: of})
 		w.and("d.record = c.picked")
 	} else {
-		from, args = "(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0)", nil
 		w.and("d.policy = c.policy AND d.team = c.team AND d.reason = c.reason")
 	}
 	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {

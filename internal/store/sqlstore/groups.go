@@ -23,6 +23,9 @@ func (r *Reader) DeadLetterGroups(
 			return nil
 		}
 		q, err := s.search(p.Query)
+		if err == nil {
+			err = q.pick()
+		}
 		if err != nil {
 			return err
 		}

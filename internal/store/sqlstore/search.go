@@ -23,15 +23,9 @@ type search struct {
 	wide bool
 }
 
-// search begins a search: it knows the causes, and not the subjects yet.
+// search begins a search: it knows the causes, and neither the subjects nor the few yet.
 func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	q = &search{snapshot: s, plan: p, causes: map[string]bool{}}
-	if p.Picks() {
-		if q.few, err = s.few(p); err != nil {
-			return nil, err
-		}
-		q.wide = q.many()
-	}
 	if !p.Searches {
 		if !p.Picks() {
 			q.kinds, err = s.kinds(p, false)
@@ -54,21 +48,29 @@ func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	}
 	kinds, err := s.kinds(p, true)
 	q.kinds = slices.DeleteFunc(kinds, func(k kind) bool { return !q.causes[k.Fingerprint] })
-	q.wide = q.wide || len(q.kinds) > fewKeys
+	q.wide = len(q.kinds) > fewKeys
 	return q, err
 }
 
-// few are the dead letters that the filter finds one by one, in no order: one more than fewLetters at most.
-func (s *snapshot) few(p *deadletter.Query) ([]letter, error) {
-	var w where
-	w.and("d.record = c.picked AND state IN (?"+strings.Repeat(", ?", len(p.States)-1)+")", anys(p.States)...)
+// pick finds the dead letters that the filter finds one by one, in no order: one more than fewLetters at most.
+func (q *search) pick() (err error) {
+	p := q.plan
+	if !p.Picks() {
+		return nil
+	}
+	w := where{conditions: []string{"d.record = c.picked"}}
+	states := make([]string, len(p.States))
+	for i := range states {
+		states[i] = string(p.States[i])
+	}
+	w.in("state", states)
 	w.and("record < ? AND at >= ? AND at < ?", p.Before, p.Since, p.Until)
 	w.fits(&p.Filter, "")
-	table, args := whoArePicked(p)
-	return collect(s, "SELECT deadline, cents, record, fingerprint, at FROM "+table+" AS c CROSS JOIN dead_letters d"+
-		w.String()+" LIMIT ?", append(append(args, w.args...), fewLetters+1), func(scan scanner, l *letter) error {
-		return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
-	})
+	table, args := whoArePicked(&p.Filter)
+	q.few, err = collect(q.snapshot, "SELECT "+letterColumns+" FROM "+table+" AS c CROSS JOIN dead_letters d"+w.String()+" LIMIT ?",
+		append(append(args, w.args...), fewLetters+1), scanLetter)
+	q.wide = q.wide || q.many()
+	return err
 }
 
 // many reports whether the filter finds so many one by one that they are looked for in the list's order.
@@ -78,7 +80,8 @@ func (q *search) many() bool { return len(q.few) > fewLetters }
 func (q *search) picked(all []letter) ([]letter, error) {
 	found := map[int64]bool{}
 	err := inLists(recordsOf(all), func(in string, args []any) error {
-		w := picked(q.plan)
+		var w where
+		w.picks(&q.plan.Filter)
 		return q.each("SELECT CASE WHEN "+strings.Join(w.conditions, " AND ")+" THEN record ELSE 0 END FROM dead_letters WHERE record IN "+in,
 			func(scan scanner) error {
 				var record int64
@@ -96,15 +99,6 @@ func (q *search) behind(after *journal.Place, sort string, limit int) ([]letter,
 		return after != nil && deadletter.Compare(sort, &l.Place, after) <= 0
 	}))
 	return ordered(found, sort, limit), err
-}
-
-// anys are the values as arguments.
-func anys[T ~string](values []T) []any {
-	all := make([]any, len(values))
-	for i, v := range values {
-		all[i] = string(v)
-	}
-	return all
 }
 
 func (q *search) findSubjects() error {

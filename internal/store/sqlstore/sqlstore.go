@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -168,30 +167,36 @@ func (w *where) fits(f *journal.DeadLetterFilter, table string) {
 	w.is(table+"fingerprint", f.Fingerprint)
 }
 
-// picked returns what a dead letter has that a filter finds one by one: its id, what its context holds (variable=value), or
-// both. The filter asks for one of them.
-func picked(p *deadletter.Query) (w where) {
-	if ids := p.IDs(); ids != nil {
-		w.and("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", anys(ids)...)
+// in adds that a column has one of the values.
+func (w *where) in(column string, values []string) {
+	w.conditions = append(w.conditions, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")")
+	for _, v := range values {
+		w.args = append(w.args, v)
 	}
-	variable, value, asked := strings.Cut(p.Filter.Context, "=")
+}
+
+// picks adds what a dead letter has that a filter finds one by one: its id, what its context holds (variable=value), or both.
+func (w *where) picks(f *journal.DeadLetterFilter) {
+	if f.IDs != "" {
+		w.in("id", strings.Split(f.IDs, ","))
+	}
+	if f.Context == "" {
+		return
+	}
+	variable, value, _ := strings.Cut(f.Context, "=")
 	var places []string
+	var args []any
 	for i := range decision.MostContext {
 		at := fmt.Sprintf("body -> 'context' -> %d ->> ", i)
-		places = append(places, at+"'value' = ? AND "+at+"'variable' = ?")
-		if asked {
-			w.args = append(w.args, value, variable)
-		}
+		places, args = append(places, at+"'value' = ? AND "+at+"'variable' = ?"), append(args, value, variable)
 	}
-	if asked {
-		w.conditions = append(w.conditions, "("+strings.Join(places, " OR ")+")")
-	}
-	return w
+	w.and("("+strings.Join(places, " OR ")+")", args...)
 }
 
 // whoArePicked is a table of the records of the dead letters that a filter finds one by one, by their indexes.
-func whoArePicked(p *deadletter.Query) (table string, args []any) {
-	w := picked(p)
+func whoArePicked(f *journal.DeadLetterFilter) (table string, args []any) {
+	var w where
+	w.picks(f)
 	return "(SELECT record AS picked FROM dead_letters" + w.String() + ")", w.args
 }
 

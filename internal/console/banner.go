@@ -46,11 +46,9 @@ const themeCookie = "theme"
 
 // theme that was chosen, now (?theme=) or before: light or dark; empty for the system's.
 func (v *visit) theme() string {
-	chosen := v.r.URL.Query().Get(themeCookie)
-	if chosen != "" {
+	chosen, now := v.choice(themeCookie)
+	if now {
 		v.keep(themeCookie, chosen, false)
-	} else if c, err := v.r.Cookie(themeCookie); err == nil {
-		chosen = c.Value
 	}
 	if chosen != "light" && chosen != "dark" {
 		return ""

@@ -63,12 +63,18 @@ func (v *visit) contextLabel(policy, variable string) string {
 	return variable
 }
 
-// contextFields are those of a policy, or of all, each variable once.
+// contextFields are those of a policy, or, where it is empty, of all, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
+	if p := v.catalogue.Policies[policy]; p != nil {
+		return p.Context
+	}
+	if policy != "" {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.catalogue.Policies)) {
 		for _, f := range v.catalogue.Policies[name].Context {
 			known := slices.ContainsFunc(fields, func(k decision.ContextField) bool { return k.Variable == f.Variable })
-			if !known && (policy == "" || policy == name) {
+			if !known {
 				fields = append(fields, f)
 			}
 		}

@@ -47,6 +47,18 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	return f, wrong
 }
 
+// wrongFilter says what is wrong with a filter, by the field that filterOf names.
+func (v *visit) wrongFilter(field string, q url.Values) string {
+	switch field {
+	case "state":
+		return v.T("filter.wrong.state", plain(q.Get("state"), maxQueryBytes))
+	case "ids":
+		return v.T("filter.wrong.ids")
+	default:
+		return v.T("filter.wrong.time")
+	}
+}
+
 // plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
@@ -117,12 +129,13 @@ func address(path string, fields ...field) string {
 }
 
 // listURL is the list of dead letters that a filter lets through.
-func listURL(f journal.DeadLetterFilter, cursor string) string {
+func listURL(f journal.DeadLetterFilter, cursor string, more ...field) string {
 	state := f.State
 	if state == string(journal.DeadLetterOpen) {
 		state = ""
 	}
-	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"sort", f.Sort}, field{"cursor", cursor})...)
+	more = append(more, field{"state", state}, field{"sort", f.Sort}, field{"cursor", cursor})
+	return address("/dead-letters", append(fieldsOf(&f), more...)...)
 }
 
 // groupsURL are the causes of the open ones among them.

@@ -228,13 +228,7 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 		return nil, err
 	}
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
-	d.WrongField, d.Wrong = wrong, v.T("filter.wrong.time")
-	switch wrong {
-	case "state":
-		d.Wrong = v.T("filter.wrong.state", plain(q.Get("state"), maxQueryBytes))
-	case "ids":
-		d.Wrong = v.T("filter.wrong.ids")
-	}
+	d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
 	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
 		title: v.T("list.title"), data: d, fixed: true}, nil
 }

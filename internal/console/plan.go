@@ -83,34 +83,22 @@ type refusedRow struct {
 	N    int64
 }
 
-// planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
+// planRun answers /bulk-runs/new with a plan: nothing happens by it. Posted, it keeps the reason as it was written.
 func (p *Pages) planRun(v *visit, o *open) (*page, error) {
-	f, wrong := v.planForm(v.r.URL.Query())
-	d, err := v.planPage(o, f)
-	if err != nil {
-		return nil, err
-	}
-	if wrong != "" {
-		d.Plan, d.Wrong, d.WrongField = nil, v.T("filter.wrong.time"), "filter"
-		if wrong == "ids" {
-			d.Wrong = v.T("filter.wrong.ids")
+	q := v.r.URL.Query()
+	if v.r.Method == http.MethodPost {
+		if v.r.ParseForm() != nil {
+			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 		}
+		q = v.r.PostForm
 	}
-	return v.planned(d, http.StatusUnprocessableEntity), nil
-}
-
-// planAgain answers POST /bulk-runs/new with a plan of what is chosen now, and the reason as it was written.
-func (p *Pages) planAgain(v *visit, o *open) (*page, error) {
-	if v.r.ParseForm() != nil {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-	}
-	f, wrong := v.planForm(v.r.PostForm)
-	if wrong != "" {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-	}
+	f, wrong := v.planForm(q)
 	d, err := v.planPage(o, f)
 	if err != nil {
 		return nil, err
+	}
+	if wrong != "" {
+		d.Plan, d.Wrong, d.WrongField = nil, v.wrongFilter(wrong, q), "filter"
 	}
 	return v.planned(d, http.StatusUnprocessableEntity), nil
 }

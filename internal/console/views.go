@@ -1,8 +1,6 @@
 package console
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,9 +28,8 @@ type shownView struct {
 }
 
 func (v *visit) savedViews() (all []savedView) {
-	if c, err := v.r.Cookie(viewsCookie); err == nil {
-		raw, _ := base64.RawURLEncoding.DecodeString(c.Value)
-		_ = json.Unmarshal(raw, &all) // what is none of ours is none
+	if !v.kept(viewsCookie, &all) {
+		return nil
 	}
 	return all[:min(len(all), mostViews)]
 }
@@ -52,8 +49,7 @@ func (v *visit) changeViews(f journal.DeadLetterFilter) string {
 		all = append([]savedView{{save, query}}, all...)
 		all = all[:min(len(all), mostViews)]
 	}
-	raw, _ := json.Marshal(all) // strings can be
-	v.keep(viewsCookie, base64.RawURLEncoding.EncodeToString(raw), false)
+	v.keepAll(viewsCookie, all, false)
 	return address
 }
 
@@ -67,8 +63,7 @@ func (v *visit) shownViews(f journal.DeadLetterFilter) (all []shownView) {
 		}
 		of, _ := v.filterOf(q)
 		to := listURL(of, "")
-		all = append(all, shownView{viewLink{s.Name, to, to == here}, address("/dead-letters",
-			append(append(fieldsOf(&f), field{"state", f.State}, field{"sort", f.Sort}), field{"forget", s.Name})...)})
+		all = append(all, shownView{viewLink{s.Name, to, to == here}, listURL(f, "", field{"forget", s.Name})})
 	}
 	return all
 }

@@ -137,16 +137,12 @@ var (
 // readZone takes the time zone that is chosen now (?tz=) or was before; the hospital's where none was.
 func (v *visit) readZone(hospital *time.Location) {
 	v.zone = cmp.Or(hospital, home)
-	name := v.r.URL.Query().Get(zoneCookie)
-	chosen := name != ""
-	if c, err := v.r.Cookie(zoneCookie); err == nil && !chosen {
-		name = c.Value
-	}
+	name, now := v.choice(zoneCookie)
 	zone, err := time.LoadLocation(name)
 	if err != nil || !zoneForm.MatchString(name) || name == "Local" {
 		return
 	}
-	if v.zone, v.zoneKnown = zone, true; chosen {
+	if v.zone, v.zoneKnown = zone, true; now {
 		v.keep(zoneCookie, name, false)
 	}
 }

@@ -17,9 +17,19 @@ type store struct {
 	*replica
 }
 
-var errStore = errors.New("a fault of the store")
+var errStore = &journal.StoreError{Kind: journal.Unavailable, Err: errors.New("a fault of the store")}
 
-func storeError(k journal.Kind) error { return &journal.StoreError{Kind: k, Err: errStore} }
+// writeFaults are what a write may suffer, by the names that they are drawn and told by.
+var writeFaults = []struct {
+	name string
+	testkit.Fault
+}{
+	{"write fails", testkit.Fault{Kind: journal.Unavailable}},
+	{"write lost its acknowledgement", testkit.Fault{Kind: journal.Ambiguous, After: true}},
+	{"write hangs", testkit.Fault{Kind: journal.Ambiguous, Hang: true}},
+	{"write hangs when done", testkit.Fault{Kind: journal.Ambiguous, Hang: true, After: true}},
+	{"decided twice", testkit.Fault{Twice: true}},
+}
 
 // Transact implements journal.Store.
 func (v *store) Transact(
@@ -27,31 +37,15 @@ func (v *store) Transact(
 ) error {
 	v.port(v.name + " transact")
 	if v.readOnly {
-		return storeError(journal.Unavailable)
+		return errStore
 	}
-	do := func() error { return v.Memory.Transact(ctx, lookups, decide) }
-	switch {
-	case v.fault("write fails"):
-		return storeError(journal.Unavailable)
-	case v.fault("write lost its acknowledgement"):
-		if err := do(); err != nil {
-			return err
+	for _, f := range writeFaults {
+		if v.fault(f.name) {
+			v.Memory.Fail(1, f.Fault)
+			break
 		}
-		return storeError(journal.Ambiguous)
-	case v.fault("write hangs"):
-		<-ctx.Done()
-		return storeError(journal.Ambiguous)
-	case v.fault("write hangs when done"):
-		err := do()
-		<-ctx.Done()
-		if err != nil {
-			return err
-		}
-		return storeError(journal.Ambiguous)
-	case v.fault("decided twice"):
-		v.Memory.Fail(1, testkit.Fault{Twice: true})
 	}
-	if err := do(); err != nil {
+	if err := v.Memory.Transact(ctx, lookups, decide); err != nil {
 		return err
 	}
 	v.port(v.name + " committed")
@@ -62,7 +56,7 @@ func (v *store) Transact(
 func (v *store) Probe(ctx context.Context) error {
 	v.port(v.name + " probe")
 	if v.readOnly {
-		return storeError(journal.Unavailable)
+		return errStore
 	}
 	return v.Memory.Probe(ctx)
 }
@@ -71,7 +65,7 @@ func (v *store) Probe(ctx context.Context) error {
 func (v *store) read(what string) error {
 	v.port(v.name + " read " + what)
 	if v.fault("read fails") {
-		return storeError(journal.Unavailable)
+		return errStore
 	}
 	return nil
 }
@@ -94,7 +88,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return false, storeError(journal.Unavailable)
+			return false, errStore
 		}
 	}
 	if err := v.read("lease " + name); err != nil {

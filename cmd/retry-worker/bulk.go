@@ -37,9 +37,9 @@ const bulkHelp = "With --filter it decides on all that fit, however many there a
 	"`retry-worker dead-letters runs` shows, pauses and cancels it. Filters, all of which must fit: policy,\n" +
 	"team, reason, fingerprint (of `retry-worker dead-letters groups`), ids (of dead letters, with commas),\n" +
 	"context (such as operadora=Unimed SP), q (words of the error), older-than and younger-than (an age such as\n" +
-	"2h or 3d), since and until (a date or RFC 3339); `--filter all` is every open one. What is refused stays as it is: the run ends well, and says how\n" +
-	"many and why. -o json prints the plan, then the run at its end. Exit 1 where nothing was started, or the run\n" +
-	"was cancelled."
+	"2h or 3d), since and until (a date or RFC 3339); `--filter all` is every open one. What is refused stays\n" +
+	"as it is: the run ends well, and says how many and why. -o json prints the plan, then the run at its end.\n" +
+	"Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
 	f := verdictFlags{action: journal.BulkRetry}
@@ -369,8 +369,8 @@ func filterWords(f *api.BulkFilter) string {
 		key   string
 		value *string
 	}{
-		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"ids", f.IDs}, {"context", f.Context}, {"q", f.Query},
-		{"since", f.Since}, {"until", f.Until},
+		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"ids", f.IDs},
+		{"context", f.Context}, {"q", f.Query}, {"since", f.Since}, {"until", f.Until},
 	} {
 		if part.value != nil {
 			words = append(words, part.key+"="+*part.value)

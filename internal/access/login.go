@@ -175,7 +175,8 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 // boxes are fields of check boxes, given once for each that is ticked.
 var boxes = []string{"columns", "ids"}
 
-// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers take different ones.
+// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers take
+// different ones.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
 		if len(values) > 1 && !slices.Contains(boxes, name) {

@@ -121,7 +121,8 @@ type BulkItemPage struct {
 func filterOf(f *journal.DeadLetterFilter) BulkFilter {
 	return BulkFilter{
 		Policy: journal.OrNull(f.Policy), Team: journal.OrNull(string(f.Team)), Reason: journal.OrNull(string(f.Reason)),
-		Fingerprint: journal.OrNull(f.Fingerprint), IDs: journal.OrNull(f.IDs), Context: journal.OrNull(f.Context), Query: journal.OrNull(f.Query),
+		Fingerprint: journal.OrNull(f.Fingerprint), IDs: journal.OrNull(f.IDs), Context: journal.OrNull(f.Context),
+		Query: journal.OrNull(f.Query),
 		Since: journal.InstantOrNull(f.Since), Until: journal.InstantOrNull(f.Until),
 	}
 }

@@ -265,7 +265,8 @@ func (in *input) filter() journal.DeadLetterFilter {
 	return journal.DeadLetterFilter{
 		State: in.name("state"), Policy: in.name("policy"), Team: decision.Team(in.name("team")),
 		Reason:      decision.Reason(in.name("reason")),
-		Fingerprint: in.name("fingerprint"), IDs: in.text("ids"), Context: in.name("context"), Query: in.name("q"), Since: in.instant("since"), Until: in.instant("until"),
+		Fingerprint: in.name("fingerprint"), IDs: in.text("ids"), Context: in.name("context"), Query: in.name("q"),
+		Since: in.instant("since"), Until: in.instant("until"),
 		Sort: in.name("sort"),
 	}
 }

@@ -8,7 +8,7 @@ package calendar
 
 import (
 	"fmt"
-	"math/bits"
+	"slices"
 	"sort"
 	"time"
 )
@@ -25,19 +25,18 @@ type Calendar struct {
 	windows  []window
 	words    string // describe the windows
 	holidays map[Day]Holiday
-	// offsets of the zone, by the instants from which they hold.
-	offsets []offset
+	offsets  []offset // of the zone, in their order
 	// from and until bound the instants that it knows, in Unix seconds.
 	from, until int64
 }
 
 type window struct {
 	from, until int64 // seconds from midnight
-	days        dayset
+	days        []Day // on which it begins, in their order
 }
 
-// offset is the zone's distance from UTC from an instant on, in seconds.
-type offset struct{ from, seconds int64 }
+// offset is the zone's distance from UTC between two instants, in seconds.
+type offset struct{ from, until, seconds int64 }
 
 // NeverOpenError reports the window, by its index, that no day of the calendar is in.
 type NeverOpenError int
@@ -62,7 +61,7 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 			w.Hours.Until = day
 		}
 		days := c.daysOf(&windows[i])
-		if days.empty() {
+		if days == nil {
 			return nil, NeverOpenError(i)
 		}
 		if i > 0 {
@@ -75,15 +74,20 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 }
 
 // offsets returns the offsets of the zone that from is in, until another instant.
-func offsets(from, until time.Time) []offset {
-	var all []offset
-	for t := from; !t.IsZero() && t.Before(until); {
-		if _, seconds := t.Zone(); len(all) == 0 || all[len(all)-1].seconds != int64(seconds) {
-			all = append(all, offset{t.Unix(), int64(seconds)})
-		}
+func offsets(from, until time.Time) (all []offset) {
+	for t := from; t.Before(until); {
+		_, seconds := t.Zone()
 		_, end := t.ZoneBounds()
-		if !end.IsZero() && !end.After(t) { // on the last day of some leap years
+		if end.IsZero() || end.After(until) {
+			end = until
+		}
+		if !end.After(t) { // on the last day of some leap years
 			end = t.Add(day)
+		}
+		if last := len(all) - 1; last >= 0 && all[last].seconds == int64(seconds) {
+			all[last].until = end.Unix()
+		} else {
+			all = append(all, offset{t.Unix(), end.Unix(), int64(seconds)})
 		}
 		t = end
 	}
@@ -91,10 +95,10 @@ func offsets(from, until time.Time) []offset {
 }
 
 // daysOf returns the days on which w begins.
-func (c *Calendar) daysOf(w *Window) dayset {
-	var days dayset
+func (c *Calendar) daysOf(w *Window) []Day {
+	var days []Day
 	business := 0
-	for d := firstDay; d < endDay; d++ {
+	for d, end := dayOf(firstYear-1, 12, 1), dayOf(endYear, 1, 1); d < end; d++ {
 		_, _, ofMonth := d.Time().Date()
 		if ofMonth == 1 {
 			business = 0
@@ -107,7 +111,7 @@ func (c *Calendar) daysOf(w *Window) dayset {
 		}
 		if !isHoliday && (w.Days == 0 || w.Days>>ofMonth&1 == 1) && (w.Weekdays == 0 || w.Weekdays>>weekday&1 == 1) &&
 			(w.BusinessDays == 0 || isBusiness && w.BusinessDays>>business&1 == 1) {
-			days.add(d)
+			days = append(days, d)
 		}
 	}
 	return days
@@ -121,7 +125,8 @@ func (c *Calendar) Next(t time.Time) time.Time {
 	}
 	at := c.until
 	for i := range c.windows {
-		at = min(at, c.windows[i].next(c, s))
+		from, _ := c.windows[i].next(c, s)
+		at = min(at, from)
 	}
 	if at == s {
 		return t
@@ -170,8 +175,8 @@ func (c *Calendar) OpenUntil(t time.Time) time.Time {
 	}
 	end := s
 	for i := range c.windows {
-		if w := &c.windows[i]; w.next(c, s) == s {
-			end = max(end, w.endAt(c, s))
+		if at, until := c.windows[i].next(c, s); at == s {
+			end = max(end, until)
 		}
 	}
 	return time.Unix(end, 0).In(t.Location())
@@ -206,60 +211,39 @@ func (c *Calendar) Zone() *time.Location { return c.zone }
 
 // offsetAt returns the index of the offset that holds at an instant.
 func (c *Calendar) offsetAt(s int64) int {
-	if last := len(c.offsets) - 1; c.offsets[last].from <= s { // as in Brazil since 2019
-		return last
-	}
-	return sort.Search(len(c.offsets), func(i int) bool { return c.offsets[i].from > s }) - 1
-}
-
-// endOf returns when the offset of an index ends.
-func (c *Calendar) endOf(i int) int64 {
-	if i+1 < len(c.offsets) {
-		return c.offsets[i+1].from
-	}
-	return c.until
+	return sort.Search(len(c.offsets), func(i int) bool { return s < c.offsets[i].until })
 }
 
 // wall returns the run of w that begins on a day, in seconds of the clock on the wall.
 func (w *window) wall(c *Calendar, d Day) (from, until int64) {
 	midnight := int64(d) * secondsPerDay
 	from, until = midnight+w.from, midnight+w.until
-	if next := midnight + secondsPerDay; until > next {
-		if _, closed := c.holidays[d+1]; closed {
-			until = next
-		}
+	if _, closed := c.holidays[d+1]; closed {
+		until = min(until, midnight+secondsPerDay)
 	}
 	return from, until
 }
 
-// next returns the first second from s on at which w is open, or the calendar's end.
-func (w *window) next(c *Calendar, s int64) int64 {
+// next returns the first second from s on at which w is open, or the calendar's end; and when its run ends, or the offset
+// that holds then.
+func (w *window) next(c *Calendar, s int64) (at, end int64) {
 	i := c.offsetAt(s)
 	today := dayAt(s + c.offsets[i].seconds)
-	at := c.until
-	for d := w.days.next(today - 1); d < endDay; d = w.days.next(d + 1) {
-		at = min(at, w.firstIn(c, d, s, i))
-		if at == s || d >= today && at < c.until {
+	at = c.until
+	first, _ := slices.BinarySearch(w.days, today-1)
+	for _, d := range w.days[first:] {
+		from, until := w.wall(c, d)
+		for _, o := range c.offsets[i:] {
+			opens, closes := max(from-o.seconds, o.from, s), min(until-o.seconds, o.until)
+			if opens < closes && opens < at {
+				at, end = opens, closes
+			}
+		}
+		if d >= today && at < c.until {
 			break
 		}
 	}
-	return at
-}
-
-// firstIn returns the first second from s on, at which the offset i holds, of the run that begins on a day; the calendar's
-// end if there is none.
-func (w *window) firstIn(c *Calendar, d Day, s int64, i int) int64 {
-	from, until := w.wall(c, d)
-	for ; i < len(c.offsets); i++ {
-		o := c.offsets[i]
-		if at := max(from-o.seconds, o.from, s); at < min(until-o.seconds, c.endOf(i)) {
-			return at
-		}
-		if i+1 == len(c.offsets) || until-c.offsets[i+1].seconds <= c.offsets[i+1].from {
-			break
-		}
-	}
-	return c.until
+	return at, end
 }
 
 // lastEnd returns the second behind the last one until s at which w is open, or the calendar's begin.
@@ -267,84 +251,19 @@ func (w *window) lastEnd(c *Calendar, s int64) int64 {
 	i := c.offsetAt(s)
 	today := dayAt(s + c.offsets[i].seconds)
 	end := c.from
-	for d := w.days.last(today + 1); d >= firstDay; d = w.days.last(d - 1) {
-		end = max(end, w.lastIn(c, d, s, i))
-		if end > s || d < today && end > c.from {
+	behind, _ := slices.BinarySearch(w.days, today+2)
+	for _, d := range slices.Backward(w.days[:behind]) {
+		from, until := w.wall(c, d)
+		for _, o := range c.offsets[:i+1] {
+			if closes := min(until-o.seconds, o.until, s+1); closes > max(from-o.seconds, o.from) {
+				end = max(end, closes)
+			}
+		}
+		if d < today && end > c.from {
 			break
 		}
 	}
 	return end
-}
-
-// lastIn is firstIn from the other side.
-func (w *window) lastIn(c *Calendar, d Day, s int64, i int) int64 {
-	from, until := w.wall(c, d)
-	for ; i >= 0; i-- {
-		o := c.offsets[i]
-		if end := min(until-o.seconds, c.endOf(i), s+1); end > max(from-o.seconds, o.from) {
-			return end
-		}
-		if i == 0 || from-c.offsets[i-1].seconds >= o.from {
-			break
-		}
-	}
-	return c.from
-}
-
-// endAt returns when the run of w ends that is open at s, or the offset that holds then.
-func (w *window) endAt(c *Calendar, s int64) int64 {
-	i := c.offsetAt(s)
-	o := c.offsets[i]
-	today := dayAt(s + o.seconds)
-	for d := today - 1; d <= today; d++ {
-		from, until := w.wall(c, d)
-		if w.days.has(d) && from <= s+o.seconds && s+o.seconds < until {
-			return min(until-o.seconds, c.endOf(i))
-		}
-	}
-	return s
-}
-
-// The days that are looked at.
-var (
-	firstDay = dayOf(firstYear, 1, 1) - 31
-	endDay   = dayOf(endYear, 1, 1) + 2
-)
-
-// dayset is a set of days from firstDay until before endDay.
-type dayset [(endYear-firstYear)*366/64 + 2]uint64
-
-func (s *dayset) add(d Day) { s[uint(d-firstDay)/64] |= 1 << (uint(d-firstDay) % 64) }
-
-func (s *dayset) has(d Day) bool {
-	return d >= firstDay && d < endDay && s[uint(d-firstDay)/64]>>(uint(d-firstDay)%64)&1 == 1
-}
-
-func (s *dayset) empty() bool { return s.next(firstDay) == endDay }
-
-// next returns the first day from d on, or endDay.
-func (s *dayset) next(d Day) Day {
-	n := uint(max(d, firstDay) - firstDay)
-	for i, mask := int(n/64), ^uint64(0)<<(n%64); i < len(s); i, mask = i+1, ^uint64(0) {
-		if word := s[i] & mask; word != 0 {
-			return firstDay + Day(i*64+bits.TrailingZeros64(word))
-		}
-	}
-	return endDay
-}
-
-// last returns the last day until d, or one before firstDay.
-func (s *dayset) last(d Day) Day {
-	if d < firstDay {
-		return firstDay - 1
-	}
-	n := uint(min(d, endDay-1) - firstDay)
-	for i, mask := int(n/64), ^uint64(0)>>(63-n%64); i >= 0; i, mask = i-1, ^uint64(0) {
-		if word := s[i] & mask; word != 0 {
-			return firstDay + Day(i*64+63-bits.LeadingZeros64(word))
-		}
-	}
-	return firstDay - 1
 }
 
 // Interval is from From until before Until.

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"maps"
@@ -16,7 +17,7 @@ type Day int32
 
 const secondsPerDay = 24 * 60 * 60
 
-// DayOf returns the date that t has where it is.
+// DayOf returns the date that t, of 1970 or later, has where it is.
 func DayOf(t time.Time) Day {
 	_, offset := t.Zone()
 	return dayAt(t.Unix() + int64(offset))
@@ -25,20 +26,14 @@ func DayOf(t time.Time) Day {
 // Time returns the begin of d in UTC.
 func (d Day) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-func (d Day) weekday() time.Weekday { return time.Weekday(((int(d)+4)%7 + 7) % 7) }
+func (d Day) weekday() time.Weekday { return time.Weekday((d + 4) % 7) }
 
 func dayOf(year int, month time.Month, day int) Day {
 	return DayOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
 }
 
 // dayAt returns the date that a clock on the wall shows, in seconds since 1970.
-func dayAt(wall int64) Day {
-	d := wall / secondsPerDay
-	if wall%secondsPerDay < 0 {
-		d--
-	}
-	return Day(d)
-}
+func dayAt(wall int64) Day { return Day(wall / secondsPerDay) }
 
 // Holiday is a date that is closed.
 type Holiday struct {
@@ -107,14 +102,13 @@ func (r *rule) in(year int) Holiday {
 	return Holiday{day + Day(r.shift[day.weekday()]), r.name, r.law}
 }
 
-// easter returns Easter Sunday of the Gregorian calendar (Meeus, Jones, Butcher).
+// easter returns Easter Sunday of a year from 1900 to 2099 (Carter).
 func easter(year int) Day {
-	a, b, c := year%19, year/100, year%100
-	d := (19*a + b - b/4 - (b-(b+8)/25+1)/3 + 15) % 30
-	e := (32 + 2*(b%4) + 2*(c/4) - d - c%4) % 7
-	m := (a + 11*d + 22*e) / 451
-	n := d + e - 7*m + 114
-	return dayOf(year, time.Month(n/31), n%31+1)
+	moon := (204-11*(year%19))%30 + 21
+	if moon > 48 {
+		moon--
+	}
+	return dayOf(year, time.March, moon+7-(year+year/4+moon+1)%7)
 }
 
 // Sets lists the names of the sets of holidays: BR, one for each state, and BR-BANKS.
@@ -131,11 +125,11 @@ func Holidays(set string) []Holiday {
 		own = slices.Concat(rules()[national], own)
 	}
 	var all []Holiday
-	for year := firstYear - 1; year <= endYear; year++ {
+	for year := firstYear; year < endYear; year++ {
 		for i := range own {
 			all = append(all, own[i].in(year))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Holiday) int { return int(a.Day - b.Day) })
+	slices.SortStableFunc(all, func(a, b Holiday) int { return cmp.Compare(a.Day, b.Day) })
 	return slices.CompactFunc(all, func(a, b Holiday) bool { return a.Day == b.Day })
 }

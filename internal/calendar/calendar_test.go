@@ -79,6 +79,8 @@ func TestNextAndLastSafe(t *testing.T) {
 		{saoPaulo, "", "00:00-04:00", "2018-11-03T12:00", "2018-11-04T01:00", "2018-11-03T03:59"}, // midnight did not come
 		{"Europe/Lisbon", "", "01:15-01:45", "2026-03-28T12:00", "2026-03-30T01:15", "2026-03-28T01:44"},
 		{"America/New_York", "", "01:30-02:30", "2026-03-08T03:00", "2026-03-09T01:30", "2026-03-08T01:59"},
+		{"America/New_York", "", "02:10-02:50", "2026-03-09T01:00", "2026-03-09T02:10", "2026-03-07T02:49"},
+		{"America/New_York", "", "03:00-04:00", "2026-03-08T03:00", "2026-03-08T03:00", "2026-03-08T03:00"},
 		{saoPaulo, "", "20:00-19:00", "2026-11-23T18:30", "2026-11-23T18:30", "2026-11-23T18:30"},
 		{saoPaulo, "", "20:00-19:00", "2026-11-23T19:30", "2026-11-23T20:00", "2026-11-23T18:59"},
 		{saoPaulo, "", office, "1999-12-31T19:00", "1999-12-31T19:00", "1999-12-31T19:00"}, // not known: open
@@ -111,6 +113,14 @@ func TestWindowIsOpenTwice(t *testing.T) {
 	if got := c.Add(first, 45*time.Minute); !got.Equal(first.Add(75 * time.Minute)) {
 		t.Errorf("it has been open for 45 minutes at %s", got)
 	}
+	// The run that ends comes back behind the begin of the next.
+	c, first = of(t, saoPaulo, "", "23:50-23:30"), time.Date(2018, 2, 18, 1, 0, 0, 0, time.UTC)
+	if got := c.Next(first.Add(45 * time.Minute)); !got.Equal(first.Add(50 * time.Minute)) {
+		t.Errorf("it opens at %s", got)
+	}
+	if got := c.LastSafe(first.Add(95 * time.Minute)); !got.Equal(first.Add(90*time.Minute - time.Millisecond)) {
+		t.Errorf("it was open at %s", got)
+	}
 }
 
 func TestAdd(t *testing.T) {
@@ -138,10 +148,10 @@ func TestAdd(t *testing.T) {
 	}
 	var openings string
 	c := of(t, saoPaulo, "BR-SP", strings.Split(overlapping, "; ")...)
-	for _, o := range c.Openings(at("2026-12-24T17:00"), at("2026-12-29T12:30")) {
+	for _, o := range c.Openings(at("2026-12-28T09:00"), at("2026-12-29T12:30")) {
 		openings += o.From.Format("02T15:04-") + o.Until.Format("02T15:04 ")
 	}
-	if want := "24T17:00-24T18:00 28T08:00-28T18:00 29T08:00-29T12:30 "; openings != want {
+	if want := "28T09:00-28T18:00 29T08:00-29T12:30 "; openings != want {
 		t.Errorf("open %s, want %s", openings, want)
 	}
 }

@@ -98,11 +98,13 @@ func TestBackoffOfOtherRules(t *testing.T) {
 	}{
 		{"R14's second", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 0, time.Second, 1, false},
 		{"R14's 25 seconds", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 2, 25 * time.Second, 1, false},
+		{"a list of one", decision.BackoffRule{List: []time.Duration{7 * time.Second}, Min: time.Second, Max: time.Minute, Factor: 1}, 0.9, 3, 7 * time.Second, 1, false},
 		{"R14's cap", decision.BackoffRule{Base: time.Second, Min: time.Second, Max: 30 * time.Second, Factor: 5}, 0.9, 3, 30 * time.Second, 1, true},
 		{"constant", decision.BackoffRule{Base: 90 * time.Second, Min: time.Second, Max: time.Hour, Factor: 1}, 0.9, math.MaxInt64, 90 * time.Second, 2, false},
 		{"a base above the maximum", decision.BackoffRule{Base: time.Hour, Min: time.Minute, Max: time.Minute, Factor: 2}, 0, 0, time.Minute, 1, true},
 		{"rounded to 10 s", decision.BackoffRule{Base: time.Minute, Min: time.Second, Max: time.Hour, Factor: 2, Jitter: 0.5, Rounding: 10 * time.Second}, 0.11, 0, 40 * time.Second, 1, false},
 		{"the longest there is", decision.BackoffRule{Base: time.Minute, Min: time.Minute, Max: largest, Factor: 10}, 0.5, math.MaxInt64, largest, 153722868, true},
+		{"exactly one more", decision.BackoffRule{Base: 1 << 62, Min: time.Minute, Max: largest, Factor: 2}, 0.5, 1, largest, 153722868, true},
 		{"and a jitter above it", decision.BackoffRule{Base: time.Minute, Min: time.Minute, Max: largest, Factor: 10, Jitter: 0.9, Rounding: time.Minute}, almostOne, math.MaxInt64, largest, 153722868, true},
 	}
 	for _, tt := range tests {
@@ -200,7 +202,7 @@ func TestChance(t *testing.T) {
 					t.Errorf("%s, retry %d: %v has the chance %v, it is drawn in %v", name, n, delay, chance, share)
 				}
 			}
-			if math.Abs(sum-1) > 1e-9 || r.Chance(r.Max+r.Rounding, n) != 0 {
+			if math.Abs(sum-1) > 1e-9 || r.Chance(r.Max+r.Rounding, n) != 0 || r.Chance(r.Raw(n)+r.Rounding/3, n) != 0 {
 				t.Errorf("%s, retry %d: the chances sum up to %v", name, n, sum)
 			}
 		}

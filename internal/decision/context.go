@@ -56,10 +56,7 @@ func (c *ContextValue) Cents() (int64, bool) {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(c.Value, 64)
-	if err != nil || !(f >= 0 && f <= mostCents) {
-		return 0, false
-	}
-	return int64(math.Round(f * 100)), true
+	return int64(math.Round(f * 100)), err == nil
 }
 
 // Time returns the instant that c holds, and reports whether it holds one.

@@ -20,6 +20,8 @@ func TestContextIsReadByItsType(t *testing.T) {
 		{"text", `17`, "text", "17", 0},
 		{"number", `"1.234,5"`, "number", "1234.5", 0},
 		{"number", `-3e2`, "number", "-300", 0},
+		{"number", `1e23`, "number", "100000000000000000000000", 0},
+		{"number", `1e24`, "text", "1e24", 0},
 		{"number", `1e300`, "text", "1e300", 0},
 		{"number", `1e-300`, "text", "1e-300", 0},
 		{"number", `"três"`, "text", "três", 0},
@@ -29,6 +31,7 @@ func TestContextIsReadByItsType(t *testing.T) {
 		{"money", `"1234,5"`, "money", "1234.50", 123450},
 		{"money", `"1.234"`, "money", "1234.00", 123400},
 		{"money", `"1.234.567,89"`, "money", "1234567.89", 123456789},
+		{"money", `0`, "money", "0.00", 0},
 		{"money", `0.1`, "money", "0.10", 10},
 		{"money", `100000000000`, "money", "100000000000.00", 1e13},
 		{"money", `100000000001`, "text", "100000000001", 0},
@@ -54,6 +57,11 @@ func TestContextIsReadByItsType(t *testing.T) {
 		want := decision.ContextValue{Variable: "x", Type: tt.want, Value: tt.value}
 		if len(f.Context) != 1 || f.Context[0] != want || f.Context.Cents() != tt.cents {
 			t.Errorf("%s %s is %+v, %d cents, expected %+v, %d", tt.of, tt.given, f.Context, f.Context.Cents(), want, tt.cents)
+		}
+		_, isAmount := f.Context[0].Cents()
+		_, isTime := f.Context[0].Time()
+		if isAmount != (tt.want == "money") || isTime != (tt.want == "time") || !f.Context.Has("x="+tt.value) || f.Context.Has("x=other") {
+			t.Errorf("%s %s is an amount: %t, an instant: %t; it is found by %v", tt.of, tt.given, isAmount, isTime, f.Context)
 		}
 	}
 }

@@ -111,6 +111,10 @@ func TestR29Spread(t *testing.T) {
 		}
 		count[next.Truncate(time.Minute)]++
 	}
+	o := decision.Opening{Calendar: p.Openings["unimed-sp"].Calendar, Spread: 9 * time.Hour}
+	if room := o.Room(at(28, 8, 0), time.Time{}); room != 5*time.Hour {
+		t.Errorf("they come in %s, want half of the day", room)
+	}
 	if len(count) != 10 {
 		t.Errorf("they come in %d minutes, want 10", len(count))
 	}
@@ -150,7 +154,7 @@ func TestStretch(t *testing.T) {
 		first        time.Time
 		from, before time.Time
 	}{
-		{"back later", true, at(23, 11, 0), time.Time{}, now, at(23, 11, 0), at(23, 11, 12)},
+		{"back later", true, at(23, 11, 0), time.Time{}, now, at(23, 11, 6), at(23, 11, 6)},
 		{"back before the ladder's time", true, at(23, 10, 1), time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},
 		{"not down", true, time.Time{}, time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},
 		{"not asked for", false, at(23, 11, 0), time.Time{}, now, at(23, 10, 4), at(23, 10, 7)},

@@ -107,16 +107,16 @@ func (v Value) duration() (time.Duration, bool) {
 var isoDuration = regexp.MustCompile(strings.ReplaceAll(`^P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?$`, "#",
 	`([0-9]+(?:[.,][0-9]+)?)`))
 
+// fractionBefore is a fraction with another figure behind it.
+var fractionBefore = regexp.MustCompile(`[.,][0-9]+[A-Z].`)
+
 // isoUnits are those of its figures, in their order.
 var isoUnits = [...]time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second}
 
 // parseISODuration reads one of at most longestDelay, to the millisecond. Only its last figure may have a fraction.
 func parseISODuration(s string) (time.Duration, bool) {
 	figures := isoDuration.FindStringSubmatch(s)
-	if figures == nil || strings.HasSuffix(s, "P") || strings.HasSuffix(s, "T") {
-		return 0, false
-	}
-	if i := strings.IndexAny(s, ".,"); i >= 0 && i+strings.IndexAny(s[i:], "WDHMS") < len(s)-1 {
+	if figures == nil || strings.HasSuffix(s, "P") || strings.HasSuffix(s, "T") || fractionBefore.MatchString(s) {
 		return 0, false
 	}
 	total := 0.0

@@ -52,6 +52,7 @@ func TestR15OwnRetryPolicy(t *testing.T) {
 		{"two are one", "2", `"PT5S"`, "", "0", "TIMEOUT", "RETRY", "TIMEOUT", 1, 5 * time.Second},
 		{"and no more", "2", `"PT5S"`, "", "1", "TIMEOUT", "MAX_RETRIES_EXCEEDED", "MAX_RETRIES", 1, 0},
 		{"the delay is constant", "9", `"PT5S"`, "", "7", "TIMEOUT", "RETRY", "TIMEOUT", 8, 5 * time.Second},
+		{"the longest in milliseconds", "3", "31622400000", "", "1", "TIMEOUT", "RETRY", "TIMEOUT", 2, 366 * 24 * time.Hour},
 		{"in milliseconds", "3", "1500", "", "1", "TIMEOUT", "RETRY", "TIMEOUT", 2, 1500 * time.Millisecond},
 		{"3.0 is 3", "3.0", "1.5e3", "", "1", "TIMEOUT", "RETRY", "TIMEOUT", 2, 1500 * time.Millisecond},
 		{"longer than the policy's longest", "3", `"PT2H"`, "", "1", "TIMEOUT", "RETRY", "TIMEOUT", 2, 2 * time.Hour},
@@ -235,7 +236,7 @@ func TestHTTPStatusBeside(t *testing.T) {
 		matched string
 	}{
 		{p, "503", "?", "RETRY", "503", "503"}, {p, "404", "HTTP 503", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "404.0", "?", "PERMANENT_ERROR", "NOT_FOUND", "404"},
-		{p, "200", "HTTP 404", "RETRY", "UNKNOWN", ""}, {p, "0", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "null", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"},
+		{p, "200", "HTTP 404", "RETRY", "UNKNOWN", ""}, {p, "100", "HTTP 404", "RETRY", "UNKNOWN", ""}, {p, "599", "HTTP 404", "RETRY", "503", "599"}, {p, "0", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "null", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "", "HTTP 404", "PERMANENT_ERROR", "NOT_FOUND", "404"},
 		// No text: the status tells what failed, where the policy lets an error be empty (R1.3, R11).
 		{p, "404", "", "PERMANENT_ERROR", "NOT_FOUND", "404"}, {p, "503", " ", "RETRY", "503", "503"}, {p, "418", "", "RETRY", "EMPTY_ERROR", ""}, {p, "0", "", "RETRY", "EMPTY_ERROR", ""}, {p, "", "", "RETRY", "EMPTY_ERROR", ""},
 		{&rejecting, "404", "", "REJECTED", "", ""}, {&rejecting, "503", "\t", "REJECTED", "", ""}, {&rejecting, "", "", "REJECTED", "", ""}, {&rejecting, "404", "?", "PERMANENT_ERROR", "NOT_FOUND", "404"},

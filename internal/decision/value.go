@@ -79,11 +79,11 @@ func (v Value) whole() (int64, bool) {
 	}
 	trimmed := strings.TrimRight(digits, "0")
 	exponent += len(digits) - len(trimmed)
-	const mostDigits = 19
-	if exponent < 0 || exponent > mostDigits || len(trimmed)+exponent > mostDigits {
+	if exponent < 0 {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(trimmed+strings.Repeat("0", exponent), 10, 64)
+	const mostDigits = 19 // of an int64
+	n, err := strconv.ParseInt(trimmed+strings.Repeat("0", min(exponent, mostDigits)), 10, 64)
 	return n, err == nil
 }
 

@@ -27,9 +27,9 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range []access.Role{0, -1, access.Admin + 1, 127} {
-		if role.May(access.Read) {
-			t.Errorf("%v may read", role)
+	for role, name := range map[access.Role]string{0: "nobody", -1: "Role(-1)", access.Admin + 1: "Role(4)", 127: "Role(127)"} {
+		if role.May(access.Read) || role.String() != name {
+			t.Errorf("%v may read, or is not %s", role, name)
 		}
 	}
 	for _, name := range []string{"", "Admin", "nobody", "root", "viewer "} {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -101,10 +102,6 @@ func checkFolders(path string) error {
 // without tokens is one: nobody could log in.
 func Parse(source string, content []byte) (*Tokens, error) {
 	p := parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
-	if len(content) > maxFileBytes {
-		p.problem("the file has more than %d KiB; take out the tokens that have expired", maxFileBytes>>10)
-		return nil, &p.wrong
-	}
 	p.lines(content)
 	if len(p.tokens) == 0 && len(p.wrong.Problems) == 0 {
 		p.line = max(p.line, 1)
@@ -165,7 +162,6 @@ func counted(n int) string {
 // entry reads one token's fields; each of them is checked, so that all that is wrong is said at once.
 func (p *parser) entry(fields []string) {
 	t := Token{Name: fields[0]}
-	before := len(p.wrong.Problems) + p.wrong.More
 	if err := CheckName(t.Name); err != nil {
 		p.problem("name is %v", err)
 	} else if at, twice := p.names[strings.ToLower(t.Name)]; twice {
@@ -190,9 +186,7 @@ func (p *parser) entry(fields []string) {
 			p.problem("teams are %v", err)
 		}
 	}
-	if len(p.wrong.Problems)+p.wrong.More == before {
-		p.tokens = append(p.tokens, t)
-	}
+	p.tokens = append(p.tokens, t)
 }
 
 func (p *parser) hash(t *Token, field string) {
@@ -235,7 +229,7 @@ func Append(path string, t *Token) error {
 		return err
 	}
 	line := t.Line() + "\n"
-	if n := len(content); n > 0 && content[n-1] != '\n' {
+	if !bytes.HasSuffix(content, []byte("\n")) {
 		line = "\n" + line
 	}
 	old, err := Parse(path, content)

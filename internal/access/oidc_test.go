@@ -272,8 +272,8 @@ func TestProviderIsAskedAgain(t *testing.T) {
 		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 		h.away = true
 		w, p := openedTo(t, h)
-		if status, text := p.logIn(nil); status != http.StatusServiceUnavailable || text != "log-in page: provider_unavailable; next=/" {
-			t.Errorf("at the start: %d %s", status, text)
+		if status, text := p.logIn(nil); status != http.StatusServiceUnavailable || text != "log-in page: provider_unavailable; next=/" || fmt.Sprint(w.told) != "[provider failed]" {
+			t.Errorf("at the start: %d %s, told %v", status, text, w.told)
 		}
 		h.away = false
 		w.now = w.now.Add(5 * time.Second)
@@ -405,6 +405,11 @@ func TestProviderTokensOfPrograms(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %s", what, a.status, a.text, c.want)
 		}
 	}
+	if told := strings.Count(strings.Join(w.told, "\n"), "log-in failed"); told != 12 {
+		t.Errorf("%d refusals are told, want 12: %q", told, w.told)
+	}
+	w.open(nil)
+	w.get("/api/v1/kpis").refused(t, "nobody, where there are no tokens but the provider's", http.StatusUnauthorized, "login_required")
 	h.away = true
 	other, _ := openedTo(t, h)
 	other.get("/api/v1/kpis", bearer(h.signed(w.now, nil))).refused(t, "away", http.StatusServiceUnavailable, "provider_unavailable")

@@ -222,12 +222,17 @@ func (a *answer) cookie(t *testing.T) *http.Cookie {
 	return cookies[0]
 }
 
-// refused checks an answer's status and code, and that its message says something in one line.
+// refused checks an answer's status and code, that its message says something in one line, and that it says when to try
+// again where that helps.
 func (a answer) refused(t *testing.T, what string, status int, code string) {
 	t.Helper()
 	message, _ := a.body["message"].(string)
 	if a.status != status || a.body["error"] != code || len(message) < 20 || strings.Contains(message, "\n") || len(a.body) != 2 {
 		t.Errorf("%s: got %d %s, want %d %s", what, a.status, a.text, status, code)
+	}
+	passes := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+	if again := a.header.Get("Retry-After"); passes != (again != "") {
+		t.Errorf("%s: %d with Retry-After %q", what, status, again)
 	}
 }
 

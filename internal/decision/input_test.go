@@ -184,6 +184,15 @@ func TestR11NotRejected(t *testing.T) {
 	}
 }
 
+// TestTyped: a number where it is one and nothing but that, else a text.
+func TestTyped(t *testing.T) {
+	for typed, want := range map[string]decision.Value{"7": "7", "-1.5e3": "-1.5e3", "": `""`, " 7": `" 7"`, "007": `"007"`, "null": `"null"`, `"7"`: `"\"7\""`} {
+		if got := decision.Typed(typed); got != want {
+			t.Errorf("%q is %s, want %s", typed, got, want)
+		}
+	}
+}
+
 // TestBytesThatAreNoText: what reaches a database or a process again is UTF-8.
 func TestBytesThatAreNoText(t *testing.T) {
 	f, rejection := decisiontest.TISSSubmission().Read(decision.Variables{ID: "\"CLM-\xff-1\"", Error: "\"TIMEOUT \xc3\""})

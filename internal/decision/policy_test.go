@@ -92,6 +92,10 @@ func TestVariablesToFetch(t *testing.T) {
 	if got, want := policies.IDVariables(), []string{"claimId", "messageId"}; !slices.Equal(got, want) {
 		t.Errorf("id variables %v, want %v", got, want)
 	}
+	policies["another"].Context = []decision.ContextField{{Variable: "amount"}}
+	if got, want := policies.GateVariables(), []string{"amount", "claimId", "messageId", "operadora"}; !slices.Equal(got, want) {
+		t.Errorf("variables of what waits for a destination %v, want %v", got, want)
+	}
 }
 
 // TestReadOutcome: success, failure, or none; anything else is named.

@@ -27,7 +27,7 @@ func Text(s string) Value {
 // (no white space, which would end up in a message), else a text.
 func Typed(s string) Value {
 	var n json.Number
-	if json.Unmarshal([]byte(s), &n) == nil && n.String() == s && s != "" {
+	if json.Unmarshal([]byte(s), &n) == nil && n.String() == s {
 		return Value(s)
 	}
 	return Text(s)

@@ -69,8 +69,8 @@ func TestNobody(t *testing.T) {
 	if a := w.get("/assets/app.css"); a.status != http.StatusOK || a.body["name"] != "" {
 		t.Errorf("what is public: got %d %s", a.status, a.text)
 	}
-	if a := w.get("/login", browser); a.status != http.StatusOK || a.text != "next=/" {
-		t.Errorf("the log-in page: got %d %s", a.status, a.text)
+	if a := w.get("/login", browser); a.status != http.StatusOK || a.text != "next=/" || w.page.Provider || !w.page.Tokens {
+		t.Errorf("the log-in page: got %d %s, %+v", a.status, a.text, w.page)
 	}
 }
 

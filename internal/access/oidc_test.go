@@ -39,7 +39,7 @@ type hospital struct {
 	*httptest.Server
 	t      *testing.T
 	claims map[string]any
-	// away answers everything with 503; forged is the next ID token in place of the provider's own; moved is where tokens
+	// away answers everything with 500; forged is the next ID token in place of the provider's own; moved is where tokens
 	// are given out instead.
 	away          bool
 	forged, moved string
@@ -52,7 +52,7 @@ func newHospital(t *testing.T, claims map[string]any) *hospital {
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case h.away:
-			http.Error(w, "away", http.StatusServiceUnavailable)
+			http.Error(w, "away", http.StatusInternalServerError)
 		case h.moved != "" && strings.HasSuffix(r.URL.Path, "/token"):
 			http.Redirect(w, r, h.moved, http.StatusTemporaryRedirect)
 		case h.forged != "" && strings.HasSuffix(r.URL.Path, "/token"):
@@ -268,6 +268,16 @@ func TestProviderIsAskedAgain(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		p.is(t, "after 15 minutes", "200 next=/")
 	})
+	t.Run("too much for a cookie", func(t *testing.T) { // which then has no room for what asks again
+		teams := strings.Repeat(strings.Repeat("x", 60)+",", 60) + "ti"
+		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "viewer", "hospital": map[string]any{"teams": teams}})
+		w, p := openedTo(t, h)
+		p.logIn(nil)
+		w.now = w.now.Add(15*time.Minute - time.Second)
+		p.is(t, "within 15 minutes", "maria viewer "+teams)
+		w.now = w.now.Add(time.Second)
+		p.is(t, "after 15 minutes", "200 next=/")
+	})
 	t.Run("away", func(t *testing.T) {
 		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 		h.away = true
@@ -408,7 +418,14 @@ func TestProviderTokensOfPrograms(t *testing.T) {
 	if told := strings.Count(strings.Join(w.told, "\n"), "log-in failed"); told != 12 {
 		t.Errorf("%d refusals are told, want 12: %q", told, w.told)
 	}
+	w.now = w.now.Truncate(time.Second)
+	for _, issued := range []time.Duration{-15 * time.Minute, time.Minute} {
+		w.get("/api/v1/kpis", bearer(h.signed(w.now.Add(issued), nil))).is(t, issued.String(), "maria", "operator")
+	}
 	w.open(nil)
+	if w.get("/login", browser); !w.page.Provider || w.page.Tokens {
+		t.Errorf("the log-in page where there are no tokens but the provider's: %+v", w.page)
+	}
 	w.get("/api/v1/kpis").refused(t, "nobody, where there are no tokens but the provider's", http.StatusUnauthorized, "login_required")
 	h.away = true
 	other, _ := openedTo(t, h)

@@ -26,6 +26,7 @@ type world struct {
 	tokens  *access.Tokens // nil: none are used
 	handler http.Handler
 	told    []string
+	page    access.Login // shown last
 	ended   *fakeEnded
 	// provider that people log in by too; nil: none.
 	provider *access.Provider
@@ -96,6 +97,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 		Ended:    w.endedSessions,
 		Public:   []string{"/assets/"},
 		LoginPage: func(rw http.ResponseWriter, _ *http.Request, login access.Login) {
+			w.page = login
 			if login.Refusal != nil {
 				rw.WriteHeader(login.Refusal.Status)
 				fmt.Fprintf(rw, "log-in page: %s; ", login.Refusal.Code)

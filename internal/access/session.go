@@ -42,7 +42,7 @@ var sessionText = base64.RawURLEncoding
 
 // newSession begins at now.
 func newSession(t *Token, now time.Time) session {
-	b := make([]byte, sessionIDBytes, sessionIDBytes+8+len(t.Name))
+	b := make([]byte, sessionIDBytes)
 	_, _ = rand.Read(b) // never fails
 	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
 	b = append(b, t.Name...)

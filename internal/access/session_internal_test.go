@@ -37,7 +37,7 @@ func FuzzCookie(f *testing.F) {
 		f.Add(s.value())
 		f.Add(s.payload + "." + s.formToken())
 	}
-	for _, seed := range []string{"", ".", "a.b", strings.Repeat("A", 43) + "." + strings.Repeat("A", 43), strings.Repeat(".", 600)} {
+	for _, seed := range []string{"", ".", "a.b", strings.Repeat("A", 27), strings.Repeat("A", 43) + "." + strings.Repeat("A", 43), strings.Repeat(".", 600)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

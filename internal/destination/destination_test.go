@@ -133,6 +133,9 @@ func TestOutage(t *testing.T) {
 			f.apply(Answered{r.Claim, r.At})
 		}
 	}
+	if f.gate.Left != Up {
+		t.Errorf("it left %q first", f.gate.Left)
+	}
 	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47 of 47" {
 		t.Errorf("%d go, the last as %q", len(released), released[len(released)-1].Reason("unimed-sp", time.UTC))
 	}
@@ -156,6 +159,26 @@ func TestRateLimit(t *testing.T) {
 	}
 	if f.now = start.Add(time.Hour); pace() != 60 {
 		t.Errorf("the pace is %g after an hour, want 60", pace())
+	}
+}
+
+// TestReplicas let claims through at their share of the pace until one has waited for three seconds.
+func TestReplicas(t *testing.T) {
+	for replicas, wakes := range map[int]time.Duration{1: 5 * time.Second, 2: sharedFor} {
+		f := newFixture(t, settings(12))
+		f.gate.Replicas = replicas
+		for _, begin := range []time.Time{start, start.Add(time.Minute)} {
+			f.now = begin
+			if pace := f.gate.State.PerMinute(f.gate.settings(f.now), f.now); pace != []float64{12, 3}[replicas-1] {
+				t.Errorf("%d replicas: %g claims a minute", replicas, pace)
+			}
+			if f.arrive(fmt.Sprint("a", begin)) != Pass || f.arrive(fmt.Sprint("b", begin)) != "" || !f.gate.Next().Equal(begin.Add(wakes)) {
+				t.Errorf("%d replicas: next is %s", replicas, f.gate.Next())
+			}
+			if r := f.until(begin.Add(30 * time.Second)); len(r) != 1 || !r[0].At.Equal(begin.Add(5*time.Second)) {
+				t.Errorf("%d replicas: %+v goes", replicas, r)
+			}
+		}
 	}
 }
 
@@ -222,6 +245,9 @@ func TestOrder(t *testing.T) {
 			h.Deadline = start.Add(deadline)
 		}
 		f.gate.Queue.Add(h)
+	}
+	if f.until(start.Add(10*time.Minute - time.Second)); len(f.lost) != 0 {
+		t.Errorf("%v are given up before half of their time is over", f.lost)
 	}
 	f.until(start.Add(10 * time.Minute))
 	f.until(start.Add(time.Hour))

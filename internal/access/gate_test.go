@@ -47,6 +47,26 @@ func TestRolesOverHTTP(t *testing.T) {
 	}
 }
 
+func TestTeamsOverHTTP(t *testing.T) {
+	free, ana := token(t, "ana", access.Operator)
+	bound, maria := token(t, "maria", access.Operator)
+	maria.Teams = "faturamento,ti"
+	w := newWorld(t, ana, maria)
+	for _, tt := range []struct{ secret, team, code, message string }{
+		{bound, "ti", "", ""},
+		{bound, "", "forbidden_team", "maria may retry or discard many at once of its own teams alone; name one of them in the filter: faturamento,ti"},
+		{bound, "cadastro", "forbidden_team", `maria is bound to faturamento,ti and may not retry or discard many at once for another team; ask somebody of "cadastro", or an admin`},
+		{free, "ti", "forbidden_role", "ana is operator of no team and may not retry or discard many at once, which takes the role admin, or a token that names its teams"},
+	} {
+		a := w.postJSON("/api/v1/bulk?team="+tt.team, bearer(tt.secret))
+		if tt.code == "" {
+			a.is(t, "the own team", "maria", "operator")
+		} else if a.refused(t, tt.team, http.StatusForbidden, tt.code); a.body["message"] != tt.message {
+			t.Errorf("got %v, want %s", a.body["message"], tt.message)
+		}
+	}
+}
+
 // Nobody gets 401 from the API, and as a browser that wants a page the log-in form.
 func TestNobody(t *testing.T) {
 	_, maria := token(t, "maria", access.Operator)

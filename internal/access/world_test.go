@@ -132,6 +132,11 @@ func (w *world) open(tokens func() *access.Tokens) {
 			who(rw, r)
 		}
 	})
+	mux.HandleFunc("POST /api/v1/bulk", func(rw http.ResponseWriter, r *http.Request) {
+		if gate.Allowed(rw, r, access.Bulk, r.URL.Query().Get("team")) {
+			who(rw, r)
+		}
+	})
 	w.handler = gate.Middleware(mux)
 }
 

@@ -238,6 +238,9 @@ func TestProviderLogIn(t *testing.T) {
 	old := *p // a copy of the cookie
 	w.now = w.now.Add(time.Minute)
 	p.is(t, "when it is asked again", "maria viewer -")
+	other.now, p.Transport = w.now, other
+	p.is(t, "at another replica, by the cookie that came back", "maria viewer -")
+	p.Transport = w
 	old.is(t, "by a copy of the old cookie", "maria viewer -")
 
 	var form map[string]any

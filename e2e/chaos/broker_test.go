@@ -75,17 +75,20 @@ func startBroker() (*broker, error) {
 	return b, nil
 }
 
-// deploy the bundled models, and the scenarios' one that ends with the analysis and maps nothing.
+// deploy the bundled models, the scenarios' one that ends with the analysis and maps nothing, and the matrix's.
 func (b *broker) deploy(ctx context.Context) error {
-	unmapped, err := os.ReadFile("../scenarios/testdata/unmapped.bpmn")
-	if err != nil {
-		return err
+	var resources []*pb.Resource
+	for _, file := range []string{"../scenarios/testdata/unmapped.bpmn", "testdata/taken.bpmn"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		resources = append(resources, &pb.Resource{Name: filepath.Base(file), Content: content})
 	}
-	resources := []*pb.Resource{{Name: "unmapped.bpmn", Content: unmapped}}
 	for _, m := range bpmn.Models() {
 		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
 	}
-	_, err = b.DeployResource(ctx, &pb.DeployResourceRequest{Resources: resources})
+	_, err := b.DeployResource(ctx, &pb.DeployResourceRequest{Resources: resources})
 	return err
 }
 

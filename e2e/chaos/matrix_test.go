@@ -1,0 +1,351 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
+)
+
+const (
+	// matrixClaims are analysed in each row where PROOF_FAULTS does not say otherwise.
+	matrixClaims = 100
+	// matrixTimeout is how long the engine waits for an answer, and outlasting is more.
+	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
+	// brokerKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
+	brokerKills = 4
+)
+
+// row is a fault's turn: a worker between a real broker and a journal of its own, and claims that come meanwhile.
+type row struct {
+	*broker
+	*program
+	t      *testing.T
+	random *rand.Rand
+	kills  int
+	engine *toxiproxy.Proxy // what stands between the two
+	server *postgres.Server // of the journal; nil: it is SQLite
+	url    string
+	file   string // of the policies
+	lives  int
+}
+
+// TestFaultMatrix plays each fault on a real broker while claims are analysed: each process ends once, with the very answer that the
+// journal holds, and the time until the last one did, once all is well again, stands in the table.
+func TestFaultMatrix(t *testing.T) {
+	t.Parallel()
+	seed := harness.Setting(t, "CHAOS_SEED", shortSeed)
+	for _, fault := range []struct {
+		name   string
+		store  string // empty: SQLite
+		jumps  bool   // the clock does: decisions that come again are re-based
+		queued bool   // all claims are there before the worker: nobody can start any while it happens
+		happen func(*row)
+	}{
+		{name: "nothing", happen: func(*row) {}},
+		{name: "killed", happen: (*row).kill},
+		{name: "killed after the record, before the answer", happen: func(r *row) { r.cut("upstream"); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.cut("downstream"); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "stopped in order with a full queue", happen: func(r *row) { r.stop(); r.start() }},
+		{name: "frozen past the time-out", happen: func(r *row) {
+			testkit.Must(r.t, r.program.Pause())
+			r.pass(outlasting)
+			testkit.Must(r.t, r.program.Resume())
+		}},
+		{name: "gateway and broker killed", queued: true, happen: func(r *row) {
+			r.broker.Kill()
+			testkit.Must(r.t, r.clock.Restart(context.Background()))
+		}},
+		{name: "acknowledgements dropped", happen: func(r *row) { r.cut("downstream"); r.pass(outlasting); r.mend() }},
+		{name: "answers swallowed", happen: func(r *row) { r.cut("upstream"); r.pass(outlasting); r.mend() }},
+		{name: "connections reset", happen: func(r *row) {
+			r.toxic(`{"type":"reset_peer","attributes":{"timeout":50}}`)
+			r.pass(outlasting)
+			r.mend()
+		}},
+		{name: "half a second of delay", happen: func(r *row) {
+			r.toxic(`{"type":"latency","attributes":{"latency":500,"jitter":400}}`)
+			r.pass(outlasting)
+			r.mend()
+		}},
+		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
+		{name: "PostgreSQL killed", store: "PostgreSQL", happen: func(r *row) {
+			r.server.Kill()
+			r.pass(outlasting)
+			testkit.Must(r.t, r.server.Restart(context.Background()))
+		}},
+		{name: "PostgreSQL read-only", store: "PostgreSQL", happen: func(r *row) { r.readOnly("on"); r.pass(outlasting); r.readOnly("off") }},
+		{name: "the clock jumps an hour", jumps: true, happen: func(r *row) { testkit.Must(r.t, r.clock.MoveTo(context.Background(), r.clock.Now().Add(late))) }},
+		{name: "the policies reloaded, a broken file among them", happen: (*row).reload},
+		{name: "oversized and poison jobs", happen: (*row).poison},
+	} {
+		t.Run(fault.name, func(t *testing.T) {
+			r := &row{
+				broker: openBroker(t), t: t, random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
+				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1),
+			}
+			r.open(fault.store)
+			before, err := r.Counters(t.Context())
+			testkit.Must(t, err)
+			taker, n := strings.ReplaceAll(fault.name, " ", "-"), harness.Setting(t, "PROOF_FAULTS", matrixClaims)
+			first := n / 10
+			if fault.queued {
+				first = n
+			}
+			r.load(taker, 0, first, 0)
+			r.start()
+			var rest sync.WaitGroup
+			taken, some := r.take(taker, n)
+			<-some
+			rest.Go(func() { r.load(taker, first, n, 5*time.Millisecond) })
+			fault.happen(r)
+			over := time.Now()
+			rest.Wait()
+			all := taken()
+			took := time.Since(over)
+			r.stop()
+			attempts := r.compare(all, fault.jumps)
+			now, err := r.Counters(t.Context())
+			testkit.Must(t, err)
+			timedOut := "a new broker counts anew"
+			if n := counted(now, "timed out") - counted(before, "timed out"); n >= 0 {
+				timedOut = fmt.Sprintf("%d jobs came again", n)
+			}
+			report(t, "fault on a real broker: "+fault.name, "%d claims, each analysed once as one of %d attempts says; %s; the last %.1f s after all was well",
+				len(all), attempts, timedOut, took.Seconds())
+		})
+	}
+}
+
+// open makes the journal's place, the policies' file, and what stands before the broker.
+func (r *row) open(store string) {
+	r.t.Helper()
+	if store == "PostgreSQL" {
+		r.server = postgres.New(r.t, postgres.Options{})
+		var err error
+		r.url, err = r.server.CreateDatabase(r.t.Context())
+		testkit.Must(r.t, err)
+	} else {
+		r.url = newURL["SQLite"](r.t)
+	}
+	testkit.Must(r.t, os.WriteFile(r.file, builtIn(r.t), 0o600))
+	r.engine = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
+		harness.Address(0), r.GatewayAddress())
+	testkit.Must(r.t, r.engine.Start())
+	r.t.Cleanup(r.engine.Stop)
+}
+
+// start starts a worker's life.
+func (r *row) start() {
+	r.lives++
+	r.program = serve(r.t, settings{
+		name: fmt.Sprintf("life-%d", r.lives), gateway: r.engine.Listen, url: r.url, clock: r.clock.SharedClock,
+		env: []string{"RETRY_WORKER_JOB_TIMEOUT=" + matrixTimeout.String(), "RETRY_WORKER_POLICIES_FILE=" + r.file},
+	})
+}
+
+// again kills the worker and starts the next.
+func (r *row) again() {
+	r.program.Kill()
+	r.start()
+}
+
+func (r *row) pass(d time.Duration) { pass(r.t, d) }
+
+// kill kills the worker at random moments.
+func (r *row) kill() {
+	for range r.kills {
+		r.pass(time.Duration(50+r.random.IntN(500)) * time.Millisecond)
+		r.again()
+	}
+}
+
+// cut has nothing pass any more in a direction: "upstream" is the broker's.
+func (r *row) cut(direction string) {
+	r.toxic(`{"type":"timeout","attributes":{"timeout":0},"stream":"` + direction + `"}`)
+}
+
+func (r *row) toxic(what string) {
+	_, err := r.engine.Toxics.AddToxicJson(strings.NewReader(what))
+	testkit.Must(r.t, err)
+}
+
+// mend takes every toxic away; connections that one has held are closed.
+func (r *row) mend() { r.engine.Toxics.ResetToxics(context.Background()) }
+
+// exhaust floods the broker with other commands, until it has refused some.
+func (r *row) exhaust() {
+	var refused atomic.Int64
+	var flood sync.WaitGroup
+	ctx, cancel := context.WithTimeout(r.t.Context(), wait.Limit)
+	defer cancel()
+	for range 400 {
+		flood.Go(func() {
+			for ctx.Err() == nil && refused.Load() < 2000 {
+				if _, err := r.PublishMessage(ctx, &pb.PublishMessageRequest{Name: "flood"}); err != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	flood.Wait()
+	if ctx.Err() != nil {
+		r.t.Errorf("the broker refused %d commands, expected 2000", refused.Load())
+	}
+}
+
+// readOnly switches every new transaction of the journal's server to that.
+func (r *row) readOnly(to string) {
+	db := database(r.t, r.url)
+	for _, statement := range []string{"SET default_transaction_read_only = off", "ALTER SYSTEM SET default_transaction_read_only = " + to, "SELECT pg_reload_conf()"} {
+		_, err := db.ExecContext(wait.Context(r.t), statement)
+		testkit.Must(r.t, err)
+	}
+}
+
+func builtIn(t *testing.T) []byte {
+	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
+	testkit.Must(t, err)
+	return text
+}
+
+// reload replaces the policies in mid-job, by the same text and by one that is no catalogue.
+func (r *row) reload() {
+	for range r.kills {
+		harness.Replace(r.t, r.file, "policies: [")
+		r.pass(50 * time.Millisecond)
+		harness.Replace(r.t, r.file, string(builtIn(r.t)))
+		r.pass(50 * time.Millisecond)
+	}
+}
+
+// poison starts processes whose jobs no worker can analyse: each ends in an incident, and is cancelled.
+func (r *row) poison() {
+	before, err := r.Counters(r.t.Context())
+	testkit.Must(r.t, err)
+	var instances []int64
+	for i := range 5 {
+		for name, given := range map[string]map[string]any{
+			"OVERSIZED": {"submissionError": strings.Repeat("x", 1_200_000)},
+			"WRONG":     {"submissionError": passing, "retryCount": "many"},
+			"REFUSED":   {"submissionError": refused},
+		} {
+			given["claimId"] = fmt.Sprintf("CLM-%s-%d", name, i)
+			instances = append(instances, r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)}))
+		}
+	}
+	r.expectCounters(r.t, before, map[string]int{"incidents pending": len(instances)})
+	for _, key := range instances {
+		_, err := r.CancelProcessInstance(r.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
+		testkit.Must(r.t, err)
+	}
+}
+
+// end is what came of a claim, which the broker told by the job that the test takes.
+type end struct {
+	key, instance int64
+	problem       string
+	variables     variables
+}
+
+// load starts the i-th of n processes of a row, from and below.
+func (r *row) load(taker string, from, below int, pace time.Duration) {
+	tick := time.NewTicker(max(pace, 1))
+	defer tick.Stop()
+	for i := from; i < below; i++ {
+		given := map[string]any{"taker": taker, "claimId": fmt.Sprintf("CLM-%s-%d", taker, i), "submissionError": []string{passing, permanent}[i%2]}
+		r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)})
+		if pace > 0 {
+			<-tick.C
+		}
+	}
+}
+
+// take takes the job that each claim has after its analysis. It returns how to wait for all, and what is closed when some came.
+func (r *row) take(taker string, n int) (all func() map[string]end, some chan struct{}) {
+	var taken sync.WaitGroup
+	ends, some := map[string]end{}, make(chan struct{})
+	enough := sync.OnceFunc(func() { close(some) })
+	ctx := wait.Context(r.t)
+	taken.Go(func() {
+		defer enough()
+		for ctx.Err() == nil && len(ends) < n {
+			if r.takeSome(ctx, taker, ends); len(ends) >= n/20 {
+				enough()
+			}
+		}
+	})
+	return func() map[string]end {
+		r.t.Helper()
+		taken.Wait()
+		if len(ends) != n {
+			r.t.Fatalf("%d of %d claims were analysed", len(ends), n)
+		}
+		return ends
+	}, some
+}
+
+// takeSome takes the jobs that there are. A broker that is down has none.
+func (r *row) takeSome(ctx context.Context, taker string, all map[string]end) {
+	stream, err := r.ActivateJobs(ctx, &pb.ActivateJobsRequest{Type: taker, Worker: "test", MaxJobsToActivate: 20, Timeout: 60_000, RequestTimeout: 500})
+	for err == nil {
+		var batch *pb.ActivateJobsResponse
+		batch, err = stream.Recv()
+		for _, j := range batch.GetJobs() {
+			var got variables
+			testkit.Must(r.t, json.Unmarshal([]byte(j.Variables), &got))
+			claim := got.text("claimId")
+			if before, twice := all[claim]; twice && before.key != j.Key {
+				r.t.Errorf("%s comes again, by another job", claim)
+			}
+			all[claim] = end{j.Key, j.ProcessInstanceKey, got.text("submissionError"), got}
+			_, _ = r.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key}) // else it comes again
+		}
+	}
+}
+
+// compare holds the journal against what the broker told, and returns the number of attempts.
+func (r *row) compare(all map[string]end, jumps bool) (attempts int) {
+	r.t.Helper()
+	a := look(r.t, r.url)
+	if attempts = a.oneAttemptPerCount(jumps); attempts != len(all) {
+		r.t.Errorf("%d attempts of %d claims that fail once", attempts, len(all))
+	}
+	for i := range a.stories {
+		story := &a.stories[i]
+		if len(story.Attempts) == 0 { // refused
+			continue
+		}
+		at, got := &story.Attempts[len(story.Attempts)-1], all[story.Subject.ID]
+		next := ""
+		if at.Decision.ShouldRetry() {
+			next = instant(at)
+		}
+		if got.instance != at.ProcessInstanceKey || got.variables.text("nextRetryTime") != next || got.variables.text("deadLetterId") != at.DeadLetter ||
+			string(got.variables["retryCount"]) != fmt.Sprint(at.Decision.RetryCount) || got.variables.text("retryReason") != at.Decision.RetryReason {
+			r.t.Errorf("%s: the process %d goes on with %s, the journal holds %+v", story.Subject.ID, got.instance, got.variables, at)
+		}
+		if (at.Decision.Outcome == decision.PermanentError) != (got.problem == permanent) {
+			r.t.Errorf("%s: %q was decided as %s", story.Subject.ID, got.problem, at.Decision.Outcome)
+		}
+	}
+	return attempts
+}

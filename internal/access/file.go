@@ -229,7 +229,7 @@ func Append(path string, t *Token) error {
 		return err
 	}
 	line := t.Line() + "\n"
-	if !bytes.HasSuffix(content, []byte("\n")) {
+	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
 		line = "\n" + line
 	}
 	old, err := Parse(path, content)

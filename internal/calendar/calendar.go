@@ -234,6 +234,9 @@ func (w *window) next(c *Calendar, s int64) (at, end int64) {
 	for _, d := range w.days[first:] {
 		from, until := w.wall(c, d)
 		for _, o := range c.offsets[i:] {
+			if until-o.seconds <= o.from { // and before all that follow
+				break
+			}
 			opens, closes := max(from-o.seconds, o.from, s), min(until-o.seconds, o.until)
 			if opens < closes && opens < at {
 				at, end = opens, closes
@@ -254,7 +257,10 @@ func (w *window) lastEnd(c *Calendar, s int64) int64 {
 	behind, _ := slices.BinarySearch(w.days, today+2)
 	for _, d := range slices.Backward(w.days[:behind]) {
 		from, until := w.wall(c, d)
-		for _, o := range c.offsets[:i+1] {
+		for _, o := range slices.Backward(c.offsets[:i+1]) {
+			if from-o.seconds >= o.until { // and behind all that precede
+				break
+			}
 			if closes := min(until-o.seconds, o.until, s+1); closes > max(from-o.seconds, o.from) {
 				end = max(end, closes)
 			}

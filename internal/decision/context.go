@@ -56,7 +56,10 @@ func (c *ContextValue) Cents() (int64, bool) {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(c.Value, 64)
-	return int64(math.Round(f * 100)), err == nil
+	if err != nil || !(f >= 0 && f <= mostCents) {
+		return 0, false
+	}
+	return int64(math.Round(f * 100)), true
 }
 
 // Time returns the instant that c holds, and reports whether it holds one.

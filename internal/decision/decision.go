@@ -267,7 +267,8 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 
 // isBeyond reports whether the next retry would come later than the total limit allows.
 func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
-	return p.TotalLimit > 0 && d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
+	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // spares most the calendar's sum
+		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
 }
 
 // exceedTime gives up because the next retry would come too late (R20).

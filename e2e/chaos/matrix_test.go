@@ -30,6 +30,8 @@ const (
 	matrixClaims = 100
 	// matrixTimeout is how long the engine waits for an answer, and outlasting is more.
 	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
+	// pace is the time between two claims, and killClaims come at once before each kill.
+	pace, killClaims = 5 * time.Millisecond, 33
 	// brokerKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
 	brokerKills = 4
 )
@@ -46,6 +48,10 @@ type row struct {
 	url    string
 	file   string // of the policies
 	lives  int
+	// taker is the type of the job that a claim has after its analysis; started claims there are, and poisoned ones.
+	taker    string
+	started  atomic.Int64
+	poisoned int
 }
 
 // TestFaultMatrix plays each fault on a real broker while claims are analysed: each process ends once, with the very answer that the
@@ -99,35 +105,39 @@ func TestFaultMatrix(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			r := &row{
-				broker: openBroker(t), t: t, random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
+				broker: openBroker(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
 				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1),
 			}
 			r.open(fault.store)
 			before, err := r.Counters(t.Context())
 			testkit.Must(t, err)
-			taker, n := strings.ReplaceAll(fault.name, " ", "-"), harness.Setting(t, "PROOF_FAULTS", matrixClaims)
+			n := harness.Setting(t, "PROOF_FAULTS", matrixClaims)
 			first := n / 10
 			if fault.queued {
 				first = n
 			}
-			r.load(taker, 0, first, 0)
+			r.load(first, 0)
 			r.start()
-			var rest sync.WaitGroup
-			taken, some := r.take(taker, n)
+			taken, some := r.take()
 			<-some
-			rest.Go(func() { r.load(taker, first, n, 5*time.Millisecond) })
+			var rest sync.WaitGroup
+			rest.Go(func() { r.load(n-first, pace) })
 			fault.happen(r)
 			over := time.Now()
 			rest.Wait()
 			all := taken()
 			took := time.Since(over)
 			r.stop()
-			attempts := r.compare(all, fault.jumps)
-			now, err := r.Counters(t.Context())
-			testkit.Must(t, err)
+			attempts, thrown := r.compare(all, fault.jumps)
 			timedOut := "a new broker counts anew"
-			if n := counted(now, "timed out") - counted(before, "timed out"); n >= 0 {
-				timedOut = fmt.Sprintf("%d jobs came again", n)
+			if !fault.queued {
+				r.expectCounters(t, before, map[string]int{
+					"created": len(all) + r.poisoned, "completed": len(all) - thrown, "error thrown": thrown, "canceled": r.poisoned,
+					"processes completed": len(all), "incidents pending": 0,
+				})
+				now, err := r.Counters(t.Context())
+				testkit.Must(t, err)
+				timedOut = fmt.Sprintf("%d jobs came again", counted(now, "timed out")-counted(before, "timed out"))
 			}
 			report(t, "fault on a real broker: "+fault.name, "%d claims, each analysed once as one of %d attempts says; %s; the last %.1f s after all was well",
 				len(all), attempts, timedOut, took.Seconds())
@@ -170,12 +180,17 @@ func (r *row) again() {
 
 func (r *row) pass(d time.Duration) { pass(r.t, d) }
 
-// kill kills the worker at random moments.
+// kill kills the worker at random moments of a burst of claims.
 func (r *row) kill() {
+	var burst sync.WaitGroup
 	for range r.kills {
-		r.pass(time.Duration(50+r.random.IntN(500)) * time.Millisecond)
+		for range killClaims {
+			burst.Go(func() { r.load(1, 0) })
+		}
+		r.pass(time.Duration(r.random.IntN(200)) * time.Millisecond)
 		r.again()
 	}
+	burst.Wait()
 }
 
 // cut has nothing pass any more in a direction: "upstream" is the broker's.
@@ -253,6 +268,7 @@ func (r *row) poison() {
 		}
 	}
 	r.expectCounters(r.t, before, map[string]int{"incidents pending": len(instances)})
+	r.poisoned = len(instances)
 	for _, key := range instances {
 		_, err := r.CancelProcessInstance(r.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
 		testkit.Must(r.t, err)
@@ -266,46 +282,58 @@ type end struct {
 	variables     variables
 }
 
-// load starts the i-th of n processes of a row, from and below.
-func (r *row) load(taker string, from, below int, pace time.Duration) {
-	tick := time.NewTicker(max(pace, 1))
-	defer tick.Stop()
-	for i := from; i < below; i++ {
-		given := map[string]any{"taker": taker, "claimId": fmt.Sprintf("CLM-%s-%d", taker, i), "submissionError": []string{passing, permanent}[i%2]}
+// load starts n processes.
+func (r *row) load(n int, pace time.Duration) {
+	for range n {
+		i := r.started.Add(1)
+		given := map[string]any{"taker": r.taker, "claimId": fmt.Sprintf("CLM-%s-%d", r.taker, i), "submissionError": []string{passing, permanent}[i%2]}
 		r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)})
-		if pace > 0 {
-			<-tick.C
-		}
+		r.pass(pace)
 	}
 }
 
-// take takes the job that each claim has after its analysis. It returns how to wait for all, and what is closed when some came.
-func (r *row) take(taker string, n int) (all func() map[string]end, some chan struct{}) {
-	var taken sync.WaitGroup
-	ends, some := map[string]end{}, make(chan struct{})
-	enough := sync.OnceFunc(func() { close(some) })
-	ctx := wait.Context(r.t)
-	taken.Go(func() {
-		defer enough()
-		for ctx.Err() == nil && len(ends) < n {
-			if r.takeSome(ctx, taker, ends); len(ends) >= n/20 {
-				enough()
+// take takes the job that each claim has after its analysis. It returns how to wait for all that were started, and what is closed when
+// the first came.
+func (r *row) take() (all func() map[string]end, first chan struct{}) {
+	var taking sync.WaitGroup
+	ends, first, last := map[string]end{}, make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	limit := time.AfterFunc(wait.Limit, cancel)
+	came := sync.OnceFunc(func() {
+		limit.Stop() // a fault takes its time
+		close(first)
+	})
+	taking.Go(func() {
+		defer came()
+		for ctx.Err() == nil {
+			if r.takeSome(ctx, ends); len(ends) > 0 {
+				came()
+			}
+			select {
+			case <-last:
+				if len(ends) == int(r.started.Load()) {
+					return
+				}
+			default:
 			}
 		}
 	})
 	return func() map[string]end {
 		r.t.Helper()
-		taken.Wait()
-		if len(ends) != n {
-			r.t.Fatalf("%d of %d claims were analysed", len(ends), n)
+		limit.Reset(wait.Limit) // of what is left
+		close(last)
+		taking.Wait()
+		cancel()
+		if started := r.started.Load(); len(ends) != int(started) {
+			r.t.Fatalf("%d of %d claims were analysed", len(ends), started)
 		}
 		return ends
-	}, some
+	}, first
 }
 
 // takeSome takes the jobs that there are. A broker that is down has none.
-func (r *row) takeSome(ctx context.Context, taker string, all map[string]end) {
-	stream, err := r.ActivateJobs(ctx, &pb.ActivateJobsRequest{Type: taker, Worker: "test", MaxJobsToActivate: 20, Timeout: 60_000, RequestTimeout: 500})
+func (r *row) takeSome(ctx context.Context, all map[string]end) {
+	stream, err := r.ActivateJobs(ctx, &pb.ActivateJobsRequest{Type: r.taker, Worker: "test", MaxJobsToActivate: 20, Timeout: 60_000, RequestTimeout: 500})
 	for err == nil {
 		var batch *pb.ActivateJobsResponse
 		batch, err = stream.Recv()
@@ -322,8 +350,8 @@ func (r *row) takeSome(ctx context.Context, taker string, all map[string]end) {
 	}
 }
 
-// compare holds the journal against what the broker told, and returns the number of attempts.
-func (r *row) compare(all map[string]end, jumps bool) (attempts int) {
+// compare holds the journal against what the broker told, and returns the number of attempts, and of those that threw an error.
+func (r *row) compare(all map[string]end, jumps bool) (attempts, thrown int) {
 	r.t.Helper()
 	a := look(r.t, r.url)
 	if attempts = a.oneAttemptPerCount(jumps); attempts != len(all) {
@@ -338,6 +366,8 @@ func (r *row) compare(all map[string]end, jumps bool) (attempts int) {
 		next := ""
 		if at.Decision.ShouldRetry() {
 			next = instant(at)
+		} else {
+			thrown++
 		}
 		if got.instance != at.ProcessInstanceKey || got.variables.text("nextRetryTime") != next || got.variables.text("deadLetterId") != at.DeadLetter ||
 			string(got.variables["retryCount"]) != fmt.Sprint(at.Decision.RetryCount) || got.variables.text("retryReason") != at.Decision.RetryReason {
@@ -347,5 +377,5 @@ func (r *row) compare(all map[string]end, jumps bool) (attempts int) {
 			r.t.Errorf("%s: %q was decided as %s", story.Subject.ID, got.problem, at.Decision.Outcome)
 		}
 	}
-	return attempts
+	return attempts, thrown
 }

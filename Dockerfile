@@ -22,8 +22,9 @@ COPY --from=build /out/retry-worker /out/retry-worker.cdx.json /out/LICENCES.txt
 COPY --from=build --chown=65532:65532 /out/data /data
 USER 65532:65532
 # Inside the container the probes must be reachable from outside it; the journal outlives it.
-ENV RETRY_WORKER_OPS_ADDR=0.0.0.0:9095 RETRY_WORKER_DATABASE_URL=sqlite:/data/retry-worker.db
+ENV RETRY_WORKER_OPS_ADDR=0.0.0.0:9095
 VOLUME /data
+WORKDIR /data
 EXPOSE 8095 9095
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["/retry-worker", "ready"]
 ENTRYPOINT ["/retry-worker"]

@@ -51,8 +51,9 @@ vet: ## go vet
 	$(GO) -C tools vet ./release
 	$(GO) -C deploy/helm/check vet ./...
 
-chart: ## Every test of the Helm chart, the dry runs on a real API server included
-	CHART_APISERVER=1 $(GO) test -count=1 ./e2e/helm
+chart: ## Every test of the Helm chart, those on a Kubernetes that is built here included: an API server, and a node, which takes root
+	CHART_APISERVER=1 $(GO) test -count=1 -timeout 60m ./e2e/helm
+	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestKubernetes ./e2e/image
 
 image: ## Build the Dockerfile twice, check what it makes and run it hardened, by Docker or else Podman, which root installs
 	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestImage ./e2e/image

@@ -54,6 +54,8 @@ func parts(t *testing.T, program, tag string) map[string]string {
 		return map[string]string{"java": filepath.Dir(filepath.Dir(java)), "zeebe": home}
 	case "prometheus":
 		return map[string]string{"prometheus": filepath.Dir(prometheus.Require(t).Server)}
+	case "pause", "postgresql":
+		return nil
 	default:
 		harness.LeaveOut(t, "no registry has "+program+", and nothing here can stand in for it")
 		return nil

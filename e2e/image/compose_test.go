@@ -18,14 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -200,25 +196,10 @@ func logIn(t *testing.T, token string) {
 // and none decided twice.
 func (c *compose) testRestarts(t *testing.T) {
 	const each = 30
-	model, err := os.ReadFile("testdata/restarts.bpmn")
-	testkit.Must(t, err)
-	connection, err := grpc.NewClient("127.0.0.1:26500", grpc.WithTransportCredentials(insecure.NewCredentials()))
-	testkit.Must(t, err)
-	defer connection.Close()
-	gateway := pb.NewGatewayClient(connection)
-	_, err = gateway.DeployResource(wait.Context(t), &pb.DeployResourceRequest{
-		Resources: []*pb.Resource{{Name: "restarts.bpmn", Content: model}},
-	})
-	testkit.Must(t, err)
-	claims := 0
+	claims := submit(t, "127.0.0.1:26500")
 	create := func() {
 		for range each {
-			claims++
-			_, err := zeebe.CreateInstance(wait.Context(t), gateway, &pb.CreateProcessInstanceRequest{
-				BpmnProcessId: "RESTARTS", Version: -1,
-				Variables: fmt.Sprintf(`{"claimId":"CLM-RESTARTS-%d","submissionError":"TIMEOUT"}`, claims),
-			})
-			testkit.Must(t, err)
+			testkit.Must(t, claims.create(wait.Context(t)))
 		}
 	}
 	create()
@@ -229,40 +210,9 @@ func (c *compose) testRestarts(t *testing.T) {
 	c.run(t, "down")
 	clear(c.started)
 	c.up(t, "retry-worker")
-	seen := map[string]int{}
-	wait.Until(t, "every claim analysed", func() bool {
-		take(t, gateway, seen)
-		return len(seen) == claims
-	}, func() string { return fmt.Sprintf("%d of %d", len(seen), claims) })
-	for claim, times := range seen {
-		history := c.do(t, "exec", c.container("retry-worker"), "/retry-worker", "history", claim, "-o", "json")
-		if attempts := strings.Count(history, `"attemptNumber"`); times != 1 || attempts != 1 {
-			t.Errorf("%s came %d times with %d attempts, expected one of each", claim, times, attempts)
-		}
-	}
-}
-
-// take takes claims that were analysed, and counts how often each came. A broker that is not ready yet has none.
-func take(t *testing.T, gateway pb.GatewayClient, seen map[string]int) {
-	t.Helper()
-	const most, long = 100, 600_000
-	stream, err := gateway.ActivateJobs(wait.Context(t), &pb.ActivateJobsRequest{
-		Type: "take", Worker: "test", MaxJobsToActivate: most, Timeout: long, RequestTimeout: 1000,
+	claims.expectOnce(t, func(claim string) string {
+		return c.do(t, "exec", c.container("retry-worker"), "/retry-worker", "history", claim, "-o", "json")
 	})
-	for err == nil {
-		var batch *pb.ActivateJobsResponse
-		batch, err = stream.Recv()
-		for _, job := range batch.GetJobs() {
-			var claim struct {
-				ClaimID    string `json:"claimId"`
-				RetryCount int
-			}
-			testkit.Must(t, json.Unmarshal([]byte(job.GetVariables()), &claim))
-			if seen[claim.ClaimID]++; claim.RetryCount != 1 {
-				t.Errorf("%s has the count %d, expected 1", claim.ClaimID, claim.RetryCount)
-			}
-		}
-	}
 }
 
 // expectDemo holds what the demo says became of its samples. Without the worker's log it knows of no incidents: five

@@ -146,6 +146,10 @@ func (k *cluster) during(t *testing.T, what string, happens func()) {
 	begun := time.Now()
 	happens()
 	k.kubectl(t, "rollout", "status", "deployment/retry-worker", "--timeout=2m")
+	wait.Until(t, "two pods, both ready", func() bool {
+		const ready = "jsonpath={.items[*].status.containerStatuses[*].ready}"
+		return k.kubectl(t, "get", "pods", "--selector="+selector, "-o", ready) == "true true"
+	})
 	k.took = append(k.took, fmt.Sprintf("%s %.1f s", what, time.Since(begun).Seconds()))
 	stop()
 	testkit.Must(t, <-stopped)

@@ -19,7 +19,7 @@ import (
 )
 
 // mostBytes is how large the image may be on disk.
-const mostBytes = 35 << 20
+const mostBytes = 38 << 20
 
 // TestImage builds the Dockerfile and runs what it makes.
 func TestImage(t *testing.T) {
@@ -187,7 +187,8 @@ func testRefuse(t *testing.T, e *engine) {
 		},
 		{
 			"open without tokens", []string{"--volume", volume, "--env", open}, 2,
-			"expected a loopback address such as 127.0.0.1:8095 as long as RETRY_WORKER_AUTH_TOKENS_FILE is not set",
+			"expected a loopback address such as 127.0.0.1:8095 as long as neither RETRY_WORKER_AUTH_TOKENS_FILE nor " +
+				"RETRY_WORKER_OIDC_ISSUER is set",
 		},
 		{
 			"no token made",

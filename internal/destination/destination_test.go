@@ -41,7 +41,7 @@ func (f *fixture) due() []Release {
 		}
 		if r.Kind == Test {
 			for claim, sent := range f.out {
-				if f.now.Sub(sent) < canaryTimeout {
+				if f.now.Sub(sent) < CanaryTimeout {
 					f.t.Fatalf("%s is sent ahead while %s is", r.Claim, claim)
 				}
 			}

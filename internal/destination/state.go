@@ -33,8 +33,8 @@ const (
 	// firstTest is the time from going down to the first canary, and the least between two: a portal that restarts
 	// is back within minutes.
 	firstTest = time.Minute
-	// canaryTimeout is how long a canary may go without word before another claim follows.
-	canaryTimeout = 10 * time.Minute
+	// CanaryTimeout is how long a canary may go without word before another claim follows.
+	CanaryTimeout = 10 * time.Minute
 	// longestTest is the most between two canaries (R28).
 	longestTest = 15 * time.Minute
 	// distrustProbe is the time without a canary after which one goes though the probe keeps failing: a probe with a

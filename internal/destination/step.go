@@ -44,7 +44,7 @@ func (s *State) Next(c *Settings, waiting int) time.Time {
 	case s.Phase == Testing:
 		add(s.testAt())
 	case waiting == 0 && s.Phase == Ramping:
-		add(opens(latest(s.Since, s.Flow.Last.Add(canaryTimeout))))
+		add(opens(latest(s.Since, s.Flow.Last.Add(CanaryTimeout))))
 	case waiting == 0:
 	case s.Phase == Down:
 		add(opens(s.testAt()))
@@ -63,9 +63,9 @@ func (s *State) testAt() time.Time {
 	case s.Canary.Claim == "":
 		return s.NextTest
 	case s.Phase == Testing:
-		return s.Canary.Sent.Add(canaryTimeout)
+		return s.Canary.Sent.Add(CanaryTimeout)
 	}
-	return latest(s.NextTest, s.Canary.Sent.Add(canaryTimeout))
+	return latest(s.NextTest, s.Canary.Sent.Add(CanaryTimeout))
 }
 
 // pass does what time alone does: credit comes, the pace grows, a canary without word is given up.
@@ -78,7 +78,7 @@ func (m *machine) pass() {
 		m.grow()
 	}
 	m.Flow.fill(m.Flow.pace(&m.c.Pace, m.Phase, m.now), m.now)
-	if m.Canary.Claim != "" && !m.now.Before(m.Canary.Sent.Add(canaryTimeout)) {
+	if m.Canary.Claim != "" && !m.now.Before(m.Canary.Sent.Add(CanaryTimeout)) {
 		m.lost()
 	}
 	if !m.HeldUntil.IsZero() && !m.now.Before(m.HeldUntil) {
@@ -179,7 +179,7 @@ func (e Turn) apply(m *machine) {
 // endRamp goes up once the pace is reached, or nobody waits for it or for word of what went.
 func (m *machine) endRamp(waiting int) {
 	f := &m.Flow
-	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= canaryTimeout)
+	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= CanaryTimeout)
 	if idle || !f.Fixed && f.Ramp >= f.limit(&m.c.Pace, m.now) {
 		m.lasted(f.Fixed)
 		m.enter(Up)

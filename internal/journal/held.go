@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -84,9 +85,16 @@ type SentJob struct {
 	At          time.Time `json:"at"`
 }
 
-// Hold records that a process waits, unless that is known. It returns as Analyze does.
+// ErrLetGo is why a process is not held: a gate let it go, and its outcome is waited for. The engine gave its job to two,
+// or has not heard.
+var ErrLetGo = errors.New("a gate let it go, and its outcome is waited for")
+
+// Hold records that a process waits, unless that is known. It returns as Analyze does, or ErrLetGo.
 func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
 	return j.submit(ctx, &item{lookup: Lookup{Subject: a.Subject}, apply: func(b *batch, h *History) error {
+		if s := h.Sent; s != nil && s.JobKey == a.JobKey && b.now.Sub(s.At) < destination.CanaryTimeout {
+			return ErrLetGo
+		}
 		b.hold(a, h)
 		return nil
 	}})

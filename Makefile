@@ -8,7 +8,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.da
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover mutants bench soak fuzz chaos chart image compose picture release outdated clean
+.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover mutants model bench soak fuzz chaos chart image compose picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ mutants: ## Change the pure code place by place (MUTANTS=calendar: one package),
 	  GOFLAGS='-short -failfast -vet=off -ldflags=-w -skip=TestJitterIsUniform|TestR22' \
 	    $(GO) run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --workers 1 --timeout-coefficient 60 \
 	    --threshold-efficacy 95 --output-statuses lt --exclude-files decisiontest ./internal/$$p || exit 1; done
+
+model: ## Check the specifications of the simulator's world by TLC, and what it does (MODEL=60s of worlds) against them; two minutes
+	@GO='$(GO)' scripts/model
 
 bench: build ## Measure the worker against a bare gRPC loop; prints a table with the ratio
 	$(GO) run ./bench

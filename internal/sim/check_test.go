@@ -77,6 +77,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 				s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 			}
 		}
+		s.trail.attempt(a, s.attempts[a.JobKey])
 		s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 		s.clean("record", a)
 		if d := &a.Decision; d.ShouldRetry() && (d.RetryCount > d.MaxRetries || d.NextRetryTime.Sub(d.FirstFailure) > totalLimit) {
@@ -85,11 +86,18 @@ func (s *sim) checkRecord(r *journal.Record) {
 		return
 	}
 	s.clean("record", r.Entry)
+	if of, err := journal.ReadSent(r.Entry); err == nil {
+		s.trail.word(of, "answered")
+	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.GateEntry:
 		s.checkGate(r)
+	case journal.DestinationEntry:
+		if b, err := journal.ReadDestination(r.Entry); err == nil && b.State != nil {
+			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
+		}
 	}
 }
 
@@ -104,6 +112,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if e.Kind == journal.DeliveryEntry {
 		if b.State == string(journal.DeadLetterOpen) {
+			if s.decided[b.DeadLetterID] {
+				s.trail.letter("reopen", b.DeadLetterID)
+			}
 			delete(s.decided, b.DeadLetterID)
 		}
 		return
@@ -112,6 +123,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}
 	s.decided[b.DeadLetterID] = true
+	s.trail.letter("review", b.DeadLetterID)
 }
 
 func (s *sim) checkGate(r *journal.Record) {
@@ -120,6 +132,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("record %d: %v", r.Number(), err)
 		return
 	}
+	s.trail.held(&b)
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.say("%s is the canary of %s", j.claim, b.Destination)

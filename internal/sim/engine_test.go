@@ -101,6 +101,9 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 		panic(err)
 	}
 	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond)}
+	if j.kind == worker.AnalyzeRetry {
+		s.trail.job(j.key, `"give"`)
+	}
 	s.running.Go(func() { r.handle(given) })
 }
 
@@ -187,6 +190,7 @@ func (r *replica) answer(key int64, a answer) error {
 	r.port(fmt.Sprint(r.name, " answer ", key))
 	j := r.jobs[key]
 	r.sent(j, a)
+	r.traceAnswer("tell", j, a)
 	switch {
 	case r.life.Err() != nil, r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
@@ -198,6 +202,7 @@ func (r *replica) answer(key int64, a answer) error {
 		return engineError(worker.Ambiguous)
 	case a.thrown && r.fault("error not thrown"): // its variables are set before
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)
+		r.traceAnswer("write", j, a)
 		return engineError(worker.Ambiguous)
 	case r.fault("acknowledgement lost"):
 		_ = r.take(j, a)
@@ -217,6 +222,7 @@ func (s *sim) take(j *job, a answer) error {
 		s.fail("%s: job %d is answered with no JSON object", j.claim, j.key)
 	}
 	s.taken(j, told)
+	s.traceAnswer("take", j, a)
 	for name, v := range told {
 		j.vars[name] = v
 	}

@@ -36,15 +36,18 @@ func TestSeeds(t *testing.T) {
 		first, last, until = uint64(time.Now().UnixMilli()), 1<<63, time.Now().Add(long)
 	}
 	began, lasted := time.Now(), time.Duration(0)
-	played := 0
+	var worlds []*sim
 	for seed := first; seed <= last && (until.IsZero() || time.Now().Before(until)); seed++ {
 		s := play(t, plan{seed: seed, horizon: weather})
 		lasted += s.lasted
-		if played++; s.failed != "" {
+		if worlds = append(worlds, s); s.failed != "" {
 			tell(t, shrink(t, s))
 		}
 	}
-	t.Logf("%d worlds of %.0f hours in %s", played, lasted.Hours(), time.Since(began).Round(time.Second))
+	if dir := os.Getenv("SIM_TRACES"); dir != "" {
+		writeTraces(t, dir, worlds)
+	}
+	t.Logf("%d worlds of %.0f hours in %s", len(worlds), lasted.Hours(), time.Since(began).Round(time.Second))
 }
 
 // TestSameSeedSameTrace plays a world twice.

@@ -278,11 +278,30 @@ func (s *sim) checkEnd() {
 	}
 	told := 0
 	for _, body := range s.events {
-		if strings.Contains(body, `"`+events.AuditRecorded+`"`) || strings.Contains(body, "."+events.AuditRecorded) {
+		if tellsRecord(body) {
 			told++
 		}
 	}
-	if int64(told) != s.seen {
-		s.fail("%d records, and %d were told", s.seen, told)
+	if told+s.untold != int(s.seen) {
+		s.fail("%d records, and %d were told, and %d erased before", s.seen, told, s.untold)
 	}
+}
+
+// tellsRecord reports whether an event is the one that each record has.
+func tellsRecord(body string) bool {
+	return strings.Contains(body, `"`+events.AuditRecorded+`"`) || strings.Contains(body, "."+events.AuditRecorded)
+}
+
+// erased: what is kept does not name the claim.
+func (s *sim) erased(claim string) {
+	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)
+	if err != nil {
+		s.fail("records cannot be read: %v", err)
+	}
+	for i := range all {
+		if text, _ := json.Marshal(all[i]); strings.Contains(string(text), `"`+claim+`"`) {
+			s.fail("%s is erased, and record %d names it", claim, all[i].Number())
+		}
+	}
+	s.audit()
 }

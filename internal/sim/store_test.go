@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,8 +95,15 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if err := v.read("lease " + name); err != nil {
 		return false, err
 	}
+	if at := v.holders[name]; at != "" && at != holder && span > 0 && v.fault("lease stolen") {
+		if _, err := v.Memory.Lease(ctx, name, at, 0); err != nil {
+			return false, err
+		}
+	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
-	held = held && !v.fault("lease lost")
+	if held = held && !v.fault("lease lost"); held {
+		v.holders[name] = holder
+	}
 	v.hold(name, held && span > 0)
 	return held, err
 }
@@ -158,4 +166,30 @@ type memory struct {
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
 	m.port(m.name + " depart " + d.Subject.ID)
 	return m.Journal.Depart(ctx, d)
+}
+
+// Purge implements journal.Purger.
+func (v *store) Purge(
+	ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error),
+) (int, error) {
+	if v.port(v.name + " purge"); v.readOnly {
+		return 0, errStore
+	}
+	return v.Memory.Purge(ctx, through, limit, step)
+}
+
+// Erase implements journal.Eraser. What is erased is not told any more.
+func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
+	if v.port(v.name + " erase"); v.readOnly {
+		return errStore
+	}
+	before := len(v.pending())
+	err := v.Memory.Erase(ctx, of, step)
+	v.untold += max(before-len(v.pending()), 0)
+	return err
+}
+
+// pending are the messages that tell of records.
+func (v *store) pending() []journal.Message {
+	return slices.DeleteFunc(v.Outbox(), func(m journal.Message) bool { return !tellsRecord(m.Body) })
 }

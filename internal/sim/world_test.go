@@ -34,7 +34,7 @@ const (
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
-	"read fails", "lease lost", "answer lost", "engine busy", "answer late", "acknowledgement lost", "error not thrown", "given to two"}
+	"read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late", "acknowledgement lost", "error not thrown", "given to two"}
 
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
@@ -60,7 +60,9 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
-	trail *trace
+	trail   *trace
+	holders map[string]string // of leases, as they were given last
+	untold  int               // events of records that were erased before they were told
 }
 
 // replica is one worker.
@@ -69,6 +71,8 @@ type replica struct {
 	name     string
 	offset   time.Duration // of its lease's grid
 	skew     time.Duration // of its clock
+	drift    time.Duration // of its clock, a minute
+	drifts   time.Time     // since when
 	readOnly bool
 	closed   bool // its journal cannot be written
 	life     context.Context
@@ -82,13 +86,15 @@ type replica struct {
 	handlers map[string]func() worker.Handler
 }
 
-// Now and Rest are the replica's clock: it is ahead or behind, and jumps.
-func (r *replica) Now() time.Time                            { return time.Now().Add(r.skew) }
+// Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
+func (r *replica) Now() time.Time {
+	return time.Now().Add(r.skew + time.Duration(time.Since(r.drifts).Minutes()*float64(r.drift)))
+}
 func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(),
+		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
@@ -305,7 +311,18 @@ func (s *sim) disturb() {
 	})
 	s.every("clock", 50*time.Minute, func(r *replica, _ int) {
 		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
-		s.say("the clock of %s is off by %s", r.name, r.skew)
+		r.drift, r.drifts = time.Duration(s.draw("drift").IntN(400)-200)*time.Millisecond, time.Now()
+		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
+	})
+	s.every("purge", time.Hour, func(r *replica, _ int) {
+		s.running.Go(func() {
+			n, err := r.journal.Purge(r.life, r.store, retention, false)
+			s.say("%s purges %d records: %v", r.name, n, err)
+		})
+	})
+	s.every("erasure", 20*time.Minute, func(r *replica, _ int) {
+		p := s.processes[s.draw("erased").IntN(len(s.processes))]
+		s.running.Go(func() { r.erase(p.claim) })
 	})
 	s.every("read-only", 70*time.Minute, func(r *replica, _ int) {
 		r.readOnly = true
@@ -341,6 +358,19 @@ func (s *sim) every(label string, apart time.Duration, do func(r *replica, n int
 	next()
 }
 
+// retention is how long records are kept: not as long as claims are retried.
+const retention = 90 * time.Minute
+
+// erase erases a claim, about which nothing is to be done any more: its name stands nowhere then.
+func (r *replica) erase(claim string) {
+	of := journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}
+	done, err := r.journal.Erase(r.life, r.store, journal.Erasure{Subject: of, Reason: "simulated", By: "ana"})
+	if err == nil {
+		r.erased(claim)
+	}
+	r.say("somebody erases %s: %d records, %v", claim, done.Records, err)
+}
+
 // calmDown ends the weather.
 func (s *sim) calmDown() {
 	s.say("all is calm from now on")
@@ -348,7 +378,7 @@ func (s *sim) calmDown() {
 	s.calm = true
 	s.mu.Unlock()
 	for _, r := range s.replicas {
-		r.skew, r.readOnly = 0, false
+		r.skew, r.drift, r.readOnly = 0, 0, false
 	}
 	s.in(lateness, s.silent)
 }

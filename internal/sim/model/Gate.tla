@@ -2,7 +2,7 @@
 (* The gate of one destination: claims are held while it is down, one is sent ahead to test it (the canary), and the  *)
 (* others follow. Several replicas may believe that they lead; the journal takes a state that follows the last one    *)
 (* only, and a departure of what is held only. docs/architecture.md, "Claims wait at a gate", R27, R28.               *)
-EXTENDS Naturals, FiniteSets, TLC
+EXTENDS Naturals, FiniteSets
 
 CONSTANTS Replicas, Claims, None, Most  \* states recorded at most, to keep the world small
 
@@ -97,8 +97,6 @@ Next ==
      \/ \E phase \in Phases : \E canary \in Claims \cup {None} : Record(r, phase, canary)
 
 Spec == Init /\ [][Next]_vars
-
-Same == Permutations(Replicas) \cup Permutations(Claims)
 
 \* At most one canary is at the portal that is waited for.
 OneCanary == Cardinality({c \in canaries : word[c] = "none" /\ c \notin expired}) <= 1

@@ -200,7 +200,7 @@ func (r *replica) answer(key int64, a answer) error {
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
 		r.in(late, func() { _ = r.take(j, a) })
 		return engineError(worker.Ambiguous)
-	case a.thrown && r.fault("error not thrown"): // its variables are set before
+	case a.thrown && !j.done && r.fault("error not thrown"): // its variables are set before
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)
 		r.traceAnswer("write", j, a)
 		return engineError(worker.Ambiguous)

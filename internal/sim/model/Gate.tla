@@ -36,7 +36,7 @@ Pass(r, c) ==
 
 \* The engine may give a job to two, of whom one has it held when it has gone. A canary that is waited for is not.
 Hold(c) ==
-  /\ \/ claims[c] = "new"
+  /\ \/ claims[c] \in {"new", "given up"}
      \/ claims[c] = "gone" /\ (c \in canaries => word[c] # "none")
   /\ claims' = [claims EXCEPT ![c] = IF @ = "new" THEN "held" ELSE "again"]
   /\ UNCHANGED <<state, views, canaries, word, expired, lost>>

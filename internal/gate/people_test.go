@@ -12,6 +12,13 @@ import (
 	"retry-worker/internal/worker"
 )
 
+// order has a person order something about the portal, and waits for a minute.
+func (w *world) order(c journal.DestinationCommand) {
+	c.Reason, c.By = "manutenção", "ana"
+	testkit.Must(w.t, w.replicas[0].gates.Command(w.t.Context(), portal, c))
+	time.Sleep(time.Minute)
+}
+
 // TestGivenUpInTime: while a person holds a portal nothing goes, and a claim is given to a person an hour before its
 // deadline passes; the others go when the time is over.
 func TestGivenUpInTime(t *testing.T) {
@@ -20,9 +27,7 @@ func TestGivenUpInTime(t *testing.T) {
 		w.start()
 		defer w.stop()
 		time.Sleep(2 * time.Minute)
-		hold := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(6 * time.Hour), Reason: "manutenção", By: "ana"}
-		testkit.Must(t, w.replicas[0].gates.Command(t.Context(), portal, hold))
-		time.Sleep(time.Minute)
+		w.order(journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(6 * time.Hour)})
 		deadline := time.Now().Add(5 * time.Hour).Truncate(time.Millisecond)
 		go w.process("CLM-late-1", deadline)
 		w.arrive(3, time.Second)
@@ -64,25 +69,20 @@ func TestWhatWentIsNotHeldAgain(t *testing.T) {
 		w.start()
 		defer w.stop()
 		time.Sleep(2 * time.Minute)
-		order := func(c journal.DestinationCommand) {
-			c.Reason, c.By = "manutenção", "ana"
-			testkit.Must(t, w.replicas[0].gates.Command(t.Context(), portal, c))
-			time.Sleep(time.Minute)
-		}
-		order(journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour)})
+		w.order(journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour)})
 		gone := make(chan string, 2)
 		for _, claim := range []string{"CLM-gate-1", "CLM-gate-2"} {
 			go func() { w.gate(claim, time.Time{}); gone <- claim }()
 			time.Sleep(time.Second)
 		}
-		order(journal.DestinationCommand{Verb: journal.SendCanary})
+		w.order(journal.DestinationCommand{Verb: journal.SendCanary})
 		canary := <-gone
 		again := &worker.Job{Key: map[string]int64{"CLM-gate-1": 10, "CLM-gate-2": 20}[canary], Type: worker.SubmissionGate, Retries: 3,
 			Variables: `{"claimId": "` + canary + `", "operadora": "` + portal + `"}`}
 		if reply := w.replicas[0].handle[again.Type](t.Context(), again); reply.Action != worker.Released {
 			t.Errorf("the job that was answered is %s", reply.Action)
 		}
-		order(journal.DestinationCommand{Verb: journal.SendCanary})
+		w.order(journal.DestinationCommand{Verb: journal.SendCanary})
 		time.Sleep(7 * time.Minute)
 		if len(gone) > 0 {
 			t.Errorf("another goes while %s is waited for", canary)

@@ -92,17 +92,16 @@ var ErrLetGo = errors.New("a gate let it go, and its outcome is waited for")
 // Hold records that a process waits, unless that is known. It returns as Analyze does, or ErrLetGo.
 func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
 	return j.submit(ctx, &item{lookup: Lookup{Subject: a.Subject}, apply: func(b *batch, h *History) error {
-		if s := h.Sent; s != nil && s.JobKey == a.JobKey && b.now.Sub(s.At) < destination.CanaryTimeout {
-			return ErrLetGo
-		}
-		b.hold(a, h)
-		return nil
+		return b.hold(a, h)
 	}})
 }
 
-func (b *batch) hold(a *Arrival, h *History) {
+func (b *batch) hold(a *Arrival, h *History) error {
+	if s := h.Sent; s != nil && s.JobKey == a.JobKey && b.now.Sub(s.At) < destination.CanaryTimeout {
+		return ErrLetGo
+	}
 	if h.held(a.JobKey) >= 0 {
-		return
+		return nil
 	}
 	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Destination: storable(a.Destination), Since: b.milli(), Context: storableContext(a.Context),
@@ -113,6 +112,7 @@ func (b *batch) hold(a *Arrival, h *History) {
 	}
 	held.Limit = a.Policy.TimeLimit(a.Destination, first)
 	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
+	return nil
 }
 
 // Depart records that a claim that is held goes, or is given up, and sends the answer to its process (GateQueue). It

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func (t *trace) letter(what, id string) {
 	}
 }
 
-// answer tells of an answer to a job: which of its records it carries, 0 for none.
+// traceAnswer tells of an answer to a job: which of its records it carries, 0 for none.
 func (s *sim) traceAnswer(what string, j *job, a answer) {
 	if j.kind != worker.AnalyzeRetry {
 		return
@@ -122,49 +123,49 @@ func (t *trace) held(b *journal.GateBody) {
 	}
 }
 
-// longestTest is how long a canary may go without word, as destination has it.
-const longestTest = 10 * time.Minute
-
 // state tells of a destination's recorded state.
 func (t *trace) state(name string, at time.Time, of *destination.State) {
-	number := func(c destination.Canary) (n int) {
-		for key, number := range t.claims {
-			if fmt.Sprint(key) == c.Claim {
-				n = number
-			}
-		}
-		return n
+	number := func(c destination.Canary) int {
+		key, _ := strconv.ParseInt(c.Claim, 10, 64) // claims are called by their jobs' keys
+		return t.claims[key]
 	}
 	old := t.canary[name]
-	if old.Claim != "" && (old.Claim != of.Canary.Claim || !old.Sent.Equal(of.Canary.Sent)) && !at.Before(old.Sent.Add(longestTest)) {
+	if old.Claim != "" && (old.Claim != of.Canary.Claim || !old.Sent.Equal(of.Canary.Sent)) &&
+		!at.Before(old.Sent.Add(destination.CanaryTimeout)) {
 		t.gate(name, `"expire", %d`, number(old))
 	}
 	t.canary[name] = of.Canary
 	t.gate(name, `"record", "%s", %d`, of.Phase, number(of.Canary))
 }
 
-// write writes the traces of worlds to a folder, as modules that the specifications take.
-func writeTraces(t *testing.T, dir string, worlds []*sim) {
-	var jobs, gates []string
-	most := 0 // claims at a gate
-	for _, s := range worlds {
-		claims := map[string]int{}
-		for _, p := range s.processes {
-			claims[p.claim]++
-		}
-		for key, events := range s.trail.jobs {
-			if claims[s.jobs[key].claim] == 1 { // a duplicate is told what another process's job was (R18)
-				jobs = append(jobs, listed(fmt.Sprintf("seed %d, job %d", s.plan.seed, key), events))
-			}
-		}
-		for name, events := range s.trail.gates {
-			most = max(most, s.trail.count[name])
-			gates = append(gates, listed(fmt.Sprintf("seed %d, %s", s.plan.seed, name), events))
+// traces are those of worlds, as the specifications list them.
+type traces struct {
+	jobs, gates []string
+	most        int // claims at one gate
+}
+
+func (all *traces) add(s *sim) {
+	claims := map[string]int{}
+	for _, p := range s.processes {
+		claims[p.claim]++
+	}
+	for key, events := range s.trail.jobs {
+		if claims[s.jobs[key].claim] == 1 { // a duplicate is told what another process's job was (R18)
+			all.jobs = append(all.jobs, listed(fmt.Sprintf("seed %d, job %d", s.plan.seed, key), events))
 		}
 	}
-	for name, all := range map[string][]string{"AnswerTraces": jobs, "GateTraces": gates} {
-		slices.Sort(all)
-		text := "---- MODULE " + name + " ----\nEXTENDS Naturals\nTraces == <<\n" + strings.Join(all, ",\n") + fmt.Sprintf(">>\nNumbers == 1..%d\n====\n", most)
+	for name, events := range s.trail.gates {
+		all.most = max(all.most, s.trail.count[name])
+		all.gates = append(all.gates, listed(fmt.Sprintf("seed %d, %s", s.plan.seed, name), events))
+	}
+}
+
+// write writes the traces to a folder, as modules that the specifications take.
+func (all *traces) write(t *testing.T, dir string) {
+	for name, list := range map[string][]string{"AnswerTraces": all.jobs, "GateTraces": all.gates} {
+		slices.Sort(list)
+		text := "---- MODULE " + name + " ----\nEXTENDS Naturals\nTraces == <<\n" + strings.Join(list, ",\n") +
+			fmt.Sprintf(">>\nNumbers == 1..%d\n====\n", all.most)
 		if err := os.WriteFile(filepath.Join(dir, name+".tla"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ const (
 )
 
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
-// (a duration) plays new ones for so long.
+// (a duration) plays new ones for so long, SIM_TRACES (a folder) has what they did for the specifications.
 func TestSeeds(t *testing.T) {
 	if text := os.Getenv("SIM_SEED"); text != "" {
 		tell(t, play(t, worldOf(t, text)))
@@ -36,18 +36,21 @@ func TestSeeds(t *testing.T) {
 		first, last, until = uint64(time.Now().UnixMilli()), 1<<63, time.Now().Add(long)
 	}
 	began, lasted := time.Now(), time.Duration(0)
-	var worlds []*sim
+	played, told, dir := 0, &traces{}, os.Getenv("SIM_TRACES")
 	for seed := first; seed <= last && (until.IsZero() || time.Now().Before(until)); seed++ {
 		s := play(t, plan{seed: seed, horizon: weather})
 		lasted += s.lasted
-		if worlds = append(worlds, s); s.failed != "" {
+		if dir != "" {
+			told.add(s)
+		}
+		if played++; s.failed != "" {
 			tell(t, shrink(t, s))
 		}
 	}
-	if dir := os.Getenv("SIM_TRACES"); dir != "" {
-		writeTraces(t, dir, worlds)
+	if dir != "" {
+		told.write(t, dir)
 	}
-	t.Logf("%d worlds of %.0f hours in %s", len(worlds), lasted.Hours(), time.Since(began).Round(time.Second))
+	t.Logf("%d worlds of %.0f hours in %s", played, lasted.Hours(), time.Since(began).Round(time.Second))
 }
 
 // TestSameSeedSameTrace plays a world twice.

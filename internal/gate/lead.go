@@ -285,7 +285,7 @@ func (g *Gates) look() (steps []step) {
 		released, givenUp, probe := d.Due(now)
 		for i := range released {
 			r := &released[i]
-			s.add(g, &r.Held, now, journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+			s.add(g, &r.Held, now, g.departureOf(d, r))
 		}
 		for i := range givenUp {
 			s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
@@ -314,13 +314,23 @@ func (s *step) add(g *Gates, h *destination.Held, now time.Time, d journal.Depar
 
 // resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
 func (g *Gates) resend(d *destination.Gate, s *step) {
-	if d.State.Phase != destination.Testing {
+	now, sent := g.Clock.Now(), d.State.Canary.Sent
+	if d.State.Phase != destination.Testing || !now.Before(sent.Add(destination.CanaryTimeout)) {
 		return
 	}
 	if h, held := d.Queue.Remove(d.State.Canary.Claim); held {
-		r := destination.Release{Held: h, Kind: destination.Test, At: d.State.Canary.Sent, Outage: d.State.Outage}
-		s.add(g, &h, g.Clock.Now(), journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)})
+		r := destination.Release{Held: h, Kind: destination.Test, At: sent, Outage: d.State.Outage}
+		s.add(g, &h, now, g.departureOf(d, &r))
 	}
+}
+
+// departureOf returns how a claim goes. A canary goes while it is waited for: another one follows then.
+func (g *Gates) departureOf(d *destination.Gate, r *destination.Release) journal.Departure {
+	going := journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)}
+	if r.Kind == destination.Test {
+		going.Before = r.At.Add(destination.CanaryTimeout)
+	}
+	return going
 }
 
 // whyGivenUp is which of the two passes first.

@@ -49,6 +49,8 @@ type Departure struct {
 	Kind   destination.Kind
 	Reason string
 	GiveUp decision.Reason
+	// Before is when it goes at the latest; the zero time for no end.
+	Before time.Time
 }
 
 // GateAction is what a record of a gate tells. The set is closed.
@@ -85,11 +87,25 @@ type SentJob struct {
 	At          time.Time `json:"at"`
 }
 
-// ErrLetGo is why a process is not held: a gate let it go, and its outcome is waited for. The engine gave its job to two,
-// or has not heard.
-var ErrLetGo = errors.New("a gate let it go, and its outcome is waited for")
+// DepartedJob is a process that waited at a gate and was let go, or given up.
+type DepartedJob struct {
+	JobKey int64     `json:"jobKey,string"`
+	At     time.Time `json:"at"`
+}
 
-// Hold records that a process waits, unless that is known. It returns as Analyze does, or ErrLetGo.
+const (
+	// departedFor is how long a departure is remembered: longer than an engine that did not hear is mostly away. Keys that start
+	// over with a wiped broker may be the same.
+	departedFor = time.Hour
+	// mostDeparted of a subject are remembered, the latest.
+	mostDeparted = 16
+)
+
+// ErrDeparted is why a process is not held: a gate let it go, or gave it up. The engine gave its job to two, or has not
+// heard.
+var ErrDeparted = errors.New("a gate let it go, or gave it up")
+
+// Hold records that a process waits, unless that is known. It returns as Analyze does, or ErrDeparted.
 func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
 	return j.submit(ctx, &item{lookup: Lookup{Subject: a.Subject}, apply: func(b *batch, h *History) error {
 		return b.hold(a, h)
@@ -97,8 +113,8 @@ func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
 }
 
 func (b *batch) hold(a *Arrival, h *History) error {
-	if s := h.Sent; s != nil && s.JobKey == a.JobKey && b.now.Sub(s.At) < destination.CanaryTimeout {
-		return ErrLetGo
+	if slices.ContainsFunc(h.Departed, func(d DepartedJob) bool { return d.JobKey == a.JobKey && b.now.Sub(d.At) < departedFor }) {
+		return ErrDeparted
 	}
 	if h.held(a.JobKey) >= 0 {
 		return nil
@@ -115,14 +131,22 @@ func (b *batch) hold(a *Arrival, h *History) error {
 	return nil
 }
 
+// ErrLate is why a claim does not go: its Departure had to be recorded before.
+var ErrLate = errors.New("a claim was to go before now")
+
 // Depart records that a claim that is held goes, or is given up, and sends the answer to its process (GateQueue). It
-// reports whether it did: what is not held any more is left alone. It returns as Analyze does.
+// reports whether it did: what is not held any more is left alone. It returns as Analyze does, or ErrLate.
 func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
 	return outcomeOf(ctx, j, Lookup{Subject: d.Subject}, func(b *batch, h *History, done *bool) error {
-		if i := h.held(d.JobKey); i >= 0 {
-			b.depart(d, h, h.Held[i])
-			*done = true
-		} // else an earlier try was committed after all, or another process was faster
+		i := h.held(d.JobKey)
+		switch {
+		case i < 0: // an earlier try was committed after all, or another process was faster
+			return nil
+		case !d.Before.IsZero() && !b.now.Before(d.Before):
+			return ErrLate
+		}
+		b.depart(d, h, h.Held[i])
+		*done = true
 		return nil
 	})
 }
@@ -196,12 +220,19 @@ func (p *projection) gate(l *life, b *GateBody) {
 	if len(l.Held) == 0 {
 		l.Held = nil
 	}
+	l.depart(b.JobKey, p.at)
 	switch {
 	case b.Action == GateGivenUp:
 		p.giveUp(l, b)
 	case b.Kind.Wanted():
 		l.Sent = &SentJob{b.JobKey, b.Destination, p.at}
 	}
+}
+
+// depart remembers a departure, and forgets those of long ago.
+func (l *life) depart(jobKey int64, at time.Time) {
+	kept := slices.DeleteFunc(slices.Clone(l.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
+	l.Departed = append(kept[max(len(kept)-mostDeparted+1, 0):], DepartedJob{jobKey, at})
 }
 
 // giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.

@@ -215,6 +215,8 @@ type SubjectState struct {
 	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
 	Held []HeldJob `json:"held,omitempty"`
 	Sent *SentJob  `json:"sent,omitempty"`
+	// Departed are the processes that waited at a gate and were let go, or given up, the latest last.
+	Departed []DepartedJob `json:"departed,omitempty"`
 	// Destination is set where the subject is one (DestinationSubject).
 	Destination *DestinationState `json:"destination,omitempty"`
 	// Taught is what a person taught, where the subject is a cause (CauseSubject).

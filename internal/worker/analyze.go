@@ -103,7 +103,7 @@ const (
 	notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
 	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say " +
 		"whether it can be written"
-	letGo = "handed back: its gate let it go; it is told so again"
+	departed = "handed back: its gate let it go, or gave it up; it is told so again"
 )
 
 // unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record

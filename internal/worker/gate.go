@@ -72,8 +72,8 @@ func (g *Gate) handle(ctx context.Context, j *Job, begun *activated) Reply {
 		return refuse(ctx, g.memory, j, "", unrecordable(err), g.hooks, g.log)
 	case err != nil:
 		pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
-		if errors.Is(err, journal.ErrLetGo) {
-			return release(j, letGo)
+		if errors.Is(err, journal.ErrDeparted) {
+			return release(j, departed)
 		}
 		return release(j, notRecorded)
 	}

@@ -9,7 +9,8 @@ CONSTANTS Replicas, Claims, None, Most  \* states recorded at most, to keep the 
 VARIABLES
   state,   \* of the destination, as it was recorded last: its version, its phase, its canary
   views,   \* what each replica takes it for
-  claims,  \* where each claim is: "new", "held", "gone" to the portal, "given up", or held "again", though it went
+  claims,  \* where each claim is: "new", "passed" at once, "held", held "again" though it passed, "gone" to the portal
+           \* from where it was held, or "given up"
   canaries,\* claims that were let go as canaries
   word,    \* of each claim: "none", "answered", "failed"
   expired, \* canaries that were waited for long enough
@@ -31,19 +32,19 @@ Init ==
 \* A claim comes. One may go at once where the replica that has it takes the destination for up.
 Pass(r, c) ==
   /\ claims[c] = "new" /\ views[r].phase = "up"
-  /\ claims' = [claims EXCEPT ![c] = "gone"]
+  /\ claims' = [claims EXCEPT ![c] = "passed"]
   /\ UNCHANGED <<state, views, canaries, word, expired, lost>>
 
-\* The engine may give a job to two, of whom one has it held when it has gone. A canary that is waited for is not.
+\* The engine may give a job to two, of whom one has it held when the other has let it pass, which is no record. What
+\* departed is not held again.
 Hold(c) ==
-  /\ \/ claims[c] \in {"new", "given up"}
-     \/ claims[c] = "gone" /\ (c \in canaries => word[c] # "none")
+  /\ claims[c] \in {"new", "passed"}
   /\ claims' = [claims EXCEPT ![c] = IF @ = "new" THEN "held" ELSE "again"]
   /\ UNCHANGED <<state, views, canaries, word, expired, lost>>
 
 \* The portal's word on what went is recorded.
 Word(c, w) ==
-  /\ claims[c] \in {"gone", "again"} /\ word[c] = "none"
+  /\ claims[c] \in {"passed", "again", "gone"} /\ word[c] = "none"
   /\ word' = [word EXCEPT ![c] = w]
   /\ UNCHANGED <<state, views, claims, canaries, expired, lost>>
 
@@ -72,11 +73,11 @@ Record(r, phase, canary) ==
   /\ views' = [views EXCEPT ![r] = state']
   /\ UNCHANGED <<claims, canaries, word, expired, lost>>
 
-\* A replica that believes it leads lets a claim go that is held: the canary of its view, or any while it takes the
-\* destination for up or ramping. The engine knows nothing of one that went before.
+\* A replica that believes it leads lets a claim go that is held: the canary of its view while that is waited for, or any
+\* while it takes the destination for up or ramping. The engine knows nothing of one that passed before.
 Release(r, c, kind) ==
   /\ claims[c] \in {"held", "again"}
-  /\ IF kind = "canary" THEN views[r].phase = "testing" /\ views[r].canary = c
+  /\ IF kind = "canary" THEN views[r].phase = "testing" /\ views[r].canary = c /\ c \notin expired
      ELSE views[r].phase \in {"up", "ramping"}
   /\ claims' = [claims EXCEPT ![c] = "gone"]
   /\ canaries' = IF kind = "canary" /\ claims[c] = "held" THEN canaries \cup {c} ELSE canaries

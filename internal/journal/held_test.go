@@ -1,0 +1,45 @@
+package journal_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// TestDepartedIsNotHeldAgain: the engine gives a job once more that a gate dealt with. Whatever it did, and whatever was
+// heard since, the job is not held again, so that no claim is given up twice; an hour later it is another one. A claim that
+// was to go before now stays.
+func TestDepartedIsNotHeldAgain(t *testing.T) {
+	for name, d := range map[string]journal.Departure{
+		"canary": {Kind: destination.Test}, "ramp": {Kind: destination.RampedUp}, "up": {Kind: destination.Pass},
+		"given up": {GiveUp: decision.ReasonDeadline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+			a := &journal.Arrival{Subject: testkit.Subject(decision.DefaultPolicy, "CLM-1-1"), JobKey: 7, ProcessInstanceKey: 5,
+				Destination: "portal", Policy: f.Policies()[decision.DefaultPolicy]}
+			testkit.Must(t, f.Journal.Hold(t.Context(), a))
+			d.Subject, d.JobKey, d.Before = a.Subject, a.JobKey, f.Now()
+			if went, err := f.Journal.Depart(t.Context(), &d); went || !errors.Is(err, journal.ErrLate) {
+				t.Errorf("too late: %t, %v", went, err)
+			}
+			d.Before = f.Now().Add(time.Second)
+			if went, err := f.Journal.Depart(t.Context(), &d); !went || err != nil {
+				t.Fatalf("in time: %t, %v", went, err)
+			}
+			f.Advance(30 * time.Minute)
+			f.Succeed(decision.DefaultPolicy, "CLM-1-1")
+			for after, want := range []error{journal.ErrDeparted, nil} {
+				if err := f.Journal.Hold(t.Context(), a); !errors.Is(err, want) {
+					t.Errorf("after %d hours: %v, want %v", after, err, want)
+				}
+				f.Advance(time.Hour)
+			}
+		})
+	}
+}

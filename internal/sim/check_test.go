@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
@@ -19,18 +23,34 @@ type invariants struct {
 	seen     int64                        // the last record that was looked at
 	attempts map[int64][]*journal.Attempt // by job
 	answers  map[int64]string             // first answer of a job
-	wentAt   map[string][]time.Time       // claims that went to a portal
+	last     map[string]*journal.Attempt  // by claim
+	left     map[int64]journal.GateBody   // how a job left a gate
+	phases   map[string]*journal.Entry    // the last record of a portal's phase
+	paces    map[string][]time.Time       // what there is a pace of
 	tested   map[string]*process          // the claim that a portal is tested with
 	events   map[string]string            // what was told, by the id of the event
 	order    map[string]int64             // the last record that was told, by claim
-	decided  map[string]bool              // dead letters, by their ids
-	audited  int64
+	decided  map[string]string            // what people decided on dead letters, by their ids
+	notices  map[string]string            // by their ids
+	// noticedAt is when a notice was made last, by its type.
+	noticedAt map[string]time.Time
+	audited   int64
 }
 
 func (i *invariants) init() {
-	i.attempts, i.answers, i.wentAt = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string][]time.Time{}
+	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
+	i.left, i.phases, i.paces = map[int64]journal.GateBody{}, map[string]*journal.Entry{}, map[string][]time.Time{}
 	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
-	i.decided = map[string]bool{}
+	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
+}
+
+// forget forgets a job, whose key is another's from now on.
+func (s *sim) forget(key int64) {
+	delete(s.attempts, key)
+	delete(s.answers, key)
+	delete(s.left, key)
+	delete(s.trail.claims, key)
+	delete(s.trail.worded, key)
 }
 
 // checkStep holds what was recorded since against what may be.
@@ -46,43 +66,115 @@ func (s *sim) checkStep() {
 		s.seen = page[i].Number()
 		s.checkRecord(&page[i])
 	}
+	for i := range page {
+		s.checkSubject(page[i].Subject)
+	}
 	if s.seen-s.audited >= 50 {
 		s.audit()
 	}
 }
 
-// audit: what is recorded is signed, and the projections are what the fold makes of it.
-func (s *sim) audit() {
-	s.audited = s.seen
+// checkSubject: one episode and one dead letter of a claim are open at most, the dead letter where the episode is dead;
+// the dead letters that are shown are what the claim's records come to.
+func (s *sim) checkSubject(of journal.Subject) {
+	told, known, err := s.memory.Story(context.Background(), of)
+	if err != nil || !known || of.Policy == "" {
+		return
+	}
+	var open []journal.State
+	for i := range told.Episodes {
+		if e := &told.Episodes[i]; e.State.Open() {
+			open = append(open, e.State)
+		}
+	}
+	letters := 0
+	for i := range told.DeadLetters {
+		d := &told.DeadLetters[i]
+		if d.State == journal.DeadLetterOpen {
+			letters++
+		}
+		if shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID); found && shown.State != d.State {
+			s.fail("the dead letter %s of %s is shown as %s, and is %s", d.ID, of.ID, shown.State, d.State)
+		}
+	}
+	if dead := slices.Contains(open, journal.Dead); len(open) > 1 || letters > 1 || dead != (letters == 1) {
+		s.fail("%s has the open episodes %v and %d open dead letters", of.ID, open, letters)
+	}
+}
+
+// openLetters are the dead letters that wait for people.
+func (s *sim) openLetters() []deadletter.Item {
 	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
 	if err != nil {
 		s.fail("dead letters cannot be read: %v", err)
 	}
-	open := map[journal.Subject]bool{}
-	for i := range items {
-		if of := items[i].Subject; open[of] {
-			s.fail("%s has two open dead letters", of.ID)
-		}
-		open[items[i].Subject] = true
-	}
+	return items
+}
+
+// audit: what is recorded is signed, and the projections are what the fold makes of it. What the engine still offers is
+// not marked as taken.
+func (s *sim) audit() {
+	s.audited = s.seen
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
+	}
+	for key, all := range s.attempts {
+		for _, a := range all {
+			if j := s.jobs[key]; !j.done && !j.uncaught && s.memory.Answered(a.Record) {
+				s.fail("%s: job %d is marked as answered, and is not", j.claim, key)
+			}
+		}
+	}
+}
+
+// checkAttempt: a job is decided once, unless a person decided on what it came to.
+func (s *sim) checkAttempt(a *journal.Attempt) {
+	for _, b := range s.attempts[a.JobKey] {
+		if b.Number != a.Number && s.decided[b.DeadLetter] == "" {
+			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
+		}
+	}
+	s.trail.attempt(a, s.attempts[a.JobKey])
+	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
+	s.clean("record", a)
+	s.checkDecision(a)
+	if b := s.last[a.Decision.SubjectID]; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 &&
+		a.ShouldRetry() && b.ShouldRetry() && a.RetryCount <= b.RetryCount {
+		s.fail("%s: retry %d follows retry %d", a.Decision.SubjectID, a.RetryCount, b.RetryCount)
+	}
+	s.last[a.Decision.SubjectID] = a
+}
+
+// checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
+// where it is permanent, the retries are used up or the next would be too late.
+func (s *sim) checkDecision(a *journal.Attempt) {
+	d, permanent := &a.Decision, strings.Contains(a.Error, permanentError)
+	wait, raw := d.NextRetryTime.Sub(d.AnalysedAt), min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
+	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
+	var right bool
+	switch {
+	case d.ShouldRetry():
+		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
+			!late(d.NextRetryTime, d.FirstFailure.Add(totalLimit)) && wait >= max(raw*4/5-time.Minute, 5*time.Minute) &&
+			wait <= raw*6/5+time.Minute
+	case d.Outcome == decision.PermanentError:
+		right = permanent
+	case d.Reason == decision.ReasonDeadline:
+		right = late(d.AnalysedAt.Add(3*raw), a.Deadline)
+	case d.Reason == decision.ReasonTimeLimit:
+		right = late(d.AnalysedAt.Add(3*raw), d.FirstFailure.Add(totalLimit))
+	default:
+		right = d.RetryCount >= d.MaxRetries
+	}
+	if !right || d.ShouldRetry() != (a.DeadLetter == "") {
+		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
+			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
 }
 
 func (s *sim) checkRecord(r *journal.Record) {
-	if a := r.Attempt; a != nil {
-		for _, b := range s.attempts[a.JobKey] { // one that is gone says nothing: its keys may be a new broker's
-			if b.Number != a.Number && !s.jobs[a.JobKey].done && !s.decided[b.DeadLetter] {
-				s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
-			}
-		}
-		s.trail.attempt(a, s.attempts[a.JobKey])
-		s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
-		s.clean("record", a)
-		if d := &a.Decision; d.ShouldRetry() && (d.RetryCount > d.MaxRetries || d.NextRetryTime.Sub(d.FirstFailure) > totalLimit) {
-			s.fail("%s: retry %d of %d at %s, first failure at %s", d.SubjectID, d.RetryCount, d.MaxRetries, d.NextRetryTime, d.FirstFailure)
-		}
+	if r.Attempt != nil {
+		s.checkAttempt(r.Attempt)
 		return
 	}
 	s.clean("record", r.Entry)
@@ -96,6 +188,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkGate(r)
 	case journal.DestinationEntry:
 		if b, err := journal.ReadDestination(r.Entry); err == nil && b.State != nil {
+			if b.Went != "" {
+				s.phases[r.Subject.ID] = r.Entry
+			}
 			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
 		}
 	}
@@ -106,23 +201,26 @@ const totalLimit = 48 * time.Hour
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
-	var b struct{ DeadLetterID, State string }
+	var b struct{ DeadLetterID, State, Decision, BulkRun string }
 	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	if e.Kind == journal.DeliveryEntry {
 		if b.State == string(journal.DeadLetterOpen) {
-			if s.decided[b.DeadLetterID] {
+			if s.decided[b.DeadLetterID] != "" {
 				s.trail.letter("reopen", b.DeadLetterID)
 			}
 			delete(s.decided, b.DeadLetterID)
 		}
 		return
 	}
-	if s.decided[b.DeadLetterID] {
+	if s.decided[b.DeadLetterID] != "" {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}
-	s.decided[b.DeadLetterID] = true
+	if b.BulkRun != "" {
+		s.paced("bulk run "+b.BulkRun, most)
+	}
+	s.decided[b.DeadLetterID] = b.Decision
 	s.trail.letter("review", b.DeadLetterID)
 }
 
@@ -133,6 +231,15 @@ func (s *sim) checkGate(r *journal.Record) {
 		return
 	}
 	s.trail.held(&b)
+	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
+		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
+	}
+	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
+		s.left[b.JobKey] = b
+	}
+	if b.Action == journal.GateReleased && b.Kind != destination.Test && s.down(b.Destination, noLongerDown) {
+		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
+	}
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.say("%s is the canary of %s", j.claim, b.Destination)
@@ -152,6 +259,19 @@ func (s *sim) clean(what string, v any) {
 	if text, err := json.Marshal(v); err != nil || strings.Contains(string(text), forbidden) {
 		s.fail("a %s has a secret, or no JSON: %s", what, text)
 	}
+}
+
+// noLongerDown is how long a replica that lost its lease may take a portal for up that is down.
+const noLongerDown = time.Minute
+
+// down reports whether a portal is recorded as down for that long.
+func (s *sim) down(name string, long time.Duration) bool {
+	e := s.phases[name]
+	if e == nil {
+		return false
+	}
+	b, err := journal.ReadDestination(e)
+	return err == nil && (b.State.Phase == destination.Down || b.State.Phase == destination.Testing) && time.Since(e.At) > long
 }
 
 // sent: two answers to one job say the same, but for a retry whose time had passed (R20).
@@ -175,42 +295,60 @@ func (s *sim) sent(j *job, a answer) {
 // rebased reports whether the job's decision was made anew.
 func (s *sim) rebased(j *job) bool { return len(s.attempts[j.key]) > 1 }
 
-// taken: what was answered is recorded.
+// taken: what was answered is recorded, and nothing secret.
 func (s *sim) taken(j *job, told map[string]any) {
-	if j.kind != worker.AnalyzeRetry {
-		return
+	recorded := true
+	switch j.kind {
+	case worker.AnalyzeRetry:
+		recorded = s.recorded(j, told)
+	case worker.SubmissionGate: // one that was let through at once is not
+		b, held := s.left[j.key]
+		recorded = j.taken.thrown == (b.Action == journal.GateGivenUp) && (!j.taken.thrown || told["deadLetterId"] == b.DeadLetter) &&
+			(told["gateCanary"] != true || held && b.Kind.Wanted())
+	case worker.RetryReview:
+		recorded = told["reviewDecision"] != "reprocess" ||
+			s.decided[fmt.Sprint(j.vars["deadLetterId"])] == string(journal.DeadLetterReprocessing)
 	}
-	for _, a := range s.attempts[j.key] {
-		if fmt.Sprint(a.Decision.RetryCount) == fmt.Sprint(told["retryCount"]) && a.Decision.ShouldRetry() != j.taken.thrown {
-			return
-		}
+	if !recorded {
+		s.fail("%s: job %d is answered with %v, which is not recorded", j.claim, j.key, told)
 	}
-	for _, all := range s.attempts { // a duplicate is told what another process was (R18)
-		for _, a := range all {
-			if a.Decision.SubjectID == j.claim && fmt.Sprint(a.Decision.RetryCount) == fmt.Sprint(told["retryCount"]) {
-				return
-			}
-		}
-	}
-	s.fail("%s: job %d is answered with %v, which is not recorded", j.claim, j.key, told)
+	told = maps.Clone(told)
+	delete(told, "originalError") // the process's own
+	s.clean("variable", told)
 }
 
-// most claims go to a portal in the time of pace.
+func (s *sim) recorded(j *job, told map[string]any) bool {
+	is := func(a *journal.Attempt) bool {
+		return fmt.Sprint(a.RetryCount) == fmt.Sprint(told["retryCount"]) && a.ShouldRetry() != j.taken.thrown &&
+			(j.taken.thrown || told["nextRetryTime"] == decision.Instant(a.NextRetryTime)) &&
+			(!j.taken.thrown || told["deadLetterId"] == a.DeadLetter)
+	}
+	if slices.ContainsFunc(s.attempts[j.key], is) {
+		return true
+	}
+	for _, all := range s.attempts { // a duplicate is told what another process was (R18)
+		if slices.ContainsFunc(all, func(a *journal.Attempt) bool { return a.Decision.SubjectID == j.claim && is(a) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// most claims go to a portal, or are decided by a bulk run, in the time of pace.
 const (
 	paceTime = 10 * time.Second
 	most     = 11
 )
 
-// went: no portal gets more than its pace.
-func (s *sim) went(p *process) {
+// paced: no more than so many go in the time of pace.
+func (s *sim) paced(what string, most int) {
 	now := time.Now()
-	all := s.wentAt[p.portal]
-	all = append(all, now)
+	all := append(s.paces[what], now)
 	for now.Sub(all[0]) > paceTime {
 		all = all[1:]
 	}
-	if s.wentAt[p.portal] = all; len(all) > most {
-		s.fail("%d claims go to %s within %s", len(all), p.portal, paceTime)
+	if s.paces[what] = all; len(all) > most {
+		s.fail("%s: %d within %s", what, len(all), paceTime)
 	}
 }
 
@@ -224,9 +362,10 @@ func (s *sim) inTime(p *process) {
 	}
 }
 
-// silent: no claim waits at a gate whose deadline has passed, when all is calm.
+// silent: when all is calm, no claim waits at a gate whose deadline has passed, and teams know what waits for them.
 func (s *sim) silent() {
 	s.in(time.Minute, s.silent)
+	s.untoldLetters()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && time.Since(p.since) > lateness {
 			s.inTime(p)

@@ -34,6 +34,8 @@ type job struct {
 	offers int
 	done   bool
 	taken  answer
+	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved.
+	uncaught bool
 }
 
 // answer is what a job was answered with.
@@ -87,10 +89,10 @@ func (s *sim) activate(j *job) {
 	}
 	j.locked = time.Now().Add(lock)
 	s.offer(j, lock+time.Millisecond)
-	r := up[s.draw(label).IntN(len(up))]
+	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
 	if s.fault(label, "given to two") {
-		s.begin(up[s.draw(label).IntN(len(up))], j, lock)
+		s.begin(up[s.draw(label).IntN(12)%len(up)], j, lock)
 	}
 }
 
@@ -204,6 +206,13 @@ func (r *replica) answer(key int64, a answer) error {
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)
 		r.traceAnswer("write", j, a)
 		return engineError(worker.Ambiguous)
+	case a.thrown && !j.done && j.kind == worker.AnalyzeRetry && r.fault("error not caught"):
+		_ = json.Unmarshal([]byte(a.vars), &j.vars)
+		r.traceAnswer("write", j, a)
+		resolved := time.Duration(1+r.draw(fmt.Sprint("incident ", key)).IntN(20)) * time.Minute
+		j.uncaught, j.locked = true, time.Now().Add(resolved)
+		r.offer(j, resolved+time.Millisecond)
+		return nil
 	case r.fault("acknowledgement lost"):
 		_ = r.take(j, a)
 		return engineError(worker.Ambiguous)
@@ -222,6 +231,9 @@ func (s *sim) take(j *job, a answer) error {
 		s.fail("%s: job %d is answered with no JSON object", j.claim, j.key)
 	}
 	s.taken(j, told)
+	if s.failed != "" {
+		return nil
+	}
 	s.traceAnswer("take", j, a)
 	for name, v := range told {
 		j.vars[name] = v
@@ -247,8 +259,12 @@ func (s *sim) goOn(j *job, told map[string]any) {
 			s.fail("%s: nextRetryTime is %v", p.claim, told["nextRetryTime"])
 		}
 		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
-		p.phase = "timer"
-		s.in(max(time.Until(at), 0), func() { s.wait(p, worker.SubmissionGate) })
+		p.phase, p.since = "timer", time.Now()
+		s.in(max(time.Until(at), 0), func() {
+			if p.ended == "" {
+				s.wait(p, worker.SubmissionGate)
+			}
+		})
 	case j.kind == worker.RetryReview:
 		s.end(p, "discarded")
 	default:
@@ -257,19 +273,35 @@ func (s *sim) goOn(j *job, told map[string]any) {
 }
 
 func (s *sim) end(p *process, how string) {
-	p.phase, p.ended = "ended", how
+	p.phase, p.ended, p.since = "ended", how, time.Now()
 	s.say("%s is %s", p.claim, how)
 }
+
+// wipe has the engine lose a process that no job of waits for an answer. It begins anew with the keys that it had.
+func (s *sim) wipe(p *process) {
+	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || time.Since(p.since) < 2*time.Minute {
+		return
+	}
+	s.end(p, "wiped")
+	delete(s.last, p.claim)
+	for n := range p.jobs {
+		s.forget(p.key + 10*(n+1))
+	}
+	s.send(p.claim, p.portal, p.key, time.Duration(s.draw("anew").IntN(300))*time.Second, time.Time{})
+}
+
+// permanentError is what a portal says that refuses a claim.
+const permanentError = "AUTHORIZATION_DENIED"
 
 // submit sends the claim to its portal.
 func (s *sim) submit(p *process) {
 	dice := s.draw(fmt.Sprint("submit ", p.key))
 	p.phase, p.since = "portal", time.Now()
-	s.went(p)
+	s.paced("claims to "+p.portal, most)
 	s.in(time.Second+time.Duration(dice.IntN(20_000))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
-		if dice.IntN(100) < 2 {
-			problem = "AUTHORIZATION_DENIED"
+		if dice.IntN(100) < 4 {
+			problem = permanentError
 		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"hash/fnv"
@@ -99,22 +100,23 @@ func (s *scheduler) port(label string) {
 	<-c.goOn
 }
 
-// next returns who goes on, nil where nobody is parked.
+// next returns who goes on, nil where nobody is parked. It does not depend on what happened before, so that a world with
+// less in it goes as the whole one did.
 func (s *scheduler) next() *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.parked) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(s.parked, func(a, b *call) int { return strings.Compare(a.label, b.label) })
-	i := 0
-	if n := len(s.parked); n > 1 {
+	turn := func(c *call) uint64 {
 		h := fnv.New64a()
-		fmt.Fprint(h, s.seed, s.trace, len(s.story))
-		i = int(h.Sum64() % uint64(n))
+		fmt.Fprint(h, s.seed, s.instant.UnixNano(), s.steps, c.label)
+		return h.Sum64()
 	}
-	c := s.parked[i]
-	s.parked = slices.Delete(s.parked, i, i+1)
+	c := slices.MinFunc(s.parked, func(a, b *call) int {
+		return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a.label, b.label))
+	})
+	s.parked = slices.DeleteFunc(s.parked, func(p *call) bool { return p == c })
 	return c
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -13,8 +14,8 @@ const (
 	weather = 5 * time.Hour
 	// shortSeeds and seeds are how many worlds a test plays.
 	shortSeeds, seeds = 2, 12
-	// mostSteps of a story that is told, and mostTries to make it so short.
-	storySteps, mostTries = 50, 120
+	// storySteps is how long a story is at most that shrinking is content with, mostTries how many worlds it plays for that.
+	storySteps, mostTries = 50, 400
 )
 
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
@@ -53,14 +54,24 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d worlds of %.0f hours in %s", played, lasted.Hours(), time.Since(began).Round(time.Second))
 }
 
-// TestSameSeedSameTrace plays a world twice.
+// TestSameSeedSameTrace plays a world twice; PROOF_SAME is how many, with an hour of weather each.
 func TestSameSeedSameTrace(t *testing.T) {
-	for seed := range uint64(2) {
-		one, two := play(t, plan{seed: seed, horizon: weather}), play(t, plan{seed: seed, horizon: weather})
-		if one.trace != two.trace {
+	worlds, long, same := uint64(2), weather, 0
+	if text := os.Getenv("PROOF_SAME"); text != "" {
+		var err error
+		if worlds, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		long = time.Hour
+	}
+	for seed := range worlds {
+		one, two := play(t, plan{seed: seed, horizon: long}), play(t, plan{seed: seed, horizon: long})
+		if same++; one.trace != two.trace {
+			same--
 			t.Errorf("seed %d: traces %x and %x", seed, one.trace, two.trace)
 		}
 	}
+	t.Logf("%d of %d worlds had the same trace twice", same, worlds)
 }
 
 func worldOf(t *testing.T, text string) plan {
@@ -71,26 +82,23 @@ func worldOf(t *testing.T, text string) plan {
 	return plan{seed: seed, horizon: weather}
 }
 
-// tell prints the story of a world, and how it is replayed.
+// tell prints the story of a world, all of it, and how it is replayed.
 func tell(t *testing.T, s *sim) {
-	story := s.story
-	if s.failed != "" && len(s.without) > 0 {
-		story = story[max(len(story)-storySteps, 0):]
-	}
-	t.Logf("seed %d, trace %x, without %d of what the seed draws:\n%s", s.plan.seed, s.trace, len(s.without), strings.Join(story, "\n"))
+	t.Logf("seed %d, trace %x, without %d of what the seed draws, %d steps:\n%s", s.plan.seed, s.trace, len(s.without), len(s.story),
+		strings.Join(s.story, "\n"))
 	if s.failed != "" {
 		t.Errorf("seed %d: %s\nreplay it with SIM_SEED=%d go test ./internal/sim", s.plan.seed, s.failed, s.plan.seed)
 	}
 }
 
-// shrink takes claims, faults and disturbances away from a world as long as it fails.
+// shrink takes claims, faults, outages, replicas and what people do away from a world as long as it fails, and as soon.
 func shrink(t *testing.T, s *sim) *sim {
 	tries := 0
 	for size := len(s.struck) / 2; size > 0 && tries < mostTries; size /= 2 {
 		for at := 0; at < len(s.struck) && tries < mostTries; tries++ {
-			p := plan{s.plan.seed, map[string]bool{}, s.horizon}
-			for label := range s.without {
-				p.without[label] = true
+			p := plan{s.plan.seed, maps.Clone(s.without), s.horizon, s.lasted + 10*time.Minute}
+			if p.without == nil {
+				p.without = map[string]bool{}
 			}
 			for _, label := range s.struck[at:min(at+size, len(s.struck))] {
 				p.without[label] = true

@@ -37,8 +37,14 @@ func (v *store) Transact(
 	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
 ) error {
 	v.port(v.name + " transact")
-	if v.readOnly {
+	if v.refuses() {
 		return errStore
+	}
+	if v.fault("killed in mid-commit") { // the transaction is whole or absent: a store that says otherwise is not played
+		v.Memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: v.draw("whole").IntN(2) == 0})
+		err := v.Memory.Transact(ctx, lookups, decide)
+		v.die()
+		return err
 	}
 	for _, f := range writeFaults {
 		if v.fault(f.name) {
@@ -53,10 +59,13 @@ func (v *store) Transact(
 	return nil
 }
 
+// refuses reports whether nothing can be written; what there is can be read.
+func (v *store) refuses() bool { return v.readOnly || v.full }
+
 // Probe implements journal.Store.
 func (v *store) Probe(ctx context.Context) error {
 	v.port(v.name + " probe")
-	if v.readOnly {
+	if v.refuses() {
 		return errStore
 	}
 	return v.Memory.Probe(ctx)
@@ -172,7 +181,7 @@ func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) 
 func (v *store) Purge(
 	ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error),
 ) (int, error) {
-	if v.port(v.name + " purge"); v.readOnly {
+	if v.port(v.name + " purge"); v.refuses() {
 		return 0, errStore
 	}
 	return v.Memory.Purge(ctx, through, limit, step)
@@ -180,7 +189,7 @@ func (v *store) Purge(
 
 // Erase implements journal.Eraser. What is erased is not told any more.
 func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
-	if v.port(v.name + " erase"); v.readOnly {
+	if v.port(v.name + " erase"); v.refuses() {
 		return errStore
 	}
 	before := len(v.pending())

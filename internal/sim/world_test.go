@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,7 +35,12 @@ const (
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
-	"read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late", "acknowledgement lost", "error not thrown", "given to two"}
+	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
+	"acknowledgement lost", "error not thrown", "error not caught", "given to two",
+	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done"}
+
+// frequent are those that are drawn for so often that they strike a tenth as often.
+var frequent = []string{"killed in mid-commit", "read fails", "lease lost"}
 
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
@@ -42,6 +48,8 @@ type plan struct {
 	without map[string]bool // claims, faults and disturbances by their labels
 	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
 	horizon time.Duration
+	// limit ends the world, 0 for when every claim has.
+	limit time.Duration
 }
 
 // sim is one world.
@@ -52,10 +60,15 @@ type sim struct {
 	rates     map[string]int // of faults, of 1000
 	replicas  []*replica
 	processes []*process
+	drawn     int // claims, those that shrinking took away included
 	jobs      map[int64]*job
 	portals   map[string]*portal
 	policies  decision.Policies
+	settings  gate.Settings
+	teams     map[decision.Team]catalogue.Team
+	full      bool // the store's disk
 	calm      bool
+	calmSince time.Time
 	lasted    time.Duration
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
@@ -69,6 +82,7 @@ type sim struct {
 type replica struct {
 	*sim
 	name     string
+	number   int
 	offset   time.Duration // of its lease's grid
 	skew     time.Duration // of its clock
 	drift    time.Duration // of its clock, a minute
@@ -95,27 +109,40 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
 		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
+		settings:  gate.Settings{Version: "1", Otherwise: destination.Defaults()},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
 	for _, f := range faults {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
-		if f == "read fails" || f == "lease lost" { // there are many of them
+		if slices.Contains(frequent, f) {
 			s.rates[f] /= 10
+		} else if strings.HasPrefix(f, "error not") { // few claims are given up
+			s.rates[f] *= 3
 		}
 	}
 	for i := range 1 + s.draw("portals").IntN(3) {
 		w, at := &portal{}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
-			at = at.Add(time.Duration(dice.IntN(90)) * time.Minute)
-			w.from = append(w.from, at)
-			at = at.Add(time.Duration(dice.IntN(60)) * time.Minute)
-			w.until = append(w.until, at)
+			from := at.Add(time.Duration(dice.IntN(90)) * time.Minute)
+			at = from.Add(time.Duration(dice.IntN(60)) * time.Minute)
+			if s.may(fmt.Sprint(name, " is down #", len(w.from))) {
+				w.from, w.until = append(w.from, from), append(w.until, at)
+			}
 		}
 		s.portals[name] = w
 	}
 	return s
+}
+
+// may notes what may be taken away, and reports whether it was not.
+func (s *sim) may(label string) bool {
+	if s.without[label] {
+		return false
+	}
+	s.struck = append(s.struck, label)
+	return true
 }
 
 // fault reports whether that kind strikes here and now.
@@ -130,9 +157,7 @@ func (s *sim) fault(label, kind string) bool {
 	s.mu.Lock()
 	calm := s.calm
 	label = fmt.Sprint(label, " #", s.nth[label])
-	if strikes = strikes && !calm && !s.without[label]; strikes {
-		s.struck = append(s.struck, label)
-	}
+	strikes = strikes && !calm && s.may(label)
 	s.mu.Unlock()
 	if strikes {
 		s.say("%s", label)
@@ -153,7 +178,7 @@ func (log) Sync() error { return nil }
 
 // start starts a replica, again where it was killed.
 func (s *sim) start(n int) {
-	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]bool{}}
+	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), number: n, offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]bool{}}
 	r.life, r.kill = context.WithCancel(context.Background())
 	r.store = &store{s.memory, r}
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
@@ -170,7 +195,7 @@ func (s *sim) start(n int) {
 	told.Admitted = func(string) { s.say("%s lets a claim through", r.name) }
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
 		Log: written, Probe: func(context.Context, string, []int) bool { return false },
-		Settings: func() gate.Settings { return gate.Settings{Version: "1", Otherwise: destination.Defaults()} }})
+		Settings: func() gate.Settings { return s.settings }})
 	up := func() time.Time { return s.began.Add(-time.Hour) }
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	no := worker.NoHooks()
@@ -196,8 +221,19 @@ func (s *sim) start(n int) {
 	lead(gate.Lease, r.gates.Lead)
 	lead(deadletter.BulkLease, runner.Run)
 	lead("relay", r.relay)
+	lead("notify", r.tellTeams(written))
 	s.replicas[n] = r
 	s.say("%s starts", r.name)
+}
+
+// die ends a replica, and starts it again after a while.
+func (r *replica) die() {
+	if r.life.Err() != nil {
+		return
+	}
+	r.say("%s is killed", r.name)
+	r.kill()
+	r.in(time.Duration(r.draw("begin again").IntN(120))*time.Second, func() { r.start(r.number) })
 }
 
 // up returns the replicas that run and ask for jobs.
@@ -233,18 +269,25 @@ func (r *replica) relay(stop, hard context.Context) {
 func play(t *testing.T, p plan) (s *sim) {
 	synctest.Test(t, func(t *testing.T) {
 		s = newSim(p)
-		for n := range 1 + s.draw("replicas").IntN(4) {
-			s.replicas = append(s.replicas, nil)
-			s.in(time.Duration(n)*137_113*time.Microsecond, func() { s.start(n) })
+		s.employ(t)
+		for range 1 + s.draw("replicas").IntN(4) {
+			if n := len(s.replicas); n == 0 || s.may(fmt.Sprint("replica ", n)) {
+				s.replicas = append(s.replicas, nil)
+				s.in(time.Duration(n)*137_113*time.Microsecond, func() { s.start(n) })
+			}
 		}
 		s.run(s.began.Add(time.Second), func() bool { return false })
 		s.arrive()
 		s.disturb()
 		s.people()
-		s.run(s.began.Add(p.horizon), func() bool { return false })
-		s.calmDown()
-		s.run(s.began.Add(p.horizon+12*time.Hour), s.over)
-		s.checkEnd()
+		if p.limit == 0 || p.limit > p.horizon {
+			s.run(s.began.Add(p.horizon), func() bool { return false })
+			s.calmDown()
+		}
+		last := cmp.Or(p.limit, p.horizon+12*time.Hour)
+		if s.run(s.began.Add(last), s.over); p.limit == 0 || s.over() {
+			s.checkEnd()
+		}
 		s.ended, s.lasted = true, time.Since(s.began)
 		for _, r := range s.replicas {
 			r.kill()
@@ -262,6 +305,7 @@ func (s *sim) arrive() {
 	if crowd.IntN(4) == 0 {
 		claims, within = 3*claims, 10*time.Minute
 	}
+	s.drawn = claims
 	for i := range claims {
 		claim := fmt.Sprintf("CLM-SIM-%d", i+1)
 		dice := s.draw(claim)
@@ -271,10 +315,9 @@ func (s *sim) arrive() {
 			deadline = s.began.Add(at + time.Duration(10+dice.IntN(600))*time.Minute).Truncate(time.Second)
 		}
 		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
-		if s.without[claim] {
+		if !s.may(claim) {
 			continue
 		}
-		s.struck = append(s.struck, claim)
 		s.send(claim, name, int64(i+1)*1_000_000, at, deadline)
 		if twice {
 			s.send(claim, name, int64(i+1)*1_000_000+500_000, at+time.Duration(dice.IntN(120))*time.Minute, deadline)
@@ -302,34 +345,47 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 	})
 }
 
-// disturb kills replicas, moves their clocks, takes the right to write from them, and changes the policies.
+// disturb kills replicas, moves their clocks, takes the right to write from them, fills the disk, has the engine lose a
+// process, and changes the policies.
 func (s *sim) disturb() {
-	s.every("kill", 40*time.Minute, func(r *replica, n int) {
-		s.say("%s is killed", r.name)
-		r.kill()
-		s.in(time.Duration(s.draw("begin again").IntN(120))*time.Second, func() { s.start(n) })
-	})
-	s.every("clock", 50*time.Minute, func(r *replica, _ int) {
+	s.every("kill", 40*time.Minute, (*replica).die)
+	s.every("clock", 50*time.Minute, func(r *replica) {
 		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
 		r.drift, r.drifts = time.Duration(s.draw("drift").IntN(400)-200)*time.Millisecond, time.Now()
 		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
 	})
-	s.every("purge", time.Hour, func(r *replica, _ int) {
+	s.every("purge", time.Hour, func(r *replica) {
 		s.running.Go(func() {
 			n, err := r.journal.Purge(r.life, r.store, retention, false)
 			s.say("%s purges %d records: %v", r.name, n, err)
 		})
 	})
-	s.every("erasure", 20*time.Minute, func(r *replica, _ int) {
-		p := s.processes[s.draw("erased").IntN(len(s.processes))]
-		s.running.Go(func() { r.erase(p.claim) })
+	s.every("erasure", 20*time.Minute, func(r *replica) {
+		if p := s.anyOf("erased"); p != nil {
+			s.running.Go(func() { r.erase(p.claim) })
+		}
 	})
-	s.every("read-only", 70*time.Minute, func(r *replica, _ int) {
+	s.every("read-only", 70*time.Minute, func(r *replica) {
 		r.readOnly = true
 		s.say("the store of %s is read-only", r.name)
 		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
 	})
-	s.every("policies", 2*time.Hour, func(*replica, int) {
+	s.every("disk", 2*time.Hour, func(*replica) {
+		s.full = true
+		s.say("the disk is full")
+		s.in(time.Duration(s.draw("room").IntN(300))*time.Second, func() { s.full = false; s.say("there is room on the disk") })
+	})
+	s.every("wipe", 30*time.Minute, func(*replica) {
+		if p := s.anyOf("wiped"); p != nil {
+			s.wipe(p)
+		}
+	})
+	s.every("destinations", 2*time.Hour, func(*replica) {
+		s.settings.Version += "1"
+		s.settings.Otherwise.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+		s.say("at most %.0f claims a minute from now on", s.settings.Otherwise.Pace.Most)
+	})
+	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]
 		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
 		s.policies = decision.Policies{decision.DefaultPolicy: &p}
@@ -337,8 +393,18 @@ func (s *sim) disturb() {
 	})
 }
 
+// anyOf draws a process of those that were drawn; nil where that one was taken away, or has not begun.
+func (s *sim) anyOf(label string) *process {
+	claim := fmt.Sprintf("CLM-SIM-%d", 1+s.draw(label).IntN(s.drawn))
+	i := slices.IndexFunc(s.processes, func(p *process) bool { return p.claim == claim && p.ended != "wiped" })
+	if i < 0 {
+		return nil
+	}
+	return s.processes[i]
+}
+
 // every has something happen to a replica again and again, apart on average, while there is weather.
-func (s *sim) every(label string, apart time.Duration, do func(r *replica, n int)) {
+func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
 	if s.draw("any "+label).IntN(3) == 0 {
 		return
 	}
@@ -347,10 +413,8 @@ func (s *sim) every(label string, apart time.Duration, do func(r *replica, n int
 		dice := s.draw(label)
 		s.in(time.Duration(dice.Int64N(int64(2*apart))), func() {
 			name := fmt.Sprint(label, " #", s.nth[label])
-			n := dice.IntN(len(s.replicas))
-			if r := s.replicas[n]; !s.calm && r.life.Err() == nil && !s.without[name] {
-				s.struck = append(s.struck, name)
-				do(r, n)
+			if r := s.replicas[dice.IntN(12)%len(s.replicas)]; !s.calm && r.life.Err() == nil && s.may(name) {
+				do(r)
 			}
 			next()
 		})
@@ -373,9 +437,12 @@ func (r *replica) erase(claim string) {
 
 // calmDown ends the weather.
 func (s *sim) calmDown() {
+	if s.failed != "" {
+		return
+	}
 	s.say("all is calm from now on")
 	s.mu.Lock()
-	s.calm = true
+	s.calm, s.calmSince, s.full = true, time.Now(), false
 	s.mu.Unlock()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly = 0, 0, false
@@ -392,7 +459,10 @@ func (s *sim) people() {
 	}
 	dice := s.draw("people")
 	for n := range 1 + dice.IntN(2) {
-		r, orders, how, to := up[dice.IntN(len(up))], dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
+		r, orders, how, to := up[dice.IntN(12)%len(up)], dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
+		if label := fmt.Sprint("person ", n, " #", s.nth["people"]); !s.calm && !s.may(label) {
+			continue
+		}
 		s.running.Go(func() {
 			if s.port(fmt.Sprint("person ", n)); orders && !s.calm {
 				r.order(fmt.Sprintf("portal-%d", to), how%3)

@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
+)
+
+const (
+	// noticeEvery is the least time between two messages of news to a team, by one clock; clocksApart is how far those of
+	// two replicas are at most.
+	noticeEvery, clocksApart = 15 * time.Minute, 4 * time.Minute
+	// toldWithin is how soon a team knows of a dead letter when all is calm.
+	toldWithin = 2*noticeEvery + clocksApart
+	team       = decision.Team("faturamento")
+)
+
+// employ has the team that most dead letters are for told of them by webhook.
+func (s *sim) employ(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.teams = map[decision.Team]catalogue.Team{team: {Webhook: &catalogue.Webhook{URL: "https://faturamento.example/", SecretFile: file},
+		Due: &catalogue.Due{Within: time.Hour, Claims: 0, Cents: -1}}}
+}
+
+// tellTeams makes notices and sends them, as the lease allows.
+func (r *replica) tellTeams(log *zap.Logger) func(stop, hard context.Context) {
+	inForce := func() *catalogue.Catalogue {
+		c := *catalogue.Default()
+		c.Policies, c.Teams = r.policies, r.teams
+		return &c
+	}
+	gatherer := notify.NewGatherer(notify.Options{Store: r.store, Catalogue: inForce, Clock: r, Interval: noticeEvery, DigestHour: 7,
+		Zone: time.UTC, PublicURL: "https://retry.example", Destinations: r.gates.Destinations, Made: func() {}, Log: log})
+	sink := &notify.Sink{Catalogue: inForce, Poster: notify.NewPoster(&http.Client{Transport: r}), Clock: r,
+		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
+	return func(stop, hard context.Context) {
+		r.running.Go(func() { gatherer.Run(stop, hard) })
+		rest := 5 * time.Second
+		for ; stop.Err() == nil; r.Rest(stop, rest) {
+			page, _ := r.store.Pending(hard, deadletter.NoticeQueue, 0, 1)
+			rest = 5 * time.Second
+			for i := range page {
+				err := sink.Publish(hard, &page[i])
+				if f, ok := errors.AsType[*notify.Failure](err); ok {
+					rest = max(rest, min(f.Pause(), noticeEvery))
+				} else if err == nil {
+					_ = r.journal.Published(hard, []int64{page[i].Sequence})
+				}
+			}
+		}
+	}
+}
+
+// RoundTrip is the team's receiver of webhooks.
+func (r *replica) RoundTrip(q *http.Request) (*http.Response, error) {
+	r.port(r.name + " webhook")
+	answer := func(status int) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Body: http.NoBody, Request: q}, nil
+	}
+	hangs := func() (*http.Response, error) {
+		<-q.Context().Done()
+		return nil, q.Context().Err()
+	}
+	body, err := io.ReadAll(q.Body)
+	switch {
+	case err != nil || r.life.Err() != nil:
+		return nil, context.Canceled
+	case r.fault("receiver fails"):
+		return answer(http.StatusBadGateway)
+	case r.fault("receiver refuses"):
+		return answer(http.StatusGone)
+	case r.fault("receiver hangs"):
+		return hangs()
+	}
+	r.noticed(q.Header.Get("Webhook-Id"), string(body))
+	if r.fault("receiver hangs when done") {
+		return hangs()
+	}
+	return answer(http.StatusNoContent)
+}
+
+// noticed: a notice has one content, and nothing of a single case.
+func (s *sim) noticed(id, body string) {
+	if before, known := s.notices[id]; known && before != body {
+		s.fail("notice %s is told with another content", id)
+	}
+	s.notices[id] = body
+	if strings.Contains(body, "CLM-") || strings.Contains(body, forbidden) || strings.Contains(body, "jobKey") {
+		s.fail("notice %s is of a single case: %s", id, body)
+	}
+}
+
+// Watermarks implements deadletter.NoticeStore.
+func (v *store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
+	if err := v.read("watermarks"); err != nil {
+		return nil, err
+	}
+	return v.Memory.Watermarks(ctx)
+}
+
+// MoveWatermark implements deadletter.NoticeStore. A team is told of what is new at most once in noticeEvery.
+func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark, m *journal.Message) (bool, error) {
+	if v.port(v.name + " watermark"); v.refuses() || v.fault("write fails") {
+		return false, errStore
+	}
+	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
+	if moved && m != nil {
+		v.say("%s is to be told: %s", m.Key, m.Type)
+		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < noticeEvery-clocksApart && m.Type == notify.TypeNew {
+			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
+		}
+		v.noticedAt[m.Type] = time.Now()
+	}
+	return moved, err
+}
+
+// untoldLetters: a team knows of the dead letters that wait for it.
+func (s *sim) untoldLetters() {
+	marks, _ := s.memory.Watermarks(context.Background())
+	told := int64(0)
+	for _, m := range marks {
+		if m.Team == team && m.Kind == deadletter.NewsNotice {
+			told = m.Record
+		}
+	}
+	for _, d := range s.openLetters() {
+		if d.Team == team && d.Record > told && time.Since(d.CreatedAt) > toldWithin && time.Since(s.calmSince) > toldWithin {
+			s.fail("nobody tells %s of the dead letter of %s", team, d.Subject.ID)
+		}
+	}
+}

@@ -138,11 +138,12 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
 	s.checkDecision(a)
-	if b := s.last[a.Decision.SubjectID]; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 &&
-		a.ShouldRetry() && b.ShouldRetry() && a.RetryCount <= b.RetryCount {
-		s.fail("%s: retry %d follows retry %d", a.Decision.SubjectID, a.RetryCount, b.RetryCount)
+	of := a.Decision.SubjectID
+	if b := s.last[of]; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
+		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
+		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
 	}
-	s.last[a.Decision.SubjectID] = a
+	s.last[of] = a
 }
 
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
@@ -433,6 +434,7 @@ func tellsRecord(body string) bool {
 
 // erased: what is kept does not name the claim.
 func (s *sim) erased(claim string) {
+	delete(s.last, claim)
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)
 	if err != nil {
 		s.fail("records cannot be read: %v", err)

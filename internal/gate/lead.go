@@ -277,11 +277,11 @@ func (g *Gates) look() (steps []step) {
 	now := g.Clock.Now()
 	g.registry.Each(func(d *destination.Gate) {
 		d.Replicas = g.share.count()
-		if at := d.Next(); !d.Changed && (at.IsZero() || now.Before(at)) {
-			return
-		}
 		s := step{name: d.Name}
 		g.resend(d, &s)
+		if at := d.Next(); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
+			return
+		}
 		released, givenUp, probe := d.Due(now)
 		for i := range released {
 			r := &released[i]

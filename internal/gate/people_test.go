@@ -2,11 +2,13 @@ package gate_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -88,5 +90,25 @@ func TestWhatWentIsNotHeldAgain(t *testing.T) {
 			t.Errorf("another goes while %s is waited for", canary)
 		}
 		<-gone
+	})
+}
+
+// TestCanaryOfAnotherGoesAtOnce: a replica recorded a canary and ended before it let it go. The next one does.
+func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*world) string { return "" })
+		waits := make(chan answer, 1)
+		key := w.newKey(waits)
+		p := testkit.NewPortal(portal, testkit.StartJournal(t, w.memory, time.Now), time.Now())
+		p.Hold(t, "CLM-gate-1", key, time.Time{})
+		p.Fails(t, time.Now())
+		time.Sleep(time.Minute)
+		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: strconv.FormatInt(key, 10)})
+		w.start()
+		defer w.stop()
+		time.Sleep(time.Minute)
+		if len(waits) == 0 {
+			t.Error("the canary has not gone within a minute")
+		}
 	})
 }

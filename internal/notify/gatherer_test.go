@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
@@ -194,6 +195,32 @@ func TestRestartsAndReplicas(t *testing.T) {
 		if fmt.Sprint(digests) != fmt.Sprint(want) {
 			t.Errorf("digests %v, want %v", digests, want)
 		}
+	})
+}
+
+// behind is a clock that is behind this machine's.
+type behind struct {
+	clock.Machine
+	by time.Duration
+}
+
+func (b behind) Now() time.Time { return time.Now().Add(-b.by) }
+
+// TestClocksApart: where another replica's clock is behind, a team is told no sooner again.
+func TestClocksApart(t *testing.T) {
+	play(t, map[string]string{"ti": mailed}, func(w *world) {
+		w.die(1, credentials)
+		_, end := w.gather()
+		time.Sleep(20 * time.Second)
+		end()
+		w.send(tiByMail)
+		w.options.Clock = behind{by: 50 * time.Second}
+		w.die(1, credentials)
+		w.gather()
+		time.Sleep(14 * time.Minute)
+		w.none(tiByMail, "before the interval is over")
+		time.Sleep(3 * time.Minute)
+		w.send(tiByMail)
 	})
 }
 

@@ -62,16 +62,18 @@ Follow(r) ==
 \* What happened since has the canary of a view taken back: nobody waits for it.
 Waited(v) == v.canary # None /\ word[v.canary] = "none" /\ v.canary \notin expired \cup lost
 
-\* A replica records a state, for whatever reason; one that does not follow the last one is refused.
+\* A replica records a state, for whatever reason; one that does not follow the last one is refused. A canary that was
+\* not let go in time may be the next one, too: its time begins anew.
 Record(r, phase, canary) ==
   /\ views[r].version = state.version /\ state.version < Most
-  /\ \/ canary = views[r].canary
-     \/ canary = None /\ ~Waited(views[r])
-     \/ canary # None /\ ~Waited(views[r]) /\ claims[canary] \in {"held", "again"} /\ canary \notin expired /\ phase = "testing"
+  /\ \/ canary = views[r].canary /\ UNCHANGED expired
+     \/ canary = None /\ ~Waited(views[r]) /\ UNCHANGED expired
+     \/ /\ canary # None /\ ~Waited(views[r]) /\ claims[canary] \in {"held", "again"} /\ phase = "testing"
+        /\ expired' = expired \ {canary}
   /\ phase = "testing" => canary # None
   /\ state' = [version |-> state.version + 1, phase |-> phase, canary |-> canary]
   /\ views' = [views EXCEPT ![r] = state']
-  /\ UNCHANGED <<claims, canaries, word, expired, lost>>
+  /\ UNCHANGED <<claims, canaries, word, lost>>
 
 \* A replica that believes it leads lets a claim go that is held: the canary of its view while that is waited for, or any
 \* while it takes the destination for up or ramping. The engine knows nothing of one that passed before.

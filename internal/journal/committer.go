@@ -29,6 +29,8 @@ const (
 
 // item is one change that somebody waits for.
 type item struct {
+	// ctx is for how long somebody waits. What nobody waits for any more is not applied: they may have asked another.
+	ctx    context.Context
 	lookup Lookup
 	// cause whose teaching apply gets in its History; the zero value asks for none.
 	cause Subject
@@ -191,7 +193,9 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 				h, histories = &histories[0], histories[1:]
 			}
 			h.Teaching = taught[i.cause]
-			i.refused = i.apply(b, h)
+			if i.refused = i.ctx.Err(); i.refused == nil {
+				i.refused = i.apply(b, h)
+			}
 		}
 		c.compareClocks(b.now, head.At)
 		saved, happened = b.seal(), b.happened

@@ -69,6 +69,22 @@ func TestStoreGoesDownAndComesBack(t *testing.T) {
 	})
 }
 
+// TestNobodyWaitsAnyMore: the job of an analysis that the store kept waiting was given to another replica, which may have
+// answered it. What comes late is not recorded.
+func TestNobodyWaitsAnyMore(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, Hang: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if a := <-b.ask(ctx, failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Errorf("%v, want no answer in time", a.err)
+		}
+		if time.Sleep(time.Minute); b.memory.End().Record != 0 {
+			t.Error("it is recorded all the same")
+		}
+	})
+}
+
 func TestHangingStoreIsBounded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Fail(3, testkit.Fault{Hang: true})

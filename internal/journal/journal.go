@@ -191,7 +191,7 @@ func outcomeOf[T any](
 
 // submit has the item committed.
 func (j *Journal) submit(ctx context.Context, i *item) error {
-	i.done = make(chan error, 1)
+	i.ctx, i.done = ctx, make(chan error, 1)
 	select {
 	case j.queue <- i:
 	case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc/codes"
@@ -12,24 +13,26 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// perKind is how many jobs each way of ending has.
-const perKind = 15
+const (
+	// perKind is how many jobs each way of ending has.
+	perKind = 15
+	// shortTimeout of jobs, in rows where the worker's own deadline has to pass, or half of it.
+	shortTimeout = 8 * time.Second
+)
 
-// answerRows: every status code of CompleteJob, SetVariables, ThrowError and FailJob, once per job.
-func answerRows() (rows []row) {
-	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
-		play := playBusy
-		switch code {
-		case codes.NotFound:
-			play = playAnsweredElsewhere
-		case codes.FailedPrecondition:
-			play = playFailedElsewhere
-		case codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange, codes.AlreadyExists:
-			play = playRefused
-		}
-		rows = append(rows, row{fault: "answers are answered " + codeName(code), play: func(f *fixture) result { return play(f, code) }})
+func short(c *setup) { c.JobTimeout = shortTimeout }
+
+// answerRows: an answer of each job meets each kind of error, or nobody hears that it was taken.
+func answerRows() []row {
+	return []row{
+		{fault: "answers are answered UNAVAILABLE", play: playBusy(codes.Unavailable)},
+		{fault: "answers are answered RESOURCE_EXHAUSTED", play: playBusy(codes.ResourceExhausted)},
+		{fault: "answers are answered NOT_FOUND", play: playAnsweredElsewhere},
+		{fault: "answers are answered INVALID_ARGUMENT", play: playRefused},
+		{fault: "acknowledgement dropped: silence", play: playLostAcknowledgement(gateway.Fault{DropAck: true, Hang: true})},
+		{fault: "acknowledgement dropped with the connection", play: playLostAcknowledgement(gateway.Fault{DropAck: true, DropConnection: true})},
+		{fault: "SetVariables took effect, ThrowError never", play: playLostError},
 	}
-	return rows
 }
 
 // kinds puts in perKind jobs of each way to end.
@@ -42,11 +45,12 @@ func allWays() map[worker.Action]int {
 	return map[worker.Action]int{worker.Completed: perKind, worker.Thrown: perKind, worker.Failed: perKind}
 }
 
-// firstCall returns what is true of the workers' first call about each job, by whichever method.
-func firstCall() func(gateway.Call) bool {
+// oncePerJob returns what is true of the workers' first call about each job, but that of the jobs that throw, every
+// other one has it at ThrowError only.
+func oncePerJob() func(gateway.Call) bool {
 	var met sync.Map
 	return func(c gateway.Call) bool {
-		if c.JobKey == 0 || c.Worker == "" {
+		if c.JobKey == 0 || c.Worker == "" || c.Method == gateway.SetVariables && c.JobKey%2 == 0 {
 			return false
 		}
 		_, again := met.LoadOrStore(c.JobKey, true)
@@ -54,28 +58,22 @@ func firstCall() func(gateway.Call) bool {
 	}
 }
 
-// oncePerJob is firstCall, but that of the jobs that throw, every other one has it at ThrowError only.
-func oncePerJob() func(gateway.Call) bool {
-	first := firstCall()
-	return func(c gateway.Call) bool {
-		return (c.Method != gateway.SetVariables || c.JobKey%2 == 1) && first(c)
-	}
-}
-
 // playBusy: the command did not take effect, or may not have: it is sent again soon, and no job waits for its
 // time-out.
-func playBusy(f *fixture, code codes.Code) result {
-	rule := f.Inject(gateway.Fault{Code: code, Match: oncePerJob()})
-	w := f.worker("w1")
-	f.kinds()
-	f.settled(3 * perKind)
-	w.leave()
-	w.wantActions(allWays())
-	f.wantOutputs()
-	if rule.Fired() != 3*perKind {
-		f.t.Errorf("the fault happened %d times, want once for each job", rule.Fired())
+func playBusy(code codes.Code) func(*fixture) result {
+	return func(f *fixture) result {
+		rule := f.Inject(gateway.Fault{Code: code, Match: oncePerJob()})
+		w := f.worker("w1")
+		f.kinds()
+		f.settled(3 * perKind)
+		w.leave()
+		w.wantActions(allWays())
+		f.wantOutputs()
+		if rule.Fired() != 3*perKind {
+			f.t.Errorf("the fault happened %d times, want once for each job", rule.Fired())
+		}
+		return f.result(0).soon(f.t, soon)
 	}
-	return f.result(0).soon(f.t, soon)
 }
 
 // wantOutputs fails unless every process sees what was decided for it, whichever way the answer took.
@@ -90,7 +88,7 @@ func (f *fixture) wantOutputs() {
 }
 
 // playAnsweredElsewhere: another worker was first. What the engine says then is the last word.
-func playAnsweredElsewhere(f *fixture, _ codes.Code) result {
+func playAnsweredElsewhere(f *fixture) result {
 	first := oncePerJob()
 	f.Inject(gateway.Fault{Code: codes.NotFound, Match: func(c gateway.Call) bool {
 		if first(c) {
@@ -117,38 +115,10 @@ func playAnsweredElsewhere(f *fixture, _ codes.Code) result {
 	return f.result(0).soon(f.t, soon)
 }
 
-// playFailedElsewhere: another worker's FailJob was first, with a back-off; the job comes back after it.
-func playFailedElsewhere(f *fixture, _ codes.Code) result {
-	first := firstCall()
-	f.Inject(gateway.Fault{Code: codes.FailedPrecondition, Match: func(c gateway.Call) bool {
-		if c.Method == gateway.SetVariables || !first(c) {
-			return false
-		}
-		_, err := f.FailJob(context.Background(), &pb.FailJobRequest{
-			JobKey: c.JobKey, Retries: 3, RetryBackOff: penaltyBackoff.Milliseconds(),
-		})
-		if err != nil {
-			f.t.Errorf("the other worker's answer: %v", err)
-		}
-		return false
-	}})
-	w := f.worker("w1")
-	f.kinds()
-	w.allReported(3 * perKind)
-	want := map[worker.Action]int{worker.Superseded: 3 * perKind}
-	w.wantActions(want)
-	f.settled(3 * perKind)
-	w.leave()
-	want = allWays()
-	want[worker.Superseded] = 3 * perKind
-	w.wantActions(want)
-	return f.result(0).soon(f.t, penaltyBackoff+soon).with("another worker's back-off of 10 s among it")
-}
-
 // playRefused: the engine will never take that answer, so the job loses a retry and comes back after a back-off; a
 // FailJob that is refused leaves it to its time-out.
-func playRefused(f *fixture, code codes.Code) result {
-	f.Inject(gateway.Fault{Code: code, Match: oncePerJob()})
+func playRefused(f *fixture) result {
+	f.Inject(gateway.Fault{Code: codes.InvalidArgument, Match: oncePerJob()})
 	w := f.worker("w1")
 	completing, throwing, _ := f.kinds()
 	w.allReported(3 * perKind)
@@ -165,4 +135,46 @@ func playRefused(f *fixture, code codes.Code) result {
 	want[worker.Released] = perKind
 	w.wantActions(want)
 	return f.result(perKind).soon(f.t, jobTimeout+soon).with("a back-off of 10 s, or a time-out of 1 min, among it")
+}
+
+// playLostAcknowledgement: the answer took effect, and the worker does not hear of it. It asks again, and says what
+// it knows: unconfirmed.
+func playLostAcknowledgement(fault gateway.Fault) func(*fixture) result {
+	return func(f *fixture) result {
+		once := oncePerJob()
+		fault.Match = func(c gateway.Call) bool { return c.Method != gateway.SetVariables && once(c) }
+		f.Inject(fault)
+		w := f.worker("w1", short)
+		f.kinds()
+		w.allReported(3 * perKind)
+		w.leave()
+		w.wantActions(map[worker.Action]int{worker.Unconfirmed: 3 * perKind})
+		return f.result(0).soon(f.t, shortTimeout)
+	}
+}
+
+// playLostError: the retryCount that the answer wrote into the process does not make the job another one when it comes
+// again.
+func playLostError(f *fixture) result {
+	rule := f.Inject(gateway.Fault{Method: gateway.ThrowError, Hang: true})
+	w := f.worker("w1", short)
+	keys := f.same(perKind, permanent)
+	f.until("the fault to happen to each", func(gateway.Counts) bool { return rule.Fired() >= perKind })
+	w.leave()
+	rule.Remove()
+	next := f.worker("next")
+	f.settled(perKind)
+	next.leave()
+	for _, key := range keys {
+		if j, _ := f.Job(key); !strings.Contains(j.Variables, `"retryCount":0`) {
+			f.t.Errorf("the job came again with %s, want its retryCount", j.Variables)
+		}
+	}
+	for _, s := range f.memory.Subjects() {
+		story, _, err := f.memory.Story(f.t.Context(), s)
+		if err != nil || len(story.Attempts) != 1 || len(story.DeadLetters) != 1 {
+			f.t.Errorf("%s: %d attempts and %d dead letters (%v), want one", s.ID, len(story.Attempts), len(story.DeadLetters), err)
+		}
+	}
+	return f.result(perKind).soon(f.t, shortTimeout+soon)
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -25,14 +23,9 @@ const (
 	patience = 10 * time.Minute
 	// jobTimeout is six times the default: a job that is let down stands out from one that waited for a busy machine.
 	jobTimeout = time.Minute
-	// penaltyBackoff is the worker's own.
-	penaltyBackoff = 10 * time.Second
-	// longestPause lies between two polls, or two connections.
-	longestPause = 2 * time.Second
-	// longestRetry lies between two tries of an answer.
-	longestRetry = 500 * time.Millisecond
-	// soon is when a job is answered that waited for nothing but pauses.
-	soon = 2*longestPause + longestRetry
+	// soon is when a job is answered that waited for nothing but pauses: 2 s between two polls, 2 s between two
+	// connections, half a second between two tries of an answer.
+	soon = 4500 * time.Millisecond
 )
 
 // fixture is one gateway, and the workers that come and go on it.
@@ -67,12 +60,6 @@ func (f *fixture) until(what string, met func(gateway.Counts) bool) {
 func (f *fixture) settled(n int) {
 	f.t.Helper()
 	f.until(fmt.Sprintf("%d jobs settled", n), func(c gateway.Counts) bool { return c.Settled >= n })
-}
-
-// fired waits until a fault has happened n times.
-func (f *fixture) fired(r *gateway.Rule, n int) {
-	f.t.Helper()
-	f.until(fmt.Sprintf("the fault %d times", n), func(gateway.Counts) bool { return r.Fired() >= n })
 }
 
 // The errors by which a claim's job ends in one way or another.
@@ -129,20 +116,14 @@ func (f *fixture) engineSetting() string {
 type setup struct {
 	worker.Config
 	zeebe.Options
-	handler worker.Handler // nil: the real one
-	types   []string       // of jobs
 }
 
 // local is a worker in this process.
 type local struct {
 	*events
 	*fixture
-	name   string
-	client *zeebe.Client
-	sent   *sentAnswers
-	logs   *observer.ObservedLogs
-	stop   context.CancelFunc
-	ended  chan struct{}
+	stop  context.CancelFunc
+	ended chan struct{}
 }
 
 // worker starts one; change may alter how it is made.
@@ -153,7 +134,6 @@ func (f *fixture) worker(name string, change ...func(*setup)) *local {
 			Name: name, JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 50, Concurrency: 50,
 		},
 		Options: zeebe.Options{Address: f.Addr(), Plaintext: true, KeepAlive: 45 * time.Second},
-		types:   []string{worker.AnalyzeRetry},
 	}
 	if f.options.REST {
 		c.Address, c.RESTAddress = "", f.RESTAddress()
@@ -164,49 +144,29 @@ func (f *fixture) worker(name string, change ...func(*setup)) *local {
 	for _, alter := range change {
 		alter(&c)
 	}
-	core, logs := observer.New(zapcore.InfoLevel)
-	log := zap.New(core)
-	client, err := zeebe.Dial(c.Options, log)
+	client, err := zeebe.Dial(c.Options, zap.NewNop())
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	w := &local{events: newEvents(), fixture: f, name: name, client: client, logs: logs, ended: make(chan struct{})}
-	w.run(c, log)
-	return w
-}
-
-func (w *local) run(c setup, log *zap.Logger) {
+	w := &local{events: newEvents(), fixture: f, ended: make(chan struct{})}
 	hooks := w.hooks()
-	if c.handler == nil {
-		c.handler = handler(w.t, w.memory, hooks)
-	}
-	var subs []worker.Subscription
-	for _, name := range c.types {
-		subs = append(subs, worker.Subscription{
-			JobType: name, Begin: worker.Always(c.handler, decisiontest.Policies().Variables()...),
-		})
-	}
+	analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(f.t, f.memory, time.Now), time.Now,
+		hooks, zap.NewNop())
+	loop := worker.New(client, c.Config, []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: analyzer.Begin}}, hooks, zap.NewNop())
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())
 	w.stop = stopNow
-	w.sent = &sentAnswers{Engine: w.client, last: map[int64]time.Time{}}
-	loop := worker.New(w.sent, c.Config, subs, hooks, log)
 	go func() {
 		defer close(w.ended)
 		loop.Run(stop, kill)
 	}()
-	w.t.Cleanup(func() { // of a test that fails half-way too
+	f.t.Cleanup(func() { // of a test that fails half-way too
 		stopNow()
 		killNow()
 		<-w.ended
-		_ = w.client.Close()
+		_ = client.Close()
 	})
-}
-
-// handler is the worker's own, over a journal in memory.
-func handler(t *testing.T, memory *testkit.Memory, hooks worker.Hooks) worker.Handler {
-	j := testkit.StartJournal(t, memory, time.Now)
-	return worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, j, time.Now, hooks, zap.NewNop()).Begin().Handler
+	return w
 }
 
 // leave stops the worker and waits until it is gone.
@@ -241,56 +201,6 @@ func (f *fixture) lost(workers ...*local) int {
 	return n
 }
 
-// sentAnswers is the engine's port, with a note of when each job's last answer was sent: when it arrives is not the
-// worker's doing.
-type sentAnswers struct {
-	worker.Engine
-
-	mu   sync.Mutex
-	last map[int64]time.Time
-}
-
-func (s *sentAnswers) note(key int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last[key] = time.Now()
-}
-
-func (s *sentAnswers) Complete(ctx context.Context, j *worker.Job, variables string) error {
-	s.note(j.Key)
-	return s.Engine.Complete(ctx, j, variables)
-}
-
-func (s *sentAnswers) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
-	s.note(j.Key)
-	return s.Engine.Throw(ctx, j, e)
-}
-
-func (s *sentAnswers) Fail(ctx context.Context, j *worker.Job, failure worker.Failure) error {
-	s.note(j.Key)
-	return s.Engine.Fail(ctx, j, failure)
-}
-
-// deadline is when a job ran out on a worker for the last time.
-func deadline(r *gateway.Record, name string) (until time.Time) {
-	for _, given := range r.Activations {
-		if given.Worker == name {
-			until = given.Deadline
-		}
-	}
-	return until
-}
-
-// saidNothingTooLate fails where the worker, which has left, sent an answer after the job had run out on it.
-func (w *local) saidNothingTooLate() {
-	w.t.Helper()
-	for _, j := range w.Journal() {
-		if at := w.sent.last[j.Key]; at.After(deadline(&j, w.name)) {
-			w.t.Errorf("job %d: an answer was sent %s after its time-out", j.Key, at.Sub(deadline(&j, w.name)))
-		}
-	}
-}
-
 // events counts what a worker's hooks are told. Safe for concurrent use.
 type events struct {
 	mu      sync.Mutex
@@ -299,10 +209,9 @@ type events struct {
 }
 
 type eventCounts struct {
-	actions             map[worker.Action]int
-	inFlight, received  int    // jobs in hand, and ever in hand
-	ups                 []bool // whether the engine answered, at every change
-	panicked, oversized int
+	actions            map[worker.Action]int
+	inFlight, received int    // jobs in hand, and ever in hand
+	ups                []bool // whether the engine answered, at every change
 }
 
 // answered is the number of jobs that were reported, whatever became of them.
@@ -335,8 +244,6 @@ func (e *events) hooks() worker.Hooks {
 		e.note(func(c *eventCounts) { c.inFlight += n; c.received += max(n, 0) })
 	}
 	h.EngineUp = func(up bool) { e.note(func(c *eventCounts) { c.ups = append(c.ups, up) }) }
-	h.Panicked = func(string) { e.note(func(c *eventCounts) { c.panicked++ }) }
-	h.Oversized = func(string) { e.note(func(c *eventCounts) { c.oversized++ }) }
 	return h
 }
 

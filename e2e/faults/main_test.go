@@ -1,8 +1,10 @@
-// Package faults holds the worker against everything a gateway can do to it: the tests play the faults on a scripted
-// gateway, over real gRPC, and print what became of the jobs as one table.
+// Package faults holds the loop, its adapter and the real handler together against what a gateway can do to a worker: the
+// tests play faults on a scripted gateway, over real gRPC and REST, and print what became of the jobs as one table. What
+// each status, time-out and token means alone is tested in internal/zeebe and internal/worker; what a real broker does,
+// in e2e/chaos.
 //
-// Where the loop and its adapter are enough they run in a testing/synctest bubble, connected in memory: time passes at
-// once and bounds are exact. The built program plays where signals, settings and the file system matter.
+// Rows run in a testing/synctest bubble, connected in memory: time passes at once and bounds are exact. The built
+// program plays where signals and settings matter.
 package faults_test
 
 import (

@@ -20,9 +20,6 @@ type row struct {
 	play    func(*fixture) result
 	options gateway.Options
 	real    bool // over a socket, by this machine's clock
-	// grpcOnly: a stream in parts; or the scripted gateway must know at once which process ended or repeated a call, which
-	// many connections do not tell.
-	grpcOnly bool
 }
 
 // result is a row's part of the table.
@@ -32,11 +29,13 @@ type result struct {
 	remark             string
 }
 
-// TestMatrix plays every fault and prints the table.
+// TestMatrix plays every fault, over gRPC and over REST, and prints the table.
 func TestMatrix(t *testing.T) {
-	rows := slices.Concat(pollRows(), answerRows(), lostRows(), loadRows(), networkRows(), jobRows(), tokenRows(),
-		tenantRows(), stopRows(), freezeRows())
-	rows = append(rows, overREST(rows)...)
+	rows := slices.Concat(answerRows(), gatewayRows(), stopRows())
+	for _, r := range slices.Clone(rows) {
+		r.fault, r.options.REST = "REST: "+r.fault, true
+		rows = append(rows, r)
+	}
 	results := make([]result, len(rows))
 	t.Run("fault", func(t *testing.T) {
 		for i, r := range rows {
@@ -55,16 +54,6 @@ func TestMatrix(t *testing.T) {
 		}
 	})
 	printTable(rows, results)
-}
-
-// overREST returns the rows for a gateway with the REST API, whose answers are whole or lost.
-func overREST(rows []row) (all []row) {
-	for _, r := range rows {
-		if r.fault, r.options.REST = "REST: "+r.fault, true; !r.grpcOnly {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // printTable writes to standard output; scripts/test shows the lines that begin with PRINT.

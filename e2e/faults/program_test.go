@@ -1,9 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +9,6 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/internal/testkit/wait"
 )
 
 // soonGone bounds a stop that nothing holds up: polls under way take two seconds, a SHUTDOWN_TIMEOUT 25.
@@ -29,19 +25,12 @@ type program struct {
 // given, and waits until it serves.
 func (f *fixture) program(name string, env ...string) *program {
 	f.t.Helper()
-	return f.programBy(name, harness.Command{Path: harness.Binary(f.t), Args: []string{"serve"}}, env...)
-}
-
-// programBy is program where another command starts the worker.
-func (f *fixture) programBy(name string, c harness.Command, env ...string) *program {
-	f.t.Helper()
 	p := &program{t: f.t, log: &harness.Log{}}
-	c.Screen = p.log
-	c.Env = append([]string{
+	c := harness.Command{Path: harness.Binary(f.t), Args: []string{"serve"}, Screen: p.log, Env: append([]string{
 		f.engineSetting(), "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_WORKER_NAME=" + name,
 		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(f.t.TempDir(), "journal.db"),
-	}, env...)
+	}, env...)}
 	var err error
 	if p.Process, err = harness.Start(c); err != nil {
 		f.t.Fatal(err)
@@ -75,20 +64,6 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// stopped stops the process dead and waits until the kernel says so.
-func (p *program) stopped() {
-	p.t.Helper()
-	p.signal(syscall.SIGSTOP)
-	wait.Until(p.t, "the process stands still", func() bool {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		after := text[bytes.LastIndexByte(text, ')')+1:] // behind the program's name
-		return len(after) > 1 && after[1] == 'T'
-	})
-}
-
 // ends waits for the process to end by itself, all done, and says how long that took; it fails the test
 // where it takes longer than atMost.
 func (p *program) ends(atMost time.Duration) time.Duration {
@@ -108,16 +83,6 @@ func (p *program) endsHard(atMost time.Duration) time.Duration {
 		p.t.Errorf("the worker ended with %v, want exit status 1", err)
 	}
 	p.logged("stopped hard", 1)
-	return took
-}
-
-// endsAnyhow is for a stop that has to give up calls: whether that leaves jobs behind is not known.
-func (p *program) endsAnyhow(atMost time.Duration) time.Duration {
-	p.t.Helper()
-	took := p.gone(atMost)
-	if err := p.Err(); err != nil {
-		p.logged("stopped hard", 1)
-	}
 	return took
 }
 

@@ -163,18 +163,14 @@ func (a *aim) hit() bool {
 	}
 }
 
-func isAnswer(c gateway.Call) bool {
-	return c.Method == gateway.CompleteJob || c.Method == gateway.ThrowError || c.Method == gateway.FailJob
-}
-
 // arm lets what the manner waits for happen to the aim.
 func (k *killing) arm(m manner, a *aim) (disarm func()) {
 	k.t.Helper()
 	switch m {
 	case beforeAnswer:
-		return k.Inject(gateway.Fault{Hang: true, Match: func(c gateway.Call) bool { return isAnswer(c) && a.event() }}).Remove
+		return k.Inject(gateway.Fault{Hang: true, Match: func(c gateway.Call) bool { return c.Answers() && a.event() }}).Remove
 	case afterAnswer:
-		return k.Inject(gateway.Fault{DropAck: true, Hang: true, Match: func(c gateway.Call) bool { return isAnswer(c) && a.event() }}).Remove
+		return k.Inject(gateway.Fault{DropAck: true, Hang: true, Match: func(c gateway.Call) bool { return c.Answers() && a.event() }}).Remove
 	case midCommit:
 		a.left = 1 + a.left/10 // commits are shared
 		if k.proxy != nil {
@@ -188,7 +184,7 @@ func (k *killing) arm(m manner, a *aim) (disarm func()) {
 		wanted := int64(a.left)
 		a.left = 1
 		return k.Inject(gateway.Fault{SlowReply: time.Nanosecond, Match: func(c gateway.Call) bool {
-			if isAnswer(c) && answers.Add(1) == wanted {
+			if c.Answers() && answers.Add(1) == wanted {
 				time.AfterFunc(a.pause, func() { a.event() })
 			}
 			return false // it only looks

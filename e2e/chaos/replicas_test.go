@@ -59,7 +59,7 @@ func (s *stub) giveToBoth() {
 		slow := s.Inject(gateway.Fault{Method: gateway.ActivateJobs, SlowReply: time.Duration(round%2) * pollDelay, Delay: time.Nanosecond})
 		s.bothAsk(s.Now()) // nothing is left of the round before
 		unheard := s.Inject(gateway.Fault{Code: codes.Unavailable, Match: func(c gateway.Call) bool {
-			return isAnswer(c) || c.Method == gateway.SetVariables
+			return c.Answers() || c.Method == gateway.SetVariables
 		}})
 		first := s.asked()
 		s.portion(portion)

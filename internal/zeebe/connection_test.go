@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,23 +128,6 @@ func TestGatewayGone(t *testing.T) {
 	}
 	_, err = c.Activate(wait.Context(t), poll(1, time.Second))
 	wantKind(t, "a poll without a gateway", err, worker.Ambiguous)
-}
-
-// TestOneConnection serves all calls.
-func TestOneConnection(t *testing.T) {
-	g, c := connected(t, gateway.Options{})
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			if _, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := g.Accepted(); n != 1 {
-		t.Errorf("%d connections, want one", n)
-	}
 }
 
 // TestKeepAlive: a call under way is accompanied by pings, as often as the settings say, so that a gateway that is

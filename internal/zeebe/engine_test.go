@@ -44,25 +44,6 @@ func TestPollAsItIsMeant(t *testing.T) {
 	}
 }
 
-// TestPollThatFindsNothing ends without jobs and without an error.
-func TestPollThatFindsNothing(t *testing.T) {
-	_, c := connected(t, gateway.Options{})
-	if jobs, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil || len(jobs) != 0 {
-		t.Errorf("got %d jobs and %v, want nothing", len(jobs), err)
-	}
-}
-
-// TestManyMessages: a gateway sends a poll's jobs in as many messages as it likes.
-func TestManyMessages(t *testing.T) {
-	g, c := connected(t, gateway.Options{JobsPerMessage: 3})
-	for range 10 {
-		g.AddJob(work())
-	}
-	if jobs, err := c.Activate(wait.Context(t), poll(20, time.Second)); err != nil || len(jobs) != 10 {
-		t.Errorf("got %d jobs and %v, want 10", len(jobs), err)
-	}
-}
-
 // TestJobsAndErrorTogether: what came before a stream was cut is not thrown away.
 func TestJobsAndErrorTogether(t *testing.T) {
 	g, c := connected(t, gateway.Options{JobsPerMessage: 2})

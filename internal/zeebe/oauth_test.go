@@ -5,14 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/grpc/codes"
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -24,70 +22,45 @@ import (
 const secret = "canary-secret"
 
 // withOAuth is a gateway that wants tokens of an identity provider, and the options for it.
-func withOAuth(t *testing.T) (*gateway.Gateway, *gateway.IDP, zeebe.Options) {
+func withOAuth(t *testing.T, of gateway.Options) (*gateway.Gateway, *gateway.IDP, zeebe.Options) {
 	t.Helper()
-	g := gateway.New(t, gateway.Options{})
+	g := gateway.New(t, of)
 	idp := gateway.NewIDP(t, "worker", secret, "zeebe-api")
 	g.RequireToken(idp.Accepts)
 	o := plain(g)
+	if of.REST {
+		o.Address, o.RESTAddress = "", g.RESTAddress()
+	}
 	o.OAuth = &zeebe.OAuth{
 		ClientID: "worker", ClientSecret: secret, Audience: "zeebe-api", Scope: "engine", URL: idp.URL(), RequestTimeout: patience,
 	}
 	return g, idp, o
 }
 
-// TestOneTokenForCallsAndStreams over real requests, with the race detector in mind.
-func TestOneTokenForCallsAndStreams(t *testing.T) {
-	g, idp, o := withOAuth(t)
-	idp.SetFault(gateway.IDPFault{Delay: 50 * time.Millisecond})
-	c := dial(t, o)
-	var all sync.WaitGroup
-	for range 20 {
-		all.Go(func() {
-			if _, err := c.Topology(wait.Context(t)); err != nil {
-				t.Error(err)
-			}
-		})
-		all.Go(func() {
-			if _, err := c.Activate(wait.Context(t), poll(1, 10*time.Millisecond)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := idp.Counts(); n.Requests != 1 {
-		t.Errorf("%+v, want one request", n)
-	}
-	if n := g.Calls(gateway.Topology, codes.Unauthenticated); n > 0 {
-		t.Errorf("%d calls without a token", n)
-	}
-}
-
-// TestUnauthenticated leads to one new token, whether a call or a stream met it.
+// TestUnauthenticated leads to one new token, whether a call, a stream or a request met it.
 func TestUnauthenticated(t *testing.T) {
 	t.Parallel()
-	for name, call := range map[string]func(context.Context, *zeebe.Client) error{
-		"call": func(ctx context.Context, c *zeebe.Client) error { _, err := c.Topology(ctx); return err },
-		"stream": func(ctx context.Context, c *zeebe.Client) error {
+	topology := func(ctx context.Context, c *zeebe.Client) error { _, err := c.Topology(ctx); return err }
+	for name, tt := range map[string]struct {
+		rest bool
+		call func(context.Context, *zeebe.Client) error
+	}{
+		"call": {false, topology},
+		"stream": {false, func(ctx context.Context, c *zeebe.Client) error {
 			_, err := c.Activate(ctx, poll(1, time.Millisecond))
 			return err
-		},
+		}},
+		"request": {true, topology},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, idp, o := withOAuth(t)
+			_, idp, o := withOAuth(t, gateway.Options{REST: tt.rest})
 			c := dial(t, o)
-			testkit.Must(t, call(wait.Context(t), c))
+			testkit.Must(t, tt.call(wait.Context(t), c))
 			idp.Revoke()
-			if err := call(wait.Context(t), c); err == nil {
+			if err := tt.call(wait.Context(t), c); err == nil {
 				t.Fatal("the gateway took a token that was revoked")
 			}
-			tick := time.NewTicker(10 * time.Millisecond)
-			defer tick.Stop()
-			for deadline := time.Now().Add(patience); call(wait.Context(t), c) != nil; <-tick.C {
-				if time.Now().After(deadline) {
-					t.Fatal("no new token")
-				}
-			}
+			wait.Until(t, "a new token", func() bool { return tt.call(wait.Context(t), c) == nil })
 			if n := idp.Counts().Requests; n != 2 {
 				t.Errorf("%d token requests, want two", n)
 			}
@@ -96,7 +69,7 @@ func TestUnauthenticated(t *testing.T) {
 }
 
 func TestCheckToken(t *testing.T) {
-	_, idp, o := withOAuth(t)
+	_, idp, o := withOAuth(t, gateway.Options{})
 	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
 		t.Error(err)
 	}
@@ -105,7 +78,7 @@ func TestCheckToken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "ZEEBE_CLIENT_SECRET") || strings.Contains(err.Error(), secret) {
 		t.Errorf("with a wrong secret: %v", err)
 	}
-	idp.Down()
+	o.OAuth.URL = "http://" + gateway.Nowhere(t)
 	err = dial(t, o).CheckToken(wait.Context(t))
 	if err == nil || !strings.Contains(err.Error(), "check ZEEBE_AUTHORIZATION_SERVER_URL") {
 		t.Errorf("without a provider: %v", err)
@@ -118,7 +91,7 @@ func TestCheckToken(t *testing.T) {
 
 // TestProviderThatRedirects gets the secret, and nobody else does: what it points to is not asked.
 func TestProviderThatRedirects(t *testing.T) {
-	_, _, o := withOAuth(t)
+	_, _, o := withOAuth(t, gateway.Options{})
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the secret is sent on to where the provider points")
 	}))
@@ -133,8 +106,8 @@ func TestProviderThatRedirects(t *testing.T) {
 
 // TestNoTokenNothingSent: the loop must not read such an error as "may have taken effect".
 func TestNoTokenNothingSent(t *testing.T) {
-	g, idp, o := withOAuth(t)
-	idp.Down()
+	g, _, o := withOAuth(t, gateway.Options{})
+	o.OAuth.URL = "http://" + gateway.Nowhere(t)
 	c := dial(t, o)
 	j := &worker.Job{Key: 1}
 	wantKind(t, "Complete", c.Complete(wait.Context(t), j, "{}"), worker.NotTaken)
@@ -151,7 +124,7 @@ func TestNoTokenNothingSent(t *testing.T) {
 
 // TestTokenInTheOpen is possible, and said.
 func TestTokenInTheOpen(t *testing.T) {
-	_, _, o := withOAuth(t)
+	_, _, o := withOAuth(t, gateway.Options{})
 	core, logs := observer.New(zapcore.WarnLevel)
 	c, err := zeebe.Dial(o, zap.New(core))
 	testkit.Must(t, err)

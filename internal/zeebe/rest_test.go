@@ -118,16 +118,18 @@ func TestBadActivations(t *testing.T) {
 	}
 }
 
-// TestRESTJobs: keys are above what a float holds, as numbers and as text, and packed answers are read.
+// TestRESTJobs: what is asked for; keys are above what a float holds, as numbers and as text, and packed answers are read.
 func TestRESTJobs(t *testing.T) {
+	const asks = `{"type":"work","worker":"tester","timeout":60000,"maxJobsToActivate":1,"fetchVariable":["claimId"],"requestTimeout":1000,"tenantIds":["a"]}`
 	const named = `"type":"work","tenantId":"a","retries":3,"customHeaders":{"h":"1"},"variables":{"claimId":"CLM-T-1"}`
 	for name, job := range map[string]string{
 		"8.6":  `{"key":9007199254740993,"processInstanceKey":9007199254740995,"elementInstanceKey":9007199254740997,` + named + `}`,
 		"8.10": `{"jobKey":"9007199254740993","processInstanceKey":"9007199254740995","elementInstanceKey":"9007199254740997","leaseToken":null,"priority":7,` + named + `}`,
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/engine/v2/jobs/activation" || r.UserAgent() != "retry-worker/v1" {
-				t.Errorf("%s by %s", r.URL.Path, r.UserAgent())
+			asked, _ := io.ReadAll(r.Body)
+			if r.URL.Path != "/engine/v2/jobs/activation" || r.UserAgent() != "retry-worker/v1" || string(asked) != asks {
+				t.Errorf("%s by %s: %s", r.URL.Path, r.UserAgent(), asked)
 			}
 			w.Header().Set("Content-Encoding", "gzip")
 			packed := gzip.NewWriter(w)
@@ -135,7 +137,9 @@ func TestRESTJobs(t *testing.T) {
 			_ = packed.Close()
 		}))
 		defer s.Close()
-		jobs, err := dialREST(t, s.URL+"/engine/").Activate(wait.Context(t), poll(1, time.Second))
+		request := poll(1, time.Second)
+		request.TenantIDs = []string{"a"}
+		jobs, err := dialREST(t, s.URL+"/engine/").Activate(wait.Context(t), request)
 		want := worker.Job{Key: 9007199254740993, ProcessInstanceKey: 9007199254740995, ElementInstanceKey: 9007199254740997,
 			Type: "work", TenantID: "a", Retries: 3, Headers: `{"h":"1"}`, Variables: `{"claimId":"CLM-T-1"}`}
 		if err != nil || len(jobs) != 1 || jobs[0] != want {

@@ -57,13 +57,6 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestSuccess is the seventeenth code.
-func TestSuccess(t *testing.T) {
-	if err := replyError(nil); err != nil {
-		t.Errorf("got %v for a success", err)
-	}
-}
-
 func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
 	t.Helper()
 	refused, ok := errors.AsType[*worker.EngineError](err)

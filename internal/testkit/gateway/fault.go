@@ -157,17 +157,14 @@ func (f *faults) plan(c Call) (delay, slow time.Duration, last *Fault) {
 // call lets a call through the faults to its effect, and returns what the caller is told. A CutStream is left to the
 // poll: it is returned.
 func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (cut *Fault, err error) {
-	refused := g.arrived(ctx, c)
-	defer func() { g.ended(c.Method, status.Code(err)) }()
-	if refused != nil {
-		return nil, refused
+	defer func() {
+		g.change(func() { g.calls[outcome{c.Method, status.Code(err)}]++ })
+	}()
+	if !g.admits(ctx) {
+		return nil, status.Error(codes.Unauthenticated, "the token is missing, or not valid, or no longer")
 	}
 	delay, slow, last := g.faults.plan(c)
-	g.change(func() { // a fault may have happened that a test waits for
-		if c.Method != ActivateJobs && c.Method != Topology {
-			slow += g.options.Latency
-		}
-	})
+	g.change(func() {}) // a fault may have happened that a test waits for
 	if err := pause(ctx, delay); err != nil {
 		return nil, err
 	}
@@ -193,31 +190,12 @@ func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (cut *F
 	return nil, last.err()
 }
 
-// arrived counts a call as under way, and refuses one without a valid token, or too many at once.
-func (g *Gateway) arrived(ctx context.Context, c Call) (err error) {
-	g.change(func() {
-		commands := 0
-		for m, n := range g.underWay {
-			if m != ActivateJobs {
-				commands += n
-			}
-		}
-		g.underWay[c.Method]++
-		switch {
-		case g.accepts != nil && !g.accepts(bearer(ctx)):
-			err = status.Error(codes.Unauthenticated, "the token is missing, or not valid, or no longer")
-		case g.options.MaxInFlight > 0 && commands >= g.options.MaxInFlight:
-			err = status.Error(codes.ResourceExhausted, "partition 1 takes no more requests: writer buffer is full")
-		}
-	})
-	return err
-}
-
-func (g *Gateway) ended(m Method, code codes.Code) {
-	g.change(func() {
-		g.underWay[m]--
-		g.calls[outcome{m, code}]++
-	})
+// admits reports whether a call has a token that is taken, where one is asked for.
+func (g *Gateway) admits(ctx context.Context) bool {
+	g.mu.Lock()
+	accepts := g.accepts
+	g.mu.Unlock()
+	return accepts == nil || accepts(bearer(ctx))
 }
 
 func bearer(ctx context.Context) string {
@@ -250,13 +228,6 @@ func (g *Gateway) Calls(m Method, of ...codes.Code) (n int) {
 		}
 	}
 	return n
-}
-
-// UnderWay returns how many calls of a method run now.
-func (g *Gateway) UnderWay(m Method) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.underWay[m]
 }
 
 // String returns the state in a line.

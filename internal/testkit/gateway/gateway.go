@@ -35,12 +35,6 @@ type Options struct {
 	// MultiTenancy demands tenant ids on every poll; those not in Tenants are refused, unless that is nil.
 	MultiTenancy bool
 	Tenants      []string
-	// MaxInFlight is how many commands may be under way before the next is answered RESOURCE_EXHAUSTED; 0: any number.
-	MaxInFlight int
-	// Latency passes between a command's effect and its answer.
-	Latency time.Duration
-	// MaxBatch bounds the variables of one poll's jobs, in bytes; 0: 4 MB. The first job comes whatever its size.
-	MaxBatch int
 	// JobsPerMessage splits a poll's answer into messages; 0: one message.
 	JobsPerMessage int
 }
@@ -48,8 +42,12 @@ type Options struct {
 // Version is what the topology tells of the gateway.
 const Version = "8.5.8"
 
-// minPing is the shortest interval of pings that a client may use.
-const minPing = 10 * time.Second
+const (
+	// minPing is the shortest interval of pings that a client may use.
+	minPing = 10 * time.Second
+	// maxBatch bounds the variables of one poll's jobs, in bytes. The first job comes whatever its size.
+	maxBatch = 4 << 20
+)
 
 // Gateway is a running gateway. Its methods may be called from any goroutine.
 type Gateway struct {
@@ -69,7 +67,6 @@ type Gateway struct {
 	changed   chan struct{} // closed and replaced at every change
 	offset    time.Duration // of the clock
 	accepts   func(token string) bool
-	leaving   bool // polls do not wait
 	lastKey   int64
 	jobs      map[int64]*job
 	ready     map[string][]*job   // by type, in the order of keys
@@ -79,7 +76,6 @@ type Gateway struct {
 	polls     []*Poll
 	workers   map[string]string // connection to the name that polled by it last
 	calls     map[outcome]int
-	underWay  map[Method]int
 	counts    Counts
 }
 
@@ -92,13 +88,10 @@ type outcome struct {
 // New starts a gateway that is closed with the test.
 func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
-	if o.MaxBatch == 0 {
-		o.MaxBatch = 4 << 20
-	}
 	g := &Gateway{
 		options: o, changed: make(chan struct{}), lastKey: 1 << 51, jobs: map[int64]*job{}, ready: map[string][]*job{},
 		timed: map[*job]bool{}, instances: map[int64]bool{}, deployed: map[string][]string{}, workers: map[string]string{},
-		calls: map[outcome]int{}, underWay: map[Method]int{},
+		calls: map[outcome]int{},
 		serverOptions: []grpc.ServerOption{
 			grpc.WaitForHandlers(true), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
 		},
@@ -119,7 +112,6 @@ func New(tb testing.TB, o Options) *Gateway {
 	}
 	g.Up()
 	tb.Cleanup(func() {
-		g.Thaw()
 		g.Down()
 		g.network.release()
 	})
@@ -184,37 +176,15 @@ func (g *Gateway) Down() {
 	if g.server == nil {
 		return
 	}
-	g.DropConnections()
+	for _, c := range g.network.connections() {
+		g.cut(c)
+	}
 	g.server.Stop()
 	<-g.served
 	g.server = nil
 }
 
-// Leave goes down as a gateway that is replaced does: clients are told to go away, and calls under way are answered,
-// polls that wait at once. What is left after patience is cut off.
-func (g *Gateway) Leave(patience time.Duration) {
-	g.change(func() { g.leaving = true })
-	cut := time.AfterFunc(patience, g.DropConnections)
-	defer cut.Stop()
-	g.server.GracefulStop()
-	g.Down()
-	g.change(func() { g.leaving = false })
-}
-
-// Freeze makes the gateway stand still as a stopped process does: connections are accepted and stay open, nothing is
-// read or answered until Thaw.
-func (g *Gateway) Freeze() { g.network.freeze() }
-
-// Thaw ends Freeze.
-func (g *Gateway) Thaw() { g.network.thaw() }
-
-// DropConnections cuts all connections. What was acknowledged by them may not have arrived.
-func (g *Gateway) DropConnections() {
-	for _, c := range g.network.connections() {
-		g.cut(c)
-	}
-}
-
+// cut closes a connection. What was acknowledged by it may not have arrived.
 func (g *Gateway) cut(c *conn) {
 	_ = c.Close()
 	g.change(func() {
@@ -226,16 +196,10 @@ func (g *Gateway) cut(c *conn) {
 	})
 }
 
-// Accepted returns how many connections there ever were.
-func (g *Gateway) Accepted() int { return int(g.network.accepted.Load()) }
-
 // RequireToken makes every call need a bearer token that accepts takes; others are answered UNAUTHENTICATED.
 func (g *Gateway) RequireToken(accepts func(token string) bool) {
 	g.change(func() { g.accepts = accepts })
 }
-
-// SetLatency changes [Options].Latency.
-func (g *Gateway) SetLatency(d time.Duration) { g.change(func() { g.options.Latency = d }) }
 
 // Now returns the time on the gateway's clock: this machine's, and what Advance added.
 func (g *Gateway) Now() time.Time {

@@ -62,8 +62,7 @@ type Record struct {
 type Activation struct {
 	At, Deadline time.Time
 	Worker       string
-	Waited       time.Duration // since the job was activatable
-	TimedOut     bool          // nobody answered until the deadline
+	TimedOut     bool // nobody answered until the deadline
 }
 
 // Answer is a command on a job.
@@ -97,22 +96,21 @@ type Poll struct {
 
 // Counts are totals.
 type Counts struct {
-	Jobs        int // that were put in
-	HandedOut   int // activations
-	Undelivered int // activations whose answer never reached the worker
-	TimedOut    int // activations that ran out
-	HandedBack  int // FailJob with retries left
-	Settled     int // jobs that need nothing more of a worker
-	Held        int // activated jobs
-	Waiting     int // polls that wait for a job
+	Jobs       int // that were put in
+	HandedOut  int // activations
+	TimedOut   int // activations that ran out
+	HandedBack int // FailJob with retries left
+	Settled    int // jobs that need nothing more of a worker
+	Held       int // activated jobs
+	Waiting    int // polls that wait for a job
 }
 
 // job is a job with its history; the gateway's mutex guards it.
 type job struct {
 	Record
-	since, due time.Time // activatable since; end of the activation, or of the back-off
-	answers    []*Answer
-	lease      string // of the newest activation; empty: it has none
+	due     time.Time // end of the activation, or of the back-off
+	answers []*Answer
+	lease   string // of the newest activation; empty: it has none
 }
 
 func (j *job) record() Record {
@@ -167,7 +165,6 @@ func (g *Gateway) move(j *job, to State) {
 	}
 	delete(g.timed, j)
 	if to == Activatable {
-		j.since = g.now()
 		at, _ := slices.BinarySearchFunc(g.ready[j.Type], j, func(a, b *job) int { return cmp.Compare(a.Key, b.Key) })
 		g.ready[j.Type] = slices.Insert(g.ready[j.Type], at, j)
 	}
@@ -257,11 +254,7 @@ func fetched(doc string, names []string) string {
 	if len(names) == 0 || json.Unmarshal([]byte(doc), &all) != nil {
 		return doc
 	}
-	before := len(all)
 	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
-	if len(all) == before {
-		return doc
-	}
 	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
 	return string(text)
 }

@@ -7,22 +7,20 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// network is what a gateway's connections have in common: they can be frozen and cut.
+// network is what a gateway's connections have in common: they have names, and can be cut.
 type network struct {
-	addr     string
-	release  func()
-	accepted atomic.Int64
+	addr    string
+	release func()
+	listen  func() (net.Listener, error)
 
-	mu     sync.Mutex
-	open   map[*conn]bool
-	frozen chan struct{} // closed at the thaw; nil while nothing is frozen
-	memory *bufconn.Listener
-	listen func() (net.Listener, error)
+	mu       sync.Mutex
+	accepted int // connections there ever were
+	open     map[*conn]bool
+	memory   *bufconn.Listener
 }
 
 func newNetwork(inMemory bool) (*network, error) {
@@ -70,26 +68,18 @@ func (n *network) dial(ctx context.Context) (net.Conn, error) {
 	return memory.DialContext(ctx)
 }
 
-// conn is a connection that stands still while its network is frozen. It is its own remote address, by which gRPC
-// tells a call where it came from.
+// conn is a connection that is its own remote address, by which gRPC tells a call where it came from.
 type conn struct {
 	net.Conn
 	network *network
 	name    string
-	closed  chan struct{}
-	close   func()
 }
 
 func (n *network) wrap(accepted net.Conn) *conn {
-	c := &conn{Conn: accepted, network: n, name: fmt.Sprintf("connection %d", n.accepted.Add(1)), closed: make(chan struct{})}
-	c.close = sync.OnceFunc(func() {
-		close(c.closed)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.open, c)
-	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.accepted++
+	c := &conn{accepted, n, fmt.Sprintf("connection %d", n.accepted)}
 	n.open[c] = true
 	return c
 }
@@ -98,19 +88,10 @@ func (c *conn) RemoteAddr() net.Addr { return c }
 func (c *conn) Network() string      { return "tcp" }
 func (c *conn) String() string       { return c.name }
 
-func (c *conn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.thawed()
-	return n, err
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	c.thawed()
-	return c.Conn.Write(b)
-}
-
 func (c *conn) Close() error {
-	c.close()
+	c.network.mu.Lock()
+	delete(c.network.open, c)
+	c.network.mu.Unlock()
 	return c.Conn.Close()
 }
 
@@ -119,41 +100,9 @@ func (c *conn) isClosed() bool {
 	if c == nil {
 		return false
 	}
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
-}
-
-// thawed waits while the network is frozen.
-func (c *conn) thawed() {
 	c.network.mu.Lock()
-	frozen := c.network.frozen
-	c.network.mu.Unlock()
-	if frozen == nil {
-		return
-	}
-	select {
-	case <-frozen:
-	case <-c.closed:
-	}
-}
-
-func (n *network) freeze() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.frozen = make(chan struct{})
-}
-
-func (n *network) thaw() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.frozen != nil {
-		close(n.frozen)
-		n.frozen = nil
-	}
+	defer c.network.mu.Unlock()
+	return !c.network.open[c]
 }
 
 func (n *network) connections() []*conn {

@@ -23,7 +23,6 @@ import (
 type server interface {
 	Serve(l net.Listener) error
 	Stop()
-	GracefulStop()
 }
 
 // restServer serves the REST API, by the calls that serve gRPC.
@@ -39,9 +38,7 @@ func newRESTServer(g *Gateway) *restServer {
 	mux.HandleFunc("GET /v2/topology", s.serve(s.topology))
 	mux.HandleFunc("POST /v2/jobs/activation", s.serve(s.activate))
 	mux.HandleFunc("POST /v2/jobs/{key}/{verb}", s.serve(s.answer))
-	mux.HandleFunc("PATCH /v2/jobs/{key}", s.serve(s.timeout))
 	mux.HandleFunc("PUT /v2/element-instances/{key}/variables", s.serve(s.variables))
-	mux.HandleFunc("POST /v2/process-instances/{key}/modification", s.serve(s.variables))
 	s.Handler = mux
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return peer.NewContext(ctx, &peer.Peer{Addr: c.RemoteAddr()})
@@ -55,9 +52,6 @@ func (s *restServer) Stop() {
 	s.running.Wait()
 }
 
-// GracefulStop lets calls end.
-func (s *restServer) GracefulStop() { _ = s.Shutdown(context.Background()) }
-
 // restRequest has the fields of all requests.
 type restRequest struct {
 	key, verb                string
@@ -65,13 +59,12 @@ type restRequest struct {
 	Timeout, RequestTimeout  int64
 	MaxJobsToActivate        int32
 	FetchVariable, TenantIDs []string
-	WithLease, Local         bool
+	WithLease                bool
 	Variables                json.RawMessage
 	Retries                  int32
 	RetryBackOff             int64
 	ErrorCode, ErrorMessage  string
 	LeaseToken               string
-	Changeset                struct{ Timeout int64 }
 }
 
 type leaseKey struct{}
@@ -121,29 +114,19 @@ var restStatus = map[codes.Code]struct {
 	status int
 	title  string
 }{
-	codes.NotFound: {http.StatusNotFound, "NOT_FOUND"}, codes.FailedPrecondition: {http.StatusConflict, "INVALID_STATE"},
-	codes.AlreadyExists:   {http.StatusConflict, "ALREADY_EXISTS"},
-	codes.InvalidArgument: {http.StatusBadRequest, "INVALID_ARGUMENT"}, codes.OutOfRange: {http.StatusBadRequest, "INVALID_ARGUMENT"},
-	codes.ResourceExhausted: {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED"},
-	codes.Unauthenticated:   {http.StatusUnauthorized, "Unauthorized"}, codes.PermissionDenied: {http.StatusForbidden, "FORBIDDEN"},
-	codes.Unimplemented:    {http.StatusMethodNotAllowed, "Method Not Allowed"},
-	codes.DeadlineExceeded: {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED"},
-	codes.Unavailable:      {http.StatusServiceUnavailable, "io.camunda.zeebe.broker.client.api.PartitionNotFoundException"},
-	// An answer that the engine does not give, but what is before it does.
-	codes.DataLoss: {http.StatusFound, ""}, codes.Aborted: {http.StatusBadGateway, ""}, codes.Unknown: {http.StatusNotFound, ""},
+	codes.NotFound:           {http.StatusNotFound, "NOT_FOUND"},
+	codes.FailedPrecondition: {http.StatusConflict, "INVALID_STATE"},
+	codes.InvalidArgument:    {http.StatusBadRequest, "INVALID_ARGUMENT"},
+	codes.ResourceExhausted:  {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED"},
+	codes.Unauthenticated:    {http.StatusUnauthorized, "Unauthorized"},
+	codes.DeadlineExceeded:   {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED"},
+	codes.Unavailable:        {http.StatusServiceUnavailable, "io.camunda.zeebe.broker.client.api.PartitionNotFoundException"},
 }
 
 func writeError(w http.ResponseWriter, err error) {
 	told, known := restStatus[status.Code(err)]
 	if !known {
 		told.status, told.title = http.StatusInternalServerError, "INTERNAL_ERROR"
-	}
-	if told.title == "" {
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Location", "/login")
-		w.WriteHeader(told.status)
-		_, _ = io.WriteString(w, "<html>"+http.StatusText(told.status)+"</html>")
-		return
 	}
 	writeProblem(w, told.status, told.title, status.Convert(err).Message())
 }
@@ -231,7 +214,7 @@ func (s *restServer) answer(ctx context.Context, in *restRequest) (_ any, err er
 		_, err = s.gateway.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: key, Variables: string(in.Variables)})
 	case "failure":
 		_, err = s.gateway.FailJob(ctx, &pb.FailJobRequest{JobKey: key, Retries: in.Retries, RetryBackOff: in.RetryBackOff,
-			ErrorMessage: in.ErrorMessage, Variables: string(in.Variables)})
+			ErrorMessage: in.ErrorMessage})
 	default:
 		_, err = s.gateway.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: key, ErrorCode: in.ErrorCode,
 			ErrorMessage: in.ErrorMessage, Variables: string(in.Variables)})
@@ -239,13 +222,8 @@ func (s *restServer) answer(ctx context.Context, in *restRequest) (_ any, err er
 	return nil, err
 }
 
-func (s *restServer) timeout(ctx context.Context, in *restRequest) (any, error) {
-	_, err := s.gateway.UpdateJobTimeout(ctx, &pb.UpdateJobTimeoutRequest{JobKey: in.number(), Timeout: in.Changeset.Timeout})
-	return nil, err
-}
-
 func (s *restServer) variables(ctx context.Context, in *restRequest) (any, error) {
 	_, err := s.gateway.SetVariables(ctx,
-		&pb.SetVariablesRequest{ElementInstanceKey: in.number(), Variables: string(in.Variables), Local: in.Local})
+		&pb.SetVariablesRequest{ElementInstanceKey: in.number(), Variables: string(in.Variables)})
 	return nil, err
 }

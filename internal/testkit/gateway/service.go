@@ -15,9 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// messageLimit is where the broker cuts error messages, in bytes.
-const messageLimit = 10_000
-
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // connOf returns the connection that a call came by; nil for one that the test made itself.
@@ -65,19 +62,15 @@ func (g *Gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 	case cut != nil && arrive > 0:
 		arrive, err = min(cut.CutAfter, arrive), cut.err()
 	}
-	sent, sending := g.send(jobs[:arrive], in, stream)
-	if err == nil {
+	if sending := g.send(jobs[:arrive], in, stream); err == nil {
 		err = sending
 	}
-	g.change(func() {
-		p.Ended = g.now()
-		g.counts.Undelivered += len(jobs) - sent
-	})
+	g.change(func() { p.Ended = g.now() })
 	return err
 }
 
-// send streams jobs, and returns how many of them.
-func (g *Gateway) send(jobs []*job, in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) (sent int, err error) {
+// send streams jobs.
+func (g *Gateway) send(jobs []*job, in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) error {
 	for part := range slices.Chunk(jobs, max(1, cmp.Or(g.options.JobsPerMessage, len(jobs)))) {
 		out := &pb.ActivateJobsResponse{}
 		g.change(func() {
@@ -89,14 +82,13 @@ func (g *Gateway) send(jobs []*job, in *pb.ActivateJobsRequest, stream pb.Gatewa
 			j.Variables = fetched(j.Variables, in.FetchVariable)
 		}
 		if err := stream.Send(out); err != nil {
-			return sent, err
+			return err
 		}
 		if err := stream.Context().Err(); err != nil {
-			return sent, status.FromContextError(err).Err()
+			return status.FromContextError(err).Err()
 		}
-		sent += len(part)
 	}
-	return sent, nil
+	return nil
 }
 
 func (j *job) activated() *pb.ActivatedJob {
@@ -122,8 +114,8 @@ func (g *Gateway) activate(ctx context.Context, in *pb.ActivateJobsRequest) ([]*
 	g.change(func() { g.counts.Waiting++ })
 	defer g.change(func() { g.counts.Waiting-- })
 	for {
-		jobs, leaving, changed := g.take(ctx, in, tenants)
-		if len(jobs) > 0 || leaving {
+		jobs, changed := g.take(ctx, in, tenants)
+		if len(jobs) > 0 {
 			return jobs, nil
 		}
 		if g.wait(ctx, changed, limit.C) {
@@ -132,7 +124,7 @@ func (g *Gateway) activate(ctx context.Context, in *pb.ActivateJobsRequest) ([]*
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-		jobs, _, _ = g.take(ctx, in, tenants)
+		jobs, _ = g.take(ctx, in, tenants)
 		return jobs, nil
 	}
 }
@@ -158,13 +150,13 @@ func (g *Gateway) tenants(asked []string) ([]string, error) {
 }
 
 // take activates what is ready for a poll.
-func (g *Gateway) take(ctx context.Context, in *pb.ActivateJobsRequest, tenants []string) (jobs []*job, leaving bool, changed chan struct{}) {
+func (g *Gateway) take(ctx context.Context, in *pb.ActivateJobsRequest, tenants []string) (jobs []*job, changed chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.expire()
 	size := 0
 	for _, j := range g.ready[in.Type] {
-		if len(jobs) == int(in.MaxJobsToActivate) || len(jobs) > 0 && size+len(j.Variables) > g.options.MaxBatch {
+		if len(jobs) == int(in.MaxJobsToActivate) || len(jobs) > 0 && size+len(j.Variables) > maxBatch {
 			break
 		}
 		if slices.Contains(tenants, j.TenantID) {
@@ -176,13 +168,11 @@ func (g *Gateway) take(ctx context.Context, in *pb.ActivateJobsRequest, tenants 
 			j.lease = fmt.Sprintf("lease-%d", g.counts.HandedOut)
 		}
 		j.due = g.now().Add(millis(in.Timeout))
-		j.Activations = append(j.Activations, Activation{
-			At: g.now(), Deadline: j.due, Worker: in.Worker, Waited: g.now().Sub(j.since),
-		})
+		j.Activations = append(j.Activations, Activation{At: g.now(), Deadline: j.due, Worker: in.Worker})
 		g.counts.HandedOut++
 		g.move(j, Activated)
 	}
-	return jobs, g.leaving, g.changed
+	return jobs, g.changed
 }
 
 // CompleteJob implements pb.GatewayServer. Like the other answers it is accepted after the time-out too, while nobody
@@ -200,7 +190,7 @@ func (g *Gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*
 func (g *Gateway) FailJob(ctx context.Context, in *pb.FailJobRequest) (*pb.FailJobResponse, error) {
 	a := &Answer{
 		Method: FailJob, Variables: in.Variables, Retries: int(in.Retries), BackOff: millis(in.RetryBackOff),
-		Message: in.ErrorMessage[:min(len(in.ErrorMessage), messageLimit)],
+		Message: in.ErrorMessage,
 	}
 	return &pb.FailJobResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
 		j.Retries = a.Retries
@@ -218,10 +208,7 @@ func (g *Gateway) FailJob(ctx context.Context, in *pb.FailJobRequest) (*pb.FailJ
 // ThrowError implements pb.GatewayServer. The error is caught; its variables are lost, as where a boundary event maps
 // none.
 func (g *Gateway) ThrowError(ctx context.Context, in *pb.ThrowErrorRequest) (*pb.ThrowErrorResponse, error) {
-	a := &Answer{
-		Method: ThrowError, ErrorCode: in.ErrorCode, Variables: in.Variables,
-		Message: in.ErrorMessage[:min(len(in.ErrorMessage), messageLimit)],
-	}
+	a := &Answer{Method: ThrowError, ErrorCode: in.ErrorCode, Variables: in.Variables, Message: in.ErrorMessage}
 	return &pb.ThrowErrorResponse{}, g.command(ctx, in.JobKey, a, func(j *job) error {
 		g.move(j, ErrorThrown)
 		return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -132,25 +131,15 @@ func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	return r
 }
 
-// returned is how long Run took to return from now on; it fails the test where that is longer than atMost.
-// returned waits for a stop that left no job behind.
-func (r *service) returned(t *testing.T, atMost time.Duration) time.Duration {
+// returned fails the test where Run does not return within atMost, or leaves a job behind.
+func (r *service) returned(t *testing.T, atMost time.Duration) {
 	t.Helper()
-	return r.ended(t, atMost, nil)
-}
-
-func (r *service) ended(t *testing.T, atMost time.Duration, want error) time.Duration {
-	t.Helper()
-	began := time.Now()
 	select {
 	case err := <-r.done:
-		if !errors.Is(err, want) {
-			t.Errorf("Run: %v, want %v", err, want)
-		}
+		testkit.Must(t, err)
 	case <-time.After(atMost):
 		t.Fatalf("Run has not returned after %v; goroutines:\n%s", atMost, stacks())
 	}
-	return time.Since(began)
 }
 
 func (r *service) get(t *testing.T, path string) (status int, body string) {

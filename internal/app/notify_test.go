@@ -62,7 +62,7 @@ func TestATeamIsTold(t *testing.T) {
 			t.Fatal("nobody was told")
 		}
 	}
-	r.dead(t, g, "CLM-1-1")
+	g.AddJob(analyze("CLM-1-1", "DUPLICATE_CLAIM", 2))
 	isTold(`"type":"dead_letters.new"`, `"count":1`)
 	for i := range 6 {
 		g.AddJob(analyze(fmt.Sprintf("CLM-2-%d", i), "TIMEOUT", 0))
@@ -78,7 +78,7 @@ func TestATeamIsTold(t *testing.T) {
 		t.Errorf("told of %v", lines)
 	}
 	close(hang)
-	r.dead(t, g, "CLM-1-2")
+	g.AddJob(analyze("CLM-1-2", "DUPLICATE_CLAIM", 2))
 	select {
 	case <-hanging:
 	case <-time.After(patience):

@@ -101,7 +101,5 @@ func TestTracesThatNobodyTakes(t *testing.T) {
 	settled(t, g, 1)
 	wait.Until(t, "the log to say that spans are lost", func() bool { return len(logged.with(t, "event", "traces_dropped")) > 0 })
 	r.stop()
-	if took := r.returned(t, patience); took > 10*time.Second {
-		t.Errorf("the stop took %v", took)
-	}
+	r.returned(t, 10*time.Second)
 }

@@ -109,7 +109,7 @@ func playHistory(t *testing.T, name string) {
 		t.Errorf("after the worker `history` says %s, beside it %s", after, beside)
 	}
 	r.history(dead)
-	r.sinks["log"] = r.p.out.all()
+	r.sinks["log"] = r.p.out.Text()
 	found := r.expectNothingPersonal()
 	a := look(t, r.url)
 	if a.kinds[journal.RejectionEntry] != rejected || a.kinds[journal.OutcomeEntry] != 1 {

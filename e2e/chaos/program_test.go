@@ -1,15 +1,12 @@
 package chaos_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,7 +31,7 @@ type program struct {
 	*harness.Process
 	t         *testing.T
 	name      string
-	out       *transcript
+	out       *harness.Log
 	ops, http string // addresses
 }
 
@@ -43,7 +40,7 @@ func launch(t *testing.T, s settings) *program {
 	t.Helper()
 	ports, err := harness.FreePorts(1) // the address of the API is in no log
 	testkit.Must(t, err)
-	p := &program{t: t, name: s.name, out: &transcript{}, http: harness.Address(ports[0])}
+	p := &program{t: t, name: s.name, out: &harness.Log{}, http: harness.Address(ports[0])}
 	binary := harness.Binary
 	if s.clock != nil {
 		binary, s.env = harness.BinaryWithClock, append(s.env, s.clock.Environment())
@@ -59,7 +56,7 @@ func launch(t *testing.T, s settings) *program {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("%s printed last:\n%s", s.name, p.out.tail(2000))
+			t.Logf("%s printed last:\n%s", s.name, strings.Join(p.Lines(), "\n"))
 		}
 	})
 	return p
@@ -69,28 +66,20 @@ func launch(t *testing.T, s settings) *program {
 func serve(t *testing.T, s settings) *program {
 	t.Helper()
 	p := launch(t, s)
-	line := p.logged("serving")
-	p.ops, _ = line["ops"].(string)
+	p.ops = p.logged("serving").Text("ops")
 	return p
 }
 
-// logged waits for a log line with that message; the program must not end before.
-func (p *program) logged(message string) map[string]any {
+// logged waits for a log line with that message, and returns the last one.
+func (p *program) logged(message string) (found harness.Line) {
 	p.t.Helper()
-	var found map[string]any
-	wait.Until(p.t, fmt.Sprintf("%q in the log of %s", message, p.name), func() bool {
-		if found = p.out.line(message); found != nil {
-			return true
-		}
-		select {
-		case <-p.Done():
-			if found = p.out.line(message); found == nil {
-				p.t.Fatalf("%s ended (%v) without having said %q", p.name, p.Err(), message)
+	p.out.Await(p.t, fmt.Sprintf("%q in the log of %s", message, p.name), func(lines []harness.Line) bool {
+		for _, line := range lines {
+			if strings.Contains(line.Text("message"), message) {
+				found = line
 			}
-			return true
-		default:
-			return false
 		}
+		return found != nil
 	})
 	return found
 }
@@ -107,7 +96,12 @@ func (p *program) refuses() string {
 	if err := p.Err(); err == nil || err.Error() != "exit status 1" {
 		p.t.Errorf("%s ended with %v, want exit status 1", p.name, err)
 	}
-	said := p.out.plain()
+	var said []string // what is no JSON
+	for line := range strings.Lines(p.out.Text()) {
+		if !strings.HasPrefix(line, "{") {
+			said = append(said, strings.TrimSuffix(line, "\n"))
+		}
+	}
 	if len(said) != 1 {
 		p.t.Fatalf("%s said %q on standard error, want one line", p.name, said)
 	}
@@ -176,57 +170,6 @@ func (p *program) ready() {
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
 	return harness.RunCommand(t, harness.Binary(t), []string{"RETRY_WORKER_DATABASE_URL=" + url}, args...)
-}
-
-// transcript keeps what a program prints.
-type transcript struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (o *transcript) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, b...)
-	return len(b), nil
-}
-
-func (o *transcript) all() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text)
-}
-
-func (o *transcript) tail(n int) string {
-	text := o.all()
-	return text[max(0, len(text)-n):]
-}
-
-// line is the last log line whose message holds some words; nil where there is none.
-func (o *transcript) line(message string) map[string]any {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := bytes.LastIndex(o.text, []byte(message))
-	if at < 0 {
-		return nil
-	}
-	begin := bytes.LastIndexByte(o.text[:at], '\n') + 1
-	end := bytes.IndexByte(o.text[at:], '\n')
-	var fields map[string]any
-	if end < 0 || json.Unmarshal(o.text[begin:at+end], &fields) != nil {
-		return nil
-	}
-	return fields
-}
-
-// plain are the lines that are no JSON: what the program said on standard error.
-func (o *transcript) plain() (lines []string) {
-	for line := range strings.Lines(o.all()) {
-		if !strings.HasPrefix(line, "{") {
-			lines = append(lines, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	return lines
 }
 
 // folder is one that every user may enter, removed when the test ends.

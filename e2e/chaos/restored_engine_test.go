@@ -58,7 +58,7 @@ func TestEngineRestored(t *testing.T) {
 	// another submission: by the journal the claim went through.
 	testkit.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(25*time.Hour)))
 	wait.Until(t, "the end of what was decided", func() bool {
-		return strings.Contains(p.out.all(), `"deadLetterId":"`+first.ID+`","decision":"discard"`)
+		return strings.Contains(p.out.Text(), `"deadLetterId":"`+first.ID+`","decision":"discard"`)
 	})
 	p.stop()
 	report(t, "engine restored, journal ahead", "4 claims, each as the guide says, %.1f s", time.Since(begun).Seconds())

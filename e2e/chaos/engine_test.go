@@ -175,7 +175,7 @@ func (s *stub) settle() {
 	for s.soon(time.Second, func(c gateway.Counts) bool { return c.Settled >= s.asked() }) != nil {
 		now := s.Counts().Settled
 		if time.Now().After(deadline) {
-			s.t.Fatalf("jobs are stuck: %s", s)
+			s.t.Fatalf("jobs are stuck: %+v", s.Counts())
 		}
 		if now == before {
 			s.Advance(jobTimeout)
@@ -225,7 +225,7 @@ func (s *stub) holdAgainst(a *audit) (found answers) {
 		}
 	}
 	if c := s.Counts(); c.Held > 0 || c.Settled != len(s.jobs) {
-		s.t.Errorf("jobs are stuck: %s", s)
+		s.t.Errorf("jobs are stuck: %+v", c)
 	}
 	for i := range s.jobs {
 		s.holdJob(a, &s.jobs[i], &found)

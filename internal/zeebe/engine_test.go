@@ -130,7 +130,7 @@ func TestThrow(t *testing.T) {
 			if visible == plainErrors || (len(j.Answers) == 1) != plainErrors {
 				t.Errorf("%d calls, the variables visible: %t", len(j.Answers), visible)
 			}
-			if first := j.Answers[0]; !plainErrors && (first.Method != gateway.SetVariables || first.Local || first.Variables != thrown.Variables) {
+			if first := j.Answers[0]; !plainErrors && (first.Method != gateway.SetVariables || first.Variables != thrown.Variables) {
 				t.Errorf("prepared by %+v", first)
 			}
 		})

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +228,3 @@ func (g *Gateway) Calls(m Method, of ...codes.Code) (n int) {
 	}
 	return n
 }
-
-// String returns the state in a line.
-func (g *Gateway) String() string { return fmt.Sprintf("%+v", g.Counts()) }

@@ -75,7 +75,6 @@ type Answer struct {
 	Message   string
 	Retries   int
 	BackOff   time.Duration
-	Local     bool
 	Code      codes.Code // the gateway's word, or that of the fault which kept the command from it
 	Reached   bool       // no fault kept it from the gateway
 	Settled   bool       // it settled the job
@@ -96,7 +95,6 @@ type Poll struct {
 
 // Counts are totals.
 type Counts struct {
-	Jobs       int // that were put in
 	HandedOut  int // activations
 	TimedOut   int // activations that ran out
 	HandedBack int // FailJob with retries left
@@ -146,7 +144,6 @@ func (g *Gateway) add(values Job) int64 {
 		g.instances[j.ProcessInstanceKey] = true
 	}
 	g.jobs[j.Key] = j
-	g.counts.Jobs++
 	g.move(j, Activatable)
 	return j.Key
 }

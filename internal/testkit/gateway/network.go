@@ -35,11 +35,10 @@ func newNetwork(inMemory bool) (*network, error) {
 	if inMemory {
 		return n, nil
 	}
-	port, err := reservePort()
-	if err != nil {
+	var err error
+	if n.addr, n.release, err = reservePort(); err != nil {
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
-	n.addr, n.release = port.addr, port.release
 	n.listen = func() (net.Listener, error) {
 		l, err := net.Listen("tcp", n.addr)
 		return &listener{Listener: l, network: n}, err
@@ -54,11 +53,17 @@ type listener struct {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return l.network.wrap(c), nil
+	n := l.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.accepted++
+	c := &conn{accepted, n, fmt.Sprintf("connection %d", n.accepted)}
+	n.open[c] = true
+	return c, nil
 }
 
 func (n *network) dial(ctx context.Context) (net.Conn, error) {
@@ -73,15 +78,6 @@ type conn struct {
 	net.Conn
 	network *network
 	name    string
-}
-
-func (n *network) wrap(accepted net.Conn) *conn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.accepted++
-	c := &conn{accepted, n, fmt.Sprintf("connection %d", n.accepted)}
-	n.open[c] = true
-	return c
 }
 
 func (c *conn) RemoteAddr() net.Addr { return c }

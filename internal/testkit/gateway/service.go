@@ -242,9 +242,9 @@ func (g *Gateway) SetVariables(ctx context.Context, in *pb.SetVariablesRequest) 
 		})
 		return &pb.SetVariablesResponse{}, err
 	}
-	a := &Answer{Method: SetVariables, Variables: in.Variables, Local: in.Local}
+	a := &Answer{Method: SetVariables, Variables: in.Variables}
 	return &pb.SetVariablesResponse{}, g.command(ctx, in.ElementInstanceKey+1, a, func(j *job) error {
-		if !a.Local {
+		if !in.Local {
 			j.Output, j.Variables = a.Variables, merged(j.Variables, a.Variables)
 		}
 		return nil

@@ -165,22 +165,31 @@ func TestUnstorable(t *testing.T) {
 	wantRejection(t, h.reply.Failure)
 }
 
-// TestOutcomeEndsTheEpisode: what a process reports is remembered, and a later failure begins anew.
+// TestOutcomeEndsTheEpisode: what a process reports is remembered, once; a failure leaves a dead letter to the team of the
+// limit (R21).
 func TestOutcomeEndsTheEpisode(t *testing.T) {
-	store := testkit.NewMemory()
-	failed := job(worker.AnalyzeRetry, "{}", claim(`"retryCount":1,"submissionError":"TIMEOUT"`))
-	handleRemembering(store, failed, analysed, zapcore.DebugLevel)
-	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123"}`)
-	h := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
-	if h.reply.Action != worker.Completed || h.logs.FilterField(zap.String("state", "recovered")).Len() != 1 {
-		t.Errorf("got %+v and %v", h.reply, h.logs.All())
-	}
-	if twice := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel); twice.reply.Action != worker.Completed || twice.logs.Len() != 0 {
-		t.Errorf("told twice: got %+v and %v, want it completed and nothing changed", twice.reply, twice.logs.All())
-	}
-	story, _, err := store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
-	if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != journal.Recovered {
-		t.Errorf("remembered %+v (%v)", story.Episodes, err)
+	for outcome, ends := range map[string]journal.State{"success": journal.Recovered, "failure": journal.Dead} {
+		store := testkit.NewMemory()
+		handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.DebugLevel)
+		told := job(worker.RecordRetryOutcome, "{}", claim(`"retryOutcome":"`+outcome+`"`))
+		for _, lines := range []int{1, 0} {
+			h := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
+			if h.reply.Action != worker.Completed || h.logs.Len() != lines || h.logs.FilterField(zap.String("state", string(ends))).Len() != lines {
+				t.Errorf("%s: got %+v and %v, want it completed and %d lines", outcome, h.reply, h.logs.All(), lines)
+			}
+		}
+		story, _, err := store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
+		if err != nil || len(story.Episodes) != 1 || story.Episodes[0].State != ends {
+			t.Fatalf("%s: remembered %+v (%v)", outcome, story.Episodes, err)
+		}
+		for _, d := range story.DeadLetters {
+			if d.Team != "faturamento" || d.Reason != decision.ReasonReported || d.MaxRetries != 5 || d.RetryCount != 1 {
+				t.Errorf("%s: got %+v", outcome, d)
+			}
+		}
+		if dead := ends == journal.Dead; dead != (len(story.DeadLetters) == 1) {
+			t.Errorf("%s: %d dead letters", outcome, len(story.DeadLetters))
+		}
 	}
 }
 
@@ -209,24 +218,4 @@ func TestGate(t *testing.T) {
 		}
 		r.finish(t)
 	})
-}
-
-// TestReportedFailure: a process that gave up by itself leaves a dead letter to the team of the limit (R21).
-func TestReportedFailure(t *testing.T) {
-	store := testkit.NewMemory()
-	handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.DebugLevel)
-	told := job(worker.RecordRetryOutcome, "{}", `{"claimId":"CLM-001-123","retryOutcome":"failure"}`)
-	handleRemembering(store, told, analysed.Add(time.Minute), zapcore.DebugLevel) // its retry lies ahead
-	story, _, err := store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
-	if err != nil || len(story.DeadLetters) != 0 || story.Episodes[0].State != journal.Scheduled {
-		t.Fatalf("before the retry's time: got %+v (%v)", story, err)
-	}
-	handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
-	story, _, err = store.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-123"})
-	if err != nil || len(story.DeadLetters) != 1 || story.Episodes[0].State != journal.Dead {
-		t.Fatalf("got %+v (%v)", story, err)
-	}
-	if d := story.DeadLetters[0]; d.Team != "faturamento" || d.Reason != decision.ReasonReported || d.MaxRetries != 5 || d.RetryCount != 1 {
-		t.Errorf("got %+v", d)
-	}
 }

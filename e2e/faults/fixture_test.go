@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/testkit"
@@ -148,7 +148,7 @@ func (f *fixture) worker(name string, change ...func(*setup)) *local {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	w := &local{events: newEvents(), fixture: f, ended: make(chan struct{})}
+	w := &local{events: &events{counts: eventCounts{actions: map[worker.Action]int{}}}, fixture: f, ended: make(chan struct{})}
 	hooks := w.hooks()
 	analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(f.t, f.memory, time.Now), time.Now,
 		hooks, zap.NewNop())
@@ -203,9 +203,8 @@ func (f *fixture) lost(workers ...*local) int {
 
 // events counts what a worker's hooks are told. Safe for concurrent use.
 type events struct {
-	mu      sync.Mutex
-	counts  eventCounts
-	changed chan struct{} // closed and replaced at every change
+	harness.Board
+	counts eventCounts
 }
 
 type eventCounts struct {
@@ -225,54 +224,29 @@ func (c eventCounts) answered() (n int) {
 // down reports whether the engine was last said to be down.
 func (c eventCounts) down() bool { return len(c.ups) > 0 && !c.ups[len(c.ups)-1] }
 
-func newEvents() *events {
-	return &events{counts: eventCounts{actions: map[worker.Action]int{}}, changed: make(chan struct{})}
-}
-
-func (e *events) note(change func(*eventCounts)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change(&e.counts)
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
 func (e *events) hooks() worker.Hooks {
 	h := worker.NoHooks()
-	h.Answered = func(_ string, a worker.Action) { e.note(func(c *eventCounts) { c.actions[a]++ }) }
+	h.Answered = func(_ string, a worker.Action) { e.Change(func() { e.counts.actions[a]++ }) }
 	h.InFlight = func(n int) {
-		e.note(func(c *eventCounts) { c.inFlight += n; c.received += max(n, 0) })
+		e.Change(func() { e.counts.inFlight += n; e.counts.received += max(n, 0) })
 	}
-	h.EngineUp = func(up bool) { e.note(func(c *eventCounts) { c.ups = append(c.ups, up) }) }
+	h.EngineUp = func(up bool) { e.Change(func() { e.counts.ups = append(e.counts.ups, up) }) }
 	return h
 }
 
-func (e *events) seen() eventCounts {
-	c, _ := e.look()
+func (e *events) seen() (c eventCounts) {
+	e.Look(func() {
+		c = e.counts
+		c.actions = maps.Clone(c.actions)
+	})
 	return c
-}
-
-func (e *events) look() (eventCounts, chan struct{}) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	c := e.counts
-	c.actions = maps.Clone(c.actions)
-	return c, e.changed
 }
 
 // untilTold waits for something to hold of what the hooks were told.
 func (w *local) untilTold(what string, met func(eventCounts) bool) {
 	w.t.Helper()
-	for ctx := within(w.t); ; {
-		c, changed := w.look()
-		if met(c) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			w.t.Fatalf("not seen: %s; the hooks were told %+v", what, c)
-		}
+	if !w.Until(within(w.t), func() bool { return met(w.counts) }) {
+		w.t.Fatalf("not seen: %s; the hooks were told %+v", what, w.seen())
 	}
 }
 

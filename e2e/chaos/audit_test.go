@@ -53,8 +53,8 @@ type audit struct {
 	outcomes map[string]int
 }
 
-// look reads a journal through the product's reader, the story of every subject that is no destination, and the records,
-// some of which name no subject, from their table. It fails the test where the audit does not hold.
+// look reads a journal through the product's reader, the story of every subject that is no destination, and the
+// records, some of which name no subject, from their table. It fails the test where the audit does not hold.
 func look(t *testing.T, url string) *audit {
 	t.Helper()
 	if out, code := once(t, url, "audit", "verify"); code != 0 {

@@ -25,10 +25,11 @@ func short(c *setup) { c.JobTimeout = shortTimeout }
 // answerRows: an answer of each job meets each kind of error, or nobody hears that it was taken.
 func answerRows() []row {
 	return []row{
-		{fault: "answers are answered UNAVAILABLE", play: playBusy(codes.Unavailable)},
-		{fault: "answers are answered RESOURCE_EXHAUSTED", play: playBusy(codes.ResourceExhausted)},
-		{fault: "answers are answered NOT_FOUND", play: playAnsweredElsewhere},
-		{fault: "answers are answered INVALID_ARGUMENT", play: playRefused},
+		{fault: "another worker was first", play: playAnsweredElsewhere},
+		{fault: "the engine will never take an answer", play: playRefused},
+		{fault: "acknowledgement dropped: UNAVAILABLE", play: playLostAcknowledgement(gateway.Fault{DropAck: true})},
+		{fault: "acknowledgement dropped: UNKNOWN", play: playLostAcknowledgement(gateway.Fault{DropAck: true, Code: codes.Unknown})},
+		{fault: "acknowledgement later than the deadline", play: playLostAcknowledgement(gateway.Fault{SlowReply: 2 * shortTimeout})},
 		{fault: "acknowledgement dropped: silence", play: playLostAcknowledgement(gateway.Fault{DropAck: true, Hang: true})},
 		{fault: "acknowledgement dropped with the connection", play: playLostAcknowledgement(gateway.Fault{DropAck: true, DropConnection: true})},
 		{fault: "SetVariables took effect, ThrowError never", play: playLostError},
@@ -55,24 +56,6 @@ func oncePerJob() func(gateway.Call) bool {
 		}
 		_, again := met.LoadOrStore(c.JobKey, true)
 		return !again
-	}
-}
-
-// playBusy: the command did not take effect, or may not have: it is sent again soon, and no job waits for its
-// time-out.
-func playBusy(code codes.Code) func(*fixture) result {
-	return func(f *fixture) result {
-		rule := f.Inject(gateway.Fault{Code: code, Match: oncePerJob()})
-		w := f.worker("w1")
-		f.kinds()
-		f.settled(3 * perKind)
-		w.leave()
-		w.wantActions(allWays())
-		f.wantOutputs()
-		if rule.Fired() != 3*perKind {
-			f.t.Errorf("the fault happened %d times, want once for each job", rule.Fired())
-		}
-		return f.result(0).soon(f.t, soon)
 	}
 }
 

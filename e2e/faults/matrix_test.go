@@ -31,7 +31,7 @@ type result struct {
 
 // TestMatrix plays every fault, over gRPC and over REST, and prints the table.
 func TestMatrix(t *testing.T) {
-	rows := slices.Concat(answerRows(), gatewayRows(), stopRows())
+	rows := slices.Concat(callRows(), answerRows(), gatewayRows(), stopRows())
 	for _, r := range slices.Clone(rows) {
 		r.fault, r.options.REST = "REST: "+r.fault, true
 		rows = append(rows, r)

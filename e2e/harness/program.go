@@ -60,7 +60,7 @@ func build(name, source string) (path string, err error) {
 // RunCommand runs a command of a program to its end, with that environment, and returns what it printed and its exit status.
 func RunCommand(t testing.TB, binary string, environment []string, args ...string) (output string, code int) {
 	t.Helper()
-	const most = 5 * time.Minute
+	const most = 10 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
 	var out strings.Builder

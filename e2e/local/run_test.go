@@ -68,7 +68,7 @@ func (l *local) exit() int {
 // other tests wait for.
 func (l *local) sees(words string) (m []string) {
 	l.t.Helper()
-	pattern, tooLate := regexp.MustCompile(words), time.After(5*time.Minute)
+	pattern, tooLate := regexp.MustCompile(words), time.After(10*time.Minute)
 	for m == nil {
 		ended := false
 		select {

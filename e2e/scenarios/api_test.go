@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"retry-worker/internal/testkit/wait"
 )
 
 // review is what the people do with a claim's dead letters: they send it again at once, unless something else is said.
@@ -64,12 +66,9 @@ type request struct {
 	JobID      string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
-// apiTime bounds a request.
-const apiTime = 10 * time.Second
-
 // ask sends a request, to be answered into answer; body nil asks by GET. The status is 0 where nobody answers.
 func (d api) ask(ctx context.Context, path string, body, answer any) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, apiTime)
+	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
 	method, content := http.MethodGet, ""
 	if body != nil {

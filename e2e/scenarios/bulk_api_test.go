@@ -3,13 +3,10 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"time"
 
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -27,11 +24,7 @@ func (d person) api() api { return api{&process{d.s.life, ""}, d.s.tokens[d.name
 // What the API shows, as far as the tests look at it.
 type (
 	filter struct {
-		Policy      string `json:"policy,omitempty"`
-		Team        string `json:"team,omitempty"`
-		Reason      string `json:"reason,omitempty"`
 		Fingerprint string `json:"fingerprint,omitempty"`
-		Query       string `json:"q,omitempty"`
 	}
 	command struct {
 		Action    string `json:"action"`
@@ -49,20 +42,9 @@ type (
 		Sample                                            deadLetter
 	}
 	plan struct {
-		Token          string
-		Total, Ready   int
-		Refused        []refused
-		Oldest, Newest *time.Time
-		Tallies        []struct {
-			Policy, Team, Reason string
-			Count                int
-		}
-		Causes  []group
-		Seconds int
-	}
-	refused struct {
-		Code, Message string
-		Count         int
+		Token        string
+		Total, Ready int
+		Causes       []group
 	}
 	run struct {
 		ID, Action, State, By, Reason string
@@ -97,22 +79,6 @@ func (d person) ask(path string, body any, status int, answer any) (refusal, err
 	said := refusal{}
 	_ = json.Unmarshal(raw, &said) // a status says enough
 	return said, fmt.Errorf("%s: %d, %s: %s; expected %d", path, got, said.Error, said.Message, status)
-}
-
-// page is a page of the console.
-func (d person) page(path string) string {
-	d.s.t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+d.s.life.API+path, nil)
-	testkit.Must(d.s.t, err)
-	request.Header.Set("Authorization", "Bearer "+d.s.tokens[d.name])
-	response, err := http.DefaultClient.Do(request)
-	testkit.Must(d.s.t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		d.s.t.Fatalf("GET %s: %s, %v", path, response.Status, err)
-	}
-	return string(text)
 }
 
 // get reads what must be there.
@@ -160,20 +126,6 @@ func (d person) step(id, verb string) (r run) {
 	return r
 }
 
-// refuses holds that a command is refused with a code, and returns what is said.
-func (d person) refuses(path string, body any, status int, code string) string {
-	d.s.t.Helper()
-	var whatever json.RawMessage
-	said, err := d.ask(path, body, status, &whatever)
-	if err == nil { // the body of that status is the refusal itself
-		err = json.Unmarshal(whatever, &said)
-	}
-	if err != nil || said.Error != code {
-		d.s.t.Errorf("%s %s: %+v (%v), expected %d %s", d.name, path, said, err, status, code)
-	}
-	return said.Message
-}
-
 // run as it stands now.
 func (d person) run(id string) (r run) {
 	d.s.t.Helper()
@@ -207,24 +159,6 @@ func (d person) items(id string) []item {
 			return all
 		}
 		after = *page.Next
-	}
-}
-
-// letters are all dead letters of a state.
-func (d person) letters(state string) []deadLetter {
-	d.s.t.Helper()
-	var all []deadLetter
-	for cursor := ""; ; {
-		var page struct {
-			Items []deadLetter
-			Next  string
-		}
-		d.get("/dead-letters?limit=200&state="+state+cursor, &page)
-		all = append(all, page.Items...)
-		if page.Next == "" {
-			return all
-		}
-		cursor = "&cursor=" + url.QueryEscape(page.Next)
 	}
 }
 

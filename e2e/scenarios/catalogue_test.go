@@ -14,30 +14,6 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// configMap is a folder as Kubernetes mounts a ConfigMap: the file is a link through a link, and a change swaps the
-// latter.
-type configMap struct {
-	s        *scenario
-	dir      string
-	contents int
-}
-
-func (m *configMap) file() string { return filepath.Join(m.dir, "policies.yaml") }
-
-// put makes content the file's, at once and whole.
-func (m *configMap) put(content string) {
-	m.s.t.Helper()
-	m.contents++
-	data, next := "..content-"+strconv.Itoa(m.contents), filepath.Join(m.dir, "..data_tmp")
-	testkit.Must(m.s.t, os.Mkdir(filepath.Join(m.dir, data), 0o700))
-	testkit.Must(m.s.t, os.WriteFile(filepath.Join(m.dir, data, "policies.yaml"), []byte(content), 0o600))
-	testkit.Must(m.s.t, os.Symlink(data, next))
-	testkit.Must(m.s.t, os.Rename(next, filepath.Join(m.dir, "..data")))
-	if m.contents == 1 {
-		testkit.Must(m.s.t, os.Symlink(filepath.Join("..data", "policies.yaml"), m.file()))
-	}
-}
-
 // edited is the default catalogue with another base and limit for failed-job.
 func edited(s *scenario, base string, maxRetries int) string {
 	s.t.Helper()
@@ -104,9 +80,9 @@ func (s *scenario) expectDecided(w *process, key int64, made int, wait string, o
 // changes nothing and is told of; the mended one is taken up.
 func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 	s := beginAlone(t, "waits")
-	m := &configMap{s: s, dir: t.TempDir()}
-	m.put(edited(s, "20m", 3))
-	w := s.serve("reader", "RETRY_WORKER_POLICIES_FILE="+m.file())
+	file := filepath.Join(t.TempDir(), "policies.yaml")
+	harness.Replace(t, file, edited(s, "20m", 3))
+	w := s.serve("reader", "RETRY_WORKER_POLICIES_FILE="+file)
 	s.startPortal(w, runJob)
 	c := failedJob.fails(repeat(jobFailure, 2)...)
 	c.Review.Discard = true
@@ -114,20 +90,20 @@ func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 	under := s.play(failedJob, s.id("JOB", 1), c, nil)
 	s.expectDecided(w, under, 0, "PT20M", 3, first)
 
-	m.put(edited(s, "40m", 1))
+	harness.Replace(t, file, edited(s, "40m", 1))
 	second := s.awaitCatalogue(w, first, 1)
 	fresh := s.play(failedJob, s.id("JOB", 2), c, nil)
 	s.expectDecided(w, fresh, 0, "PT40M", 1, second)
 	s.fire(under)
 	s.expectDecided(w, under, 1, "", 1, second) // the second failure is beyond the new limit
 
-	m.put(strings.Replace(edited(s, "5m", 7), "maxRetries: 7", "maxRetries: -7", 1))
+	harness.Replace(t, file, strings.Replace(edited(s, "5m", 7), "maxRetries: 7", "maxRetries: -7", 1))
 	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 1})
-	s.expectBrokenIsTold(w, m.file())
+	s.expectBrokenIsTold(w, file)
 	kept := s.play(failedJob, s.id("JOB", 3), c, nil)
 	s.expectDecided(w, kept, 0, "PT40M", 1, second)
 
-	m.put(edited(s, "5m", 7))
+	harness.Replace(t, file, edited(s, "5m", 7))
 	third := s.awaitCatalogue(w, second, 2)
 	s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 0})
 	last := s.play(failedJob, s.id("JOB", 4), c, nil)

@@ -13,12 +13,8 @@ import (
 	"retry-worker/internal/worker"
 )
 
-const (
-	// loadSize is how many instances flow at once.
-	loadSize = 120
-	// shutdownTime is the default of RETRY_WORKER_SHUTDOWN_TIMEOUT.
-	shutdownTime = 25 * time.Second
-)
+// loadSize is how many instances flow at once.
+const loadSize = 120
 
 // load are instances of SUB_06 of four kinds, as many of each: one fails once and waits for its timer, one
 // fails for good and is discarded, one is sent again by the review, one has used up its retries and is sent
@@ -186,21 +182,6 @@ func TestBrokerKilledUnderLoad(t *testing.T) {
 		len(l.keys), o.jobs, down.Seconds(), len(o.timedOut), p.forgotten(s), w.actions(t))
 }
 
-func TestTwoWorkersAnswerEachJobOnce(t *testing.T) {
-	s := beginAlone(t, "load")
-	settings := []string{"RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_DATABASE_URL=" + postgres.Database(t)}
-	first, second := s.serve("first", settings...), s.serve("second", settings...)
-	s.startPortal(first)
-	l := s.startLoad()
-	s.finish(l)
-	s.expectCounts(loadCounts())
-	o := s.look(l.keys)
-	s.expectGivenOutOnce(o)
-	s.expectBothTookPart(o, first, second)
-	s.done("two workers at once", "%d instances, %d jobs, each given out and answered once (%d and %d by the workers), %d answers sent again",
-		len(l.keys), o.jobs, o.byWorker["first"], o.byWorker["second"], o.refused)
-}
-
 func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
 	s := beginAlone(t, "load")
 	l := s.startLoad()
@@ -220,9 +201,6 @@ func TestStoppedWorkerLeavesNothingToATimeOut(t *testing.T) {
 	o := s.look(l.keys)
 	s.expectGivenOutOnce(o)
 	s.expectBothTookPart(o, first, second)
-	if took > shutdownTime {
-		t.Errorf("the stop took %v, expected no longer than the setting's %v", took, shutdownTime)
-	}
 	s.done("a worker stopped under load", "%d instances, %d jobs, %d handed back, stop in %.1f s, no time-out", len(l.keys), o.jobs, o.handed, took.Seconds())
 }
 

@@ -79,7 +79,7 @@ func (s *scenario) expectSettled(d api, id, state string) {
 
 const corrected = "cadastro corrigido"
 
-// R17 below the limit: one retry more, after the policy's delay or at once, or nothing more; a reason is needed for all.
+// R17 below the limit: one retry more, after the policy's delay or at once, or nothing more.
 func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	s := begin(t)
 	d := api{worker: s.worker}
@@ -92,13 +92,11 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	for _, key := range keys {
 		ids = append(ids, s.deadLetterOf(d, key, 0))
 	}
-	s.expectRefusals(d, ids[0])
 
 	after := s.orders(d, ids[0], "retry", request{Reason: corrected})
 	if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
 		t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
 	}
-	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
 	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
 	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
 	a, err := d.answers(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}) // retry-failed-job.md
@@ -127,42 +125,15 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	s.expectVariables(s.instance(keys[2]), map[string]string{"reviewDecision": `"discard"`, "reviewReason": `"o número não existe"`})
 	s.expectRemembered(whatsapp, s.id("MSG", 2), "discarded", "descartada", "PERMANENT_ERROR")
 	s.expectSettled(d, ids[2], "discarded")
-	s.refused(d, ids[1], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "recovered since")
-	s.refused(d, ids[2], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "discarded since")
-	s.refused(d, ids[2], "discard", request{Reason: "de novo"}, http.StatusConflict, "invalid_retry_state", "by local")
 	s.expectCounts(counts{
 		"send-whatsapp-message error thrown": 4, "send-whatsapp-message completed": 3, "analyze-retry error thrown": 4, "retry-review completed": 4,
 		"record-retry-outcome completed": 3, "timers triggered": 3, "processes completed": 4,
 	})
-	s.done("person decides, below the limit", "4 messages: after the backoff, at once, discarded, by /jobs/retry; 11 refusals")
+	s.done("person decides, below the limit", "4 messages: after the backoff, at once, discarded, by /jobs/retry")
 }
 
-// expectRefusals of an open dead letter: each says what is wrong, and changes nothing.
-func (s *scenario) expectRefusals(d api, id string) {
-	s.t.Helper()
-	const unprocessable = http.StatusUnprocessableEntity
-	for _, how := range []string{"retry", "discard"} {
-		s.refused(d, id, how, request{}, unprocessable, "reason_required", "reason")
-		s.refused(d, id, how, request{Reason: " \t "}, unprocessable, "reason_required", "reason")
-		s.refused(d, id, how, request{Reason: strings.Repeat("é", 501)}, unprocessable, "reason_too_long", "500")
-	}
-	s.refused(d, id, "retry", request{Reason: corrected, Fresh: true}, unprocessable, "force_required", "forceRetry")
-	s.refused(d, id, "retry", request{Reason: corrected, When: "tomorrow"}, unprocessable, "invalid_when", "backoff")
-	for _, unknown := range []string{"00000000-0000-5000-8000-000000000000", "no-uuid"} {
-		for _, how := range []string{"", "retry", "discard"} {
-			var body any
-			if how != "" {
-				body = request{Reason: corrected}
-			}
-			a, err := d.deadLetter(s.t.Context(), unknown, how, body)
-			if testkit.Must(s.t, err); a.status != http.StatusNotFound || a.Error != "job_not_found" {
-				s.t.Errorf("%q of the unknown %s: %d %s, expected 404 job_not_found", how, unknown, a.status, a.Error)
-			}
-		}
-	}
-}
-
-// R17 at the limit: a retry has to be forced: one more, or the whole ladder again in a new episode.
+// Retry Failed Job: three retries are the most. R17 at that limit: a retry has to be forced: one more, or the whole ladder
+// again in a new episode.
 func TestPersonDecidesAtTheLimit(t *testing.T) {
 	s := begin(t)
 	d := api{worker: s.worker}
@@ -176,6 +147,7 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 		s.fire(keys...)
 	}
 	once, fresh := s.deadLetterOf(d, keys[0], 0), s.deadLetterOf(d, keys[1], 0)
+	s.expectDeadLetter(failedJob, keys[0], 0, wantDead{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
 	for _, id := range []string{once, fresh} {
 		s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
 	}

@@ -14,8 +14,8 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// askTimeout bounds one question to the broker.
-const askTimeout = 5 * time.Second
+// askTimeout bounds one question to the broker, which a busy machine keeps waiting.
+const askTimeout = 30 * time.Second
 
 // client neither keeps connections, as the broker comes and goes, nor goes through a proxy.
 var client = &http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true}}

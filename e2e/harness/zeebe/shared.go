@@ -30,7 +30,7 @@ func (c *Clock) Follow(ctx context.Context) error {
 		return err
 	}
 	ahead := time.Until(now)
-	if ahead < askTimeout { // it was never moved
+	if ahead < 5*time.Second { // it was never moved
 		ahead = 0
 	}
 	return c.SetAhead(ahead)

@@ -10,19 +10,16 @@ import (
 
 // Head implements journal.Archive.
 func (m *Memory) Head(ctx context.Context) (journal.Head, error) {
-	if err := m.readable(ctx); err != nil {
-		return journal.Head{}, err
-	}
-	return m.End(), nil
+	return ask(ctx, m, func() journal.Head { return m.head })
 }
 
 // Links implements journal.Archive.
 func (m *Memory) Links(ctx context.Context, after int64, limit int) ([]journal.Link, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	all := slices.DeleteFunc(m.Ledger(), func(l journal.Link) bool { return l.Number <= after })
-	return first(all, limit), nil
+	return ask(ctx, m, func() []journal.Link { return m.linksAfter(after, limit) })
+}
+
+func (m *Memory) linksAfter(after int64, limit int) []journal.Link {
+	return first(slices.DeleteFunc(slices.Clone(m.links), func(l journal.Link) bool { return l.Number <= after }), limit)
 }
 
 // Records implements journal.Archive.
@@ -64,17 +61,14 @@ func first[T any](all []T, limit int) []T { return all[:min(len(all), max(limit,
 
 // LastRecordBefore implements journal.Purger.
 func (m *Memory) LastRecordBefore(ctx context.Context, t time.Time) (int64, error) {
-	if err := m.readable(ctx); err != nil {
-		return 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range m.records {
-		if !m.records[i].Entry.At.Before(t) {
-			return m.records[i].Entry.Record - 1, nil
+	return ask(ctx, m, func() int64 {
+		for i := range m.records {
+			if !m.records[i].Entry.At.Before(t) {
+				return m.records[i].Entry.Record - 1
+			}
 		}
-	}
-	return m.head.Record, nil
+		return m.head.Record
+	})
 }
 
 // lastPurge is the record of the last purge; nil where there was none.

@@ -137,44 +137,38 @@ func (m *Memory) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) 
 
 // BulkItems implements deadletter.BulkStore.
 func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []journal.BulkItem
-	if r := m.runs[id]; r != nil {
-		all = slices.DeleteFunc(slices.Clone(r.items), func(i journal.BulkItem) bool {
-			return i.Number <= after || outcome != "" && i.Outcome != outcome
-		})
-	}
-	return first(all, limit), nil
+	return ask(ctx, m, func() []journal.BulkItem {
+		var all []journal.BulkItem
+		if r := m.runs[id]; r != nil {
+			all = slices.DeleteFunc(slices.Clone(r.items), func(i journal.BulkItem) bool {
+				return i.Number <= after || outcome != "" && i.Outcome != outcome
+			})
+		}
+		return first(all, limit)
+	})
 }
 
 // GatherBulkItems implements deadletter.BulkStore.
 func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
-	if err := m.readable(ctx); err != nil {
-		return false, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.runs[id]
-	if r == nil || r.State.Ended() || !r.StartedAt.IsZero() {
-		return true, nil
-	}
-	all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool {
-		at := d.Place()
-		return r.Gathered != (journal.Place{}) && deadletter.Compare(deadletter.ByDeadline, &at, &r.Gathered) <= 0
+	return ask(ctx, m, func() bool {
+		r := m.runs[id]
+		if r == nil || r.State.Ended() || !r.StartedAt.IsZero() {
+			return true
+		}
+		all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool {
+			at := d.Place()
+			return r.Gathered != (journal.Place{}) && deadletter.Compare(deadletter.ByDeadline, &at, &r.Gathered) <= 0
+		})
+		limit = min(max(limit, 1), 1000)
+		told := r.told()
+		g := &journal.Gathering{Run: &told, Through: r.Gathered, Last: len(all) < limit}
+		for _, d := range first(all, limit) {
+			g.Found = append(g.Found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
+		}
+		if !g.Last {
+			g.Through = all[limit-1].Place()
+		}
+		m.keep(step(m.head, g))
+		return g.Last
 	})
-	limit = min(max(limit, 1), 1000)
-	told := r.told()
-	g := &journal.Gathering{Run: &told, Through: r.Gathered, Last: len(all) < limit}
-	for _, d := range first(all, limit) {
-		g.Found = append(g.Found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
-	}
-	if !g.Last {
-		g.Through = all[limit-1].Place()
-	}
-	m.keep(step(m.head, g))
-	return g.Last, nil
 }

@@ -75,64 +75,62 @@ func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
 }
 
 // DeadLettersAsked implements deadletter.Reader.
-func (m *Memory) DeadLettersAsked(ctx context.Context, limit int) (all []deadletter.Item, err error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, record := range slices.Sorted(maps.Keys(m.letters)) {
-		if d := m.letters[record]; d.DeadLetter.Asked != (journal.Mark{}) && len(all) < limit {
-			all = append(all, m.item(d))
+func (m *Memory) DeadLettersAsked(ctx context.Context, limit int) ([]deadletter.Item, error) {
+	return ask(ctx, m, func() (all []deadletter.Item) {
+		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
+			if d := m.letters[record]; d.DeadLetter.Asked != (journal.Mark{}) && len(all) < limit {
+				all = append(all, m.item(d))
+			}
 		}
-	}
-	return all, nil
+		return all
+	})
 }
 
 // DeadLetterCounts implements deadletter.Reader.
 func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	first := map[deadletter.Count]int64{} // record of the oldest
-	counts := map[deadletter.Count]deadletter.Count{}
-	for _, l := range m.letters {
-		d := &l.DeadLetter
-		key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-		c, known := counts[key]
-		if !known {
-			c = key
+	return ask(ctx, m, func() []deadletter.Count {
+		counts := map[deadletter.Count]deadletter.Count{}
+		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
+			l := m.letters[record]
+			d := &l.DeadLetter
+			key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+			c, known := counts[key]
+			if !known {
+				c = key
+			}
+			c.Cents += d.Cents
+			if c.N++; d.State == journal.DeadLetterOpen && c.N == 1 { // the oldest comes first
+				c.Oldest = d.CreatedAt
+			}
+			counts[key] = c
 		}
-		c.Cents += d.Cents
-		if c.N++; d.State == journal.DeadLetterOpen && (!known || d.Record < first[key]) {
-			c.Oldest, first[key] = d.CreatedAt, d.Record
-		}
-		counts[key] = c
-	}
-	all := make([]deadletter.Count, 0, len(counts))
-	for _, c := range counts {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b deadletter.Count) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+		return slices.SortedFunc(maps.Values(counts), func(a, b deadletter.Count) int {
+			return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+		})
 	})
-	return all, nil
 }
 
 // DeadLettersDue implements deadletter.Reader.
-func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) (all []journal.CauseCount, err error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
+	return ask(ctx, m, func() []journal.CauseCount {
+		counts := m.counts(func(d *journal.DeadLetter) bool {
+			return d.State == journal.DeadLetterOpen && (of == "" || d.Context.Has(of)) &&
+				(until.IsZero() || d.Due() >= journal.CeilMilli(since) && d.Due() < journal.CeilMilli(until))
+		})
+		slices.SortFunc(counts, func(a, b journal.CauseCount) int {
+			return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team),
+				cmp.Compare(a.Reason, b.Reason))
+		})
+		return counts
+	})
+}
+
+// counts of the dead letters that pass, by cause, policy, state, team and reason.
+func (m *Memory) counts(passes func(*journal.DeadLetter) bool) []journal.CauseCount {
 	counts := map[journal.CauseCount]journal.CauseCount{}
 	for _, l := range m.letters {
 		d := &l.DeadLetter
-		if d.State != journal.DeadLetterOpen || of != "" && !d.Context.Has(of) ||
-			!until.IsZero() && (d.Due() < journal.CeilMilli(since) || d.Due() >= journal.CeilMilli(until)) {
+		if !passes(d) {
 			continue
 		}
 		key := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
@@ -140,9 +138,7 @@ func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until tim
 		c.N, c.Cents = counts[key].N+1, counts[key].Cents+d.Cents
 		counts[key] = c
 	}
-	return slices.SortedFunc(maps.Values(counts), func(a, b journal.CauseCount) int {
-		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
-	}), nil
+	return slices.Collect(maps.Values(counts))
 }
 
 func sortItems(all []deadletter.Item, sort string) {

@@ -86,6 +86,17 @@ func (m *Memory) readable(ctx context.Context) error {
 	return nil
 }
 
+// ask answers while nothing else happens, unless nothing can be done at all.
+func ask[T any](ctx context.Context, m *Memory, answer func() T) (T, error) {
+	if err := m.readable(ctx); err != nil {
+		var none T
+		return none, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return answer(), nil
+}
+
 // begin waits as long as a transaction takes, and gives what it suffers; nil where that is nothing.
 func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	m.mu.Lock()

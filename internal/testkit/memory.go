@@ -239,46 +239,35 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 
 // CountAttempts implements journal.Reader.
 func (m *Memory) CountAttempts(ctx context.Context, s journal.Subject) (int64, error) {
-	if err := m.readable(ctx); err != nil {
-		return 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.history(&journal.Lookup{Subject: s}).Attempts, nil
+	return ask(ctx, m, func() int64 { return m.history(&journal.Lookup{Subject: s}).Attempts })
 }
 
 // PendingRetries implements journal.Reader.
 func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []journal.PendingRetry
-	for key, s := range m.subjects {
-		at, waits := s.State.Pending()
-		p := journal.PendingRetry{Subject: s.Subject, Key: key, NextRetryTime: at, RetryCount: s.State.Episode.Retries, State: s.State.Episode.State}
-		if waits && (policy == "" || s.Subject.Policy == policy) && (after == nil || byTime(p, *after) > 0) {
-			all = append(all, p)
+	return ask(ctx, m, func() []journal.PendingRetry {
+		var all []journal.PendingRetry
+		for key, s := range m.subjects {
+			at, waits := s.State.Pending()
+			p := journal.PendingRetry{Subject: s.Subject, Key: key, NextRetryTime: at, RetryCount: s.State.Episode.Retries, State: s.State.Episode.State}
+			if waits && (policy == "" || s.Subject.Policy == policy) && (after == nil || byTime(p, *after) > 0) {
+				all = append(all, p)
+			}
 		}
-	}
-	slices.SortFunc(all, byTime)
-	return all[:min(len(all), max(limit, 0))], nil
+		slices.SortFunc(all, byTime)
+		return all[:min(len(all), max(limit, 0))]
+	})
 }
 
 // Held implements journal.Holding.
 func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
-	if err := m.readable(ctx); err != nil {
-		return journal.Head{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
-		if s := m.subjects[key]; s.State.Destination != nil || len(s.State.Held) > 0 {
-			take(s)
+	return ask(ctx, m, func() journal.Head {
+		for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
+			if s := m.subjects[key]; s.State.Destination != nil || len(s.State.Held) > 0 {
+				take(s)
+			}
 		}
-	}
-	return m.head, nil
+		return m.head
+	})
 }
 
 func byTime(a, b journal.PendingRetry) int {

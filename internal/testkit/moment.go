@@ -24,8 +24,7 @@ type moment struct{ m *Memory }
 func (s *moment) Head() (journal.Head, error) { return s.m.head, nil }
 
 func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
-	all := slices.DeleteFunc(slices.Clone(s.m.links), func(l journal.Link) bool { return l.Number <= after })
-	return first(all, limit), nil
+	return s.m.linksAfter(after, limit), nil
 }
 
 func (s *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
@@ -67,15 +66,7 @@ func (s *moment) Answered() ([]journal.Run, error) {
 func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 	switch t {
 	case journal.CountsTable:
-		counts := map[journal.CauseCount]journal.CauseCount{}
-		for _, k := range s.m.letters {
-			d := &k.DeadLetter
-			kind := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: k.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-			c := kind
-			c.N, c.Cents = counts[kind].N+1, counts[kind].Cents+d.Cents
-			counts[kind] = c
-		}
-		for _, c := range counts {
+		for _, c := range s.m.counts(func(*journal.DeadLetter) bool { return true }) {
 			all = append(all, c.Row())
 		}
 	case journal.FiguresTable:

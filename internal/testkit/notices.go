@@ -24,19 +24,16 @@ func keyOf(m *deadletter.Watermark) markKey { return markKey{m.Team, m.Channel, 
 
 // Watermarks implements deadletter.NoticeStore.
 func (m *Memory) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []deadletter.Watermark
-	for _, mark := range m.marks {
-		all = append(all, mark)
-	}
-	slices.SortFunc(all, func(a, b deadletter.Watermark) int {
-		return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
+	return ask(ctx, m, func() []deadletter.Watermark {
+		var all []deadletter.Watermark
+		for _, mark := range m.marks {
+			all = append(all, mark)
+		}
+		slices.SortFunc(all, func(a, b deadletter.Watermark) int {
+			return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
+		})
+		return all
 	})
-	return all, nil
 }
 
 // NewDeadLetters implements deadletter.NoticeStore: it looks at every dead letter there is.
@@ -50,31 +47,28 @@ func (m *Memory) OpenDeadLetters(ctx context.Context, team decision.Team, top in
 }
 
 func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top int, older []time.Time) (deadletter.NoticeCount, error) {
-	if err := m.readable(ctx); err != nil {
-		return deadletter.NoticeCount{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	sum := deadletter.NoticeCount{Through: m.head.Record}
-	if older != nil {
-		sum.Older = make([]int64, len(older))
-	}
-	var all []*journal.KeyedDeadLetter
-	for _, l := range m.letters {
-		if d := &l.DeadLetter; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
-			all = append(all, l)
+	return ask(ctx, m, func() deadletter.NoticeCount {
+		sum := deadletter.NoticeCount{Through: m.head.Record}
+		if older != nil {
+			sum.Older = make([]int64, len(older))
 		}
-	}
-	slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
-	causes := map[[2]string]int{} // places in Top
-	for _, l := range all {
-		m.add(&sum, causes, l, older)
-	}
-	slices.SortStableFunc(sum.Top, func(a, b deadletter.NoticeCause) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
+		var all []*journal.KeyedDeadLetter
+		for _, l := range m.letters {
+			if d := &l.DeadLetter; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
+				all = append(all, l)
+			}
+		}
+		slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
+		causes := map[[2]string]int{} // places in Top
+		for _, l := range all {
+			m.add(&sum, causes, l, older)
+		}
+		slices.SortStableFunc(sum.Top, func(a, b deadletter.NoticeCause) int {
+			return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
+		})
+		sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
+		return sum
 	})
-	sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
-	return sum, nil
 }
 
 func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
@@ -104,23 +98,20 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 
 // MoveWatermark implements deadletter.NoticeStore.
 func (m *Memory) MoveWatermark(ctx context.Context, from, to deadletter.Watermark, message *journal.Message) (bool, error) {
-	if err := m.readable(ctx); err != nil {
-		return false, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.marks[keyOf(&from)]
-	if now.Record != from.Record || now.Day != from.Day || journal.Milli(now.At) != journal.Milli(from.At) {
-		return false, nil
-	}
-	if message != nil {
-		waits := func(o journal.Message) bool { return o.Queue == message.Queue && o.Key == message.Key }
-		if slices.ContainsFunc(m.outbox, waits) {
-			return false, nil
+	return ask(ctx, m, func() bool {
+		now := m.marks[keyOf(&from)]
+		if now.Record != from.Record || now.Day != from.Day || journal.Milli(now.At) != journal.Milli(from.At) {
+			return false
 		}
-		m.keepOutbox(&journal.Changes{Outbox: []journal.Message{*message}})
-	}
-	to.At = stored(to.At)
-	m.marks[keyOf(&to)] = to
-	return true, nil
+		if message != nil {
+			waits := func(o journal.Message) bool { return o.Queue == message.Queue && o.Key == message.Key }
+			if slices.ContainsFunc(m.outbox, waits) {
+				return false
+			}
+			m.keepOutbox(&journal.Changes{Outbox: []journal.Message{*message}})
+		}
+		to.At = stored(to.At)
+		m.marks[keyOf(&to)] = to
+		return true
+	})
 }

@@ -20,11 +20,8 @@ func (m *Memory) EndSession(ctx context.Context, id [32]byte, until, now time.Ti
 
 // SessionEnded implements access.EndedSessions.
 func (m *Memory) SessionEnded(ctx context.Context, id [32]byte) (bool, error) {
-	if err := m.readable(ctx); err != nil {
-		return false, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ended := m.ended[id]
-	return ended, nil
+	return ask(ctx, m, func() bool {
+		_, ended := m.ended[id]
+		return ended
+	})
 }

@@ -36,73 +36,64 @@ func byMilli(a, b time.Time) int { return cmp.Compare(journal.Milli(a), journal.
 
 // Figures implements journal.Statistics.
 func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []journal.Figure
-	for f, value := range m.figures {
-		if f.Slot >= from && f.Cause == "" && (len(names) == 0 || slices.Contains(names, f.Name)) {
-			f.Value = value
-			all = append(all, f)
+	return ask(ctx, m, func() []journal.Figure {
+		var all []journal.Figure
+		for f, value := range m.figures {
+			if f.Slot >= from && f.Cause == "" && (len(names) == 0 || slices.Contains(names, f.Name)) {
+				f.Value = value
+				all = append(all, f)
+			}
 		}
-	}
-	slices.SortFunc(all, func(a, b journal.Figure) int {
-		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		slices.SortFunc(all, func(a, b journal.Figure) int {
+			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		})
+		return all
 	})
-	return all, nil
 }
 
 // Learnt implements journal.Statistics.
 func (m *Memory) Learnt(ctx context.Context, weeks []int64, take func(*journal.LearntFigure)) (journal.Head, error) {
-	if err := m.readable(ctx); err != nil {
-		return journal.Head{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []journal.LearntFigure
-	for f, value := range m.figures {
-		if slices.Contains(weeks, f.Slot) && f.Cause != "" {
-			f.Value = value
-			all = append(all, journal.LearntFigure{Figure: f, Reason: m.fingerprints[f.Cause].Reason})
+	return ask(ctx, m, func() journal.Head {
+		var all []journal.LearntFigure
+		for f, value := range m.figures {
+			if slices.Contains(weeks, f.Slot) && f.Cause != "" {
+				f.Value = value
+				all = append(all, journal.LearntFigure{Figure: f, Reason: m.fingerprints[f.Cause].Reason})
+			}
 		}
-	}
-	slices.SortFunc(all, func(a, b journal.LearntFigure) int {
-		return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
-			cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		slices.SortFunc(all, func(a, b journal.LearntFigure) int {
+			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
+				cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		})
+		for i := range all {
+			take(&all[i])
+		}
+		return m.head
 	})
-	for i := range all {
-		take(&all[i])
-	}
-	return m.head, nil
 }
 
 // Causes implements journal.Statistics.
 func (m *Memory) Causes(
 	ctx context.Context, filter journal.CauseFilter, after *journal.Fingerprint, limit int,
 ) ([]journal.Cause, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	order := func(a, b journal.Fingerprint) int {
-		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.ID, b.ID))
-	}
-	var all []journal.Cause
-	for _, f := range m.fingerprints {
-		c := journal.Cause{Fingerprint: f}
-		if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
-			c.Taught = s.State.Taught
+	return ask(ctx, m, func() []journal.Cause {
+		order := func(a, b journal.Fingerprint) int {
+			return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.ID, b.ID))
 		}
-		if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
-			(!filter.Taught || c.Taught != nil) && (after == nil || order(f, *after) > 0) {
-			all = append(all, c)
+		var all []journal.Cause
+		for _, f := range m.fingerprints {
+			c := journal.Cause{Fingerprint: f}
+			if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
+				c.Taught = s.State.Taught
+			}
+			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
+				(!filter.Taught || c.Taught != nil) && (after == nil || order(f, *after) > 0) {
+				all = append(all, c)
+			}
 		}
-	}
-	slices.SortFunc(all, func(a, b journal.Cause) int { return order(a.Fingerprint, b.Fingerprint) })
-	return first(all, limit), nil
+		slices.SortFunc(all, func(a, b journal.Cause) int { return order(a.Fingerprint, b.Fingerprint) })
+		return first(all, limit)
+	})
 }
 
 // keepOutbox gives the messages their sequences, and lets go of those that were published.
@@ -117,23 +108,21 @@ func (m *Memory) keepOutbox(c *journal.Changes) {
 
 // Pending implements journal.Outbox.
 func (m *Memory) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	all := slices.DeleteFunc(m.Outbox(), func(o journal.Message) bool { return o.Queue != queue || o.Sequence <= after })
-	return first(all, limit), nil
+	return ask(ctx, m, func() []journal.Message {
+		others := func(o journal.Message) bool { return o.Queue != queue || o.Sequence <= after }
+		return first(slices.DeleteFunc(slices.Clone(m.outbox), others), limit)
+	})
 }
 
 // Backlog implements journal.Outbox.
 func (m *Memory) Backlog(ctx context.Context) (map[string]int64, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	waiting := map[string]int64{}
-	for _, o := range m.Outbox() {
-		waiting[o.Queue]++
-	}
-	return waiting, nil
+	return ask(ctx, m, func() map[string]int64 {
+		waiting := map[string]int64{}
+		for _, o := range m.outbox {
+			waiting[o.Queue]++
+		}
+		return waiting
+	})
 }
 
 // lease of a name.
@@ -144,30 +133,24 @@ type lease struct {
 
 // Lease implements journal.Outbox.
 func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
-	if err := m.readable(ctx); err != nil {
-		return false, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	if l, held := m.leases[name]; held && l.holder != holder && l.expires.After(now) {
-		return false, nil
-	}
-	m.leases[name] = lease{holder, now.Add(span)}
-	return true, nil
+	return ask(ctx, m, func() bool {
+		now := time.Now()
+		if l, held := m.leases[name]; held && l.holder != holder && l.expires.After(now) {
+			return false
+		}
+		m.leases[name] = lease{holder, now.Add(span)}
+		return true
+	})
 }
 
 // Leases implements journal.Outbox.
-func (m *Memory) Leases(ctx context.Context, prefix string) (held int, err error) {
-	if err := m.readable(ctx); err != nil {
-		return 0, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name, l := range m.leases {
-		if strings.HasPrefix(name, prefix) && l.expires.After(time.Now()) {
-			held++
+func (m *Memory) Leases(ctx context.Context, prefix string) (int, error) {
+	return ask(ctx, m, func() (held int) {
+		for name, l := range m.leases {
+			if strings.HasPrefix(name, prefix) && l.expires.After(time.Now()) {
+				held++
+			}
 		}
-	}
-	return held, nil
+		return held
+	})
 }

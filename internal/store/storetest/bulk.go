@@ -2,86 +2,49 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
 // bulkWorld is a journal over a store, with claims that have died, and bulk runs.
 type bulkWorld struct {
+	*testkit.Fixture
 	t *testing.T
 	s Store
 	j *journal.Journal
-
-	mu  sync.Mutex
-	now time.Time
 }
 
 func newBulkWorld(t *testing.T, s Store) *bulkWorld {
-	w := &bulkWorld{t: t, s: s, now: at(0)}
-	w.j = testkit.StartJournal(t, s, w.tick)
-	return w
-}
-
-// tick is the time, a second later than before.
-func (w *bulkWorld) tick() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(time.Second)
-	return w.now
-}
-
-func (w *bulkWorld) setClock(now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = now
+	f := testkit.New(t, testkit.Over(s), testkit.At(at(0)))
+	return &bulkWorld{f, t, s, f.Journal}
 }
 
 // die has a claim fail for good, once more where it did before; it returns its dead letter.
 func (w *bulkWorld) die(id string, job int64) string {
 	w.t.Helper()
-	r, err := w.analyze(id, job)
+	r, err := w.analyze(id, job, "DUPLICATE_CLAIM", 0)
 	if err != nil || r.Attempt == nil || r.Attempt.DeadLetter == "" {
 		w.t.Fatalf("%s did not die: %+v (%v)", id, r, err)
 	}
 	return r.Attempt.DeadLetter
 }
 
-func (w *bulkWorld) analyze(id string, job int64) (journal.Recorded, error) {
+// analyze has a claim fail in a job, a second after what came before.
+func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (journal.Recorded, error) {
 	w.t.Helper()
-	return w.analyzeOf(id, job, "DUPLICATE_CLAIM", 0)
-}
-
-func (w *bulkWorld) analyzeOf(id string, job int64, text string, retries int64) (journal.Recorded, error) {
-	w.t.Helper()
-	p := decisiontest.TISSSubmission()
-	f, rejection := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(fmt.Sprint(retries))})
-	if rejection != nil {
-		w.t.Fatal(rejection)
-	}
-	f.Context = decision.Context{{Variable: "guia", Type: decision.ContextText, Value: id},
+	w.Advance(time.Second)
+	a := w.Analysis(decision.DefaultPolicy, id, text, retries)
+	a.JobKey, a.ElementInstanceKey = job, job
+	a.Failure.Context = decision.Context{{Variable: "guia", Type: decision.ContextText, Value: id},
 		{Variable: "valor", Type: decision.ContextMoney, Value: "10.50"}}
-	a := &journal.Analysis{Subject: subject(id), JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: 3, Rule: decision.RNBIL005, Policy: p, Failure: &f,
-		Error: text, ReceivedAt: at(0)}
 	a.Identity = journal.IdentityOf(a)
 	return w.j.Analyze(w.t.Context(), a)
-}
-
-// wait has a process wait for a decision on a dead letter.
-func (w *bulkWorld) wait(id, letter string) {
-	w.t.Helper()
-	if _, err := w.j.ReviewSeen(w.t.Context(), &journal.ReviewJob{Subject: subject(id), DeadLetter: letter, JobKey: 11}); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) journal.BulkRun {
@@ -100,15 +63,14 @@ func (w *bulkWorld) begin(id string, action journal.BulkAction) {
 	testkit.Must(w.t, err)
 	r := journal.BulkRun{ID: id, Action: action, Through: head.Record, Reason: "corrigido", PerMinute: 60, Force: action == journal.BulkRetry}
 	w.step(journal.BulkStart, r)
-	w.gather(id, 2)
+	testkit.Must(w.t, w.gatherAll(w.t.Context(), id, 2))
 }
 
-func (w *bulkWorld) gather(id string, limit int) {
-	w.t.Helper()
-	for done := false; !done; {
-		var err error
-		if done, err = w.j.GatherBulkItems(w.t.Context(), w.s, id, limit, "in_other_run"); err != nil {
-			w.t.Fatal(err)
+// gatherAll gathers a run, so many at a time.
+func (w *bulkWorld) gatherAll(ctx context.Context, run string, limit int) error {
+	for {
+		if done, err := w.j.GatherBulkItems(ctx, w.s, run, limit, "busy"); err != nil || done {
+			return err
 		}
 	}
 }
@@ -116,20 +78,6 @@ func (w *bulkWorld) gather(id string, limit int) {
 func (w *bulkWorld) decide(run, id, letter string, discard bool) error {
 	_, err := w.j.Review(w.t.Context(), &journal.Review{Subject: subject(id), DeadLetter: letter, Discard: discard, Force: !discard, Reason: "corrigido", By: "ana", Run: run})
 	return err
-}
-
-// deliver tells what became of every answer that is on its way.
-func (w *bulkWorld) deliver(taken bool) {
-	w.t.Helper()
-	all, err := w.s.Pending(w.t.Context(), journal.ReviewQueue, 0, 100)
-	testkit.Must(w.t, err)
-	for i := range all {
-		a, err := journal.ReadAnswer(&all[i])
-		if err == nil {
-			err = w.j.Delivered(w.t.Context(), a, taken)
-		}
-		testkit.Must(w.t, err)
-	}
 }
 
 // want holds the run's items, in their order, against outcomes; its counts must say the same, and lost what is purged.
@@ -150,75 +98,6 @@ func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 	wantSame(w.t, "the counts "+when, r.Counts, counts)
 }
 
-// testBulkOutcomes carries dead letters of a run to every end there is.
-func testBulkOutcomes(t *testing.T, s Store) {
-	w := newBulkWorld(t, s)
-	var letters []string
-	ids := []string{"CLM-1-1", "CLM-2-1", "CLM-3-1", "CLM-4-1", "CLM-5-1", "CLM-6-1"}
-	for i, id := range ids {
-		letters = append(letters, w.die(id, int64(i+1)))
-		w.wait(id, letters[i])
-	}
-	w.begin("run-1", journal.BulkRetry)
-	p, d, n := journal.BulkPlanned, journal.BulkDecided, journal.BulkNobody
-	w.want("before anything", "run-1", p, p, p, p, p, p)
-	for i := range ids[:5] {
-		testkit.Must(t, w.decide("run-1", ids[i], letters[i], false))
-	}
-	w.want("once five are decided", "run-1", d, d, d, d, d, p)
-	item, _, err := s.DeadLetter(t.Context(), letters[0])
-	if err != nil || item.Run != "run-1" {
-		t.Errorf("the dead letter is of the run %q (%v)", item.Run, err)
-	}
-	one, err := s.BulkItems(t.Context(), "run-1", d, 0, 1)
-	if err != nil || len(one) != 1 || one[0].Subject != subject(ids[0]) || !one[0].DecidedAt.Equal(item.Review.At) || !one[0].ChangedAt.Equal(item.Review.At) {
-		t.Errorf("the first that is decided is %+v (%v), want that of %s", one, err, item.Review.At)
-	}
-	w.deliver(true)
-	w.want("once they are taken", "run-1", journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, p)
-	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 6, "max_retries_exceeded"))
-	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 5, "max_retries_exceeded"))
-	for i, want := range []bool{true, false} { // the audit tells who decided
-		st := story(t, s, subject(ids[5*i]))
-		if got := slices.ContainsFunc(st.Entries, func(e journal.Entry) bool { return strings.Contains(e.Body, `"bulkRun":"run-1"`) }); got != want {
-			t.Errorf("the audit of %s names the run: %t", ids[5*i], got)
-		}
-	}
-	if _, err := w.j.Conclude(t.Context(), &journal.Outcome{Subject: subject(ids[0]), Success: true}); err != nil {
-		t.Fatal(err)
-	}
-	w.die(ids[1], 102)
-	w.want("once two ended", "run-1", journal.BulkRecovered, journal.BulkDeadAgain, journal.BulkTaken, journal.BulkTaken, journal.BulkTaken, journal.BulkRefused)
-	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-1"})
-	w.die(ids[2], 103)
-	w.want("after its end", "run-1", journal.BulkRecovered, journal.BulkDeadAgain, journal.BulkDeadAgain, journal.BulkTaken, journal.BulkTaken, journal.BulkRefused)
-
-	w.begin("run-2", journal.BulkRetry) // the sixth, and what died again
-	again, err := s.BulkItems(t.Context(), "run-2", "", 0, 9)
-	if err != nil || len(again) != 3 || again[0].DeadLetter != letters[5] {
-		t.Fatalf("the second run has %+v (%v)", again, err)
-	}
-	testkit.Must(t, w.decide("run-2", ids[5], letters[5], false))
-	w.deliver(false)
-	w.want("where nobody waits", "run-2", n, p, p)
-	testkit.Must(t, w.decide("", ids[5], letters[5], true))
-	w.want("where a person decides anew", "run-2", n, p, p)
-	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-2"})
-	var state *journal.BulkStateError
-	if err := w.decide("run-2", ids[1], again[1].DeadLetter, true); !errors.As(err, &state) || state.State != journal.BulkCancelled {
-		t.Errorf("a run that is cancelled decides: %v", err)
-	}
-	w.begin("run-3", journal.BulkDiscard)
-	if err := w.decide("run-3", ids[1], again[1].DeadLetter, true); err != nil { // no process waits for it
-		t.Fatal(err)
-	}
-	w.wait(ids[2], again[2].DeadLetter)
-	testkit.Must(t, w.decide("run-3", ids[2], again[2].DeadLetter, true))
-	w.want("where they are discarded", "run-3", n, d)
-	w.deliver(true)
-	w.want("where the process took that", "run-3", n, journal.BulkDiscarded)
-}
-
 // testBulkAtOnce gathers runs that overlap at once, while others decide: no dead letter is planned twice.
 func testBulkAtOnce(t *testing.T, s Store) {
 	const letters, runs = 60, 3
@@ -233,7 +112,7 @@ func testBulkAtOnce(t *testing.T, s Store) {
 	var group sync.WaitGroup
 	failed := make(chan error, 100)
 	for n := range 2 * runs { // each by two at once
-		group.Go(func() { failed <- w.gatherAll(t.Context(), fmt.Sprint("run-", n/2)) })
+		group.Go(func() { failed <- w.gatherAll(t.Context(), fmt.Sprint("run-", n/2), 7) })
 	}
 	group.Go(func() {
 		for i := 0; i < letters; i += 3 {
@@ -282,13 +161,5 @@ func testBulkAtOnce(t *testing.T, s Store) {
 	tallies, _, err := s.DeadLetterTallies(t.Context(), journal.DeadLetterFilter{}, 0, time.Time{})
 	if err != nil || len(tallies) != 1 || !tallies[0].Busy || tallies[0].N != letters-letters/3 {
 		t.Errorf("what is open still is summed up as %+v (%v)", tallies, err)
-	}
-}
-
-func (w *bulkWorld) gatherAll(ctx context.Context, run string) error {
-	for {
-		if done, err := w.j.GatherBulkItems(ctx, w.s, run, 7, "busy"); err != nil || done {
-			return err
-		}
 	}
 }

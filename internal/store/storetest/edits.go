@@ -148,14 +148,14 @@ func Fill(t *testing.T, s Store) {
 	t.Helper()
 	w := newBulkWorld(t, s)
 	old := w.die("CLM-OLD-1", 1)
-	w.wait("CLM-OLD-1", old)
+	w.Await(old)
 	purge(t, s, 1, 9, 1)
 	gone := w.die("CLM-GONE-1", 9) // record 4
 	w.begin("run-0", journal.BulkDiscard)
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {
-		w.wait(fmt.Sprintf("CLM-%d-1", i), w.die(fmt.Sprintf("CLM-%d-1", i), i+2))
+		w.Await(w.die(fmt.Sprintf("CLM-%d-1", i), i+2))
 	}
 	w.begin("run-1", journal.BulkDiscard)
 	items, err := s.BulkItems(t.Context(), "run-1", "", 0, 9)
@@ -163,7 +163,7 @@ func Fill(t *testing.T, s Store) {
 	for _, i := range items[:2] {
 		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
 	}
-	w.deliver(true)
+	w.Deliver(true)
 	_, err = w.erase("CLM-GONE-1")
 	testkit.Must(t, err)
 	failure(t, s, subject("CLM-NEXT-1"), identity())

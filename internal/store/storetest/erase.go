@@ -26,11 +26,11 @@ func testErase(t *testing.T, s Store) {
 	purge(t, s, 1, 9, 1) // its record carries the others
 	w.wantRefused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
 	w.wantRefused(gone, journal.ErrSubjectBusy, "discard that first")
-	w.wait(gone, letter)
+	w.Await(letter)
 	w.begin("run-1", journal.BulkDiscard)
 	testkit.Must(t, w.decide("run-1", gone, letter, true))
 	w.wantRefused(gone, journal.ErrSubjectBusy, "on its way")
-	w.deliver(true)
+	w.Deliver(true)
 	w.wantRefused(gone, journal.ErrSubjectBusy, "run-1")
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
@@ -127,7 +127,7 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 		w.die(id, n)
 		delete(erased, id)
 	case step == 1 && letter != "":
-		w.wait(id, letter)
+		w.Await(letter)
 	case step <= 4 && letter != "": // or is refused: it is decided, or nobody waits
 		_ = w.decide("", id, letter, step > 2)
 	case step == 5 && run == "":
@@ -139,7 +139,7 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
 		return ""
 	case step <= 9:
-		w.deliver(rapid.Bool().Draw(r, "taken"))
+		w.Deliver(rapid.Bool().Draw(r, "taken"))
 	case step <= 11:
 		_, err := w.j.Conclude(ctx, &journal.Outcome{Subject: subject(id), Success: true})
 		testkit.Must(w.t, err)

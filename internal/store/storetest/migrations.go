@@ -2,13 +2,10 @@ package storetest
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -25,11 +22,14 @@ type Database struct {
 
 // RunMigrations holds what create makes to the promises of the schema's versions, and of several openers.
 func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
-	t.Run("a journal of the first edition is refused", func(t *testing.T) { testFirstEdition(t, create(t)) })
-	t.Run("a binary that is too old is refused", func(t *testing.T) { testTooOld(t, create(t)) })
+	t.Run("a journal of the first edition is refused", func(t *testing.T) { // nothing was released before version 1
+		wantNotOpened(t, create(t), "ALTER TABLE journal_schema RENAME TO schema_migrations", "first edition")
+	})
+	t.Run("a binary that is too old is refused", func(t *testing.T) {
+		wantNotOpened(t, create(t), "UPDATE journal_schema SET version = 999", "999", "newer")
+	})
 	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
 	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })
-	t.Run("openers add up together", func(t *testing.T) { testOpenersAdd(t, create(t)) })
 }
 
 func (d *Database) open(t *testing.T) Store {
@@ -46,20 +46,10 @@ func closed(t *testing.T, c interface{ Close() error }) {
 	}
 }
 
-func testTooOld(t *testing.T, d Database) {
-	closed(t, d.open(t))
-	wantNotOpened(t, d, "UPDATE journal_schema SET version = 999", "999", "newer")
-}
-
-// testFirstEdition: nothing was released before version 1.
-func testFirstEdition(t *testing.T, d Database) {
-	closed(t, d.open(t))
-	wantNotOpened(t, d, "ALTER TABLE journal_schema RENAME TO schema_migrations", "first edition")
-}
-
-// wantNotOpened runs a statement, after which nobody may open it.
+// wantNotOpened runs a statement on a journal, after which nobody may open it.
 func wantNotOpened(t *testing.T, d Database, statement string, says ...string) {
 	t.Helper()
+	closed(t, d.open(t))
 	testkit.Must(t, d.Exec(t.Context(), statement))
 	_, err := d.Open(t.Context())
 	_, err2 := d.OpenReader(t.Context())
@@ -144,56 +134,5 @@ func testReaderFirst(t *testing.T, d Database) {
 	failure(t, s, subject("CLM-22-1"), identity())
 	if n := len(story(t, r, subject("CLM-22-1")).Attempts); n != 3 {
 		t.Errorf("a reader sees %d attempts once there is a writer again, want 3", n)
-	}
-}
-
-// testOpenersAdd has two openers add to the same sums and the same outbox: at once where that may be, otherwise
-// one after the other.
-func testOpenersAdd(t *testing.T, d Database) {
-	const openers, rounds = 2, 40
-	var group sync.WaitGroup
-	run := func(s Store, opener int64) {
-		for n := range rounds {
-			err := bury(t.Context(), s, func(n int) int { return n % 7 }, int(opener)*rounds+n)
-			if err == nil {
-				err = transact(t.Context(), s, nil, func(x *transaction) {
-					x.Outbox = []journal.Message{{ID: identity().String(), Queue: "q", At: at(0)}}
-				})
-			}
-			if err != nil {
-				t.Errorf("opener %d failed: %v", opener, err)
-			}
-		}
-	}
-	var open []Store
-	for n := range int64(openers) {
-		s := d.open(t)
-		if open = append(open, s); !d.Exclusive {
-			group.Go(func() { run(s, n) })
-			continue
-		}
-		run(s, n)
-		if n < openers-1 {
-			closed(t, s)
-			open = nil
-		}
-	}
-	group.Wait()
-	s := open[0]
-	if n := Verify(t, s); n != openers*rounds {
-		t.Errorf("%d records are there, want %d", n, openers*rounds)
-	}
-	messages, err := s.Pending(t.Context(), "q", 0, 1000)
-	bySequence := func(a, b journal.Message) int { return int(a.Sequence - b.Sequence) }
-	if err != nil || len(messages) != openers*rounds || !slices.IsSortedFunc(messages, bySequence) {
-		t.Errorf("%d messages wait in order or not (%v), want %d", len(messages), err, openers*rounds)
-	}
-	for i, s := range open {
-		if held, err := s.Lease(t.Context(), "relay", named(i), time.Minute); err != nil || held != (i == 0) {
-			t.Errorf("opener %d has the lease: %t (%v)", i, held, err)
-		}
-	}
-	for _, s := range open {
-		closed(t, s)
 	}
 }

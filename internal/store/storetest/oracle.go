@@ -215,44 +215,6 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	}
 }
 
-// compare holds the story of a subject against the oracle's.
-func (o *oracle) compare(ctx context.Context, r *rapid.T, of journal.Subject) {
-	want, known, _ := o.memory.Story(ctx, of)
-	got, found, err := o.store.Story(ctx, of)
-	if err != nil {
-		r.Fatalf("the story could not be read: %v", err)
-	}
-	if d := difference(got, want); d != "" || found != known {
-		r.Fatalf("the story, found %t, want %t, differs (- want, + got):\n%s", found, known, d)
-	}
-	wantCount, _ := o.memory.CountAttempts(ctx, of)
-	if n, err := o.store.CountAttempts(ctx, of); err != nil || n != wantCount {
-		r.Fatalf("counted %d attempts (%v), want %d", n, err, wantCount)
-	}
-	for i := range got.Attempts {
-		a, w := &got.Attempts[i], &want.Attempts[i]
-		if journal.DigestEntry(journal.EntryOf(of, a)) != journal.DigestEntry(journal.EntryOf(of, w)) {
-			r.Fatalf("attempt %d has another digest than when it was saved", a.Record)
-		}
-	}
-}
-
-// comparePending holds pending retries of a policy, or the first of all, against the oracle's.
-func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
-	policy := rapid.SampledFrom([]string{o.policy, o.policy, ""}).Draw(r, "pending of")
-	var after *journal.PendingRetry
-	limit := rapid.IntRange(1, 3).Draw(r, "limit")
-	for range 5 {
-		want, _ := o.memory.PendingRetries(ctx, policy, after, limit)
-		got, err := o.store.PendingRetries(ctx, policy, after, limit)
-		same(r, "the pending retries", got, want, err)
-		if len(want) < limit {
-			return
-		}
-		after = &want[limit-1]
-	}
-}
-
 // deadline of a claim: of a few, that some share, or none.
 func (o *oracle) deadline(r *rapid.T) time.Time {
 	if hours := rapid.IntRange(0, 3).Draw(r, "deadline"); hours > 0 {
@@ -268,17 +230,6 @@ func brought(r *rapid.T) (c decision.Context) {
 			{Variable: "valor", Type: decision.ContextMoney, Value: rapid.SampledFrom([]string{"0.00", "0.01", "184200.00", "100000000000.00"}).Draw(r, "valor")}}
 	}
 	return c
-}
-
-// compareHeld holds what is held against the oracle's.
-func (o *oracle) compareHeld(ctx context.Context, r *rapid.T) {
-	var want, got []journal.KeyedState
-	into := func(all *[]journal.KeyedState) func(*journal.KeyedState) {
-		return func(k *journal.KeyedState) { *all = append(*all, *k) }
-	}
-	_, _ = o.memory.Held(ctx, into(&want))
-	_, err := o.store.Held(ctx, into(&got))
-	same(r, "what is held", got, want, err)
 }
 
 // text is whatever the journal lets through: valid UTF-8 without NUL.

@@ -33,8 +33,8 @@ func testSequence(t *testing.T, s Store) {
 
 // testTold: every record is told, also those of steps that a store takes by itself.
 func testTold(t *testing.T, s Store) {
-	w := &bulkWorld{t: t, s: s, now: at(0)}
-	w.j = journal.New(s, w.tick, tellAll, journal.NoHooks())
+	w := newBulkWorld(t, s)
+	w.j = journal.New(s, w.Now, tellAll, journal.NoHooks())
 	testkit.RunJournal(t, w.j)
 	for n := range 3 {
 		w.die(named(n), int64(n+1))

@@ -28,9 +28,9 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	first := w.die("CLM-LONG-1", 1)  // record 1
 	second := w.die("CLM-LONG-1", 2) // record 2
 	only := w.die("CLM-SHORT-1", 3)  // record 3
-	w.wait("CLM-LONG-1", second)     // record 4
+	w.Await(second)     // record 4
 	third := w.die("CLM-LONG-1", 5)  // record 5: the process of the second gets its answer
-	w.deliver(true)                  // record 6
+	w.Deliver(true)                  // record 6
 	short := subject("CLM-SHORT-1")
 	want := func(step string, of journal.Subject, attempts int, letters ...string) {
 		t.Helper()
@@ -80,7 +80,7 @@ func testPurgeLeaves(t *testing.T, s Store) {
 // testPurgedCause purges an attempt and, later, what came of it: the cause stays what it was.
 func testPurgedCause(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
-	if r, err := w.analyzeOf("CLM-CAUSE-1", 1, "the portal hums", 5); err != nil || r.Attempt.DeadLetter == "" { // record 1
+	if r, err := w.analyze("CLM-CAUSE-1", 1, "the portal hums", 5); err != nil || r.Attempt.DeadLetter == "" { // record 1
 		t.Fatalf("at its limit it is %+v (%v)", r, err)
 	}
 	_, err := w.j.Conclude(t.Context(), &journal.Outcome{Subject: subject("CLM-CAUSE-1"), Success: true}) // record 2
@@ -125,7 +125,7 @@ func testPurgeClock(t *testing.T, s Store) {
 		{when: "goes", at: 2797 * day, dies: "CLM-11-1"},
 		{when: "and what was decided once the clock was back", at: 2860 * day, want: 4},
 	} {
-		w.setClock(at(0).Add(step.at))
+		w.Set(at(0).Add(step.at))
 		if step.dies != "" {
 			w.die(step.dies, int64(i+1))
 		}

@@ -82,7 +82,6 @@ var (
 		{"dead letters in pages", testLetterPages},
 		{"dead letters in pages beside writers", testLetterPagesBeside},
 		{"dead letters of many subjects", testLetterSearchWide},
-		{"what became of a bulk run", testBulkOutcomes},
 		{"bulk runs at once", testBulkAtOnce},
 		{"how far teams were told", testWatermarks},
 		{"teams are told once", testNoticeOnce},

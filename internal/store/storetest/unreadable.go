@@ -17,7 +17,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 	w := newBulkWorld(t, s)
 	hooks := journal.NoHooks()
 	hooks.Open = func(open bool, reason error) { t.Errorf("the journal is open: %t (%v)", open, reason) }
-	w.j = journal.New(s, w.tick, nil, hooks)
+	w.j = journal.New(s, w.Now, nil, hooks)
 	testkit.RunJournal(t, w.j)
 	w.die("CLM-1-1", 1)
 	w.die("CLM-2-1", 2)
@@ -31,7 +31,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 			func(*transaction) { t.Error("what cannot be read is decided on") })
 		wantKind(t, err, journal.Invalid)
 		for _, other := range []string{"CLM-1-1", "CLM-2-1"} {
-			_, err := w.analyze(other, int64(10+i))
+			_, err := w.analyze(other, int64(10+i), "DUPLICATE_CLAIM", 0)
 			if refused := errors.Is(err, journal.ErrInvalid) && errors.Is(err, journal.ErrUnreadable); refused != (other == "CLM-1-1") || !refused && err != nil {
 				t.Errorf("%s: %s gets %v", body, other, err)
 			}

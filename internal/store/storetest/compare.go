@@ -1,0 +1,323 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// told is what a store and the oracle are both asked.
+type told interface {
+	journal.Reader
+	journal.Archive
+	journal.Holding
+	journal.Statistics
+	journal.Purger
+	journal.Outbox
+	deadletter.Reader
+	deadletter.BulkStore
+	deadletter.NoticeStore
+}
+
+// same holds what the store answers against what the oracle does, and returns it. What is drawn is drawn before: ask is
+// called for each.
+func same[T any](o *oracle, r *rapid.T, what string, ask func(s told) (T, error)) T {
+	want, _ := ask(o.memory)
+	got, err := ask(o.store)
+	if err != nil {
+		r.Fatalf("%s could not be read: %v", what, err)
+	}
+	if d := difference(got, want); d != "" {
+		r.Fatalf("%s differ (- want, + got):\n%s", what, d)
+	}
+	return want
+}
+
+// page is an answer of which a part is told, and Next leads to more.
+type page[T any] struct {
+	All  []T
+	Next string
+}
+
+// samePages compares page after page, at most so many.
+func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s told, cursor string) ([]T, string, error)) {
+	cursor := ""
+	for range most {
+		answer := same(o, r, what, func(s told) (p page[T], err error) {
+			p.All, p.Next, err = ask(s, cursor)
+			return p, err
+		})
+		if cursor = answer.Next; cursor == "" {
+			return
+		}
+	}
+}
+
+// known is an answer about something that may not be there.
+type known[T any] struct {
+	It    T
+	There bool
+}
+
+// every is what a store tells one by one, as of a head.
+type every[T any] struct {
+	All  []T
+	Head journal.Head
+}
+
+func gathered[T any](tell func(take func(*T)) (journal.Head, error)) (e every[T], err error) {
+	e.Head, err = tell(func(one *T) { e.All = append(e.All, *one) })
+	return e, err
+}
+
+// compareAll holds everything against the oracle's.
+func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
+	o.both.mu.Lock()
+	defer o.both.mu.Unlock()
+	o.compareLetters(ctx, r)
+	o.compareBulk(ctx, r)
+	o.compareSums(ctx, r)
+	o.compareOutbox(ctx, r)
+	o.comparePending(ctx, r)
+	for _, of := range o.subjects {
+		o.compareSubject(ctx, r, of)
+	}
+	o.compareRecords(ctx, r)
+	same(o, r, "what is held", func(s told) (every[journal.KeyedState], error) {
+		return gathered(func(take func(*journal.KeyedState)) (journal.Head, error) { return s.Held(ctx, take) })
+	})
+	head := same(o, r, "the ledger's head", func(s told) (journal.Head, error) { return s.Head(ctx) })
+	after, limit := rapid.Int64Range(-1, head.Link).Draw(r, "after link"), rapid.IntRange(0, 9).Draw(r, "limit")
+	same(o, r, "links", func(s told) ([]journal.Link, error) { return s.Links(ctx, after, limit) })
+	before := o.bound(r, "before")
+	same(o, r, "the last record before", func(s told) (int64, error) { return s.LastRecordBefore(ctx, before) })
+}
+
+// compareSubject compares the story of a subject, whose records must have the digests with which they were saved.
+func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subject) {
+	same(o, r, "the story", func(s told) (k known[journal.Story], err error) {
+		k.It, k.There, err = s.Story(ctx, of)
+		return k, err
+	})
+	same(o, r, "the digests", func(s told) (digests []journal.Digest, err error) {
+		st, _, err := s.Story(ctx, of)
+		for i := range st.Attempts {
+			digests = append(digests, journal.DigestEntry(journal.EntryOf(of, &st.Attempts[i])))
+		}
+		return digests, err
+	})
+	same(o, r, "the number of attempts", func(s told) (int64, error) { return s.CountAttempts(ctx, of) })
+}
+
+// comparePending compares pending retries of a policy, or the first of all.
+func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
+	policy := rapid.SampledFrom([]string{o.policy, o.policy, ""}).Draw(r, "pending of")
+	var after *journal.PendingRetry
+	limit := rapid.IntRange(1, 3).Draw(r, "limit")
+	for range 5 {
+		some := same(o, r, "the pending retries", func(s told) ([]journal.PendingRetry, error) {
+			return s.PendingRetries(ctx, policy, after, limit)
+		})
+		if len(some) < limit {
+			return
+		}
+		after = &some[limit-1]
+	}
+}
+
+func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
+	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
+	same(o, r, "the figures", func(s told) ([]journal.Figure, error) { return s.Figures(ctx, from) })
+	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
+	same(o, r, "what is learnt from", func(s told) (every[journal.LearntFigure], error) {
+		return gathered(func(take func(*journal.LearntFigure)) (journal.Head, error) { return s.Learnt(ctx, weeks, take) })
+	})
+	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
+	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
+	for range 3 { // page after page
+		causes := same(o, r, "the causes", func(s told) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
+		if len(causes) == 0 {
+			break
+		}
+		after = &causes[len(causes)-1].Fingerprint
+	}
+	team, top := rapid.SampledFrom(oracleTeams[1:]).Draw(r, "team"), rapid.IntRange(0, 3).Draw(r, "top")
+	older := []time.Time{o.now, o.bound(r, "older"), o.bound(r, "older")}
+	same(o, r, "what is open of "+string(team), func(s told) (deadletter.NoticeCount, error) {
+		return s.OpenDeadLetters(ctx, team, top, older...)
+	})
+	record := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "after")
+	same(o, r, fmt.Sprint("what is new of ", team, " after ", record), func(s told) (deadletter.NoticeCount, error) {
+		return s.NewDeadLetters(ctx, team, record, top)
+	})
+}
+
+// compareOutbox looks at each queue that a message waits for.
+func (o *oracle) compareOutbox(ctx context.Context, r *rapid.T) {
+	backlog := same(o, r, "the backlog", func(s told) (map[string]int64, error) { return s.Backlog(ctx) })
+	queue := rapid.SampledFrom(append(slices.Sorted(maps.Keys(backlog)), "none")).Draw(r, "queue")
+	after, limit := rapid.Int64Range(0, 99).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
+	same(o, r, "the outbox", func(s told) ([]journal.Message, error) { return s.Pending(ctx, queue, after, limit) })
+}
+
+func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
+	for range 4 {
+		f := journal.RecordFilter{Subject: rapid.SampledFrom(append(o.subjects, journal.Subject{})).Draw(r, "of")}
+		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
+		after := rapid.Int64Range(-1, o.memory.End().Record).Draw(r, "after")
+		limit := rapid.IntRange(1, 9).Draw(r, "limit")
+		for range 3 {
+			some := same(o, r, "the records", func(s told) ([]journal.Record, error) { return s.Records(ctx, f, after, limit) })
+			if len(some) < limit {
+				break
+			}
+			after = recordOf(&some[limit-1])
+		}
+	}
+}
+
+// bound of a period: often none, or one that records lie on.
+func (o *oracle) bound(r *rapid.T, what string) time.Time {
+	ago := rapid.SampledFrom([]time.Duration{-1, 0, 0, time.Microsecond, time.Millisecond, time.Hour, 47 * time.Hour, 94 * time.Hour}).Draw(r, what)
+	if ago < 0 {
+		return time.Time{}
+	}
+	return o.now.Add(-ago)
+}
+
+// compareLetters compares lists of dead letters, each of them, their causes and their counts.
+func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
+	same(o, r, "the counts of dead letters", func(s told) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
+	same(o, r, "what is asked about", func(s told) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, 2) })
+	for range 3 {
+		f := o.drawFilter(r)
+		f.Since, f.Until = time.Time{}, time.Time{}
+		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")
+		samePages(o, r, fmt.Sprintf("the causes under %+v", f), 1000, func(s told, cursor string) ([]deadletter.Group, string, error) {
+			return s.DeadLetterGroups(ctx, f, cursor, limit)
+		})
+	}
+	for _, of := range []string{"", "valor=0.01"} {
+		for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}} {
+			same(o, r, "what is due", func(s told) ([]journal.CauseCount, error) { return s.DeadLettersDue(ctx, of, o.now, until) })
+		}
+	}
+	for range 4 {
+		f := o.drawFilter(r)
+		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
+		letters := same(o, r, fmt.Sprintf("the dead letters under %+v", f), func(s told) ([]deadletter.Item, error) {
+			if s == told(o.memory) {
+				return walk(ctx, s, f, deadletter.MostItems)
+			}
+			return walk(ctx, s, f, limit)
+		})
+		for i := range letters {
+			same(o, r, "a dead letter", func(s told) (k known[deadletter.Item], err error) {
+				k.It, k.There, err = s.DeadLetter(ctx, letters[i].ID)
+				return k, err
+			})
+		}
+	}
+}
+
+func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
+	queries := []string{"", "", "", "timeout", "GATEWAY timeout:", "já", "já guia", "r1", "100%", "%", "_", "'", "none such"}
+	for _, of := range o.subjects {
+		cut := []rune(of.ID)
+		queries = append(queries, string(cut[:rapid.IntRange(0, len(cut)).Draw(r, "cut")]))
+	}
+	ids, causes := []string{"", "", "", "", "none"}, []string{"", "", "", "none"}
+	contexts := []string{"", "", "", "valor=0.01", "valor=184200.00", "none=0.01"}
+	known, _, err := o.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: "all", Policy: o.policy}, "", 9)
+	testkit.Must(o.t, err)
+	for i := range known {
+		queries, causes = append(queries, known[i].ID), append(causes, known[i].Fingerprint)
+		ids = append(ids, known[i].ID, known[i].ID+","+known[rapid.IntRange(0, i).Draw(r, "other")].ID)
+		for _, c := range known[i].Context {
+			contexts = append(contexts, c.Variable+"="+c.Value)
+		}
+	}
+	f := journal.DeadLetterFilter{
+		State: rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered",
+			"superseded"}).Draw(r, "of state"),
+		Policy:      rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
+		Team:        rapid.SampledFrom(oracleTeams).Draw(r, "of team"),
+		Reason:      rapid.SampledFrom([]decision.Reason{"", "", "DUPLICATE_CLAIM", "none"}).Draw(r, "of reason"),
+		Sort:        rapid.SampledFrom(append(deadletter.Sorts(), "")).Draw(r, "sort"),
+		Query:       rapid.SampledFrom(queries).Draw(r, "query"),
+		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
+		IDs:         rapid.SampledFrom(ids).Draw(r, "ids"),
+		Context:     rapid.SampledFrom(contexts).Draw(r, "of context"),
+	}
+	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
+		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
+	}
+	return f
+}
+
+// walk is everything that the filter lets through, page by page.
+func walk(ctx context.Context, s deadletter.Reader, f journal.DeadLetterFilter, limit int) (all []deadletter.Item, err error) {
+	cursor := ""
+	for {
+		page, next, err := s.DeadLetterPage(ctx, f, cursor, limit)
+		if err != nil {
+			return all, err
+		}
+		if len(page) > limit {
+			return all, fmt.Errorf("a page holds %d, at most %d were asked for", len(page), limit)
+		}
+		all = append(all, page...)
+		switch {
+		case next == "":
+			return all, nil
+		case next == cursor:
+			return all, fmt.Errorf("the cursor %s leads to itself", cursor)
+		}
+		cursor = next
+	}
+}
+
+// compareBulk compares bulk runs, their items and tallies.
+func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
+	limit, most := rapid.SampledFrom([]int{1, 3, 200}).Draw(r, "runs"), 1000
+	if limit == 1 { // one page of many
+		most = 1
+	}
+	samePages(o, r, "the bulk runs", most, func(s told, cursor string) ([]journal.BulkRun, string, error) {
+		return s.BulkRuns(ctx, cursor, limit)
+	})
+	same(o, r, "the runs that have not ended", func(s told) ([]journal.BulkRun, error) { return s.ActiveBulkRuns(ctx) })
+	for _, id := range o.runs {
+		same(o, r, fmt.Sprintf("the bulk run %q", id), func(s told) (k known[journal.BulkRun], err error) {
+			k.It, k.There, err = s.BulkRun(ctx, id)
+			return k, err
+		})
+		outcome := rapid.SampledFrom(append(journal.BulkOutcomes(), "", "", "")).Draw(r, "outcome")
+		after, limit := rapid.Int64Range(-1, 3).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
+		same(o, r, fmt.Sprintf("the items of %q", id), func(s told) ([]journal.BulkItem, error) {
+			return s.BulkItems(ctx, id, outcome, after, limit)
+		})
+	}
+	for range 2 {
+		f := o.drawFilter(r)
+		through := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, o.memory.End().Record+1)).Draw(r, "through")
+		recent := o.bound(r, "recent")
+		type tallied struct {
+			All  []deadletter.Tally
+			UpTo int64
+		}
+		same(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s told) (t tallied, err error) {
+			t.All, t.UpTo, err = s.DeadLetterTallies(ctx, f, through, recent)
+			return t, err
+		})
+	}
+}

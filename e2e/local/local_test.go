@@ -1,21 +1,15 @@
 package main
 
 import (
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
-	"retry-worker/internal/demo"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -117,35 +111,5 @@ func TestWhatFailsIsSaidOnOneLine(t *testing.T) {
 				t.Error("Zeebe's data are left")
 			}
 		})
-	}
-}
-
-// TestMovableClock: a move wakes who rests past it, and no one else; the broker is moved as far.
-func TestMovableClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &movableClock{broker: demo.EngineClock{ActuatorURL: "://"}}
-		began := c.Now()
-		go func() { // without a broker: the worker's clock is what is looked at
-			_ = c.Add(t.Context(), time.Hour)
-			_ = c.Add(t.Context(), time.Hour)
-		}()
-		c.Rest(t.Context(), 90*time.Minute)
-		if now := c.Now().Sub(began); now != 2*time.Hour {
-			t.Errorf("the clock went %v, want 2 h", now)
-		}
-		c.Rest(t.Context(), time.Second)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		c.Rest(ctx, time.Hour)
-		if now := c.Now().Sub(began); now != 2*time.Hour+time.Second {
-			t.Errorf("the clock went %v, want 2 h and a second", now)
-		}
-	})
-	var moved string
-	broker := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { moved = r.URL.Path }))
-	defer broker.Close()
-	c := &movableClock{broker: demo.EngineClock{ActuatorURL: broker.URL}}
-	if err := c.Add(t.Context(), time.Hour); err != nil || moved != "/actuator/clock/add" {
-		t.Errorf("the broker was asked for %q (%v)", moved, err)
 	}
 }

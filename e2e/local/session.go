@@ -24,7 +24,7 @@ type session struct {
 	port            int // of the console
 	screen          *screen
 	hard            context.Context // its end ends everything at once
-	clock           movableClock
+	clock           *zeebe.Clock    // the broker's and the worker's: what the console shows of a claim are the ladder's minutes
 }
 
 // run shows the whole, returns when ctx ends or something fails, and ends what it started. Its error is errAsked, or says on
@@ -48,7 +48,10 @@ func (s *session) run(ctx context.Context) (err error) {
 			s.screen.say("%v", err)
 		}
 	})
-	s.clock.broker.ActuatorURL = broker.ActuatorURL()
+	if s.clock, err = broker.ShareClock(ctx, filepath.Join(s.folder, "clock")); err != nil {
+		return err
+	}
+	stops = append(stops, func() { _ = s.clock.Close() })
 	client, err := adapter.Dial(adapter.Options{Address: broker.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
 		return fmt.Errorf("connect to Zeebe: %w", err)
@@ -63,7 +66,7 @@ func (s *session) run(ctx context.Context) (err error) {
 	}
 	stops = append(stops, w.stop, func() { s.screen.say("\nStopping the worker and Zeebe. Ctrl-C again ends it at once.") })
 	return demo.Run(ctx, demo.Options{
-		Engine: client, Out: s.screen, Ask: w.client().Ask, Clock: &s.clock, WorkerLog: w.log.Name(),
+		Engine: client, Out: s.screen, Ask: w.client().Ask, Clock: s.clock, WorkerLog: w.log.Name(),
 		Run: time.Now().Unix() % 1_000_000, Invitation: s.whereToLook(w, broker.GatewayAddress()),
 	})
 }

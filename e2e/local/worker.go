@@ -67,8 +67,8 @@ func (s *session) newApp(gateway string, log io.Writer) (a *app.App, err error) 
 		if settings, err = s.settings(gateway, port); err != nil {
 			return nil, err
 		}
-		lines := app.NewLogger(log, settings.LogLevel, settings.LogFormat).WithOptions(zap.WithClock(&s.clock))
-		a, err = app.New(settings, metrics.Build{Version: "make run"}, lines, app.WithClock(&s.clock))
+		lines := app.NewLogger(log, settings.LogLevel, settings.LogFormat).WithOptions(zap.WithClock(s.clock))
+		a, err = app.New(settings, metrics.Build{Version: "make run"}, lines, app.WithClock(s.clock))
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return a, err
 		}

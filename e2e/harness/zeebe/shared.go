@@ -49,6 +49,9 @@ func (c *Clock) MoveTo(ctx context.Context, instant time.Time) error {
 	return c.broker.AddTime(ctx, d)
 }
 
+// Add moves the clock forward.
+func (c *Clock) Add(ctx context.Context, d time.Duration) error { return c.MoveTo(ctx, c.Now().Add(d)) }
+
 // Restart restarts the broker as [Broker.Restart] does, and sets its clock to where it was.
 func (c *Clock) Restart(ctx context.Context) error {
 	if err := c.broker.Restart(ctx); err != nil {

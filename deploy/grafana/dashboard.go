@@ -3,17 +3,26 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/kpi"
 )
 
 // object is a part of Grafana's JSON, in its own words.
 type object = map[string]any
 
+// dashboard is one as its file describes it.
 type dashboard struct {
-	title, uid, description string
-	variables, panels       []object
+	Title, UID, Description string
+	Variables               []struct{ Name, Label, Values string } // of their own: a series and a label
+	Panels                  []figure
 
-	x, y, tallest int // where the next panel goes
+	variables, panels []object
+	x, y, tallest     int // where the next panel goes
 }
 
 // prometheus is the data source that the viewer chose.
@@ -22,7 +31,7 @@ var prometheus = object{"type": "prometheus", "uid": "${datasource}"}
 func (d *dashboard) json() object {
 	tags := []string{"retry-worker"}
 	return object{
-		"title": d.title, "uid": d.uid, "description": d.description, "tags": tags, "editable": false, "refresh": "30s", "schemaVersion": 39,
+		"title": d.Title, "uid": d.UID, "description": d.Description, "tags": tags, "editable": false, "refresh": "30s", "schemaVersion": 39,
 		"graphTooltip": 1, // one crosshair for all panels
 		"time":         object{"from": "now-6h", "to": "now"}, "timezone": "browser",
 		"links":      []object{{"title": "retry-worker", "type": "dashboards", "tags": tags, "includeVars": true, "keepTime": true}},
@@ -30,18 +39,27 @@ func (d *dashboard) json() object {
 	}
 }
 
-// newDashboard has the variables that every panel's queries use.
-func newDashboard(title, uid, description string) *dashboard {
-	source := object{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1, "current": object{}}
-	return &dashboard{title: title, uid: uid, description: description, variables: []object{
-		source, labelValues("job", "Job", "retry_worker_build_info", "job"),
-		labelValues("instance", "Instance", `retry_worker_build_info{job=~"$job"}`, "instance"),
-	}}
+// fill adds the variables that every panel's queries use and the dashboard's own, and the panels.
+func (d *dashboard) fill() error {
+	d.variables = []object{
+		{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1, "current": object{}},
+		labelValues("job", "Job", "retry_worker_build_info, job"),
+		labelValues("instance", "Instance", `retry_worker_build_info{job=~"$job"}, instance`),
+	}
+	for _, v := range d.Variables {
+		d.variables = append(d.variables, labelValues(v.Name, v.Label, v.Values))
+	}
+	for i := range d.Panels {
+		if err := d.Panels[i].draw(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// labelValues is a variable of all values of a label.
-func labelValues(name, title, series, label string) object {
-	query := fmt.Sprintf("label_values(%s, %s)", series, label)
+// labelValues is a variable of all values of a series' label.
+func labelValues(name, title, values string) object {
+	query := "label_values(" + values + ")"
 	return object{
 		"name": name, "label": title, "type": "query", "query": query, "definition": query, "datasource": prometheus, "current": object{},
 		"multi": true, "includeAll": true, "allValue": ".+", "sort": 1,
@@ -71,74 +89,109 @@ func (d *dashboard) place(p object, width, height int) {
 	d.panels = append(d.panels, p)
 }
 
-// figure describes a panel: what it shows, in what unit, by which queries.
+// figure describes a panel, or begins a row: the title is that of its kind.
 type figure struct {
-	title, description, unit string
-	queries                  []query
-	steps                    []object // thresholds; nil: none
-	width, height            int      // of the grid; 0: the panel's usual one
-	mappings                 []any
-	stacked                  bool
-	max                      *float64
-	names                    bool   // a stat shows how its series are called, not their values
-	none                     string // what stands there where there is no value
+	Row, Stat, Graph, Bars string
+	Description, Unit      string
+	Queries                []query
+	Steps                  []string // thresholds: a colour, and from where on; none for the first
+	Width, Height          int      // of the grid; 0: the panel's usual one
+	YesNo                  []string `yaml:"yesNo"` // the words for 1 and 0
+	Stacked                bool
+	Max                    *float64
+	Names                  bool   // a stat shows how its series are called, not their values
+	None                   string // what stands there where there is no value
+
+	steps []object
 }
 
-// query is an expression and how its series are called.
-type query struct{ expr, legend string }
+// query is an expression and how its series are called. <viewer> and <policies> are what the viewer chose.
+type query struct{ Expr, Legend string }
+
+var chosen = strings.NewReplacer("<viewer>", `job=~"$job", instance=~"$instance"`, "<policies>", `policy=~"$policy"`)
+
+func (f *figure) draw(d *dashboard) error {
+	for _, text := range f.Steps {
+		color, from, bounded := strings.Cut(text, " from ")
+		step := object{"color": color, "value": nil}
+		if bounded {
+			value, err := limit(from)
+			if err != nil {
+				return fmt.Errorf("the step %q: %w", text, err)
+			}
+			step["value"] = value
+		}
+		f.steps = append(f.steps, step)
+	}
+	switch {
+	case f.Row != "":
+		d.row(f.Row)
+	case f.Stat != "":
+		f.stat(d)
+	case f.Graph != "":
+		f.graph(d)
+	case f.Bars != "":
+		f.bars(d)
+	}
+	return nil
+}
 
 // place puts the figure's panel into d, with what its kind alone has: options, and the fields' defaults.
-func (f *figure) place(d *dashboard, kind string, width, height int, options, defaults object) {
+func (f *figure) place(d *dashboard, kind, title string, width, height int, options, defaults object) {
 	instant := kind != "timeseries"
 	var targets []object
-	for i, q := range f.queries {
+	for i, q := range f.Queries {
 		targets = append(targets, object{
-			"refId": string(rune('A' + i)), "datasource": prometheus, "expr": q.expr, "legendFormat": q.legend,
+			"refId": string(rune('A' + i)), "datasource": prometheus, "expr": chosen.Replace(q.Expr), "legendFormat": q.Legend,
 			"format": "time_series", "instant": instant, "range": !instant,
 		})
 	}
 	steps := f.steps
 	if steps == nil {
-		steps = []object{from(nil, "green")}
+		steps = []object{{"color": "green", "value": nil}}
 	}
-	defaults["unit"], defaults["mappings"] = f.unit, append([]any{}, f.mappings...)
+	defaults["unit"], defaults["mappings"] = f.Unit, []any{}
+	if len(f.YesNo) == 2 {
+		yes, no := object{"text": f.YesNo[0], "color": "green"}, object{"text": f.YesNo[1], "color": "red"}
+		defaults["mappings"] = []any{object{"type": "value", "options": object{"1": yes, "0": no}}}
+	}
 	defaults["thresholds"] = object{"mode": "absolute", "steps": steps}
-	if f.max != nil {
-		defaults["max"] = f.max
+	if f.Max != nil {
+		defaults["max"] = f.Max
 	}
-	if f.none != "" {
-		defaults["noValue"] = f.none
+	if f.None != "" {
+		defaults["noValue"] = f.None
 	}
 	d.place(object{
-		"type": kind, "title": f.title, "description": f.description, "datasource": prometheus, "targets": targets, "options": options,
+		"type": kind, "title": title, "description": f.Description, "datasource": prometheus, "targets": targets, "options": options,
 		"fieldConfig": object{"defaults": defaults, "overrides": []any{}},
-	}, cmp.Or(f.width, width), cmp.Or(f.height, height))
+	}, cmp.Or(f.Width, width), cmp.Or(f.Height, height))
 }
 
 // reduce has a panel show the last value of each series.
 var reduce = object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}
 
 // stat shows the last value, large, in the colour of its threshold.
-func (d *dashboard) stat(f figure) {
+func (f *figure) stat(d *dashboard) {
 	text := "auto"
-	if f.names {
+	if f.Names {
 		text = "name"
 	}
-	f.place(d, "stat", 6, 4, object{
+	f.place(d, "stat", f.Stat, 6, 4, object{
 		"colorMode": "value", "graphMode": "none", "justifyMode": "auto", "textMode": text, "orientation": "auto", "reduceOptions": reduce,
 	}, object{"color": object{"mode": "thresholds"}})
 }
 
 // graph shows series over time, and its thresholds as lines.
-func (d *dashboard) graph(f figure) {
+func (f *figure) graph(d *dashboard) {
 	style, stacking, fill := "off", "none", 10
 	if f.steps != nil {
 		style = "dashed"
 	}
-	if f.stacked {
+	if f.Stacked {
 		stacking, fill = "normal", 40
 	}
-	f.place(d, "timeseries", 8, 8, object{
+	f.place(d, "timeseries", f.Graph, 8, 8, object{
 		"legend":  object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
 		"tooltip": object{"mode": "multi", "sort": "desc"},
 	}, object{"min": 0, "color": object{"mode": "palette-classic"}, "custom": object{
@@ -148,37 +201,36 @@ func (d *dashboard) graph(f figure) {
 }
 
 // bars shows one bar for each series, over the whole time range.
-func (d *dashboard) bars(f figure) {
+func (f *figure) bars(d *dashboard) {
 	defaults := object{"min": 0, "color": object{"mode": "thresholds"}}
-	if f.unit == "short" { // Prometheus extrapolates to the range's ends, so that counts are not whole
+	if f.Unit == "short" { // Prometheus extrapolates to the range's ends, so that counts are not whole
 		defaults["decimals"] = 0
 	}
-	f.place(d, "bargauge", 8, 8, object{
+	f.place(d, "bargauge", f.Bars, 8, 8, object{
 		"displayMode": "basic", "orientation": "horizontal", "showUnfilled": true, "valueMode": "color", "minVizHeight": 12, "minVizWidth": 8,
 		"reduceOptions": reduce,
 	}, defaults)
 }
 
-// of are the series of a metric that the viewer chose, and that match.
-func of(metric string, matchers ...string) string {
-	return metric + "{" + strings.Join(append([]string{`job=~"$job"`, `instance=~"$instance"`}, matchers...), ", ") + "}"
-}
-
-// chosen is the matcher of the policies that the viewer chose.
-const chosen = `policy=~"$policy"`
-
-// from is a threshold: it holds from its value on; the first, without one, below all others.
-func from(value any, color string) object { return object{"color": color, "value": value} }
-
-// atMost is green up to a limit and red from it on.
-func atMost(limit float64) []object { return []object{from(nil, "green"), from(limit, "red")} }
-
-// atMostTwo is orange between two limits.
-func atMostTwo(first, second float64) []object {
-	return []object{from(nil, "green"), from(first, "orange"), from(second, "red")}
-}
-
-// atLeastTwo is red below the first limit, and green from the second on.
-func atLeastTwo(first, second float64) []object {
-	return []object{from(nil, "red"), from(first, "orange"), from(second, "green")}
+// limit reads where a threshold begins: at a number, or at so many times what a rule wants of a figure or raises an alert
+// at, as "60 * target RN-BIL-004 time_to_success_median" (R19).
+func limit(text string) (float64, error) {
+	if text == "alert TRD-0003" {
+		return deadletter.AlertAbove, nil
+	}
+	times, of, product := strings.Cut(text, " * ")
+	if !product {
+		times, of = "1", text
+	}
+	if words := strings.Fields(of); len(words) == 3 {
+		for _, k := range kpi.All(nil, []string{decision.DefaultPolicy}, time.Time{}) {
+			for _, g := range k.Goals {
+				if g.Kind == words[0] && string(g.Rule) == words[1] && k.Name == words[2] {
+					n, err := strconv.ParseFloat(times, 64)
+					return n * g.Limit, err
+				}
+			}
+		}
+	}
+	return strconv.ParseFloat(of, 64)
 }

@@ -26,8 +26,8 @@ const (
 	stubborn = 20
 	// times is how much faster the worker's clock goes where runs are carried out: 60 a minute are 30 in a second.
 	times = 30
-	// slowly is how fast it goes before: what dies within 10 s of it is told together, on a busy machine too.
-	slowly = 0.25
+	// slowly is how fast it goes while they die: what dies within 10 s of it is told together, on a busy machine too.
+	slowly = 0.01
 	// behind is how far the worker's clock is behind the broker's, which is the machine's: no timer of a retry that is to be
 	// made at once lies in the broker's future, however fast the worker's goes for half an hour.
 	behind = 24 * time.Hour
@@ -116,10 +116,10 @@ func (s *bulkRuns) playCredential() {
 	s.begin() // they die at once
 	ana, bruno := s.by("ana"), s.by("bruno")
 	cause := s.awaitCause(claims)
-	s.expectOneMail()
 	testkit.Must(s.t, s.life.Stop(s.t.Context(), wait.Limit))
 	s.clock = harness.ClockAt(s.clock.Now(), times)
 	s.begin()
+	s.expectOneMail()
 	c := command{Action: "retry", Filter: filter{Fingerprint: cause.Fingerprint}, When: "now", PerMinute: pace, Reason: "senha da operadora corrigida"}
 	p := ana.plan(c)
 	if p.Total != claims || p.Ready != claims || len(p.Causes) != 1 {

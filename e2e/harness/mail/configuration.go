@@ -1,6 +1,7 @@
 package mail
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,85 +22,15 @@ const (
 )
 
 // settings of Exim: nothing of the machine's, everything in one folder, as a user without rights.
-var settings = template.Must(template.New("").Delims("<<", ">>").Parse(`
-exim_user = <<.User>>
-exim_group = <<.Group>>
-admin_groups = <<.Group>>
-never_users =
-deliver_drop_privilege = true
-keep_environment =
-add_environment = PATH=/usr/bin:/bin
-primary_hostname = correio.teste
-spool_directory = <<.Dir>>/spool
-log_file_path = <<.Dir>>/%s.log
-pid_file_path = <<.Dir>>/exim.pid
-local_interfaces = 127.0.0.1
-daemon_smtp_ports = <<.Port>> : <<.SecurePort>>
-tls_on_connect_ports = <<.SecurePort>>
-tls_advertise_hosts = *
-tls_certificate = <<.Dir>>/certificate.pem
-tls_privatekey = <<.Dir>>/key.pem
-host_lookup =
-rfc1413_query_timeout = 0s
-queue_run_max = 1
-acl_smtp_mail = check_sender
-acl_smtp_rcpt = check_recipient
-
-begin acl
-check_sender:
-  warn    condition = ${if exists{<<.Dir>>/slow}}
-          delay     = ${readfile{<<.Dir>>/slow}{}}s
-  defer   message   = 4.3.2 system not accepting mail now
-          condition = ${if exists{<<.Dir>>/deferring}}
-  deny    message   = 5.7.1 sender not allowed
-          condition = ${if exists{<<.Dir>>/refusing}}
-  accept
-check_recipient:
-  require message       = 5.7.0 authentication required
-          authenticated = *
-  accept
-
-begin routers
-everybody:
-  driver = accept
-  transport = inbox
-
-begin transports
-inbox:
-  driver = appendfile
-  directory = <<.Dir>>/inbox
-  maildir_format
-  create_directory
-  envelope_to_add
-  return_path_add
-  batch_max = 100
-  user = <<.User>>
-  group = <<.Group>>
-
-begin retry
-* * F,1h,1s
-
-begin authenticators
-plain:
-  driver = plaintext
-  public_name = PLAIN
-  server_condition = ${if and{{eq{$auth2}{<<.Name>>}}{eq{$auth3}{<<.Password>>}}}}
-  server_set_id = $auth2
-  server_advertise_condition = ${if def:tls_in_cipher}
-login:
-  driver = plaintext
-  public_name = LOGIN
-  server_prompts = Username:: : Password::
-  server_condition = ${if and{{eq{$auth1}{<<.Name>>}}{eq{$auth2}{<<.Password>>}}}}
-  server_set_id = $auth1
-  server_advertise_condition = ${if def:tls_in_cipher}
-`))
+//
+//go:embed exim.conf.tmpl
+var settings string
 
 // configure writes what the server reads when it starts.
 func (s *Server) configure() error {
 	uid, gid := account()
 	var text strings.Builder
-	err := settings.Execute(&text, map[string]string{
+	err := template.Must(template.New("").Delims("<<", ">>").Parse(settings)).Execute(&text, map[string]string{
 		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": user, "Password": password,
 		"Port": strconv.Itoa(s.ports[0]), "SecurePort": strconv.Itoa(s.ports[1]),
 	})

@@ -2,6 +2,7 @@ package zeebe
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,6 @@ const (
 type Options struct {
 	Version string   // one of Versions; empty: the first
 	Env     []string // NAME=value, over what Start sets
-	Heap    string   // as -Xmx takes it; empty: 512m
 	// Output takes the broker's log; nil drops it.
 	Output io.Writer
 	// Progress hears of what must be fetched first; may be nil.
@@ -90,23 +90,14 @@ func (b *Broker) start(ctx context.Context) (err error) {
 }
 
 // logSettings put each event on one line of the standard output and nowhere else.
-const logSettings = `<?xml version="1.0" encoding="UTF-8"?>
-<Configuration status="ERROR" shutdownHook="disable">
-  <Appenders>
-    <Console name="Console" target="SYSTEM_OUT">
-      <PatternLayout pattern="%d{HH:mm:ss.SSS} %level %logger{1} - %msg%n"/>
-    </Console>
-  </Appenders>
-  <Loggers>
-    <Root level="info"><AppenderRef ref="Console"/></Root>
-  </Loggers>
-</Configuration>
-`
+//
+//go:embed log4j2.xml
+var logSettings []byte
 
 // fill its folder with places for data and for what Java unpacks, and with the settings of its log.
 func (b *Broker) fill() error {
 	return errors.Join(os.Mkdir(b.folder.Join("data"), 0o755), os.Mkdir(b.folder.Join("tmp"), 0o755),
-		os.WriteFile(b.folder.Join("log4j2.xml"), []byte(logSettings), 0o644))
+		os.WriteFile(b.folder.Join("log4j2.xml"), logSettings, 0o644))
 }
 
 // GatewayAddress is where clients connect: host:port, without TLS.

@@ -1,7 +1,6 @@
 package zeebe
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ func (b *Broker) environment(environ []string) []string {
 	env = append(env,
 		"JAVACMD="+b.java,
 		// The first compiler only: it starts in half the time, and tests are short.
-		"JAVA_OPTS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx"+cmp.Or(b.options.Heap, "512m"),
+		"JAVA_OPTS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx512m",
 		// Here, and not in JAVA_OPTS, a path may have spaces.
 		fmt.Sprintf(`JDK_JAVA_OPTIONS="-Djava.io.tmpdir=%s" "-Dlog4j2.configurationFile=%s" "%s"`, b.folder.Join("tmp"), logging, b.classes),
 		"LOGGING_CONFIG="+logging,
@@ -33,6 +32,7 @@ func (b *Broker) environment(environ []string) []string {
 		"ZEEBE_BROKER_NETWORK_INTERNALAPI_PORT="+strconv.Itoa(b.ports.internal),
 		"ZEEBE_BROKER_GATEWAY_NETWORK_HOST="+loopback,
 		"ZEEBE_BROKER_GATEWAY_NETWORK_PORT="+strconv.Itoa(b.ports.gateway),
+		"ZEEBE_BROKER_GATEWAY_CLUSTER_REQUESTTIMEOUT=60s", // a busy machine keeps a command waiting
 		"SERVER_ADDRESS="+loopback,
 		"SERVER_PORT="+strconv.Itoa(b.ports.rest),
 		"MANAGEMENT_SERVER_ADDRESS="+loopback,

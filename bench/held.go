@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -15,8 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -113,12 +113,11 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	for key := range int64(held) {
 		w.gateway.held[key+1] = true
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := harness.FreePorts(1)
 	if err != nil {
 		return fmt.Errorf("look for a port for the console: %w", err)
 	}
-	w.address = l.Addr().String()
-	_ = l.Close()
+	w.address = harness.Address(ports[0])
 	w.cmd = b.workerCommand(engine)
 	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL="+url)
 	if err := w.cmd.Start(); err != nil {
@@ -163,12 +162,12 @@ func (w *heldWorker) ask(ctx context.Context, method, path, body string) ([]byte
 
 // memory is what the process uses, in MB.
 func (w *heldWorker) memory() (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", w.cmd.Process.Pid))
+	p, err := procfs.NewProc(w.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	return float64(pages*os.Getpagesize()) / (1 << 20), err
+	used, err := p.Stat()
+	return float64(used.ResidentMemory()) / (1 << 20), err
 }
 
 // pages is how long these take, but for the longest twentieth.

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 
 	"retry-worker/e2e/harness/postgres"
 )
@@ -84,26 +83,19 @@ func ownCPU() time.Duration {
 // cpuTime returns the CPU time of a process and its children so far, ended ones included.
 func cpuTime(pid int) time.Duration {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux Go runs on
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var used time.Duration
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold anything
-		fields := strings.Fields(rest)
-		own := file == fmt.Sprintf("/proc/%d/stat", pid)
-		if err != nil || len(fields) < 15 || !own && fields[1] != strconv.Itoa(pid) {
+	all, _ := procfs.AllProcs()
+	var ticks uint
+	for _, p := range all {
+		used, err := p.Stat()
+		if err != nil || p.PID != pid && used.PPID != pid {
 			continue
 		}
-		times := fields[11:13] // user, system
-		if own {
-			times = fields[11:15] // and those of children that have ended
-		}
-		for _, f := range times {
-			n, _ := strconv.ParseInt(f, 10, 64) // the system's own numbers
-			used += time.Duration(n) * tick
+		ticks += used.UTime + used.STime
+		if p.PID == pid {
+			ticks += uint(used.CUTime + used.CSTime) // of children that have ended
 		}
 	}
-	return used
+	return time.Duration(ticks) * tick
 }
 
 // table and row print Markdown; the first column is text.

@@ -88,18 +88,12 @@ type Log struct {
 func (l *Log) Write(b []byte) (int, error) {
 	l.board.Change(func() {
 		l.all.Write(b)
-		l.pending = append(l.pending, b...)
-		for {
-			line, rest, found := bytes.Cut(l.pending, []byte("\n"))
-			if !found {
-				return
-			}
-			l.pending = rest
+		l.pending = CutLines(l.pending, b, func(line []byte) {
 			fields := make(Line)
 			if json.Unmarshal(line, &fields) == nil { // what is no JSON is in Text
 				l.lines = append(l.lines, fields)
 			}
-		}
+		})
 	})
 	return len(b), nil
 }

@@ -72,6 +72,18 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
+// StartServer starts a program and returns when ready reports true. Where that does not come within a time, or before ctx ends, the
+// program is killed; its output is there still.
+func StartServer(ctx context.Context, within time.Duration, c Command, ready func(*Process) bool) (*Process, error) {
+	p, err := Start(c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return p, p.AwaitReady(ctx, func() bool { return ready(p) })
+}
+
 // guard is a process that kills a group when this process ends without having said that the group has: by a signal or a panic.
 type guard struct {
 	cmd  *exec.Cmd

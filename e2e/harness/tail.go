@@ -32,20 +32,24 @@ func (t *Tail) Write(b []byte) (int, error) {
 	if t.to != nil {
 		_, _ = t.to.Write(b)
 	}
-	t.pending = append(t.pending, b...)
-	for {
-		line, rest, found := bytes.Cut(t.pending, []byte("\n"))
-		if !found {
-			break
-		}
-		t.keep(line)
-		t.pending = rest
-	}
-	if len(t.pending) > maxLine {
+	if t.pending = CutLines(t.pending, b, t.keep); len(t.pending) > maxLine {
 		t.keep(t.pending)
 		t.pending = nil
 	}
 	return len(b), nil
+}
+
+// CutLines calls take with each whole line of what was pending and what came, and returns the rest.
+func CutLines(pending, came []byte, take func(line []byte)) (rest []byte) {
+	rest = append(pending, came...)
+	for {
+		line, more, found := bytes.Cut(rest, []byte("\n"))
+		if !found {
+			return rest
+		}
+		take(line)
+		rest = more
+	}
 }
 
 func (t *Tail) keep(line []byte) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -120,17 +119,4 @@ func Replace(t *testing.T, file, content string) {
 		err = os.Rename(fresh, file)
 	}
 	testkit.Must(t, err)
-}
-
-// Teams puts further fields into a catalogue's teams, which has them in YAML by the teams' names: "email: [a@b.example]".
-func Teams(t *testing.T, catalogue string, fields map[string][]string) string {
-	t.Helper()
-	for team, lines := range fields {
-		head := "\n  " + team + ":\n"
-		if strings.Count(catalogue, head) != 1 {
-			t.Fatalf("the catalogue has no team %s, or more than one", team)
-		}
-		catalogue = strings.Replace(catalogue, head, head+"    "+strings.Join(lines, "\n    ")+"\n", 1)
-	}
-	return catalogue
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/term"
+
 	"retry-worker/e2e/harness/zeebe"
 )
 
@@ -23,13 +25,8 @@ type screen struct {
 	reported time.Time
 }
 
-func newScreen(out io.Writer) *screen {
-	s := &screen{out: out}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		s.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return s
+func newScreen(out *os.File) *screen {
+	return &screen{out: out, terminal: term.IsTerminal(int(out.Fd()))}
 }
 
 // Write passes on what another program says to the viewer.

@@ -12,7 +12,6 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
@@ -49,14 +48,14 @@ func open(t *testing.T, at time.Time) *fixture {
 	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret), mail: mail.Open(t)}
 	s.write("secret", secret)
 	s.write("password", s.mail.Password())
-	harness.Replace(t, s.path("policies.yaml"), harness.Teams(t, string(catalogue.Default().YAML()), map[string][]string{
-		"ti": {
-			"email: [ti@hospital.example, plantao-ti@hospital.example]",
-			"webhook: {url: " + s.receiver.URL + "/ti, secretFile: " + s.path("secret") + "}",
-			"digests: [daily, weekly]",
-		},
-		"cadastro": {"email: [cadastro@hospital.example]"},
-	}))
+	harness.Replace(t, s.path("policies.yaml"), fmt.Sprintf(`extends: built-in
+teams:
+  ti:
+    email: [ti@hospital.example, plantao-ti@hospital.example]
+    webhook: {url: %s/ti, secretFile: %s}
+    digests: [daily, weekly]
+  cadastro: {email: [cadastro@hospital.example]}
+`, s.receiver.URL, s.path("secret")))
 	harness.BinaryWithClock(t) // built before the clock begins
 	s.clock = harness.ClockAt(at, times)
 	s.begin()

@@ -12,7 +12,6 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
 	"retry-worker/internal/access"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -55,7 +54,7 @@ func TestADayOfBulkRuns(t *testing.T) {
 	s := &bulkRuns{scenario: beginFaults(t, "waits"), folder: t.TempDir(), mail: mail.Open(t)}
 	s.startPortal(nil, worker.SubmissionGate)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin})
-	harness.Replace(t, s.path("policies.yaml"), s.policies())
+	harness.Replace(t, s.path("policies.yaml"), policies("48h"))
 	testkit.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
 	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
 	s.playCredential()
@@ -73,12 +72,15 @@ func (s *bulkRuns) begin() {
 		"RETRY_WORKER_NOTIFY_INTERVAL=24h", "RETRY_WORKER_JOB_TIMEOUT=5s")...))
 }
 
-// policies are the default ones, with where each team is told.
-func (s *bulkRuns) policies() string {
-	s.t.Helper()
-	return harness.Teams(s.t, string(catalogue.Default().YAML()), map[string][]string{
-		"ti": {"email: [ti@hospital.example]"}, "cadastro": {"email: [cadastro@hospital.example]"}, "faturamento": {"email: [faturamento@hospital.example]"},
-	})
+// policies are the default ones but for a limit, with where each team is told.
+func policies(totalLimit string) string {
+	return `extends: built-in
+policies: {tiss-submission: {totalLimit: ` + totalLimit + `}}
+teams:
+  ti: {email: [ti@hospital.example]}
+  cadastro: {email: [cadastro@hospital.example]}
+  faturamento: {email: [faturamento@hospital.example]}
+`
 }
 
 // The kinds of claims, by what they die of.
@@ -211,7 +213,7 @@ func (s *bulkRuns) leaves(d person, id string) {
 // changeCatalogue in the midst of runs: the version is another, the decisions go on.
 func (s *bulkRuns) changeCatalogue() {
 	s.t.Helper()
-	harness.Replace(s.t, s.path("policies.yaml"), strings.Replace(s.policies(), "totalLimit: 48h", "totalLimit: 47h", 1))
+	harness.Replace(s.t, s.path("policies.yaml"), policies("47h"))
 	s.life.Log.AwaitEvent(s.t, "catalogue_changed")
 }
 

@@ -130,7 +130,7 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 	claims, kills := harness.Setting(t, "PROOF_HELD", fewHeld), harness.Setting(t, "PROOF_HELD_KILLS", 3)
 	outage := time.Duration(claims) * way.arrival
 	p := &downPortal{now: s.clock.Now, down: s.begun.Add(time.Minute), up: s.begun.Add(time.Minute + outage), fails: way.fails}
-	s.submitTo(t, p)
+	s.submitTo(t, p, time.Hour)
 	database := harness.Database(t.TempDir())
 	if way.replicas > 1 {
 		database = postgres.Database(t)
@@ -264,14 +264,14 @@ func (s *scenario) allOver() bool {
 	return s.all(s.keys, (*instance).over)
 }
 
-// submitTo has the portal take jobs until the test ends.
-func (s *scenario) submitTo(t *testing.T, p *downPortal) {
+// submitTo has the portal take jobs until the test ends. One that is lost on its way comes again after that time.
+func (s *scenario) submitTo(t *testing.T, p *downPortal, jobTimeout time.Duration) {
 	client, err := zeebe.Dial(zeebe.Options{Address: s.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	testkit.Must(t, err)
 	stop, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		worker.New(client, worker.Config{Name: "portal", JobTimeout: time.Hour, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32,
+		worker.New(client, worker.Config{Name: "portal", JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32,
 			Concurrency: 8}, []worker.Subscription{{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")}},
 			worker.NoHooks(), zap.NewNop()).Run(stop, context.Background())
 	})

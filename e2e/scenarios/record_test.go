@@ -198,17 +198,11 @@ func newHistory() *history {
 // Write takes a part of the broker's output.
 func (h *history) Write(b []byte) (int, error) {
 	h.Change(func() {
-		h.pending = append(h.pending, b...)
-		for {
-			line, rest, found := bytes.Cut(h.pending, []byte("\n"))
-			if !found {
-				return
-			}
-			h.pending = rest
+		h.pending = harness.CutLines(h.pending, b, func(line []byte) {
 			if mark := bytes.Index(line, []byte(recordMark)); mark >= 0 {
 				h.read(line[mark+len(recordMark)-1:])
 			}
-		}
+		})
 	})
 	return len(b), nil
 }

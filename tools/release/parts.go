@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"debug/buildinfo"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,23 +60,18 @@ func partsOf(info *buildinfo.BuildInfo, project string) ([]part, error) {
 
 // moduleDirs are the folders of the project's modules with these paths.
 func moduleDirs(project string, paths []string) (map[string]string, error) {
-	list := exec.Command("go", append([]string{"list", "-m", "-json"}, paths...)...)
+	list := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, paths...)...)
 	list.Dir, list.Stderr = project, os.Stderr
 	out, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the project's modules: %w", err)
 	}
 	dirs := map[string]string{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var m struct{ Path, Dir string }
-		switch err := d.Decode(&m); {
-		case errors.Is(err, io.EOF):
-			return dirs, nil
-		case err != nil:
-			return nil, fmt.Errorf("read the list of the project's modules: %w", err)
-		}
-		dirs[m.Path] = m.Dir
+	for line := range strings.Lines(string(out)) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		dirs[path] = dir
 	}
+	return dirs, nil
 }
 
 var (

@@ -64,18 +64,13 @@ func needsNoSandbox(lines []string) bool {
 
 // run leaves nothing when it fails, but the process's last words.
 func (b *Browser) run(ctx context.Context, i Install, o Options) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
 	if b.folder, err = harness.NewFolder("chromium"); err != nil {
 		return err
 	}
 	if err = errors.Join(os.Mkdir(b.folder.Join("tmp"), 0o700), harness.GiveToNobody(b.folder.Join("tmp")), harness.GiveToNobody(b.folder.Path)); err == nil {
-		b.process, err = harness.Start(harness.Command{
+		b.process, err = harness.StartServer(ctx, startTime, harness.Command{
 			Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.folder.Path, User: harness.Nobody(),
-		})
-	}
-	if err == nil {
-		err = b.process.AwaitReady(ctx, b.listens)
+		}, b.listens)
 	}
 	if err != nil {
 		return errors.Join(err, b.folder.Remove())
@@ -112,8 +107,8 @@ func (b *Browser) environment(o Options) []string {
 }
 
 // listens reports whether the browser says where it is driven from.
-func (b *Browser) listens() bool {
-	for _, line := range b.process.Lines() {
+func (b *Browser) listens(p *harness.Process) bool {
+	for _, line := range p.Lines() {
 		if url, found := strings.CutPrefix(line, "DevTools listening on "); found {
 			b.url = url
 		}

@@ -69,16 +69,11 @@ func Open(t *testing.T) *Server {
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	p, err := harness.Start(harness.Command{
+	p, err := harness.StartServer(ctx, startTime, harness.Command{
 		Path: s.install.Path, Args: []string{"-C", s.path(configuration), "-bdf", "-q1m"},
 		Env: []string{"PATH=/usr/bin:/bin", "TZ=UTC"}, Dir: s.folder.Path, User: harness.Nobody(),
-	})
+	}, s.listens)
 	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if err := p.AwaitReady(ctx, s.listens); err != nil {
 		return fmt.Errorf("start Exim %s: %w", s.install.Version, err)
 	}
 	s.process = p
@@ -86,7 +81,7 @@ func (s *Server) Restart(ctx context.Context) error {
 }
 
 // listens reports whether both ports can be connected to.
-func (s *Server) listens() bool {
+func (s *Server) listens(*harness.Process) bool {
 	return !slices.ContainsFunc(s.ports, func(port int) bool {
 		c, err := net.DialTimeout("tcp", harness.Address(port), startTime)
 		return err != nil || c.Close() != nil

@@ -104,13 +104,9 @@ func (n *Server) Restart(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write the settings: %w", err)
 	}
-	n.Process, err = harness.Start(harness.Command{Path: program, Env: append(os.Environ(), play+"="+string(settings))})
+	command := harness.Command{Path: program, Env: append(os.Environ(), play+"="+string(settings))}
+	n.Process, err = harness.StartServer(ctx, startTime, command, func(p *harness.Process) bool { return slices.Contains(p.Lines(), "ready") })
 	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if err := n.AwaitReady(ctx, func() bool { return slices.Contains(n.Lines(), "ready") }); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
 	}
 	return nil

@@ -104,15 +104,12 @@ func (s *Server) command(name string, args []string) harness.Command {
 
 // run starts the server's process and waits until it takes connections; else nothing is left of it.
 func (s *Server) run(ctx context.Context) error {
-	p, err := harness.Start(s.command("postgres", []string{
+	p, err := harness.StartServer(ctx, startTime, s.command("postgres", []string{
 		"-D", s.DataDir(), "-c", "port=" + strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 		"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "max_connections=200", "-c", "logging_collector=off", "-c", "log_destination=stderr",
 		"-c", "dynamic_shared_memory_type=mmap", // in the data's folder, and gone with it when the server was killed
-	}))
+	}), s.ready)
 	if err != nil {
-		return err
-	}
-	if err := p.AwaitReady(ctx, func() bool { return s.ready(p.PID()) }); err != nil {
 		harness.KillIn(s.folder.Path, 0)
 		return err
 	}
@@ -123,9 +120,9 @@ func (s *Server) run(ctx context.Context) error {
 }
 
 // ready reads the state that the server writes into its lock file. One that a killed server left names another process.
-func (s *Server) ready(pid int) bool {
+func (s *Server) ready(p *harness.Process) bool {
 	lines := s.lockFile()
-	return len(lines) > 7 && lines[0] == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
+	return len(lines) > 7 && lines[0] == strconv.Itoa(p.PID()) && strings.TrimSpace(lines[7]) == "ready"
 }
 
 // lockFile is the lines of the server's lock file: the first its process id, the seventh the key and id of its shared memory, the

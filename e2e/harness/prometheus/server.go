@@ -45,22 +45,17 @@ func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
 	return s, harness.OnFreePorts(1, func(ports []int) (err error) {
 		address := harness.Address(ports[0])
 		s.URL = "http://" + address
-		s.process, err = harness.Start(harness.Command{Path: i.Server, Dir: settings.Dir, Args: []string{
+		s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: settings.Dir, Args: []string{
 			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(settings.Dir, "data"), "--web.listen-address=" + address,
-		}})
+		}}, s.ready)
 		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, startTime)
-		defer cancel()
-		if err := s.process.AwaitReady(ctx, s.ready); err != nil {
 			return fmt.Errorf("start Prometheus: %w", err)
 		}
 		return nil
 	})
 }
 
-func (s *Server) ready() bool {
+func (s *Server) ready(*harness.Process) bool {
 	answer, err := http.Get(s.URL + "/-/ready")
 	return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }

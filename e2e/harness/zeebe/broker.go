@@ -129,15 +129,10 @@ func (b *Broker) current() *harness.Process {
 
 // run starts the process and waits until it is healthy; else nothing is left of it.
 func (b *Broker) run(ctx context.Context) error {
-	p, err := harness.Start(harness.Command{
+	p, err := harness.StartServer(ctx, startTime, harness.Command{
 		Path: filepath.Join(b.home, launcher), Env: b.environment(os.Environ()), Dir: b.folder.Path, Output: b.options.Output,
-	})
+	}, func(p *harness.Process) bool { return b.healthy(ctx) || b.portTaken(p) })
 	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if err := p.AwaitReady(ctx, func() bool { return b.healthy(ctx) || b.portTaken(p) }); err != nil {
 		return fmt.Errorf("start Zeebe %s: %w", b.options.Version, err)
 	}
 	if b.portTaken(p) {

@@ -2,12 +2,9 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -28,7 +25,7 @@ func testPurgeLeaves(t *testing.T, s Store) {
 	first := w.die("CLM-LONG-1", 1)  // record 1
 	second := w.die("CLM-LONG-1", 2) // record 2
 	only := w.die("CLM-SHORT-1", 3)  // record 3
-	w.Await(second)     // record 4
+	w.Await(second)                  // record 4
 	third := w.die("CLM-LONG-1", 5)  // record 5: the process of the second gets its answer
 	w.Deliver(true)                  // record 6
 	short := subject("CLM-SHORT-1")
@@ -93,57 +90,6 @@ func testPurgedCause(t *testing.T, s Store) {
 		t.Errorf("the causes are %+v (%v), expected the one that nothing is known of, recovered once", causes, err)
 	}
 	Verify(t, s)
-}
-
-// testPurgeClock: while the clock is ahead nothing goes, whatever is decided by it, until it comes back or a person confirms
-// it; that is a record even where nothing goes.
-func testPurgeClock(t *testing.T, s Store) {
-	w := newBulkWorld(t, s)
-	const day = 24 * time.Hour
-	for i, step := range []struct {
-		when               string
-		at                 time.Duration
-		dies               string
-		confirmed, refused bool
-		want               int
-	}{
-		{when: "a day later", at: day, dies: "CLM-1-1"},
-		{when: "five years ahead", at: 1800 * day, refused: true},
-		{when: "jobs are decided meanwhile", at: 1801 * day, dies: "CLM-2-1", refused: true},
-		{when: "and more", at: 1850 * day, dies: "CLM-3-1", refused: true},
-		{when: "the clock comes back", at: 2 * day, dies: "CLM-4-1"},
-		{when: "ahead again", at: 1850 * day, refused: true},
-		{when: "a person confirms that", at: 1850 * day, confirmed: true, want: 1},
-		{when: "it goes on from there", at: 1949 * day, dies: "CLM-5-1"},
-		{when: "and on", at: 2048 * day, dies: "CLM-6-1"},
-		{when: "what came by the wrong clock is old", at: 2147 * day, dies: "CLM-7-1"},
-		{when: "in time", at: 2246 * day, dies: "CLM-8-1"},
-		{when: "nothing is left to purge, however far it leaps", at: 2500 * day},
-		{when: "confirmed where nothing goes", at: 2500 * day, confirmed: true},
-		{when: "the second is as old as must be", at: 2599 * day, dies: "CLM-9-1"},
-		{when: "and", at: 2698 * day, dies: "CLM-10-1"},
-		{when: "goes", at: 2797 * day, dies: "CLM-11-1"},
-		{when: "and what was decided once the clock was back", at: 2860 * day, want: 4},
-	} {
-		w.Set(at(0).Add(step.at))
-		if step.dies != "" {
-			w.die(step.dies, int64(i+1))
-		}
-		n, err := w.j.Purge(t.Context(), s, 1000*day, step.confirmed)
-		if n != step.want || errors.Is(err, journal.ErrClockAhead) != step.refused || !step.refused && err != nil {
-			t.Errorf("%s: %d are purged (%v), want %d", step.when, n, err, step.want)
-		}
-		Verify(t, s)
-	}
-	confirmed := 0
-	for _, r := range pages(t, s, 50) {
-		if r.Entry != nil && strings.Contains(r.Entry.Body, `"confirmed":true`) {
-			confirmed++
-		}
-	}
-	if confirmed != 1 {
-		t.Errorf("%d records tell of a confirmation, want that of the second: the first is old enough to go", confirmed)
-	}
 }
 
 // testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.

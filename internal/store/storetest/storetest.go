@@ -92,7 +92,6 @@ var (
 		{"a lease ends by itself", testLeaseEnds},
 		{"what a purge leaves of a subject", testPurgeLeaves},
 		{"what a purge leaves of a cause", testPurgedCause},
-		{"a purge by a clock that leapt", testPurgeClock},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},

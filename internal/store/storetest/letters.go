@@ -67,17 +67,14 @@ func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...i
 	return nil
 }
 
-func upTo(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
-
+// buried records the first n dead letters.
 func buried(t *testing.T, s journal.Store, of func(n int) int, n int) {
 	t.Helper()
-	testkit.Must(t, bury(t.Context(), s, of, upTo(n)...))
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	testkit.Must(t, bury(t.Context(), s, of, numbers...))
 }
 
 // testLetterPages: a page is bounded, and a cursor that is none of its list is refused.

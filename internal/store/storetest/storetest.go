@@ -69,12 +69,11 @@ var (
 	promises = []test{
 		{"whatever is saved comes back", testOracle},
 		{"nothing is half saved", testInvalid},
-		{"a context that has ended", testCancelled},
+		{"a context that has ended, and a probe, change nothing", testCancelled},
 		{"writers take turns, and one fails while others go on", testConcurrent},
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
-		{"a probe changes nothing", testProbe},
 		{"large batches", testLarge},
 		{"after it was closed", testClosed},
 	}

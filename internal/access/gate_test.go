@@ -200,7 +200,7 @@ func TestOtherSites(t *testing.T) {
 func TestContentTypes(t *testing.T) {
 	secret, maria := token(t, "maria", access.Admin)
 	for name, w := range map[string]*world{"tokens": newWorld(t, maria), "none": newLocalWorld(t)} {
-		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/json, text/plain", "text/json"} {
+		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/json, text/plain", "text/json", ";"} {
 			for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "TRACE", "BREW"} {
 				a := w.ask(method, "/api/v1/retry", "{}", bearer(secret), header("Content-Type", kind))
 				a.refused(t, name+" "+method+" "+kind, http.StatusUnsupportedMediaType, "unsupported_media_type")

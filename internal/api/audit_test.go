@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/kpi"
-	"retry-worker/internal/testkit"
 )
 
 func TestAudit(t *testing.T) {
 	const claim = "CLM-001-1"
-	url, _, _ := recording(t, claim, time.Hour)
-	post(t, url+"/outcomes", `{"id":"CLM-001-1"}`)
-	a := get(t, url+"/subjects/tiss-submission/"+claim+"/audit")
+	c := open(t)
+	c.Fail(decision.DefaultPolicy, claim, "TIMEOUT", -1)
+	c.Advance(time.Hour)
+	c.Succeed(decision.DefaultPolicy, claim)
+	a := c.get("vera", "/subjects/tiss-submission/"+claim+"/audit")
 	items, _ := a.body["items"].([]any)
 	if a.status != http.StatusOK || len(items) != 2 || a.body["next"] != nil || len(a.body) != 2 {
 		t.Fatalf("got %d %v", a.status, a.body)
@@ -42,19 +42,19 @@ func TestAudit(t *testing.T) {
 
 func TestAuditPages(t *testing.T) {
 	const claim, all = "CLM-001-1", 205
-	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
+	c := open(t)
 	for n := range all {
 		id := claim
 		if n%40 == 3 {
 			id = "CLM-002-1" // somebody else's between them
 		}
-		f.Fail(decision.DefaultPolicy, id, "TIMEOUT", -1)
+		c.Fail(decision.DefaultPolicy, id, "TIMEOUT", -1)
 	}
-	url := serve(t, f.Memory, now) + "/api/v1/subjects/tiss-submission/" + claim + "/audit"
+	const path = "/subjects/tiss-submission/" + claim + "/audit"
 	var sizes []int
 	last, cursor := 0.0, ""
 	for cursor != "end" {
-		a := get(t, url+"?cursor="+cursor)
+		a := c.get("vera", path+"?cursor="+cursor)
 		items := a.body["items"].([]any)
 		sizes = append(sizes, len(items))
 		for _, i := range items {
@@ -72,35 +72,18 @@ func TestAuditPages(t *testing.T) {
 	if fmt.Sprint(sizes) != "[100 99]" {
 		t.Errorf("the pages have %v records, want 100 and 99", sizes)
 	}
-	if a := get(t, url+fmt.Sprintf("?cursor=%d", all+1)); a.status != http.StatusOK || len(a.body["items"].([]any)) != 0 || a.body["next"] != nil {
+	if a := c.get("vera", path+fmt.Sprintf("?cursor=%d", all+1)); a.status != http.StatusOK || len(a.body["items"].([]any)) != 0 || a.body["next"] != nil {
 		t.Errorf("behind the last: got %d %v", a.status, a.body)
 	}
 }
 
-func TestAuditRefused(t *testing.T) {
-	url, _, _ := recording(t, "CLM-001-1", time.Hour)
-	for path, want := range map[string]struct {
-		status int
-		code   string
-	}{
-		"CLM-001-2/audit":                             {404, "subject_not_found"},
-		"CLM-001-1/audit?tenant=other":                {404, "subject_not_found"},
-		"CLM-001-1/audit?cursor=x":                    {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=-1":                   {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=0":                    {422, "invalid_cursor"},
-		"CLM-001-1/audit?cursor=99999999999999999999": {422, "invalid_cursor"},
-		"CLM-001-1/audit/more":                        {404, "not_found"},
-	} {
-		a := get(t, url+"/subjects/tiss-submission/"+path)
-		a.refused(t, path, want.status, want.code)
-	}
-}
-
 func TestKPIs(t *testing.T) {
-	url, _, _ := recording(t, "CLM-001-1", time.Hour)
-	post(t, url+"/outcomes", `{"id":"CLM-001-1"}`)
+	c := open(t)
+	c.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
+	c.Advance(time.Hour)
+	c.Succeed(decision.DefaultPolicy, "CLM-001-1")
 	for _, path := range []string{"/kpis", "/kpis?policy=tiss-submission"} {
-		a := get(t, url+path)
+		a := c.get("vera", path)
 		all, _ := a.body["kpis"].([]any)
 		if a.status != http.StatusOK || len(all) != 10 || len(a.body) != 2 {
 			t.Fatalf("%s: got %d %v", path, a.status, a.body)
@@ -115,6 +98,4 @@ func TestKPIs(t *testing.T) {
 			t.Errorf("%s: the success rate is %s, %v", path, text, err)
 		}
 	}
-	a := get(t, url+"/kpis?policy=none")
-	a.refused(t, "a policy that nobody knows", http.StatusUnprocessableEntity, "unknown_policy")
 }

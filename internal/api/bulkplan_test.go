@@ -39,30 +39,6 @@ func TestBulkPlan(t *testing.T) {
 	}
 }
 
-// A plan's token starts that very command, and nothing else.
-func TestPlanTokens(t *testing.T) {
-	c := open(t)
-	c.permanent("CLM-001-1")
-	const command = `"action":"retry","filter":{"team":"faturamento"},"perMinute":60`
-	token := c.plan(command)
-	for what, tt := range map[string]struct{ command, token string }{
-		"another team":    {strings.Replace(command, "faturamento", "cadastro", 1), token},
-		"another's token": {command, c.plan(`"action":"discard","filter":{"team":"faturamento"},"perMinute":60`)},
-		"a cut token":     {command, token[:len(token)-1]},
-		"no token":        {command, "x"},
-		"a NUL":           {command, `\u0000`},
-	} {
-		a := c.start(tt.command, tt.token)
-		a.refused(t, what, http.StatusUnprocessableEntity, "invalid_plan")
-	}
-	if a := c.get("vera", "/bulk-runs"); a.text != `{"items":[],"next":null}`+"\n" {
-		t.Errorf("there are runs: %s", a.text)
-	}
-	if a := c.start(command, token); a.status != http.StatusCreated || a.body["state"] != "preparing" || a.body["by"] != "ada" {
-		t.Errorf("the very command: got %d %s", a.status, a.text)
-	}
-}
-
 // A plan's token starts one run, however often and fast it is used, and answers with that run from then on.
 func TestPlanStartsOnce(t *testing.T) {
 	c := open(t)

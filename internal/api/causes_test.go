@@ -42,29 +42,7 @@ func TestTeach(t *testing.T) {
 	decided("CLM-002-1", specified, "RETRY", "Transient error, retry 1 of 5")
 	id, other := c.cause("UNKNOWN"), c.cause("TIMEOUT")
 	at := "/causes/" + id
-	for _, tt := range []struct {
-		who, path, body string
-		status          int
-		code            string
-	}{
-		{"otto", at + "/teach", `{"classification":"TRANSIENT","reason":"x"}`, http.StatusForbidden, "forbidden_role"},
-		{"ada", at + "/teach", `{"classification":"TRANSIENT"}`, http.StatusUnprocessableEntity, "reason_required"},
-		{"ada", at + "/teach", `{"reason":"x"}`, http.StatusUnprocessableEntity, "invalid_classification"},
-		{"ada", at + "/teach", `{"classification":"MAYBE","reason":"x"}`, http.StatusUnprocessableEntity, "invalid_classification"},
-		{"ada", at + "/teach", `{"classification":"PERMANENT","reason":"x"}`, http.StatusUnprocessableEntity, "invalid_team"},
-		{"ada", at + "/teach", `{"classification":"PERMANENT","team":"nobody","reason":"x"}`, http.StatusUnprocessableEntity, "invalid_team"},
-		{"ada", at + "/teach", `{"classification":"TRANSIENT","team":"cadastro","reason":"x"}`, http.StatusUnprocessableEntity, "invalid_team"},
-		{"ada", "/causes/0123456789abcdef/teach", `{"classification":"TRANSIENT","reason":"x"}`, http.StatusNotFound, "cause_not_found"},
-		{"vera", "/causes/x", "", http.StatusNotFound, "cause_not_found"},
-		{"vera", "/causes?taught=perhaps", "", http.StatusUnprocessableEntity, "invalid_taught"},
-		{"vera", "/causes?cursor=x", "", http.StatusUnprocessableEntity, "invalid_cursor"},
-	} {
-		c.refuses(tt.who, tt.path, tt.body, tt.status, tt.code)
-	}
 	forget := call{http.MethodDelete, at + "/teach", `{"reason":"foi engano"}`}
-	nothing := forget.to(t, c.url, c.as("ada"))
-	nothing.refused(t, "forget", http.StatusConflict, "nothing_taught")
-
 	teach := func(of, body string) map[string]any {
 		t.Helper()
 		a := c.post("ada", "/causes/"+of+"/teach", body)

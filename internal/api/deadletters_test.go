@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 )
 
 func TestDeadLetter(t *testing.T) {
@@ -158,127 +157,6 @@ func TestDeadLetterListIsBounded(t *testing.T) {
 	}
 }
 
-// TestDeadLettersRefused is everything that the API must refuse, with the exact codes.
-func TestDeadLettersRefused(t *testing.T) {
-	c := open(t)
-	permanent, exhausted, gone, going := c.permanent("CLM-001-1"), c.exhausted("CLM-002-1"), c.permanent("CLM-003-1"), c.permanent("CLM-004-1")
-	c.Set(now.Add(time.Minute))
-	c.post("otto", "/dead-letters/"+gone+"/discard", `{"reason":"x"}`)
-	c.post("ada", "/dead-letters/"+going+"/retry", `{"reason":"x"}`)
-	foreign := strings.TrimSuffix(strings.SplitAfter(c.get("vera", "/dead-letters?state=all&limit=1").text, `"next":"`)[1], "\"}\n")
-	const nobody = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
-	for _, tt := range []struct {
-		who, path, body string // no body: a GET
-		status          int
-		code            string
-	}{
-		{"vera", "/dead-letters/" + nobody, "", 404, "job_not_found"},
-		{"vera", "/dead-letters/CLM-001-1", "", 404, "job_not_found"},
-		{"vera", "/dead-letters/%00", "", 404, "job_not_found"},
-		{"vera", "/dead-letters/..%2F..", "", 404, "job_not_found"},
-		{"vera", "/dead-letters/' OR 1=1 --", "", 404, "job_not_found"},
-		{"vera", "/dead-letters/" + strings.Repeat("a", 3000), "", 404, "job_not_found"},
-		{"vera", "/dead-letters/" + permanent + "?x=1", "", 422, "unknown_parameter"},
-		{"vera", "/dead-letters?sate=all", "", 422, "unknown_parameter"},
-		{"vera", "/dead-letters?state=closed", "", 422, "invalid_state"},
-		{"vera", "/dead-letters?state=OPEN", "", 422, "invalid_state"},
-		{"vera", "/dead-letters?sort=price", "", 422, "invalid_sort"},
-		{"vera", "/dead-letters?state=open&state=all", "", 422, "invalid_parameter"},
-		{"vera", "/dead-letters?state=%zz", "", 422, "invalid_parameter"},
-		{"vera", "/dead-letters?reason=BAD_LUCK", "", 422, "invalid_reason"},
-		{"vera", "/dead-letters?limit=0", "", 422, "invalid_limit"},
-		{"vera", "/dead-letters?limit=201", "", 422, "invalid_limit"},
-		{"vera", "/dead-letters?limit=-1", "", 422, "invalid_limit"},
-		{"vera", "/dead-letters?limit=ten", "", 422, "invalid_limit"},
-		{"vera", "/dead-letters?limit=99999999999999999999", "", 422, "invalid_limit"},
-		{"vera", "/dead-letters?cursor=x", "", 422, "invalid_cursor"},
-		{"vera", "/dead-letters?cursor=" + foreign, "", 422, "invalid_cursor"}, // of another filter
-		{"vera", "/dead-letters?cursor=-1", "", 422, "invalid_cursor"},
-		{"vera", "/dead-letters?q=" + strings.Repeat("x", 201), "", 422, "invalid_query"},
-		{"vera", "/dead-letters?q=%00", "", 422, "invalid_q"},
-		{"vera", "/dead-letters?q=" + strings.Repeat("x", 1001), "", 422, "invalid_q"},
-		{"vera", "/dead-letters?team=%FF", "", 422, "invalid_team"},
-		{"vera", "/dead-letters?policy=%1b%5B2J", "", 422, "invalid_policy"},
-
-		{"otto", "/dead-letters/" + nobody + "/retry", `{"reason":"x"}`, 404, "job_not_found"},
-		{"otto", "/dead-letters/nonsense/retry", `{"reason":"x"}`, 404, "job_not_found"},
-		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x"}`, 409, "max_retries_exceeded"},
-		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x","when":"now"}`, 409, "max_retries_exceeded"},
-		{"otto", "/dead-letters/" + gone + "/retry", `{"reason":"x"}`, 409, "invalid_retry_state"},
-		{"ada", "/dead-letters/" + gone + "/retry", `{"reason":"x","forceRetry":true}`, 409, "invalid_retry_state"},
-		{"otto", "/dead-letters/" + going + "/retry", `{"reason":"x"}`, 409, "invalid_retry_state"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":null}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":""}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":" \t\n"}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"\u200b\u202e\ufeff\u0000"}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":["x"]}`, 422, "invalid_reason"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"` + strings.Repeat("é", 501) + `"}`, 422, "reason_too_long"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x","when":"later"}`, 422, "invalid_when"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x","when":1}`, 422, "invalid_when"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x","forceRetry":"true"}`, 422, "invalid_force_retry"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x","fresh":1}`, 422, "invalid_fresh"},
-		{"ada", "/dead-letters/" + permanent + "/retry", `{"reason":"x","fresh":true}`, 422, "force_required"},
-		{"ada", "/dead-letters/" + permanent + "/retry", `{"reason":"x","by":"maria"}`, 422, "unknown_field"},
-		{"ada", "/dead-letters/" + permanent + "/retry", `{"reason":"x","forceretry":true}`, 422, "unknown_field"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x"`, 400, "invalid_json"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `["x"]`, 400, "invalid_json"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"x"}{}`, 400, "invalid_json"},
-		{"otto", "/dead-letters/" + permanent + "/retry", strings.Repeat("[", 60_000), 400, "invalid_json"},
-		{"otto", "/dead-letters/" + permanent + "/retry", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "body_too_large"},
-
-		{"otto", "/dead-letters/" + nobody + "/discard", `{"reason":"x"}`, 404, "job_not_found"},
-		{"otto", "/dead-letters/" + gone + "/discard", `{"reason":"x"}`, 409, "invalid_retry_state"},
-		{"otto", "/dead-letters/" + going + "/discard", `{"reason":"x"}`, 409, "invalid_retry_state"},
-		{"otto", "/dead-letters/" + permanent + "/discard", `{"reason":" "}`, 422, "reason_required"},
-		{"otto", "/dead-letters/" + permanent + "/discard", `{"reason":"x","forceRetry":true}`, 422, "unknown_field"},
-		{"otto", "/dead-letters/" + permanent + "/discard", `x`, 400, "invalid_json"},
-
-		{"otto", "/jobs/retry", `{"jobId":"` + nobody + `","reason":"x"}`, 404, "job_not_found"},
-		{"otto", "/jobs/retry", `{"jobId":"2251799813685001","reason":"x"}`, 404, "job_not_found"},
-		{"otto", "/jobs/retry", `{"jobId":"` + exhausted + `","reason":"x","forceRetry":false}`, 409, "max_retries_exceeded"},
-		{"otto", "/jobs/retry", `{"jobId":"` + gone + `","reason":"x"}`, 409, "invalid_retry_state"},
-		{"otto", "/jobs/retry", `{"jobId":"` + permanent + `"}`, 422, "reason_required"},
-		{"otto", "/jobs/retry", `{"reason":"x"}`, 422, "invalid_job_id"},
-		{"otto", "/jobs/retry", `{"jobId":7,"reason":"x"}`, 422, "invalid_job_id"},
-		{"otto", "/jobs/retry", `{"jobId":"` + permanent + `","reason":"x","when":"now"}`, 422, "unknown_field"},
-
-		{"vera", "/dead-letters/" + permanent + "/retry", `{"reason":"x"}`, 403, "forbidden_role"},
-		{"vera", "/dead-letters/" + permanent + "/discard", `{"reason":"x"}`, 403, "forbidden_role"},
-		{"vera", "/jobs/retry", `{"jobId":"` + permanent + `","reason":"x"}`, 403, "forbidden_role"},
-		{"vera", "/outcomes", `{"id":"CLM-001-1"}`, 403, "forbidden_role"},
-		{"otto", "/dead-letters/" + exhausted + "/retry", `{"reason":"x","fresh":true}`, 403, "forbidden_role"},
-	} {
-		c.refuses(tt.who, tt.path, tt.body, tt.status, tt.code)
-	}
-	for id, want := range map[string]string{permanent: "open", exhausted: "open", gone: "discarded", going: "reprocessing"} {
-		if a := c.get("vera", "/dead-letters/"+id); a.body["state"] != want {
-			t.Errorf("one is then %v, want %s", a.body["state"], want)
-		}
-	}
-	a := c.post("ada", "/dead-letters/"+gone+"/retry", `{"reason":"x"}`)
-	if message := a.body["message"].(string); !strings.Contains(message, "otto") || !strings.Contains(message, "2026-03-02T10:01:00Z") {
-		t.Errorf("it does not say who was faster, and when: %s", message)
-	}
-}
-
-func TestRetryWhereNothingCouldCarryItOut(t *testing.T) {
-	c := open(t)
-	id := c.Die(decision.DefaultPolicy, "CLM-001-1", "DUPLICATE_CLAIM", 2)
-	if a := c.get("vera", "/dead-letters/"+id); a.body["process"] != "expected" || a.body["reviewSeen"] != nil {
-		t.Errorf("at first the process is %v", a.body["process"])
-	}
-	c.Set(now.Add(2 * time.Minute))
-	if a := c.get("vera", "/dead-letters/"+id); a.body["process"] != "nobody" {
-		t.Errorf("the process is %v", a.body["process"])
-	}
-	a := c.post("otto", "/dead-letters/"+id+"/retry", `{"reason":"x"}`)
-	a.refused(t, "no process waits", http.StatusConflict, "invalid_retry_state")
-	if a := c.post("otto", "/dead-letters/"+id+"/discard", `{"reason":"x"}`); a.body["state"] != "discarded" {
-		t.Errorf("discard: got %d %s", a.status, a.text)
-	}
-}
-
 func TestRetryOfAPolicyThatIsGone(t *testing.T) {
 	c := open(t)
 	id := c.permanent("CLM-001-1")
@@ -287,20 +165,5 @@ func TestRetryOfAPolicyThatIsGone(t *testing.T) {
 	a.refused(t, "without a backoff", http.StatusConflict, "policy_not_found")
 	if a := c.post("otto", "/dead-letters/"+id+"/retry", `{"reason":"x","when":"now"}`); a.status != http.StatusOK {
 		t.Errorf("now: got %d %s", a.status, a.text)
-	}
-}
-
-func closedSets() map[string][]string {
-	texts := func(n int, of func(int) string) (all []string) {
-		for i := range n {
-			all = append(all, of(i))
-		}
-		return all
-	}
-	reasons := decision.Reasons()
-	outcomes := journal.BulkOutcomes()
-	return map[string][]string{
-		"Reason":      texts(len(reasons), func(i int) string { return string(reasons[i]) }),
-		"BulkOutcome": texts(len(outcomes), func(i int) string { return string(outcomes[i]) }),
 	}
 }

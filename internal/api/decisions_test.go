@@ -21,7 +21,7 @@ import (
 
 // The API answers what the command prints, word for word, and needs no journal for that.
 func TestDecisions(t *testing.T) {
-	url := serve(t, nil, now) + "/api/v1/decisions"
+	url := starting(t) + "/decisions"
 	for _, tt := range []struct {
 		body, outcome string
 		status        int
@@ -54,7 +54,7 @@ func TestDecisions(t *testing.T) {
 }
 
 func TestDecisionsOfAnotherPolicyOrInstant(t *testing.T) {
-	url := serve(t, nil, now) + "/api/v1/decisions"
+	url := starting(t) + "/decisions"
 	a := post(t, url, `{"policy":"none","id":"x","error":"y"}`)
 	if a.status != http.StatusUnprocessableEntity || a.body["outcome"] != "REJECTED" || a.body["rejection"] != "UNKNOWN_POLICY" {
 		t.Errorf("got %d %v", a.status, a.body)
@@ -121,54 +121,23 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 
 // TestPoliciesInForce: the API follows a reload.
 func TestPoliciesInForce(t *testing.T) {
-	policies := decisiontest.Policies()
-	served := api.New(api.Options{Now: func() time.Time { return now }, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})
-	store := remembering(t, "CLM-001-1", "TIMEOUT")
-	served.Open(api.Journal{Reader: store, Recorder: testkit.StartJournal(t, store, func() time.Time { return now })})
-	url := listen(t, served) + "/api/v1"
+	c := open(t)
+	c.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
 	const body = `{"policy":"job-queue","id":"j-1","error":"x"}`
-	if a := post(t, url+"/decisions", body); a.body["rejection"] != "UNKNOWN_POLICY" {
+	if a := c.post("vera", "/decisions", body); a.body["rejection"] != "UNKNOWN_POLICY" {
 		t.Errorf("before: got %v", a.body)
 	}
-	if a := get(t, url+"/kpis?policy=job-queue"); a.status != http.StatusUnprocessableEntity {
-		t.Errorf("KPIs before: got %d", a.status)
-	}
+	c.refuses("vera", "/kpis?policy=job-queue", "", http.StatusUnprocessableEntity, "unknown_policy")
 	queue := jobQueue()
-	policies = decision.Policies{queue.Name: queue} // no request is under way
-	if a := post(t, url+"/decisions", body); a.body["outcome"] != "MAX_RETRIES_EXCEEDED" || a.body["catalogue"] != "0123456789ab" {
+	c.SetPolicies(decision.Policies{queue.Name: queue})
+	if a := c.post("vera", "/decisions", body); a.body["outcome"] != "MAX_RETRIES_EXCEEDED" || a.body["catalogue"] != "0123456789ab" {
 		t.Errorf("after: got %v", a.body)
 	}
-	if a := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j-1"}`); a.body["error"] != "subject_not_found" {
-		t.Errorf("an outcome after: got %v", a.body)
-	}
-	blank := post(t, url+"/outcomes", `{"policy":"job-queue","id":"j 1"}`)
-	blank.refused(t, "an id that the policy's pattern does not let through", http.StatusUnprocessableEntity, "invalid_id")
+	c.refuses("otto", "/outcomes", `{"policy":"job-queue","id":"j-1"}`, http.StatusNotFound, "subject_not_found")
+	c.refuses("otto", "/outcomes", `{"policy":"job-queue","id":"j 1"}`, http.StatusUnprocessableEntity, "invalid_id")
 	for _, policy := range []string{"job-queue", "tiss-submission"} { // the other is gone, but not what was recorded of it
-		if a := get(t, url+"/kpis?policy="+policy); a.status != http.StatusOK {
+		if a := c.get("vera", "/kpis?policy="+policy); a.status != http.StatusOK {
 			t.Errorf("KPIs of %s after: got %d %v", policy, a.status, a.body)
 		}
-	}
-}
-
-func TestDecisionsRefused(t *testing.T) {
-	url := serve(t, nil, now) + "/api/v1/decisions"
-	for body, want := range map[string]struct {
-		status int
-		code   string
-	}{
-		`{"id":"CLM-001-1","error":"x","now":"yesterday"}`:                   {422, "invalid_now"},
-		`{"id":"CLM-001-1","error":"x","now":"9999-12-31T00:00:00Z"}`:        {422, "invalid_now"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":"503"}`:                  {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":503.5}`:                  {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","httpStatus":42}`:                     {422, "invalid_http_status"},
-		`{"id":"CLM-001-1","error":"x","policy":{}}`:                         {422, "invalid_policy"},
-		`{"id":"CLM-001-1","error":"x","retry_count":1}`:                     {422, "unknown_field"},
-		`{"id":"CLM-001-1","error":"x","id":"CLM-001-2"}`:                    {422, "duplicate_field"},
-		`{"id":"CLM-001-1","error":"x","variables":[{},{"a":1,"\u0061":2}]}`: {422, "duplicate_field"},
-		`{"id":"CLM-001-1","error":"x"`:                                      {400, "invalid_json"},
-		`{"id":"CLM-001-1","error":"` + strings.Repeat("x", 1<<16) + `"}`:    {413, "body_too_large"},
-	} {
-		a := post(t, url, body)
-		a.refused(t, short(body), want.status, want.code)
 	}
 }

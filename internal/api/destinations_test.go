@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -54,45 +53,6 @@ func TestDestinations(t *testing.T) {
 	}
 	if got := strings.Join(orders, ", "); got != "up by otto, release by otto, probe by otto, hold by otto" {
 		t.Errorf("the orders are %s", got)
-	}
-}
-
-// TestDestinationsRefused is what the API must refuse of orders, with the exact codes.
-func TestDestinationsRefused(t *testing.T) {
-	c := open(t)
-	c.portal(aPortal)
-	for _, tt := range []struct {
-		order, body string
-		status      int
-		code        string
-	}{
-		{"hold", `{"until":"2026-03-02T12:00:00Z"}`, 422, "reason_required"},
-		{"hold", `{"until":"2026-03-02T12:00:00Z","reason":"` + strings.Repeat("é", 501) + `"}`, 422, "reason_too_long"},
-		{"hold", `{"reason":"x"}`, 422, "invalid_until"},
-		{"hold", `{"until":"18:00","reason":"x"}`, 422, "invalid_until"},
-		{"hold", `{"until":"2026-03-02T10:00:00Z","reason":"x"}`, 422, "invalid_until"},
-		{"hold", `{"until":"2026-03-09T10:00:01Z","reason":"x"}`, 422, "invalid_until"},
-		{"hold", `{"until":"2026-03-02T12:00:00Z","reason":"x","by":"maria"}`, 422, "unknown_field"},
-		{"probe", `{}`, 422, "reason_required"},
-		{"probe", `{"reason":"x","until":"2026-03-02T12:00:00Z"}`, 422, "unknown_field"},
-		{"release", `{"reason":"x"}`, 422, "invalid_pace"},
-		{"release", `{"reason":"x","perMinute":0}`, 422, "invalid_pace"},
-		{"release", `{"reason":"x","perMinute":60.5}`, 422, "invalid_pace"},
-		{"release", `{"reason":"x","perMinute":"20"}`, 422, "invalid_pace"},
-		{"release", `{"reason":"x","perMinute":1e999}`, 422, "invalid_pace"},
-		{"release", `{"reason":"x","perMinute":20,"until":"2026-03-02T12:00:00Z"}`, 422, "invalid_pace"},
-	} {
-		c.refuses("otto", "/destinations/"+aPortal+"/"+tt.order, tt.body, tt.status, tt.code)
-	}
-	c.refuses("vera", "/destinations/"+aPortal+"/probe", `{"reason":"x"}`, http.StatusForbidden, "forbidden_role")
-	c.refuses("otto", "/destinations/nobody/probe", `{"reason":"x"}`, http.StatusNotFound, "destination_not_found")
-	c.refuses("vera", "/destinations/nobody", "", http.StatusNotFound, "destination_not_found")
-	if a := c.get("vera", "/destinations/"+aPortal); a.body["cause"] != "failures" || len(a.body["orders"].([]any)) != 0 {
-		t.Errorf("it is then %s", a.text)
-	}
-	c.Advance(25 * time.Hour)
-	if phases := c.get("vera", "/destinations/"+aPortal).body["phases"].([]any); len(phases) != 1 || phases[0].(map[string]any)["state"] != "down" {
-		t.Errorf("a day later its phases are %v", phases)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 type fixture struct {
 	*testkit.Fixture
 	t     *testing.T
+	root  string
 	url   string // of /api/v1
 	lines *observer.ObservedLogs
 }
@@ -38,7 +39,8 @@ func open(t *testing.T, change ...func(*api.Options, *api.Journal)) *fixture {
 	}
 	served := api.New(o)
 	served.Open(m)
-	c.url = listen(t, served) + "/api/v1"
+	c.root = listen(t, served)
+	c.url = c.root + "/api/v1"
 	return c
 }
 

@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,56 +16,11 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// broken are dead letters that cannot be read or decided on.
-type broken struct {
-	api.DeadLetters
-	err error
-}
-
-func (b broken) List(context.Context, journal.DeadLetterFilter, string, int) ([]deadletter.Item, string, error) {
-	return nil, "", b.err
-}
-func (b broken) Show(context.Context, string) (deadletter.Item, error) {
-	return deadletter.Item{}, b.err
-}
-func (b broken) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, b.err
-}
-func (b broken) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, b.err
-}
-
 const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
-
-func TestDeadLettersUnavailable(t *testing.T) {
-	for name, err := range map[string]error{
-		"store": &journal.StoreError{Kind: journal.Unavailable, Err: errSecret}, "journal": fmt.Errorf("%w: %w", journal.ErrUnavailable, errSecret),
-		"time": context.DeadlineExceeded, "never": fmt.Errorf("%w: %w", journal.ErrInvalid, errSecret),
-	} {
-		c := open(t, func(_ *api.Options, m *api.Journal) { m.DeadLetters = broken{err: err} })
-		status, code := 503, "journal_unavailable"
-		if errors.Is(err, journal.ErrInvalid) {
-			status, code = 422, "unrecordable"
-		}
-		for what, a := range map[string]answer{
-			"list": c.get("vera", "/dead-letters"), "show": c.get("vera", "/dead-letters/"+anID),
-			"retry": c.post("otto", "/dead-letters/"+anID+"/retry", `{"reason":"x"}`), "discard": c.post("otto", "/dead-letters/"+anID+"/discard", `{"reason":"x"}`),
-			"job": c.post("otto", "/jobs/retry", `{"jobId":"`+anID+`","reason":"x"}`),
-		} {
-			a.refused(t, name+", "+what, status, code)
-			if strings.Contains(a.text, "secret") {
-				t.Errorf("%s, %s: got %s", name, what, a.text)
-			}
-		}
-		if c.lines.FilterMessageSnippet("could not").Len() == 0 {
-			t.Errorf("%s: the log does not say why", name)
-		}
-	}
-}
 
 // shows is one dead letter with that error, whatever wrote it.
 type shows struct {
-	broken
+	api.DeadLetters
 	item deadletter.Item
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
@@ -38,41 +40,18 @@ func (c *fixture) prepare() known {
 	return k
 }
 
-// calls are, by operation, one that is carried out.
-func calls(k known) map[string]call {
-	id, aRun, aPaused := k.dead, k.running, k.paused
-	return map[string]call{
-		"GET /api/v1/openapi.yaml":                  {"GET", "/openapi.yaml", ""},
-		"POST /api/v1/decisions":                    {"POST", "/decisions", `{"id":"CLM-001-1","error":"TIMEOUT"}`},
-		"GET /api/v1/subjects/{policy}/{id}":        {"GET", "/subjects/tiss-submission/CLM-001-1", ""},
-		"GET /api/v1/subjects/{policy}/{id}/audit":  {"GET", "/subjects/tiss-submission/CLM-001-1/audit", ""},
-		"POST /api/v1/subjects/{policy}/{id}/erase": {"POST", "/subjects/tiss-submission/CLM-002-1/erase", `{"reason":"x"}`},
-		"POST /api/v1/outcomes":                     {"POST", "/outcomes", `{"id":"CLM-001-1"}`},
-		"GET /api/v1/kpis":                          {"GET", "/kpis", ""},
-		"GET /api/v1/dead-letters":                  {"GET", "/dead-letters", ""},
-		"GET /api/v1/dead-letters/{id}":             {"GET", "/dead-letters/" + id, ""},
-		"POST /api/v1/dead-letters/{id}/retry":      {"POST", "/dead-letters/" + id + "/retry", `{"reason":"x"}`},
-		"POST /api/v1/dead-letters/{id}/discard":    {"POST", "/dead-letters/" + id + "/discard", `{"reason":"x"}`},
-		"POST /api/v1/jobs/retry":                   {"POST", "/jobs/retry", `{"jobId":"` + id + `","reason":"x"}`},
-		"GET /api/v1/dead-letters/groups":           {"GET", "/dead-letters/groups", ""},
-		"POST /api/v1/bulk-runs/plan":               {"POST", "/bulk-runs/plan", `{"action":"retry","filter":{}}`},
-		"POST /api/v1/bulk-runs":                    {"POST", "/bulk-runs", `{"action":"retry","filter":{},"reason":"x","token":"` + k.token + `"}`},
-		"GET /api/v1/bulk-runs":                     {"GET", "/bulk-runs", ""},
-		"GET /api/v1/bulk-runs/{id}":                {"GET", "/bulk-runs/" + aRun, ""},
-		"GET /api/v1/bulk-runs/{id}/items":          {"GET", "/bulk-runs/" + aRun + "/items", ""},
-		"POST /api/v1/bulk-runs/{id}/pause":         {"POST", "/bulk-runs/" + aRun + "/pause", `{}`},
-		"POST /api/v1/bulk-runs/{id}/resume":        {"POST", "/bulk-runs/" + aPaused + "/resume", `{}`},
-		"POST /api/v1/bulk-runs/{id}/cancel":        {"POST", "/bulk-runs/" + aRun + "/cancel", `{}`},
-		"GET /api/v1/causes":                        {"GET", "/causes", ""},
-		"GET /api/v1/causes/{id}":                   {"GET", "/causes/" + k.cause, ""},
-		"POST /api/v1/causes/{id}/teach":            {"POST", "/causes/" + k.cause + "/teach", `{"classification":"TRANSIENT","reason":"x"}`},
-		"DELETE /api/v1/causes/{id}/teach":          {"DELETE", "/causes/" + k.cause + "/teach", `{"reason":"x"}`},
-		"GET /api/v1/destinations":                  {"GET", "/destinations", ""},
-		"GET /api/v1/destinations/{name}":           {"GET", "/destinations/" + aPortal, ""},
-		"POST /api/v1/destinations/{name}/hold":     {"POST", "/destinations/" + aPortal + "/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
-		"POST /api/v1/destinations/{name}/probe":    {"POST", "/destinations/" + aPortal + "/probe", `{"reason":"x"}`},
-		"POST /api/v1/destinations/{name}/release":  {"POST", "/destinations/" + aPortal + "/release", `{"perMinute":20,"reason":"x"}`},
+// calls are, by operation, the first request of testdata/who-may.txt.
+func calls(t *testing.T, k known) map[string]call {
+	t.Helper()
+	all := map[string]call{}
+	fill := strings.NewReplacer("LETTER", k.dead, "RUN", k.running, "PAUSED", k.paused, "TOKEN", k.token, "CAUSE", k.cause, "CLAIM", "CLM-001-1")
+	_, requests := whoMay(t)
+	for _, r := range requests {
+		if name, _ := described(t).find(r.method, r.path); name != "" && all[name] == (call{}) {
+			all[name] = call{r.method, fill.Replace(strings.TrimPrefix(r.path, "/api/v1")), fill.Replace(r.body)}
+		}
 	}
+	return all
 }
 
 // to asks for it; change is done to the request last.
@@ -111,14 +90,14 @@ func TestEveryDescribedStatus(t *testing.T) {
 	clear(d.produced)
 	d.mu.Unlock()
 	for name := range d.operations {
-		if _, there := calls(known{})[name]; !there {
+		if _, there := calls(t, known{})[name]; !there {
 			t.Fatalf("no call of %s", name)
 		}
 	}
 	c := open(t)
 	k := c.prepare()
-	for _, name := range slices.Sorted(maps.Keys(calls(k))) {
-		l := calls(k)[name]
+	for _, name := range slices.Sorted(maps.Keys(calls(t, k))) {
+		l := calls(t, k)[name]
 		if l.method != http.MethodGet {
 			long := l
 			long.body = strings.Repeat(" ", 1<<17)
@@ -126,7 +105,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 			broken := l
 			broken.body = "{"
 			broken.to(t, c.url, c.as("ada"))
-			l.to(t, c.url, c.as("ada"), header("Content-Type", "text/plain"))
+			l.to(t, c.url, c.as("ada"), header("Content-Type", "application/json; charset=latin1")) // the gate takes care of other types
 		} else {
 			l.to(t, c.url, header("Authorization", "Basic YWRhOmFkYQ=="))
 		}
@@ -134,16 +113,16 @@ func TestEveryDescribedStatus(t *testing.T) {
 		l.wrong().to(t, c.url, c.as("ada"))
 		l.unknownIDs(k).to(t, c.url, c.as("ada"))
 	}
-	for name, l := range calls(k) {
+	for name, l := range calls(t, k) {
 		if l.reads(name) {
 			l.to(t, c.url, c.as("ada"))
 		}
 	}
-	for name, l := range calls(known{}) {
+	for name, l := range calls(t, known{}) {
 		if l.method != http.MethodGet {
 			fresh := open(t)
 			k := fresh.prepare()
-			l = calls(k)[name]
+			l = calls(t, k)[name]
 			l.to(t, fresh.url, fresh.as("ada"))
 			fresh.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
 			l.to(t, fresh.url, fresh.as("ada")) // too late
@@ -153,7 +132,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 	k = late.prepare()
 	late.post("ada", "/subjects/tiss-submission/CLM-001-1/erase", `{"reason":"x"}`) // while a person is to decide
 	late.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
-	calls(k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
+	calls(t, k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
 	statusesOfOtherServers(t)
 	for name, o := range d.operations {
 		for status := range o.answers {
@@ -167,7 +146,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 // statusesOfOtherServers: without tokens, with a broken part, still starting, guessed at.
 func statusesOfOtherServers(t *testing.T) {
 	t.Helper()
-	local := serve(t, nil, now) + "/api/v1"
+	local := starting(t)
 	broken := open(t, func(o *api.Options, _ *api.Journal) {
 		o.Tokens = func() *access.Tokens { panic("mistake is ours") }
 	})
@@ -175,7 +154,7 @@ func statusesOfOtherServers(t *testing.T) {
 	for range 10 {
 		get(t, guessed.url+"/kpis", header("Authorization", "Bearer rwt_wrong"))
 	}
-	for _, l := range calls(known{anID, anID, anID, "x", anID}) {
+	for _, l := range calls(t, known{anID, anID, anID, "x", anID}) {
 		l.to(t, local) // 503, where it needs the journal
 		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
 		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {
@@ -195,12 +174,14 @@ func statusesOfOtherServers(t *testing.T) {
 
 // A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
 func TestSubjectIsBounded(t *testing.T) {
-	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies()))
+	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())) // without gates, which would follow each failure
 	const all = 520
 	for range all {
 		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
 	}
-	a := get(t, serve(t, f.Memory, now)+"/api/v1/subjects/tiss-submission/CLM-001-1")
+	served := api.New(api.Options{Now: f.Now, Policies: f.Policies, Log: zap.NewNop()})
+	served.Open(api.Journal{Reader: f.Memory})
+	a := get(t, listen(t, served)+"/api/v1/subjects/tiss-submission/CLM-001-1")
 	attempts := a.body["attempts"].([]any)
 	omitted := a.body["omitted"].(map[string]any)
 	if last := attempts[len(attempts)-1].(map[string]any)["attemptNumber"]; len(attempts) != 500 || omitted["attempts"] != 20.0 || last != float64(all) {

@@ -6,17 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"retry-worker/e2e/harness"
-	"retry-worker/internal/access"
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/webserver/webservertest"
 )
 
@@ -88,44 +83,6 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// No address takes a field that is given twice, in whatever it reads.
-func TestFieldsGivenTwice(t *testing.T) {
-	w := start(t)
-	c := w.client(other)
-	var api struct {
-		Paths map[string]map[string]any
-	}
-	_, described := w.ask(c, http.MethodGet, "/api/v1/openapi.yaml", "", "")
-	testkit.Must(t, yaml.Unmarshal([]byte(described), &api))
-	taking := 0
-	for path, methods := range api.Paths {
-		if methods["post"] == nil {
-			continue
-		}
-		taking++
-		path = strings.NewReplacer("{", "", "}", "").Replace(path)
-		for _, body := range []string{`{"reason":"a","reason":"b"}`, `{"reason":{"a":1,"\u0061":2}}`} {
-			if status, text := w.ask(c, http.MethodPost, path, "application/json", body); status != http.StatusUnprocessableEntity || !strings.Contains(text, `"duplicate_field"`) {
-				t.Errorf("POST %s with %s is answered %d %.200s", path, body, status, text)
-			}
-		}
-	}
-	if taking < 8 {
-		t.Errorf("%d addresses take JSON; this test looks for the wrong thing", taking)
-	}
-	for path, body := range map[string]string{
-		"/login": "token=a&token=" + w.secret, "/policies": "id=a&id=b",
-		"/dead-letters/x/retry": "reason=a&reason=b", "/bulk-runs?token=a": "token=b",
-	} {
-		if status, text := w.ask(c, http.MethodPost, path, form, body); status != http.StatusBadRequest {
-			t.Errorf("the form %s with %s is answered %d %.200s", path, body, status, text)
-		}
-	}
-	if status, _ := w.ask(c, http.MethodGet, "/dead-letters?state=open&state=all", "", ""); status != http.StatusBadRequest {
-		t.Errorf("a page's address with a field twice is answered %d", status)
-	}
-}
-
 // Of a request with two lengths nobody reads the second one's rest as a request.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
 	w := start(t)
@@ -152,16 +109,5 @@ func TestSuitesThatAuthenticate(t *testing.T) {
 		if suits != (err == nil) {
 			t.Errorf("%s: %v, expected that it is spoken: %t", suite.Name, err, suits)
 		}
-	}
-}
-
-func TestTokensFileWhereEverybodyWrites(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "tokens")
-	harness.Issue(t, file, map[string]access.Role{"ada": access.Admin})
-	testkit.Must(t, os.Chmod(dir, 0o777)) //nolint:gosec // what is refused
-	out, code := harness.RunCommand(t, harness.Binary(t), harness.Settings("127.0.0.1:1", dir, "RETRY_WORKER_AUTH_TOKENS_FILE="+file), "serve")
-	if code != 2 || !strings.Contains(out, "everybody may write there and could put another in its place") {
-		t.Errorf("exit %d, %s", code, out)
 	}
 }

@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -152,14 +151,6 @@ func TestEveryPageIsAccessible(t *testing.T) {
 func (b *tab) unfold() {
 	b.t.Helper()
 	eval[int](b, `(document.querySelectorAll("details").forEach(d => d.open = true), 1)`)
-}
-
-func TestRulesThatCannotBeHadAreSaid(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	err := fillAxe(t.Context(), t.TempDir())
-	if missing, ok := errors.AsType[harness.Missing](err); !ok || !strings.Contains(missing.Error(), "npm is not on the PATH") {
-		t.Errorf("without npm: %v, expected what is missing", err)
-	}
 }
 
 // TestTheLogInIsAccessible also sees to the page that nobody may leave out.

@@ -216,7 +216,7 @@ func (i *instance) ended(t *testing.T) map[string]any {
 type deadLetter struct {
 	ID, State, Process, Delivery, Reason, ResponsibleTeam, Error, Fingerprint string
 	Subject                                                                   struct{ ID string }
-	Review                                                                    struct{ Reason string }
+	Review                                                                    struct{ Reason, By string }
 }
 
 // find is the claim's dead letter by the API; nil where there is none.

@@ -136,8 +136,8 @@ func TestTheKeyboardAloneDoes(t *testing.T) {
 		if keys++; keys > 12 {
 			t.Errorf("it took %d keys, expected at most 12", keys)
 		}
-		if now := s.find(t, claimID); now.State != "reprocessing" && now.State != "recovered" {
-			t.Errorf("the claim is %s", now.State)
+		if now := s.find(t, claimID); now.State != "reprocessing" && now.State != "recovered" || now.Review.By != "test.operator" {
+			t.Errorf("the claim is %s, decided by %q", now.State, now.Review.By)
 		}
 	}
 }

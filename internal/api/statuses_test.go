@@ -105,6 +105,9 @@ func TestEveryDescribedStatus(t *testing.T) {
 			broken := l
 			broken.body = "{"
 			broken.to(t, c.url, c.as("ada"))
+			broken.body = `{"reason":{"a":1,"\u0061":2}}`
+			a := broken.to(t, c.url, c.as("ada"))
+			a.refused(t, name+" with a field twice", http.StatusUnprocessableEntity, "duplicate_field")
 			l.to(t, c.url, c.as("ada"), header("Content-Type", "application/json; charset=latin1")) // the gate takes care of other types
 		} else {
 			l.to(t, c.url, header("Authorization", "Basic YWRhOmFkYQ=="))

@@ -9,15 +9,14 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 )
 
 // withCatalogue shows the world's pages in Portuguese, by another catalogue.
 func withCatalogue(t *testing.T, w world, file string) *site {
 	t.Helper()
 	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\n"+file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := open(t, w)
 	s.lang = "pt-BR"
 	s.pages = console.New(console.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
@@ -46,9 +45,8 @@ func TestClaimsShowTheirContext(t *testing.T) {
 		a := w.Analysis("tiss-submission", fmt.Sprintf("CLM-2026-00900%d", i), "DUPLICATE_CLAIM", 0)
 		a.Failure.Context = decision.Context{{Variable: "operadora", Type: "text", Value: "Unimed <SP>"}, valor,
 			{Variable: "lote", Type: "number", Value: "1234.5"}, {Variable: "prazo", Type: "time", Value: "2026-03-05T21:00:00Z"}}
-		if _, err := w.Journal.Analyze(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Journal.Analyze(t.Context(), a)
+		testkit.Must(t, err)
 	}
 	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}, prazo: {label: Prazo, type: time}}}}")
 	for address, says := range map[string][]string{
@@ -63,11 +61,6 @@ func TestClaimsShowTheirContext(t *testing.T) {
 		"/bulk-runs/new?action=discard": {"R$ 184.200,05"},
 		subjectAddress("tiss-submission", "CLM-2026-009000"): {"Operadora Unimed <SP> Valor R$ 184.200,00 lote 1234,5 Prazo 05/03 18:00"},
 	} {
-		d := s.page(address)
-		for _, words := range says {
-			if !d.says(words) {
-				t.Errorf("%s does not say %q but %s", address, words, text(d.tags("main")[0]))
-			}
-		}
+		s.page(address).mustSay(says...)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 )
 
 // FuzzPage: whatever stands where an id, a field of an address, a cursor or a form is expected, each address answers, and a
@@ -30,9 +31,7 @@ func FuzzPage(f *testing.F) {
 		method, path, _ := strings.Cut(addresses[int(n)%len(addresses)], " ")
 		path = strings.Replace(path, "{id}", strings.ReplaceAll(url.PathEscape(id), ".", "%2E"), 1)
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(form))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r.URL.RawQuery = query
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		s := *site

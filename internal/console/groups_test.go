@@ -11,20 +11,8 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
-
-// link whose text begins with words; nil where there is none.
-func (d *doc) link(words string) *html.Node {
-	found := d.all(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(text(n), words) })
-	if len(found) == 0 {
-		return nil
-	}
-	return found[0]
-}
-
-func (d *doc) rowLinks() []*html.Node {
-	return d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
-}
 
 func TestOneCauseIsOneRow(t *testing.T) {
 	w := newWorld(t, now)
@@ -137,9 +125,7 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run || !d.says("5 of 12 are through") || !d.says("running") {
 		t.Errorf("the run is not named: %s", text(d.id("overview")))
 	}
-	if err := w.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Journal.HoldBulkRun(t.Context(), run, "engine_down"))
 	if !s.page("/").says("on hold, continues by itself") {
 		t.Error("that it is held is not said")
 	}

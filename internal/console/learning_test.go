@@ -12,13 +12,6 @@ import (
 func TestWhatWasLearnt(t *testing.T) {
 	w := newWorld(t, now)
 	s := open(t, w)
-	for lang, says := range map[string]string{"pt-BR": "Ainda não há resultados suficientes", "en": "Too few outcomes are known"} {
-		s.lang = lang
-		d := s.page("/learning")
-		if checkPage(t, d, "/learning", lang); !d.says(says) {
-			t.Errorf("of nothing (%s) it says %s", lang, text(d.tags("main")[0]))
-		}
-	}
 	for n := range 60 {
 		id := fmt.Sprintf("CLM-%03d-1", n)
 		for count := 0; ; count++ {
@@ -32,15 +25,5 @@ func TestWhatWasLearnt(t *testing.T) {
 			testkit.Must(t, w.Learner.Refresh(t.Context(), w.Policies(), w.Now()))
 		}
 	}
-	for lang, says := range map[string][]string{"pt-BR": {"Erro das previsões (Brier)", "0 a 10 %", "setor # aguarda o auditor", "Novas tentativas quase não resolvem"},
-		"en": {"Error of the chances (Brier score)", "0 to 10 %", "setor # aguarda o auditor", "Retries hardly help"}} {
-		s.lang = lang
-		d := s.page("/learning")
-		checkPage(t, d, "/learning", lang)
-		for _, what := range says {
-			if !d.says(what) {
-				t.Errorf("it (%s) does not say %q: %s", lang, what, text(d.tags("main")[0]))
-			}
-		}
-	}
+	s.hold("learning", "/learning")
 }

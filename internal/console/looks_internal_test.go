@@ -84,9 +84,7 @@ func TestColoursCanBeRead(t *testing.T) {
 func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	n, err := strconv.ParseUint(hex[1:], 16, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	part := func(shift int) float64 {
 		c := float64(n>>shift&0xff) / 255
 		if c <= 0.04045 {
@@ -236,9 +234,8 @@ func TestFiguresAreReadOnceForAll(t *testing.T) {
 	var f figures
 	from := &sums{}
 	for _, after := range []time.Duration{0, 4 * time.Second, 9 * time.Second, figuresKept, figuresKept + time.Second, -time.Hour} {
-		if _, err := f.of(t.Context(), from, nil, home0.Add(after)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.of(t.Context(), from, nil, home0.Add(after))
+		testkit.Must(t, err)
 	}
 	if from.read != 3 { // at first, after ten seconds, and when the clock was set back
 		t.Errorf("the figures were read %d times, want 3", from.read)

@@ -90,6 +90,23 @@ func (s *site) doc(w *httptest.ResponseRecorder, status int) *doc {
 	return &doc{s.t, root, w.Body.String()}
 }
 
+// eachPage reads a list from an address on, page by page, and returns how many pages it has.
+func (s *site) eachPage(address string, read func(d *doc)) (pages int) {
+	s.t.Helper()
+	for ; address != ""; pages++ {
+		d := s.page(address)
+		read(d)
+		address = ""
+		if next := d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" }); len(next) > 0 {
+			address, _, _ = strings.Cut(attr(next[0], "href"), "#")
+		}
+		if pages > 20 {
+			s.t.Fatal("there is no end")
+		}
+	}
+	return pages
+}
+
 func (s *site) page(address string) *doc {
 	s.t.Helper()
 	return s.doc(s.get(address), http.StatusOK)
@@ -136,6 +153,64 @@ func (d *doc) field(name string) *html.Node {
 
 // says reports whether the page has the words, its white space aside.
 func (d *doc) says(words string) bool { return strings.Contains(text(d.root), words) }
+
+// mustSay fails the test for words that the page has not.
+func (d *doc) mustSay(all ...string) {
+	d.t.Helper()
+	for _, words := range all {
+		if !d.says(words) {
+			d.t.Errorf("it does not say %q: %s", words, text(d.tags("main")[0]))
+		}
+	}
+}
+
+// classed are the elements of that class and no other.
+func (d *doc) classed(class string) []*html.Node {
+	return d.all(func(n *html.Node) bool { return attr(n, "class") == class })
+}
+
+func (d *doc) rowLinks() []*html.Node { return d.classed("row-link") }
+
+// link whose text begins with words; nil where there is none.
+func (d *doc) link(words string) *html.Node {
+	found := d.all(func(n *html.Node) bool { return n.Data == "a" && strings.HasPrefix(text(n), words) })
+	if len(found) == 0 {
+		return nil
+	}
+	return found[0]
+}
+
+// outline is what the main part of a page says, a line for each of its blocks.
+func (d *doc) outline() string {
+	blocks := []string{"h1", "h2", "h3", "p", "li", "tr", "dt", "dd", "div", "section", "form", "legend", "summary", "button", "caption", "label"}
+	var lines []string
+	line := ""
+	end := func() {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			lines = append(lines, line)
+		}
+		line = ""
+	}
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		if n.Type == html.TextNode {
+			line += n.Data + " "
+		}
+		block := slices.Contains(blocks, n.Data)
+		if block {
+			end()
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+		if block {
+			end()
+		}
+	}
+	walk(d.tags("main")[0])
+	end()
+	return strings.ReplaceAll(strings.Join(lines, "\n"), catalogue.Default().Version, "VERSION") + "\n"
+}
 
 func attr(n *html.Node, name string) string {
 	for _, a := range n.Attr {

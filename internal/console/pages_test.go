@@ -1,21 +1,21 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit/golden"
 )
 
 var now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
@@ -51,24 +51,36 @@ func TestEveryPageIsSoundInBothLanguages(t *testing.T) {
 	}
 }
 
-func TestEveryEmptyPageSaysWhatWillAppear(t *testing.T) {
-	s := open(t, newWorld(t, now))
-	for _, lang := range []string{"pt-BR", "en"} {
-		s.lang = lang
-		for _, address := range []string{"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/destinations", "/audit"} {
+// TestWhatThePagesSay holds the words of the pages against testdata: of the sample's, and of those that have nothing to show
+// yet, which say what will appear.
+func TestWhatThePagesSay(t *testing.T) {
+	sampled := []string{
+		"/", "/kpis", "/dead-letters/groups", "/destinations", portalAddress(portalName), subjectAddress("tiss-submission", permanentID),
+		subjectAddress("tiss-submission", longStoryID), subjectAddress("tiss-submission", heldID), subjectAddress("tiss-submission", passedID), subjectAddress("tiss-submission", "CLM-2026-004901"),
+	}
+	empty := []string{
+		"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all",
+		"/dead-letters/groups", "/bulk-runs", "/destinations", "/audit", "/learning",
+	}
+	open(t, sampleDead(t, now)).hold("sample", sampled...)
+	open(t, newWorld(t, now)).hold("empty", empty...)
+}
+
+// aUUID is one that is another in every run.
+var aUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}`)
+
+// hold holds the words of pages, in both languages, against a file of testdata; each page must be sound.
+func (s *site) hold(file string, addresses ...string) {
+	s.t.Helper()
+	var said strings.Builder
+	for _, s.lang = range []string{"pt-BR", "en"} {
+		for _, address := range addresses {
 			d := s.page(address)
-			checkPage(t, d, address, lang)
-			empty := d.all(func(n *html.Node) bool { return attr(n, "class") == "empty" })
-			if len(empty) == 0 {
-				t.Errorf("%s (%s) says nothing", address, lang)
-			}
-			for _, e := range empty {
-				if word := map[string]string{"pt-BR": "aparece", "en": " appear"}[lang]; !strings.Contains(text(e), word) {
-					t.Errorf("%s (%s) does not say what will appear: %s", address, lang, text(e))
-				}
-			}
+			checkPage(s.t, d, address, s.lang)
+			fmt.Fprintf(&said, "== %s (%s)\n%s\n", aUUID.ReplaceAllString(address, "ID"), s.lang, d.outline())
 		}
 	}
+	golden.Check(s.t, "testdata/"+file+".txt", said.String())
 }
 
 // TestEveryLinkLeadsSomewhere walks the site from the overview on.
@@ -115,20 +127,9 @@ func TestHostileTextsAreShownInert(t *testing.T) {
 		}
 		d := s.doc(s.get(address), status)
 		checkPage(t, d, address, "en")
-		if n := len(d.tags("script")); n != 1 {
-			t.Errorf("%s has %d scripts", address, n)
-		}
-		if n := len(d.tags("b", "img")); n > 0 {
-			t.Errorf("%s has markup of the error's", address)
-		}
-		for _, r := range d.raw {
-			if r < ' ' && r != '\n' || r == '\u202e' || r == '\u200b' || r == 0x7f {
-				t.Errorf("%s holds the character %U as it is", address, r)
-				break
-			}
-		}
+		d.inert(address)
 	}
-	if rows := s.page("/dead-letters?q=alert").all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }); len(rows) != 1 || text(rows[0]) != hostileID {
+	if rows := s.page("/dead-letters?q=alert").rowLinks(); len(rows) != 1 || text(rows[0]) != hostileID {
 		t.Errorf("the list has %d rows of it", len(rows))
 	}
 	d := s.page(subjectAddress("whatsapp-message", hostileID))
@@ -137,6 +138,17 @@ func TestHostileTextsAreShownInert(t *testing.T) {
 	}
 	if !d.says("<script>alert(1)</script>") || !d.says(`\x1B`) || !d.says("U+202E") {
 		t.Error("the error is not shown as it is")
+	}
+}
+
+// inert fails the test where somebody's text has become markup, or acts as it stands.
+func (d *doc) inert(address string) {
+	d.t.Helper()
+	if len(d.tags("script")) != 1 || len(d.tags("b", "img")) > 0 {
+		d.t.Errorf("%s has markup of somebody's", address)
+	}
+	if at := strings.IndexFunc(d.raw, func(r rune) bool { return r < ' ' && r != '\n' || r == '\u202e' || r == '\u200b' || r == 0x7f }); at >= 0 {
+		d.t.Errorf("%s holds a character as it is: %q", address, d.raw[at:][:4])
 	}
 }
 
@@ -150,63 +162,27 @@ func TestALargeErrorIsCut(t *testing.T) {
 	}
 }
 
-func TestTheOverviewSaysWhoShouldAct(t *testing.T) {
+// TestTheOverviewLeadsToWhatATeamShouldDo by a link for each reason.
+func TestTheOverviewLeadsToWhatATeamShouldDo(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	d := s.page("/")
-	open := 0
-	for _, item := range s.world.items() {
-		if item.State == journal.DeadLetterOpen {
-			open++
-		}
-	}
-	if !strings.Contains(text(d.id("overview")), "Open dead letters "+strconv.Itoa(open)) {
-		t.Errorf("the overview does not say %d", open)
-	}
-	if d.id("alert") != nil {
-		t.Error("there is an alert below 100")
-	}
-	for _, words := range []string{"Billing (faturamento)", "Retry limit reached", "Registration (cadastro)", "Success rate", "Zeebe engine working", "Version " + catalogue.Default().Version} {
-		if !d.says(words) {
-			t.Errorf("the overview does not say %q", words)
-		}
-	}
-	if !s.page("/kpis").says("target ≥ 80 % (RN-BIL-005)") {
-		t.Error("the page of the key figures does not say what they are to be")
-	}
-	for _, row := range []string{"Failures", "Retried", "Became dead letters", "Held for a destination"} { // each with what it is drawn by
-		if n := len(d.all(func(n *html.Node) bool { return n.Data == "th" && text(n) == row })); n != 3 {
-			t.Errorf("%s stands %d times", row, n)
-		}
-	}
-	links := d.all(func(n *html.Node) bool {
+	links := s.page("/").all(func(n *html.Node) bool {
 		return n.Data == "a" && strings.Contains(attr(n, "href"), "team=ti") && text(n) == "Invalid user or password"
 	})
-	if len(links) != 1 {
-		t.Fatalf("%d links lead to TI's credentials", len(links))
-	}
-	rows := s.page(attr(links[0], "href")).all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
-	if len(rows) != 3 {
-		t.Errorf("they are %d dead letters, want 3", len(rows))
+	if len(links) != 1 || len(s.page(attr(links[0], "href")).rowLinks()) != 3 {
+		t.Errorf("%d links lead to TI's credentials, want 1 to 3 dead letters", len(links))
 	}
 }
 
 // TestTheOverviewSaysForWhomNobodyIsTold: teams that have neither an address nor a webhook, in the reader's language.
 func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
-	const some = "extends: built-in\nteams: {ti: {email: [ti@h.example]}, atendimento: {webhook: {url: https://h.example, secretFile: /s}}"
+	const some = "teams: {ti: {email: [ti@h.example]}, atendimento: {webhook: {url: https://h.example, secretFile: /s}}"
 	for _, tt := range []struct{ file, lang, want string }{
 		{some + "}", "en", "Nobody is told of dead letters of: Registration (cadastro), Billing (faturamento)."},
 		{some + "}", "pt-BR", "Ninguém é avisado das pendências de: "},
 		{some + ", cadastro: {email: [c@h.example]}, faturamento: {email: [f@h.example]}}", "en", ""},
 	} {
-		c, err := catalogue.Parse("policies.yaml", []byte(tt.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := newWorld(t, now)
-		s := open(t, w)
+		s := withCatalogue(t, newWorld(t, now), tt.file)
 		s.lang = tt.lang
-		s.pages = console.New(console.Options{Now: w.Now, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-		s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
 		if notice := s.page("/").id("untold"); (notice == nil) != (tt.want == "") || notice != nil && !strings.Contains(text(notice), tt.want) {
 			t.Errorf("by %s the overview says %v, want %q", tt.file, notice, tt.want)
 		}
@@ -222,11 +198,7 @@ func TestTheOverviewSaysWhoIsNotTold(t *testing.T) {
 	}
 	s.untold = []console.Notice{{Team: "cadastro", Way: "email", Since: now.Add(-20 * time.Minute), Failure: "mail.hospital.example:25: connection refused <b>"}}
 	d := s.page("/")
-	for _, words := range []string{untold, "20 min ago", "By e-mail; it will be tried again. Details mail.hospital.example:25: connection refused <b>"} {
-		if !d.says(words) {
-			t.Errorf("the overview does not say %q in\n%s", words, text(d.id("health").Parent))
-		}
-	}
+	d.mustSay(untold, "20 min ago", "By e-mail; it will be tried again. Details mail.hospital.example:25: connection refused <b>")
 	s.untold = slices.Repeat(s.untold, 9)
 	if n := strings.Count(text(s.page("/").root), untold); n != 3 {
 		t.Errorf("it names %d of nine, expected 3", n)
@@ -255,30 +227,16 @@ func TestFiltersOutlivePaging(t *testing.T) {
 		w.fails("tiss-submission", "CLM-T-"+strconv.Itoa(i), []string{"INSURANCE_EXPIRED", "INVALID_PATIENT_DATA"}[i%2])
 	}
 	s := open(t, w)
-	address, seen := "/dead-letters?policy=tiss-submission&reason=INSURANCE_EXPIRED&q=CLM", map[string]bool{}
-	for page := 1; address != ""; page++ {
-		d := s.page(address)
-		for _, n := range d.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" }) {
-			if seen[text(n)] {
-				t.Errorf("%s comes twice", text(n))
-			}
+	seen := map[string]bool{}
+	s.eachPage("/dead-letters?policy=tiss-submission&reason=INSURANCE_EXPIRED&q=CLM", func(d *doc) {
+		for _, n := range d.rowLinks() {
 			seen[text(n)] = true
 		}
-		if got := attr(d.field("q"), "value"); got != "CLM" {
-			t.Errorf("page %d searches for %q", page, got)
-		}
 		chosen := d.all(func(n *html.Node) bool { return n.Data == "option" && has(n, "selected") })
-		if len(chosen) != 2 || attr(chosen[0], "value") != "tiss-submission" || attr(chosen[1], "value") != "INSURANCE_EXPIRED" {
-			t.Errorf("page %d lost its filter", page)
+		if attr(d.field("q"), "value") != "CLM" || len(chosen) != 2 || attr(chosen[0], "value") != "tiss-submission" || attr(chosen[1], "value") != "INSURANCE_EXPIRED" {
+			t.Error("a page lost its filter")
 		}
-		next := d.all(func(n *html.Node) bool { return attr(n, "rel") == "next" })
-		if address = ""; len(next) > 0 {
-			address = attr(next[0], "href")
-		}
-		if page > 3 {
-			t.Fatal("there is no end")
-		}
-	}
+	})
 	if len(seen) != 65 {
 		t.Errorf("%d dead letters, want 65", len(seen))
 	}
@@ -302,38 +260,17 @@ func TestADeadLettersIdLeadsToItsSubject(t *testing.T) {
 	checkPage(t, s.doc(s.get("/dead-letters/none"), http.StatusNotFound), "/dead-letters/none", "en")
 }
 
-func TestTheStoryTellsAll(t *testing.T) {
+// TestInstantsAreExact: behind what a reader sees of an instant stands which it is; a retry that lies ahead has a countdown.
+func TestInstantsAreExact(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	d := s.page(subjectAddress("tiss-submission", longStoryID))
-	story := text(d.id("events"))
-	at := -1
-	for _, words := range []string{"Failure 1 analysed.", "Timeout waiting for", "Matched Timeout", "Retry 1 of 5. Waits 5 min, until", "Failure 6 analysed.", "Billing (faturamento)",
-		"Retry limit reached (5)", "Sent again by a person.", "marta.lima", "Portal da operadora voltou", "The process took the decision.", "The process reported success."} {
-		i := strings.Index(story, words)
-		if i < at || i < 0 {
-			t.Errorf("%q is not told, or not in its place", words)
-		}
-		at = max(at, i)
-	}
-	if pictures := d.all(func(n *html.Node) bool { return strings.HasPrefix(attr(n, "class"), "story ") }); len(pictures) != 2 {
-		t.Errorf("%d pictures, want one for wide and one for narrow screens", len(pictures))
-	}
-	for _, n := range d.tags("time") {
+	for _, n := range s.page(subjectAddress("tiss-submission", longStoryID)).tags("time") {
 		if _, err := time.Parse(time.RFC3339, attr(n, "datetime")); err != nil || !strings.HasSuffix(attr(n, "title"), " UTC") {
 			t.Errorf("an instant has datetime %q and title %q", attr(n, "datetime"), attr(n, "title"))
 		}
 	}
-	if d := s.page(subjectAddress("tiss-submission", "CLM-2026-004901")); !d.says("A retry is scheduled. Next retry in ") || len(d.all(func(n *html.Node) bool { return attr(n, "data-kind") == "in" && inside(n, "strong") })) != 1 {
-		t.Error("a retry that lies ahead has no countdown")
-	}
-}
-
-func TestAPermanentErrorSaysWhatToDo(t *testing.T) {
-	d := open(t, sampleDead(t, now)).page(subjectAddress("tiss-submission", permanentID))
-	for _, words := range []string{"Corrija os dados do paciente", "Registration (cadastro)", "INVALID_PATIENT_DATA"} {
-		if !d.says(words) {
-			t.Errorf("it does not say %q", words)
-		}
+	ahead := s.page(subjectAddress("tiss-submission", "CLM-2026-004901"))
+	if n := len(ahead.all(func(n *html.Node) bool { return attr(n, "data-kind") == "in" && inside(n, "strong") })); n != 1 {
+		t.Errorf("a retry that lies ahead has %d countdowns", n)
 	}
 }
 
@@ -388,7 +325,7 @@ func TestALongStoryIsBounded(t *testing.T) {
 	}
 	d := open(t, w).page(subjectAddress("tiss-submission", "CLM-T-1"))
 	checkPage(t, d, "a long story", "en")
-	if n := len(d.all(func(n *html.Node) bool { return attr(n, "class") == "event" })); n != 200 || !d.says("The last 200 of 230 records") {
+	if n := len(d.classed("event")); n != 200 || !d.says("The last 200 of 230 records") {
 		t.Errorf("%d events are shown", n)
 	}
 }

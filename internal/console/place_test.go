@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 // keep has the browser of a site send back the cookies that an answer set.
@@ -27,7 +28,7 @@ func TestAListIsWorkedThrough(t *testing.T) {
 	w.locked(4) // of a team, and a last one of another
 	s := open(t, w)
 	list := s.page("/dead-letters?team=ti")
-	rows := list.all(func(n *html.Node) bool { return attr(n, "class") == "row-link" })
+	rows := list.rowLinks()
 	at, _, _ := strings.Cut(attr(rows[0], "href"), "#")
 	for n := range rows {
 		d := s.page(at)
@@ -71,23 +72,6 @@ func TestPagesLeadToOperateAndGrafana(t *testing.T) {
 	}
 }
 
-// TestAClaimBeginsWithWhatToDo: the decision, then the time line with its deadline, then the rest.
-func TestAClaimBeginsWithWhatToDo(t *testing.T) {
-	s := open(t, sample(t, now))
-	d := s.page(subjectAddress("tiss-submission", permanentID))
-	last := 0
-	for _, id := range []string{"standing", "decision", "brief", "picture", "events"} {
-		if at := strings.Index(d.raw, `id="`+id+`"`); at < last {
-			t.Errorf("%s stands too early", id)
-		} else {
-			last = at
-		}
-	}
-	if d := s.page(subjectAddress("tiss-submission", heldID)); !strings.Contains(d.raw, `class="mark deadline"`) || !strings.Contains(text(d.id("brief")), "Deadline in 6 h") {
-		t.Errorf("the deadline is not shown: %s", text(d.id("brief")))
-	}
-}
-
 // TestEveryPageSaysWhatIsDown looks at one that has nothing to do with it, and chooses a theme there.
 func TestEveryPageSaysWhatIsDown(t *testing.T) {
 	s := open(t, sample(t, now))
@@ -117,9 +101,8 @@ func TestTheTeamIsRemembered(t *testing.T) {
 		if a.Failure.Deadline = w.Now().Add(due); due == 0 {
 			a.Failure.Deadline = time.Time{}
 		}
-		if _, err := w.Journal.Analyze(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Journal.Analyze(t.Context(), a)
+		testkit.Must(t, err)
 	}
 	s := open(t, w)
 	if urgent := s.page("/").all(func(n *html.Node) bool { return n.Data == "a" && text(n) == "in 3 h" }); len(urgent) != 1 || attr(urgent[0], "href") != "/subjects/tiss-submission/CLM-U-1" {

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // letterOf is a subject's latest dead letter.
@@ -97,9 +98,7 @@ func TestADiscardCanBeUndone(t *testing.T) {
 		}{{29 * time.Second, journal.DeadLetterOpen}, {time.Second, want}, {0, want}} {
 			s.world.Advance(c.after)
 			for range 2 {
-				if err := s.world.DeadLetters.DiscardDue(t.Context(), s.world.Memory); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, s.world.DeadLetters.DiscardDue(t.Context(), s.world.Memory))
 			}
 			if got := s.world.letterOf(t, "CLM-T-1"); got.State != c.want {
 				t.Errorf("undone %t: it is %s after %s more, want %s", undo, got.State, c.after, c.want)
@@ -130,11 +129,7 @@ func TestPeopleTellEachOther(t *testing.T) {
 	s.follow(to+"/comment", url.Values{"text": {"liguei para a operadora"}})
 	d := viewer.page(subjectAddress("tiss-submission", "CLM-T-1"))
 	checkPage(t, d, "notes", "en")
-	for _, words := range []string{"ana.souza is looking into it", "rui asks for approval", "liguei para a operadora"} {
-		if !d.says(words) {
-			t.Errorf("it does not say %q", words)
-		}
-	}
+	d.mustSay("ana.souza is looking into it", "rui asks for approval", "liguei para a operadora")
 	if s.world.Advance(16 * time.Minute); viewer.page(subjectAddress("tiss-submission", "CLM-T-1")).says("is looking into it") {
 		t.Error("nobody looks for so long")
 	}

@@ -84,9 +84,7 @@ func (w world) becomes(t *testing.T, run string, n int, outcome journal.BulkOutc
 func (w world) run(t *testing.T, id string) journal.BulkRun {
 	t.Helper()
 	run, err := w.DeadLetters.Run(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return run
 }
 
@@ -94,9 +92,7 @@ func (w world) run(t *testing.T, id string) journal.BulkRun {
 func (w world) runs(t *testing.T) []journal.BulkRun {
 	t.Helper()
 	runs, _, err := w.DeadLetters.Runs(t.Context(), "", 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return runs
 }
 

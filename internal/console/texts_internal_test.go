@@ -1,7 +1,9 @@
 package console
 
 import (
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
+	"retry-worker/internal/testkit"
 )
 
 var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
@@ -54,9 +57,7 @@ func sources(t *testing.T) (code, markup string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return code, markup
 }
 
@@ -80,93 +81,67 @@ func TestEveryTextThatIsAskedForExists(t *testing.T) {
 	}
 }
 
-// TestClosedSetsHaveNames holds the names that are put together against the sets that they name.
-func TestClosedSetsHaveNames(t *testing.T) {
-	var keys []string
-	for _, r := range decision.Reasons() {
-		keys = append(keys, "reason."+string(r))
-	}
-	for _, s := range journal.DeadLetterStates() {
-		keys = append(keys, "letter."+string(s))
-		if s != journal.DeadLetterOpen {
-			keys = append(keys, "decision.none."+string(s))
+// named are the keys of the texts that name the members of a closed set: * stands for each of them.
+func named[T any](set []T, keys ...string) (all []string) {
+	for _, member := range set {
+		for _, key := range keys {
+			all = append(all, strings.Replace(key, "*", fmt.Sprint(member), 1))
 		}
 	}
-	for _, s := range []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned} {
-		keys = append(keys, "state."+string(s), "state.word."+string(s), "status."+string(s.Status()))
+	return all
+}
+
+// TestClosedSetsHaveNames holds the names that are put together against the sets that they name.
+func TestClosedSetsHaveNames(t *testing.T) {
+	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned}
+	var statuses []string
+	for _, s := range claims {
+		statuses = append(statuses, string(s.Status()))
 	}
-	for _, s := range states {
-		keys = append(keys, "list.state."+s, "list.empty."+s, "letters."+s+".one", "letters."+s+".other")
-	}
-	for _, p := range []deadletter.Process{deadletter.Waiting, deadletter.Expected, deadletter.Nobody, deadletter.Answered} {
-		keys = append(keys, "process."+string(p), "process."+string(p)+".text")
-	}
-	for _, d := range []journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody} {
-		keys = append(keys, "delivery."+string(d), "delivery."+string(d)+".text", "event.delivery."+string(d))
-	}
-	for _, c := range []decision.ErrorClassification{decision.Permanent, decision.Transient, decision.Unknown} {
-		keys = append(keys, "class."+string(c))
-	}
-	for _, r := range []access.Role{access.Viewer, access.Operator, access.Admin} {
-		keys = append(keys, "role."+r.String())
-	}
-	for _, k := range []journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
-		journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry} {
-		keys = append(keys, "event.kind."+string(k), "audit.kind."+string(k))
-	}
+	var kpis []string
 	for _, k := range kpi.All(nil, []string{"p"}, home0) {
-		keys = append(keys, "kpi."+k.Name)
+		kpis = append(kpis, k.Name)
 	}
-	for team := range catalogue.Default().Teams {
-		keys = append(keys, "team."+string(team))
-	}
-	for _, c := range []string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable, access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm,
-		access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts} {
-		keys = append(keys, "problem.refused."+c+".title", "problem.refused."+c+".text")
-	}
-	for _, c := range []string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable} {
-		keys = append(keys, "login."+c)
-	}
-	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound} {
-		keys = append(keys, "form.wrong."+string(c))
-	}
-	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
-		keys = append(keys, "portal."+string(phase))
-	}
-	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp} {
-		order := "portal.order." + string(verb)
-		keys = append(keys, order, order+".text", order+".go", "portal.done."+string(verb), "event.order."+string(verb))
-	}
-	keys = append(keys, bulkKeys()...)
+	decided := slices.DeleteFunc(journal.DeadLetterStates(), func(s journal.DeadLetterState) bool { return s == journal.DeadLetterOpen })
+	keys := slices.Concat(
+		named(decision.Reasons(), "reason.*"),
+		named(journal.DeadLetterStates(), "letter.*"),
+		named(decided, "decision.none.*"),
+		named(claims, "state.*", "state.word.*"),
+		named(statuses, "status.*"),
+		named(states, "list.state.*", "list.empty.*", "letters.*.one", "letters.*.other"),
+		named([]deadletter.Process{deadletter.Waiting, deadletter.Expected, deadletter.Nobody, deadletter.Answered}, "process.*", "process.*.text"),
+		named([]journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody}, "delivery.*", "delivery.*.text", "event.delivery.*"),
+		named([]decision.ErrorClassification{decision.Permanent, decision.Transient, decision.Unknown}, "class.*"),
+		named([]access.Role{access.Viewer, access.Operator, access.Admin}, "role.*"),
+		named([]journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
+			journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry}, "event.kind.*", "audit.kind.*"),
+		named(kpis, "kpi.*"),
+		named(slices.Collect(maps.Keys(catalogue.Default().Teams)), "team.*"),
+		named([]string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable,
+			access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm, access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts},
+			"problem.refused.*.title", "problem.refused.*.text"),
+		named([]string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable}, "login.*"),
+		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound}, "form.wrong.*"),
+		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "portal.*"),
+		named([]journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp},
+			"portal.order.*", "portal.order.*.text", "portal.order.*.go", "portal.done.*", "event.order.*"),
+		// Bulk runs, their outcomes and their refusals.
+		named(journal.BulkOutcomes(), "outcome.*", "item.*", "outcome.*.text"),
+		named([]journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}, "run.state.*", "run.means.*"),
+		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other"),
+		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable}, "refused.*"),
+		named([]deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext,
+			deadletter.InvalidIDs, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo}, "plan.wrong.*"),
+		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "run.done.*", "event.bulk.*"),
+		named([]string{string(journal.BulkFinish), "gather", "refuse", "hold"}, "event.bulk.*"),
+		[]string{"event.delivery.waiting", "run.hold." + deadletter.HoldEngine, "run.hold." + deadletter.HoldJournal, "run.wrong." + string(deadletter.InvalidRunState)},
+	)
 	for _, key := range keys {
 		if _, ok := texts()[key]; !ok {
 			t.Errorf("there is no text %q", key)
 		}
 	}
-}
-
-// bulkKeys name what a run, its outcomes and its refusals may be.
-func bulkKeys() (keys []string) {
-	for _, o := range journal.BulkOutcomes() {
-		keys = append(keys, "outcome."+string(o), "item."+string(o), "outcome."+string(o)+".text")
-	}
-	for _, s := range []journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone} {
-		keys = append(keys, "run.state."+string(s), "run.means."+string(s))
-	}
-	for _, a := range []journal.BulkAction{journal.BulkRetry, journal.BulkDiscard} {
-		keys = append(keys, "run.what."+string(a), "run.what."+string(a)+".one", "run.what."+string(a)+".other", "plan.go."+string(a)+".one", "plan.go."+string(a)+".other")
-	}
-	for _, c := range []deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable} {
-		keys = append(keys, "refused."+string(c))
-	}
-	for _, c := range []deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext, deadletter.InvalidIDs, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo} {
-		keys = append(keys, "plan.wrong."+string(c))
-	}
-	for _, verb := range []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel} {
-		keys = append(keys, "run.done."+string(verb), "event.bulk."+string(verb))
-	}
-	keys = append(keys, "event.bulk."+string(journal.BulkFinish), "event.bulk.gather", "event.bulk.refuse", "event.bulk.hold", "event.delivery.waiting")
-	return append(keys, "run.hold."+deadletter.HoldEngine, "run.hold."+deadletter.HoldJournal, "run.wrong."+string(deadletter.InvalidRunState))
 }
 
 func TestNoTextIsLeftOver(t *testing.T) {
@@ -184,9 +159,7 @@ func TestNoTextIsLeftOver(t *testing.T) {
 // TestPortugueseIsThatOfBillingStaff holds the texts against the list of words in docs/console.md.
 func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/console.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, list, _ := strings.Cut(string(doc), "## The words")
 	list, _, _ = strings.Cut(list, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\|.*\| ([^|]+) \|$`).FindAllStringSubmatch(list, -1)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/webserver"
@@ -33,7 +32,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
 	c := &crowd{t: t, release: make(chan struct{}), told: make(chan netip.Addr, most)}
-	c.Server = listenTo(t, func(w http.ResponseWriter, r *http.Request) {
+	c.Server = listen(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
 			c.held.Add(1)
 			<-c.release
@@ -44,18 +43,9 @@ func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
 	return c
 }
 
-// connect from an address of this machine, and send that; what the server does not take shows when it is read.
 func (c *crowd) connect(from, send string) net.Conn {
 	c.t.Helper()
-	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	conn, err := d.Dial("tcp", c.Addr())
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, _ = io.WriteString(conn, send)
-	return conn
+	return connect(c.t, c.Server, from, send)
 }
 
 // hold n connections from an address in the midst of a request.
@@ -161,16 +151,6 @@ func TestProxies(t *testing.T) {
 	}
 	if got, _ := answered(c.connect("127.0.0.3", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n")); !strings.HasPrefix(got, "127.0.0.3:") {
 		t.Errorf("who is no proxy is %q, expected its own address", got)
-	}
-}
-
-// After a request of which two could make different bodies, nothing is read any more.
-func TestAmbiguousLengthEndsTheConnection(t *testing.T) {
-	c := newCrowd(t)
-	conn := c.connect("127.0.0.2", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+kept)
-	all, _ := io.ReadAll(conn)
-	if n := strings.Count(string(all), "HTTP/1.1 200 OK"); n != 1 || !strings.Contains(string(all), "Connection: close") {
-		t.Errorf("%d answers, expected one, and that the connection is closed: %s", n, all)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -23,47 +24,27 @@ import (
 // delivery, and a purge, with texts that are hard to write.
 func told(t *testing.T) *testkit.Memory {
 	t.Helper()
-	store := testkit.NewMemory()
-	w := write(t, store)
+	w := write(t)
 	w.fails("CLM-000-1", "TIMEOUT", -1) // to be purged
-	w.pass(240 * time.Hour)
+	w.Advance(240 * time.Hour)
 	w.fails("CLM-001-1", "TIMEOUT", -1)
-	w.pass(time.Hour)
+	w.Advance(time.Hour)
 	w.fails("CLM-001-1", `=HYPERLINK("http://x","y"), "quoted", and <é>`+"\nsecond line", 1)
-	w.pass(time.Hour)
+	w.Advance(time.Hour)
 	w.succeeds("CLM-001-1")
 	w.fails("CLM-+1+1-2", "DUPLICATE_CLAIM", 0)
 	w.fails("CLM-003-1", "what is this", 5)
 	w.rejects()
-	dead, _, err := store.Story(t.Context(), subject("CLM-003-1"))
+	items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Query: "CLM-003-1"}, "", 1)
 	testkit.Must(t, err)
-	letter := dead.DeadLetters[0].ID
-	if _, err := w.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: subject("CLM-003-1"), DeadLetter: letter, JobKey: 2251799813685777}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.Review(t.Context(), &journal.Review{
-		Subject: subject("CLM-003-1"), DeadLetter: letter, Force: true, Delay: 2 * time.Hour, Reason: "portal is up again", By: "ana",
-	})
+	w.Await(items[0].ID)
+	_, err = w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: items[0].ID, Force: true, Reason: "portal is up again", By: "ana"})
 	testkit.Must(t, err)
-	w.answers(store)
-	if n, err := w.Purge(t.Context(), store, 47*time.Hour, true); err != nil || n != 1 {
+	w.Deliver(true)
+	if n, err := w.Journal.Purge(t.Context(), w.Memory, 47*time.Hour, true); err != nil || n != 1 {
 		t.Fatalf("%d purged, %v", n, err)
 	}
-	return store
-}
-
-// answers has the process take the only answer to a review.
-func (w *writer) answers(store *testkit.Memory) {
-	w.t.Helper()
-	waiting := store.Outbox()
-	if len(waiting) != 1 {
-		w.t.Fatalf("%d answers are on their way, want 1", len(waiting))
-	}
-	a, err := journal.ReadAnswer(&waiting[0])
-	if err == nil {
-		err = w.Delivered(w.t.Context(), a, true)
-	}
-	testkit.Must(w.t, err)
+	return w.Memory
 }
 
 func export(t *testing.T, a journal.Archive, s audit.Selection, f audit.Format) (string, int64) {
@@ -82,44 +63,6 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %d records, want 10", f, n)
 		}
 		golden.Check(t, "testdata/export."+string(f), text)
-	}
-}
-
-// Both formats say the same of each record.
-func TestExportsAgree(t *testing.T) {
-	store := told(t)
-	lines, _ := export(t, store, audit.Selection{}, audit.JSONLines)
-	text, _ := export(t, store, audit.Selection{}, audit.CSV)
-	rows := cells(t, text)
-	header := rows[0]
-	n := 0
-	for line := range strings.Lines(lines) {
-		n++
-		var r map[string]any
-		d := json.NewDecoder(strings.NewReader(line))
-		d.UseNumber()
-		if err := d.Decode(&r); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		for i, name := range header {
-			if name == "body" || strings.HasSuffix(name, "At") {
-				continue // written otherwise
-			}
-			want := ""
-			if r[name] != nil {
-				want = fmt.Sprint(r[name])
-			}
-			got := strings.ReplaceAll(rows[n][i], "'", "")
-			if name == "executionTimeMs" {
-				got = strings.Replace(got, ",", ".", 1)
-			}
-			if got != want {
-				t.Errorf("record %s: %s is %q in CSV, %q in JSON", rows[n][0], name, got, want)
-			}
-		}
-	}
-	if n != len(rows)-1 {
-		t.Errorf("%d lines, %d rows", n, len(rows)-1)
 	}
 }
 
@@ -162,14 +105,11 @@ func TestExportEndsAtTheHead(t *testing.T) {
 }
 
 func TestExportOfManyPages(t *testing.T) {
-	store := testkit.NewMemory()
-	w := write(t, store)
 	const many = 2500
-	for i := range many {
-		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
-	}
+	w := write(t)
+	w.fail(many)
 	var seen []int64
-	n, err := audit.Export(t.Context(), store, io.Discard, audit.Selection{}, audit.CSV, func(at, of, counted int64) {
+	n, err := audit.Export(t.Context(), w.Memory, io.Discard, audit.Selection{}, audit.CSV, func(at, of, counted int64) {
 		if of != many || at != counted {
 			t.Errorf("record %d of %d, %d written", at, of, counted)
 		}
@@ -193,11 +133,9 @@ func (f *full) Write(b []byte) (int, error) {
 }
 
 func TestExportFails(t *testing.T) {
-	store := testkit.NewMemory()
-	w := write(t, store)
-	for i := range 400 {
-		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
-	}
+	w := write(t)
+	w.fail(400)
+	store := w.Memory
 	for _, f := range audit.Formats() {
 		for _, left := range []int{0, 100_000} {
 			if _, err := audit.Export(t.Context(), store, &full{left}, audit.Selection{}, f, nil); !errors.Is(err, errFull) {

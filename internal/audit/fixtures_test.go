@@ -3,7 +3,6 @@ package audit_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,81 +12,50 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// clock of a journal; the test moves it on.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // begin is when every test's first failure is decided.
 var begin = time.Date(2026, 3, 2, 10, 0, 0, 450*int(time.Millisecond), time.UTC)
 
-// writer tells a journal what happened.
+// writer is a journal that the test tells what happened.
 type writer struct {
-	*journal.Journal
-	*clock
-	t    testing.TB
-	jobs int64
+	*testkit.Fixture
+	t testing.TB
 }
 
-func write(t testing.TB, store journal.Store) *writer {
+func write(t testing.TB) *writer {
 	t.Helper()
-	c := &clock{now: begin}
-	return &writer{Journal: testkit.StartJournal(t, store, c.Now), clock: c, t: t}
+	policies := decisiontest.Policies()
+	policies[decision.DefaultPolicy].Catalogue = "3f9a1c77d0e2"
+	return &writer{testkit.New(t, testkit.At(begin), testkit.By(policies)), t}
 }
 
-// fails tells that a claim failed; nothing is said of the retries made where count is below 0.
+// fails tells that a claim failed, 1.5 ms before; nothing is said of the retries made where count is below 0.
 func (w *writer) fails(id, text string, count int) {
 	w.t.Helper()
-	p := decisiontest.TISSSubmission()
-	p.Catalogue = "3f9a1c77d0e2"
-	v := decision.Variables{ID: decision.Text(id), Error: decision.Text(text)}
-	if count >= 0 {
-		v.RetryCount = decision.Value(fmt.Sprint(count))
-	}
-	f, rejection := p.Read(v)
-	if rejection != nil {
-		w.t.Fatal(rejection)
-	}
-	w.jobs++
-	a := &journal.Analysis{
-		Subject: subject(id), JobKey: 9007199254740993 + w.jobs, ElementInstanceKey: 2, ProcessInstanceKey: 3, Rule: decision.RNBIL005,
-		Policy: p, Failure: &f, Error: text, ReceivedAt: w.Now().Add(-1500 * time.Microsecond),
-	}
-	a.Identity = journal.IdentityOf(a)
-	if _, err := w.Analyze(w.t.Context(), a); err != nil {
-		w.t.Fatal(err)
+	a := w.Analysis(decision.DefaultPolicy, id, text, count)
+	a.ReceivedAt = w.Now().Add(-1500 * time.Microsecond)
+	_, err := w.Journal.Analyze(w.t.Context(), a)
+	testkit.Must(w.t, err)
+}
+
+// fail has n claims fail, CLM-1-1 first.
+func (w *writer) fail(n int) {
+	w.t.Helper()
+	for i := range n {
+		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
 	}
 }
 
-func (w *writer) succeeds(id string) {
-	w.t.Helper()
-	if _, err := w.Conclude(w.t.Context(), &journal.Outcome{Subject: subject(id), Success: true}); err != nil {
-		w.t.Fatal(err)
-	}
-}
+func (w *writer) succeeds(id string) { w.Succeed(decision.DefaultPolicy, id) }
 
 func (w *writer) rejects() {
 	w.t.Helper()
 	r := &decision.Rejection{Code: decision.InvalidClaimID, Variable: "claimId", Found: `"=1+1" (text)`, Expected: "text that matches ^CLM-.*-\\d+$"}
-	err := w.Reject(w.t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 7, Rejection: r})
+	err := w.Journal.Reject(w.t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 7, Rejection: r})
 	testkit.Must(w.t, err)
 }
 
 func subject(id string) journal.Subject {
-	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: id}
+	return testkit.Subject(decision.DefaultPolicy, id)
 }
 
 // edited is an archive in which somebody changed records, or that ends earlier.

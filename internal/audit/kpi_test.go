@@ -10,16 +10,15 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/kpi"
-	"retry-worker/internal/testkit"
 )
 
 // TestPolicyThatIsGone: a reload took the policy away; what was recorded under it is shown, exported and verified as
 // before, and its figures are asked for by its name as long as anybody may remember it.
 func TestPolicyThatIsGone(t *testing.T) {
-	memory := testkit.NewMemory()
-	w := write(t, memory)
+	w := write(t)
+	memory := w.Memory
 	w.fails("CLM-1-1", "TIMEOUT", 0)
-	w.pass(10 * time.Minute)
+	w.Advance(10 * time.Minute)
 	w.succeeds("CLM-1-1")
 	known := []string{"whatsapp-message"}
 	for _, test := range []struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,16 +18,12 @@ import (
 // failures, the last with that text.
 func filled(t testing.TB, last string) *testkit.Memory {
 	t.Helper()
-	store := testkit.NewMemory()
-	w := write(t, store)
-	for i := range 8 {
-		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
-	}
+	w := cut(t)
 	w.rejects()
 	w.succeeds("CLM-1-1")
 	w.fails("CLM-1-2", "DUPLICATE_CLAIM", 1)
 	w.fails("CLM-2-1", last, 0)
-	return store
+	return w.Memory
 }
 
 func verify(t testing.TB, j audit.Journal, head audit.Checkpoint) (audit.Report, error) {
@@ -64,7 +61,7 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 		link int64
 		says string
 	}{
-		"a cut tail":         {cut(t), links[11], 9, "its tail was cut off"},
+		"a cut tail":         {cut(t).Memory, links[11], 9, "its tail was cut off"},
 		"all cut":            {testkit.NewMemory(), links[11], 1, "its tail was cut off"},
 		"written anew":       {filled(t, "TIMEOUT"), links[11], 12, "written anew"},
 		"by an earlier head": {whole, links[10], 0, ""},
@@ -89,47 +86,39 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 }
 
 // cut is a journal of the first 8 records of filled.
-func cut(t *testing.T) *testkit.Memory {
+func cut(t testing.TB) *writer {
 	t.Helper()
-	store := testkit.NewMemory()
-	w := write(t, store)
-	for i := range 8 {
-		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
-	}
-	return store
+	w := write(t)
+	w.fail(8)
+	return w
 }
 
 func TestVerifyAfterAPurge(t *testing.T) {
-	store := testkit.NewMemory()
-	w := write(t, store)
-	for i := range 6 {
-		w.fails(fmt.Sprintf("CLM-1-%d", i+1), "TIMEOUT", -1)
-	}
-	w.pass(20 * time.Hour)
+	w := write(t)
+	w.fail(6)
+	w.Advance(20 * time.Hour)
 	for i := range 6 { // the first three of them go on
 		w.fails(fmt.Sprintf("CLM-1-%d", i+4), "DUPLICATE_CLAIM", -1)
 	}
 	for range 2 {
-		_, err := w.Purge(t.Context(), store, time.Hour, false)
-		report, broken := verify(t, store, audit.Checkpoint{})
+		_, err := w.Journal.Purge(t.Context(), w.Memory, time.Hour, false)
+		report, broken := verify(t, w.Memory, audit.Checkpoint{})
 		if err != nil || broken != nil || report.Purged != 6 || report.Records != 7 || report.Links != 13 {
 			t.Errorf("got %+v, %v, %v, want 6 purged, 7 records, 13 links", report, err, broken)
 		}
 	}
 	w.succeeds("CLM-1-4") // it began before the purge
-	if report, err := verify(t, store, audit.Checkpoint{}); err != nil || report.Records != 8 {
+	if report, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil || report.Records != 8 {
 		t.Errorf("with a record behind the purge: got %+v, %v", report, err)
 	}
 }
 
 func TestVerifyBesideAWriter(t *testing.T) {
-	store := testkit.NewMemory()
-	w := write(t, store)
-	w.fails("CLM-1-1", "TIMEOUT", -1)
+	w := write(t)
+	w.fail(1)
 	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var writing sync.WaitGroup
+	writing.Go(func() {
 		for i := 0; ; i++ {
 			select {
 			case <-done:
@@ -138,14 +127,14 @@ func TestVerifyBesideAWriter(t *testing.T) {
 				w.fails(fmt.Sprintf("CLM-2-%d", i), "TIMEOUT", -1)
 			}
 		}
-	}()
+	})
 	for range 50 {
-		if _, err := verify(t, store, audit.Checkpoint{}); err != nil {
+		if _, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil {
 			t.Error(err)
 		}
 	}
 	close(done)
-	<-ended
+	writing.Wait()
 }
 
 func TestVerifyIsTold(t *testing.T) {
@@ -164,8 +153,7 @@ func TestVerifyIsTold(t *testing.T) {
 
 // What cannot be read at all is no broken record.
 func TestVerifyUnavailable(t *testing.T) {
-	store := testkit.NewMemory()
-	write(t, store).fails("CLM-1-1", "TIMEOUT", -1)
+	store := cut(t).Memory
 	store.SetDown(true)
 	_, err := verify(t, store, audit.Checkpoint{})
 	if _, broken := errors.AsType[*audit.Broken](err); err == nil || broken {

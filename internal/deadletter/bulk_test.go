@@ -1,7 +1,6 @@
 package deadletter_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,9 +20,8 @@ func TestPlan(t *testing.T) {
 	busy := func(f *fixture) { f.Gather(f.begin(1, 60)) }
 	gone := func(f *fixture) { // its process was away when it was decided on
 		id := f.DieWaiting(tiss, claim(0), badPassword, 0)
-		if _, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: id, Reason: "r", By: "ana"}); err != nil {
-			f.t.Fatal(err)
-		}
+		_, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: id, Reason: "r", By: "ana"})
+		testkit.Must(f.t, err)
 		f.Deliver(false)
 		f.SetEngineUp(time.Time{})
 	}
@@ -263,71 +261,6 @@ func TestSteps(t *testing.T) {
 			} else if err != nil || done.State != test.state || done.ChangedBy != "jose" {
 				t.Errorf("the run is %+v (%v), want %s", done, err, test.state)
 			}
-			for _, id := range []string{"", "x", "0190c7a0-0000-7000-8000-000000000002"} {
-				_, err := f.DeadLetters.Steer(t.Context(), id, test.verb, "maria")
-				refused(t, id, err, deadletter.RunNotFound)
-			}
 		}
-	})
-}
-
-func TestLists(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		t := f.t
-		run := f.begin(10, 60)
-		f.Gather(run)
-		for _, limit := range []int{-1, 201} {
-			_, _, err := f.DeadLetters.Runs(t.Context(), "", limit)
-			refused(t, "runs", err, deadletter.InvalidLimit)
-			_, err = f.DeadLetters.Items(t.Context(), run, "", 0, limit)
-			refused(t, "items", err, deadletter.InvalidLimit)
-		}
-		_, _, err := f.DeadLetters.Runs(t.Context(), "?", 1)
-		refused(t, "cursor", err, deadletter.InvalidCursor)
-		items, err := f.DeadLetters.Items(t.Context(), run, journal.BulkPlanned, 7, 2)
-		if err != nil || len(items) != 2 || items[0].Number != 8 {
-			t.Errorf("items are %+v (%v)", items, err)
-		}
-		_, err = f.DeadLetters.Items(t.Context(), run, "lost", 0, 1)
-		refused(t, "outcome", err, deadletter.InvalidOutcome)
-		_, err = f.DeadLetters.Items(t.Context(), run, "", -1, 1)
-		refused(t, "after", err, deadletter.InvalidCursor)
-		for _, id := range []string{"", "x", "0190c7a0-0000-7000-8000-000000000002"} {
-			_, err = f.DeadLetters.Items(t.Context(), id, "", 0, 1)
-			refused(t, "items of nothing", err, deadletter.RunNotFound)
-			_, err = f.DeadLetters.Run(t.Context(), id)
-			refused(t, "nothing", err, deadletter.RunNotFound)
-		}
-	})
-}
-
-// TestStoreErrorsAreNoRefusals: what is not known is not told as if it were.
-func TestStoreErrorsAreNoRefusals(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		t := f.t
-		run := f.begin(5, 60)
-		p := f.plan(retryAll(journal.DeadLetterFilter{}))
-		f.Memory.SetDown(true)
-		for what, ask := range map[string]func() error{
-			"plan": func() error {
-				_, err := f.DeadLetters.Plan(t.Context(), retryAll(journal.DeadLetterFilter{}))
-				return err
-			},
-			"start": func() error {
-				_, _, err := f.DeadLetters.Start(t.Context(), retryAll(journal.DeadLetterFilter{}), p.Token)
-				return err
-			},
-			"run":   func() error { _, err := f.DeadLetters.Run(t.Context(), run); return err },
-			"runs":  func() error { _, _, err := f.DeadLetters.Runs(t.Context(), "", 1); return err },
-			"items": func() error { _, err := f.DeadLetters.Items(t.Context(), run, "", 0, 1); return err },
-		} {
-			if _, ok := errors.AsType[*journal.StoreError](ask()); !ok || deadletter.RefusalOf(ask()) != nil {
-				t.Errorf("%s: %v, want the store's error", what, ask())
-			}
-		}
-		if _, err := f.DeadLetters.Steer(t.Context(), run, journal.BulkPause, "maria"); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
-			t.Errorf("pause: %v, want the journal's error", err)
-		}
-		f.Memory.SetDown(false)
 	})
 }

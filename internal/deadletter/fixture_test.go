@@ -1,6 +1,7 @@
 package deadletter_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -74,11 +75,7 @@ func visit(t *testing.T, test func(f *fixture)) {
 		synctest.Test(t, func(t *testing.T) {
 			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
 			testkit.Must(t, err)
-			t.Cleanup(func() {
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			t.Cleanup(func() { testkit.Must(t, db.Close()) })
 			test(&fixture{Fixture: testkit.New(t, testkit.Over(db)), t: t, log: zap.NewNop()})
 		})
 	})
@@ -133,7 +130,7 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(cont
 		clock.Machine{}.Rest(ctx, takes())
 	}
 	if ctx.Err() != nil || how.err != nil && !how.after {
-		return deadletter.Item{}, errorOr(ctx.Err(), how.err)
+		return deadletter.Item{}, cmp.Or(ctx.Err(), how.err)
 	}
 	done, err := do(ctx, c)
 	if err != nil {
@@ -143,13 +140,6 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(cont
 	defer f.mu.Unlock()
 	f.made = append(f.made, made{time.Now(), c, discards})
 	return done, how.err
-}
-
-func errorOr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // runner works until the test ends, or it is stopped or killed.
@@ -227,9 +217,8 @@ func (f *fixture) within(limit time.Duration, what string, holds func() bool) ti
 // steer pauses, resumes or cancels a run.
 func (f *fixture) steer(verb journal.BulkVerb, id string) {
 	f.t.Helper()
-	if _, err := f.DeadLetters.Steer(f.t.Context(), id, verb, "maria"); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.DeadLetters.Steer(f.t.Context(), id, verb, "maria")
+	testkit.Must(f.t, err)
 }
 
 func (f *fixture) plan(command deadletter.BulkCommand) deadletter.Plan {

@@ -185,65 +185,64 @@ func TestRunWhileTheJournalIsDown(t *testing.T) {
 	}
 }
 
-// TestStoreDownWhileGathering: the run begins when the store is back.
-func TestStoreDownWhileGathering(t *testing.T) {
-	bubble(t, func(d *fixture) {
-		run := d.begin(1200, 6000)
-		d.runner()
-		d.within(time.Minute, "some are gathered", func() bool { return d.state(run).Total > 0 })
-		d.Memory.SetDown(true)
-		time.Sleep(time.Minute)
-		d.Memory.SetDown(false)
-		d.within(time.Minute, "done", d.done(run))
-		want(t, "decided", len(d.decisions()), 1200)
-	})
+// TestStoppedWhileGathering: a run that is paused is gathered to the end and waits; where the store fails, it begins when the
+// store is back.
+func TestStoppedWhileGathering(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		bubble(t, func(d *fixture) {
+			run := d.begin(1200, 6000)
+			d.runner()
+			for d.state(run).Total == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			if paused {
+				d.steer(journal.BulkPause, run)
+				time.Sleep(time.Minute)
+				want(t, "gathered", d.state(run).Total, 1200)
+				want(t, "decided", len(d.decisions()), 0)
+				d.steer(journal.BulkResume, run)
+			} else {
+				d.Memory.SetDown(true)
+				time.Sleep(time.Minute)
+				d.Memory.SetDown(false)
+			}
+			d.within(4*time.Minute, "done", d.done(run))
+			want(t, "decided", len(d.decisions()), 1200)
+		})
+	}
 }
 
-// TestSteering: a run that somebody pauses or cancels, by whichever replica, decides nothing more from that moment on.
+// TestSteering: a run that somebody pauses or cancels, by whichever replica, decides nothing more from that moment on, and
+// says so once, however many decisions are on their way then.
 func TestSteering(t *testing.T) {
-	bubble(t, func(d *fixture) {
-		run := d.begin(300, 60)
-		d.runner()
-		d.within(2*time.Minute, "some", func() bool { return len(d.decisions()) >= 20 })
-		d.steer(journal.BulkPause, run)
-		synctest.Wait()
-		paused := len(d.decisions())
-		time.Sleep(time.Hour)
-		want(t, "decided while paused", len(d.decisions())-paused, 0)
-		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.steer(journal.BulkResume, run)
-		d.within(3*time.Second, "goes on", func() bool { return len(d.decisions()) > paused })
-		time.Sleep(time.Minute)
-		if got := most(d.decisions(), time.Minute); got > 61 {
-			t.Errorf("%d in a minute after a pause, expected 60", got)
-		}
-		d.steer(journal.BulkCancel, run)
-		synctest.Wait()
-		cancelled := len(d.decisions())
-		time.Sleep(time.Hour)
-		want(t, "decided after the end", len(d.decisions())-cancelled, 0)
-		want(t, "left as they are", d.state(run).Counts[journal.BulkPlanned], 300-int64(cancelled))
-	})
-}
-
-// TestStopOfAFastRunIsToldOnce: many decisions are on their way then.
-func TestStopOfAFastRunIsToldOnce(t *testing.T) {
-	bubble(t, func(d *fixture) {
-		d.takes = func() time.Duration { return 150 * time.Millisecond }
-		run := d.begin(900, 6000)
-		d.runner()
-		d.within(time.Minute, "some", func() bool { return len(d.decisions()) >= 300 })
-		d.steer(journal.BulkPause, run)
-		synctest.Wait()
-		paused := len(d.decisions())
-		time.Sleep(time.Minute)
-		want(t, "decided while paused", len(d.decisions())-paused, 0)
-		want(t, "told", d.said("bulk_run_stopped"), 1)
-		d.steer(journal.BulkResume, run)
-		d.within(time.Minute, "done", d.done(run))
-		want(t, "decided", len(d.decisions()), 900)
-		d.once()
-	})
+	for perMinute, takes := range map[int64]time.Duration{60: 0, 6000: 150 * time.Millisecond} {
+		bubble(t, func(d *fixture) {
+			d.takes = func() time.Duration { return takes }
+			n := 5 * min(perMinute, 180)
+			run := d.begin(int(n), perMinute)
+			d.runner()
+			d.within(2*time.Minute, "some", func() bool { return len(d.decisions()) >= int(n)/15 })
+			d.steer(journal.BulkPause, run)
+			synctest.Wait()
+			paused := len(d.decisions())
+			time.Sleep(time.Hour)
+			want(t, "decided while paused", len(d.decisions())-paused, 0)
+			want(t, "told", d.said("bulk_run_stopped"), 1)
+			d.steer(journal.BulkResume, run)
+			d.within(3*time.Second, "goes on", func() bool { return len(d.decisions()) > paused })
+			time.Sleep(time.Second)
+			if got := most(d.decisions(), time.Minute); got > int(perMinute)+1 {
+				t.Errorf("%d in a minute after a pause, expected %d", got, perMinute)
+			}
+			d.steer(journal.BulkCancel, run)
+			synctest.Wait()
+			cancelled := len(d.decisions())
+			time.Sleep(time.Hour)
+			want(t, "decided after the end", len(d.decisions())-cancelled, 0)
+			want(t, "left as they are", d.state(run).Counts[journal.BulkPlanned], n-int64(cancelled))
+			d.once()
+		})
+	}
 }
 
 // TestPauseAndResumeDoNotHurry: whoever presses both again and again gets nothing faster.
@@ -263,23 +262,6 @@ func TestPauseAndResumeDoNotHurry(t *testing.T) {
 	})
 }
 
-// TestPausedWhileGathering: it is gathered to the end and waits.
-func TestPausedWhileGathering(t *testing.T) {
-	bubble(t, func(d *fixture) {
-		run := d.begin(1100, 6000)
-		d.runner()
-		for d.state(run).Total == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		d.steer(journal.BulkPause, run)
-		time.Sleep(time.Minute)
-		want(t, "gathered", d.state(run).Total, 1100)
-		want(t, "decided", len(d.decisions()), 0)
-		d.steer(journal.BulkResume, run)
-		d.within(4*time.Minute, "done", d.done(run))
-	})
-}
-
 // TestDecidedByOthers: what somebody decided meanwhile is refused, with the code, and takes no turn.
 func TestDecidedByOthers(t *testing.T) {
 	bubble(t, func(d *fixture) {
@@ -289,9 +271,8 @@ func TestDecidedByOthers(t *testing.T) {
 		testkit.Must(t, err)
 		for n, i := range items {
 			if n%4 > 0 {
-				if _, err := d.DeadLetters.Discard(d.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := d.DeadLetters.Discard(d.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"})
+				testkit.Must(t, err)
 			}
 		}
 		d.fault = func(id string) fault {

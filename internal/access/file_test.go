@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 var hashes = [...]string{strings.Repeat("0a", 32), strings.Repeat("1b", 32), strings.Repeat("2c", 32), strings.Repeat("3d", 32)}
@@ -17,9 +18,7 @@ var hashes = [...]string{strings.Repeat("0a", 32), strings.Repeat("1b", 32), str
 func TestParse(t *testing.T) {
 	tokens, err := access.Parse("tokens", []byte("# people\n\nmaria operator 2027-01-31 "+hashes[0]+"\r\n\tana   admin - "+hashes[1]+" # night shift\n"+
 		"#old viewer - "+hashes[1]+"\ncrm viewer 2000-01-01 "+hashes[2]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got []string
 	for _, holder := range tokens.Holders() {
 		got = append(got, holder.Line())
@@ -126,20 +125,13 @@ func tokensFile(t *testing.T, mode os.FileMode, lines ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	rewrite(t, path, lines...)
-	must(t, os.Chmod(path, mode))
+	testkit.Must(t, os.Chmod(path, mode))
 	return path
 }
 
 func rewrite(t *testing.T, path string, lines ...string) {
 	t.Helper()
-	must(t, os.WriteFile(path, []byte(strings.Join(slices.Concat(lines, []string{""}), "\n")), 0o600))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(strings.Join(slices.Concat(lines, []string{""}), "\n")), 0o600))
 }
 
 func TestLoadRefusesWhatOthersReach(t *testing.T) {
@@ -162,16 +154,16 @@ func TestLoadRefusesWhatOthersReach(t *testing.T) {
 // Who may write in its folder could put another file in its place, by a link too.
 func TestLoadRefusesAFolderOfEverybody(t *testing.T) {
 	own, open := t.TempDir(), filepath.Join(t.TempDir(), "open")
-	must(t, os.Mkdir(open, 0o700))
+	testkit.Must(t, os.Mkdir(open, 0o700))
 	line := []byte("maria operator - " + hashes[0])
-	must(t, os.WriteFile(filepath.Join(own, "tokens"), line, 0o600))
-	must(t, os.WriteFile(filepath.Join(open, "tokens"), line, 0o600))
-	must(t, os.Symlink(filepath.Join(open, "tokens"), filepath.Join(own, "link")))
+	testkit.Must(t, os.WriteFile(filepath.Join(own, "tokens"), line, 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(open, "tokens"), line, 0o600))
+	testkit.Must(t, os.Symlink(filepath.Join(open, "tokens"), filepath.Join(own, "link")))
 	for mode, refused := range map[os.FileMode]bool{
 		0o755: false, 0o775: false, 0o777 | os.ModeSticky: false, // a Kubernetes Secret's
 		0o777: true, 0o757: true, 0o703: true,
 	} {
-		must(t, os.Chmod(open, mode))
+		testkit.Must(t, os.Chmod(open, mode))
 		for _, path := range []string{filepath.Join(open, "tokens"), filepath.Join(own, "link")} {
 			_, err := access.Load(path)
 			if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("stands in the folder %s, which has mode %04o", open, mode)) {
@@ -202,21 +194,21 @@ func TestAppend(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	_, maria := token(t, "maria", access.Operator)
 	_, ana := tokenUntil(t, "ana", access.Admin, "90d")
-	must(t, access.Append(path, &maria))
+	testkit.Must(t, access.Append(path, &maria))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("mode %v, %v, want 0600", info.Mode(), err)
 	}
 	content, err := os.ReadFile(path)
-	must(t, err)
-	must(t, os.WriteFile(path, content[:len(content)-1], 0o600)) // as an editor may leave it
-	must(t, access.Append(path, &ana))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(path, content[:len(content)-1], 0o600)) // as an editor may leave it
+	testkit.Must(t, access.Append(path, &ana))
 	tokens, err := access.Load(path)
 	if err != nil || !slices.Equal(tokens.Holders(), []access.Token{maria, ana}) {
 		t.Fatalf("got %v, %v", tokens, err)
 	}
 	before, err := os.ReadFile(path)
-	must(t, err)
+	testkit.Must(t, err)
 	if !strings.HasPrefix(string(before), "# ") {
 		t.Error("a new file does not say what it is")
 	}

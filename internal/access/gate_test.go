@@ -25,18 +25,16 @@ func TestRolesOverHTTP(t *testing.T) {
 	}{{"viewer", 200, 403, 403}, {"operator", 200, 200, 403}, {"admin", 200, 200, 200}} {
 		session := w.session(secrets[tt.role])
 		form, _ := w.get("/", cookie(session)).body["form"].(string)
-		for what, credential := range map[string]option{"bearer": bearer(secrets[tt.role]), "session": cookie(session)} {
-			if got := w.get("/api/v1/kpis", credential).status; got != tt.read {
-				t.Errorf("%s (%s) reads: %d, want %d", tt.role, what, got, tt.read)
-			}
-			if got := w.postJSON("/api/v1/retry", credential).status; got != tt.review {
-				t.Errorf("%s (%s) retries: %d, want %d", tt.role, what, got, tt.review)
-			}
-			if got := w.postJSON("/api/v1/force", credential).status; got != tt.force {
-				t.Errorf("%s (%s) forces: %d, want %d", tt.role, what, got, tt.force)
-			}
-			if got := w.postForm("/dead-letters/retry", url.Values{"form_token": {form}}, credential).status; got != tt.review {
-				t.Errorf("%s (%s) retries by a form: %d, want %d", tt.role, what, got, tt.review)
+		for by, credential := range map[string]option{"bearer": bearer(secrets[tt.role]), "session": cookie(session)} {
+			for what, got := range map[string][2]int{
+				"reads":             {w.get("/api/v1/kpis", credential).status, tt.read},
+				"retries":           {w.postJSON("/api/v1/retry", credential).status, tt.review},
+				"forces":            {w.postJSON("/api/v1/force", credential).status, tt.force},
+				"retries by a form": {w.postForm("/dead-letters/retry", url.Values{"form_token": {form}}, credential).status, tt.review},
+			} {
+				if got[0] != got[1] {
+					t.Errorf("%s (%s) %s: %d, want %d", tt.role, by, what, got[0], got[1])
+				}
 			}
 		}
 	}

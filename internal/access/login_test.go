@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 func TestLogIn(t *testing.T) {
@@ -270,7 +271,7 @@ func TestForgedCookies(t *testing.T) {
 	payload, signature, _ := strings.Cut(mine, ".")
 	herPayload, herSignature, _ := strings.Cut(hers, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(payload)
-	must(t, err)
+	testkit.Must(t, err)
 	asAna := base64.RawURLEncoding.EncodeToString(append(slices.Clone(raw[:24]), "ana"...))
 	later := slices.Clone(raw)
 	later[23]++
@@ -322,9 +323,7 @@ func TestNextStaysHere(t *testing.T) {
 // FuzzNext: wherever the log-in leads, a browser stays on this server.
 func FuzzNext(f *testing.F) {
 	secret, maria, err := access.NewToken("maria", access.Viewer, time.Time{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	for _, seed := range []string{"/", "/a?b=c", "//evil.example", "/\\evil", "/\t/evil", "https://evil", "/%2f/evil", "/..//evil", "/a/..//evil"} {
 		f.Add(seed)
 	}
@@ -344,9 +343,7 @@ func FuzzNext(f *testing.F) {
 // FuzzForm: a form is taken if it can be read and has each field once, and refused in words otherwise.
 func FuzzForm(f *testing.F) {
 	secret, maria, err := access.NewToken("maria", access.Operator, time.Time{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	testkit.Must(f, err)
 	for _, seed := range []string{"", "reason=a", "reason=a&reason=b", "reason=a&%72eason=b", "a=%zz", "a;b=c", "&&=&=", "reason[]=a&reason[]=b", "a=1&A=2", "reason=\x00\xff"} {
 		f.Add(seed)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -85,14 +86,14 @@ func (h *hospital) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserIn
 // leaves takes the person's tokens away, as a provider does whose person was let go.
 func (h *hospital) leaves() {
 	h.t.Helper()
-	must(h.t, h.TerminateSession(h.t.Context(), "f:1:maria", "retry-worker"))
+	testkit.Must(h.t, h.TerminateSession(h.t.Context(), "f:1:maria", "retry-worker"))
 }
 
 // signed is a token of those claims beside or in place of good ones; nil takes one out.
 func (h *hospital) signed(now time.Time, changes map[string]any) string {
 	h.t.Helper()
 	own, err := h.SigningKey(h.t.Context())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return sign(h.t, jose.SigningKey{Algorithm: own.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: own.Key(), KeyID: own.ID()}}, h.good(now, changes))
 }
 
@@ -107,13 +108,13 @@ func (h *hospital) good(now time.Time, changes map[string]any) map[string]any {
 func sign(t *testing.T, key jose.SigningKey, claims map[string]any) string {
 	t.Helper()
 	signer, err := jose.NewSigner(key, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	text, err := json.Marshal(claims)
-	must(t, err)
+	testkit.Must(t, err)
 	signed, err := signer.Sign(text)
-	must(t, err)
+	testkit.Must(t, err)
 	token, err := signed.CompactSerialize()
-	must(t, err)
+	testkit.Must(t, err)
 	return token
 }
 
@@ -146,17 +147,27 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *person) get(address string) (status int, text string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	r.Header.Set("Accept", "text/html")
 	response, err := p.Do(r)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	body, err := io.ReadAll(response.Body)
-	must(p.t, err)
-	must(p.t, response.Body.Close())
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, response.Body.Close())
 	return response.StatusCode, string(body)
 }
 
 var requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)
+
+// at is the console's address, as cookie jars know it.
+var at = &url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"}
+
+// copied is another browser with the cookies that this one has.
+func (p *person) copied() *person {
+	other := newPerson(p.w)
+	other.Jar.SetCookies(at, p.Jar.Cookies(at))
+	return other
+}
 
 // logIn goes to the provider and back, and returns what the console says then. change, which may be nil, changes the
 // address that the provider sends the browser back to.
@@ -175,10 +186,10 @@ func (p *person) logIn(change func(url.Values)) (status int, text string) {
 	}
 	response, err := p.PostForm(p.w.provider.Issuer+"/login/username", url.Values{"id": {id[1]}, "username": {"maria"}, "password": {"senha"}})
 	p.CheckRedirect = nil
-	must(p.t, err)
-	must(p.t, response.Body.Close())
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, response.Body.Close())
 	back, err := response.Location()
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	q := back.Query()
 	if change != nil {
 		change(q)
@@ -235,7 +246,7 @@ func TestProviderLogIn(t *testing.T) {
 	h.claims["roles"], h.claims["hospital"] = "viewer", nil
 	w.now = w.now.Add(7 * time.Minute)
 	p.is(t, "before it is asked again", "maria operator faturamento,ti")
-	old := *p // a copy of the cookie
+	old := p.copied()
 	w.now = w.now.Add(time.Minute)
 	p.is(t, "when it is asked again", "maria viewer -")
 	other.now, p.Transport = w.now, other
@@ -245,13 +256,12 @@ func TestProviderLogIn(t *testing.T) {
 
 	var form map[string]any
 	_, text := p.get(console + "/")
-	must(t, json.Unmarshal([]byte(text), &form))
-	cookies := p.Jar.Cookies(&url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"})
+	testkit.Must(t, json.Unmarshal([]byte(text), &form))
+	stolen := p.copied()
 	response, err := p.PostForm(console+"/logout", url.Values{"form_token": {fmt.Sprint(form["form"])}})
-	must(t, err)
-	must(t, response.Body.Close())
-	p.Jar.SetCookies(&url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"}, cookies)
-	p.is(t, "a copy of the cookie after the log-out", "200 next=/")
+	testkit.Must(t, err)
+	testkit.Must(t, response.Body.Close())
+	stolen.is(t, "a copy of the cookie after the log-out", "200 next=/")
 	if want := "logged in maria"; strings.Join(w.told, "; ") != want {
 		t.Errorf("told %q, want %q", w.told, want)
 	}
@@ -308,7 +318,7 @@ func TestProviderLogInRefused(t *testing.T) {
 	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 	w, _ := openedTo(t, h)
 	own, err := h.SigningKey(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	hmac := jose.SigningKey{Algorithm: jose.HS256, Key: []byte(clientSecret + clientSecret)}
 	stranger := newHospital(t, nil)
 	for what, c := range map[string]struct {
@@ -374,7 +384,7 @@ func TestProviderLogInRefused(t *testing.T) {
 func must1(t *testing.T, h *hospital) any {
 	t.Helper()
 	key, err := h.SigningKey(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	return key.Key()
 }
 
@@ -382,6 +392,6 @@ func must1(t *testing.T, h *hospital) any {
 func unsigned(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(claims)
-	must(t, err)
+	testkit.Must(t, err)
 	return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(text) + "."
 }

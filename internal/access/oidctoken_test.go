@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +64,6 @@ func TestProviderSessionsAreSealed(t *testing.T) {
 	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 	w, p := openedTo(t, h)
 	_, form := p.get(console + "/login/oidc")
-	at := &url.URL{Scheme: "https", Host: strings.TrimPrefix(console, "https://"), Path: "/"}
 	pending := p.Jar.Cookies(at)
 	if requestID.FindString(form) == "" || len(pending) != 1 || pending[0].Name != "__Host-retry-worker-login" {
 		t.Fatalf("cookies %v", pending)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 var start = time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC)
@@ -24,13 +25,9 @@ func token(t *testing.T, name string, role access.Role) (string, access.Token) {
 func tokenUntil(t *testing.T, name string, role access.Role, expires string) (string, access.Token) {
 	t.Helper()
 	end, err := access.ParseExpiry(expires, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	secret, made, err := access.NewToken(name, role, end)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return secret, made
 }
 
@@ -70,9 +67,7 @@ func TestNames(t *testing.T) {
 func TestParseExpiry(t *testing.T) {
 	at := func(text string) time.Time {
 		moment, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return moment
 	}
 	saoPaulo := time.FixedZone("BRT", -3*3600)

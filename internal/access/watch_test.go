@@ -2,9 +2,7 @@ package access_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,60 +10,10 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
-const (
-	maria    = "maria operator - "
-	lookTime = 10*time.Second + 500*time.Millisecond // a look, and the time for which a change must stand
-)
-
-// watched is a Watcher of a file, and what it told.
-type watched struct {
-	t    *testing.T
-	path string
-	*access.Watcher
-
-	mu      sync.Mutex // synctest.Wait is no edge for the race detector when the bubble slept last
-	allTold []string
-}
-
-func (w *watched) tell(line string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.allTold = append(w.allTold, line)
-}
-
-// told since it was last asked.
-func (w *watched) told() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := w.allTold
-	w.allTold = nil
-	return all
-}
-
-// watch starts a watcher in a synctest bubble, whose clock only moves when everybody waits.
-func watch(t *testing.T, path string, test func(w *watched)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		first, err := access.Load(path)
-		must(t, err)
-		w := &watched{t: t, path: path}
-		w.Watcher = access.Watch(path, first, access.WatchHooks{
-			Changed: func(previous, next *access.Tokens) {
-				w.tell(fmt.Sprintf("changed %s to %s", summary(previous), summary(next)))
-			},
-			Rejected:  func(err error) { w.tell("rejected " + err.Error()) },
-			Recovered: func(current *access.Tokens) { w.tell("recovered " + summary(current)) },
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); w.Run(ctx) }()
-		test(w)
-		cancel()
-		<-done
-	})
-}
+const maria = "maria operator - "
 
 // summary is who has which role.
 func summary(tokens *access.Tokens) string {
@@ -76,64 +24,70 @@ func summary(tokens *access.Tokens) string {
 	return strings.Join(all, ",")
 }
 
-func (w *watched) wait(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
-// want fails unless the watcher told exactly that since it was last asked, and these hold tokens now.
-func (w *watched) want(holders string, told ...string) {
-	w.t.Helper()
-	if got := w.told(); !slices.Equal(got, told) {
-		w.t.Errorf("told %q, want %q", got, told)
-	}
-	if got := summary(w.Current()); got != holders {
-		w.t.Errorf("tokens in force: %s, want %s", got, holders)
-	}
+// watch runs a test beside a watcher of a tokens file, in a synctest bubble, whose clock only moves when everybody waits.
+// expect fails unless after that time those hold tokens, and the watcher has told what begins so since it was last asked.
+func watch(t *testing.T, test func(path string, expect func(after time.Duration, holders string, told ...string))) {
+	t.Helper()
+	path := tokensFile(t, 0o600, maria+hashes[0])
+	synctest.Test(t, func(t *testing.T) {
+		first, err := access.Load(path)
+		testkit.Must(t, err)
+		var mu sync.Mutex // synctest.Wait is no edge for the race detector when the bubble slept last
+		var all []string
+		tell := func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, strings.ReplaceAll(line, path, "PATH"))
+		}
+		w := access.Watch(path, first, access.WatchHooks{
+			Changed:   func(previous, next *access.Tokens) { tell("changed " + summary(previous) + " to " + summary(next)) },
+			Rejected:  func(err error) { tell("rejected " + err.Error()) },
+			Recovered: func(current *access.Tokens) { tell("recovered " + summary(current)) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
+		test(path, func(after time.Duration, holders string, told ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if got := summary(w.Current()); got != holders || len(all) != len(told) || len(told) > 0 && !strings.HasPrefix(all[0], told[0]) {
+				t.Errorf("%s hold tokens, and told was %q; want %s and %q", got, all, holders, told)
+			}
+			all = nil
+		})
+		cancel()
+		running.Wait()
+	})
 }
 
 func TestWatcherTakesAChangeUp(t *testing.T) {
-	watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
-		w.wait(25 * time.Second)
-		w.want("maria=operator")
-		rewrite(t, w.path, "maria viewer - "+hashes[0], "ana admin - "+hashes[1])
-		w.wait(5*time.Second + 499*time.Millisecond)
-		w.want("maria=operator")
-		w.wait(time.Millisecond)
-		w.want("maria=viewer,ana=admin", "changed maria=operator to maria=viewer,ana=admin")
-		w.wait(time.Minute)
-		w.want("maria=viewer,ana=admin")
+	watch(t, func(path string, expect func(time.Duration, string, ...string)) {
+		expect(25*time.Second, "maria=operator")
+		rewrite(t, path, "maria viewer - "+hashes[0], "ana admin - "+hashes[1])
+		expect(5*time.Second+499*time.Millisecond, "maria=operator") // a look, and the time for which a change must stand
+		expect(time.Millisecond, "maria=viewer,ana=admin", "changed maria=operator to maria=viewer,ana=admin")
+		expect(time.Minute, "maria=viewer,ana=admin")
 	})
 }
 
 func TestWatcherKeepsTheOldOne(t *testing.T) {
-	for name, test := range map[string]struct {
-		spoil func(t *testing.T, path string)
-		want  string
-	}{
-		"wrong content":  {func(t *testing.T, path string) { rewrite(t, path, "maria boss - "+hashes[0]) }, ":1: role is"},
-		"empty":          {func(t *testing.T, path string) { rewrite(t, path) }, ":1: there is no token"},
-		"too large":      {func(t *testing.T, path string) { rewrite(t, path, strings.Repeat("#", 256<<10)) }, "more than 256 KiB"},
-		"world-readable": {func(t *testing.T, path string) { must(t, os.Chmod(path, 0o644)) }, "has mode 0644"},
-		"vanished":       {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "no such file"},
-		"a directory": {func(t *testing.T, path string) {
-			must(t, os.Remove(path))
-			must(t, os.Mkdir(path, 0o700))
-		}, "no regular file"},
+	for want, spoil := range map[string]func(path string) error{
+		"PATH:1: role is":        func(path string) error { return os.WriteFile(path, []byte("maria boss - "+hashes[0]), 0o600) },
+		"PATH:1: there is no":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"tokens file PATH has":   func(path string) error { return os.Chmod(path, 0o644) },
+		"tokens file PATH canno": os.Remove,
 	} {
-		t.Run(name, func(t *testing.T) {
-			watch(t, tokensFile(t, 0o600, maria+hashes[0]), func(w *watched) {
-				test.spoil(t, w.path)
-				w.wait(lookTime)
-				if told := w.told(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected ") || !strings.Contains(told[0], test.want) || !strings.Contains(told[0], w.path) {
-					t.Errorf("told %q, want a rejection with the file and %q", told, test.want)
-				}
-				w.wait(time.Minute)
-				w.want("maria=operator") // nothing more is said
-				must(t, os.RemoveAll(w.path))
-				rewrite(t, w.path, maria+hashes[0])
-				w.wait(time.Minute)
-				w.want("maria=operator", "recovered maria=operator")
+		t.Run(want, func(t *testing.T) {
+			watch(t, func(path string, expect func(time.Duration, string, ...string)) {
+				testkit.Must(t, spoil(path))
+				expect(10*time.Second+500*time.Millisecond, "maria=operator", "rejected "+want)
+				expect(time.Minute, "maria=operator") // nothing more is said
+				testkit.Must(t, os.RemoveAll(path))
+				rewrite(t, path, maria+hashes[0])
+				expect(time.Minute, "maria=operator", "recovered maria=operator")
 			})
 		})
 	}

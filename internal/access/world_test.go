@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/testkit"
 )
 
 // world is a console behind a Gate, with a clock and a tokens file that the test moves.
@@ -78,7 +79,7 @@ func (w *world) publish(tokens ...access.Token) {
 		lines += tokens[i].Line() + "\n"
 	}
 	parsed, err := access.Parse("tokens", []byte(lines))
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	w.tokens = parsed
 }
 
@@ -183,7 +184,7 @@ func (w *world) ask(method, target, body string, options ...option) answer {
 	w.handler.ServeHTTP(recorder, r)
 	result := recorder.Result()
 	text, err := io.ReadAll(result.Body)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	a := answer{status: result.StatusCode, header: result.Header, text: string(text)}
 	_ = json.Unmarshal(text, &a.body)
 	return a

@@ -42,6 +42,18 @@ func TestThrottleWaitsLongerAndLonger(t *testing.T) {
 	})
 }
 
+func TestThrottleForgives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttle, from := newThrottle(), at(t, "10.0.0.1")
+		for range 100 { // somebody who slips once in a while never waits
+			if wait := throttle.fail(from, time.Now()); wait != 0 {
+				t.Fatalf("waits %v", wait)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 func TestThrottleInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := newThrottle()

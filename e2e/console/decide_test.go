@@ -132,29 +132,3 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 		t.Errorf("the process ended with %v", result)
 	}
 }
-
-// TestADiscardIsUndone, and what was chosen at the foot of a page holds for the next.
-func TestADiscardIsUndone(t *testing.T) {
-	s := open(t)
-	const claimID = "CLM-E2E-UNDO-1041"
-	s.submit(t, claimID, 0, denied)
-	s.deadLetter(t, claimID)
-	b := s.visit(t, "pt-BR")
-	b.open(subject(claimID))
-	b.click("details.discard summary")
-	b.write("#discard-reason", "Paga à vista.")
-	b.click("#discard button[type=submit]")
-	b.await("a discard that waits", `document.querySelector("#discarding")`)
-	b.says("#discarding", "Paga à vista.")
-	b.click(`#discarding button`)
-	b.await("the forms", `!document.querySelector("#discarding") && document.querySelector("#retry")`)
-	if l := s.find(t, claimID); l.State != "open" {
-		t.Errorf("it is %s", l.State)
-	}
-	b.click(`.foot a[href*="theme=dark"]`)
-	b.await("the dark theme", `location.search.includes("theme=dark")`)
-	b.open("/dead-letters")
-	if on := eval[bool](b, `document.querySelector("meta[name=color-scheme]").content === "dark" && document.querySelector("link[href*=dark]").media === ""`); !on {
-		t.Error("the theme is forgotten")
-	}
-}

@@ -270,26 +270,28 @@ func TestProviderLogIn(t *testing.T) {
 // TestProviderIsAskedAgain: when the provider's last answer expires, people it no longer knows are refused. While it cannot
 // be reached everybody is refused, and let in again once it can.
 func TestProviderIsAskedAgain(t *testing.T) {
-	t.Run("who left", func(t *testing.T) {
-		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
-		w, p := openedTo(t, h)
-		p.logIn(nil)
-		h.leaves()
-		w.now = w.now.Add(15*time.Minute - time.Second)
-		p.is(t, "within 15 minutes", "maria admin")
-		w.now = w.now.Add(time.Second)
-		p.is(t, "after 15 minutes", "200 next=/")
-	})
-	t.Run("too much for a cookie", func(t *testing.T) { // which then has no room for what asks again
-		teams := strings.Repeat(strings.Repeat("x", 60)+",", 60) + "ti"
-		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "viewer", "hospital": map[string]any{"teams": teams}})
-		w, p := openedTo(t, h)
-		p.logIn(nil)
-		w.now = w.now.Add(15*time.Minute - time.Second)
-		p.is(t, "within 15 minutes", "maria viewer "+teams)
-		w.now = w.now.Add(time.Second)
-		p.is(t, "after 15 minutes", "200 next=/")
-	})
+	many := strings.Repeat(strings.Repeat("x", 60)+",", 60) + "ti" // too much for a cookie, which has no room for what asks again
+	for what, tt := range map[string]struct {
+		claims map[string]any
+		leaves bool
+		who    string
+	}{
+		"who left":              {map[string]any{"roles": "admin"}, true, "maria admin"},
+		"too much for a cookie": {map[string]any{"roles": "viewer", "hospital": map[string]any{"teams": many}}, false, "maria viewer " + many},
+	} {
+		t.Run(what, func(t *testing.T) {
+			tt.claims["preferred_username"] = "maria"
+			h := newHospital(t, tt.claims)
+			w, p := openedTo(t, h)
+			if p.logIn(nil); tt.leaves {
+				h.leaves()
+			}
+			w.now = w.now.Add(15*time.Minute - time.Second)
+			p.is(t, "within 15 minutes", tt.who)
+			w.now = w.now.Add(time.Second)
+			p.is(t, "after 15 minutes", "200 next=/")
+		})
+	}
 	t.Run("away", func(t *testing.T) {
 		h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 		h.away = true

@@ -22,18 +22,9 @@ func TestAudit(t *testing.T) {
 	if a.status != http.StatusOK || len(items) != 2 || a.body["next"] != nil || len(a.body) != 2 {
 		t.Fatalf("got %d %v", a.status, a.body)
 	}
-	first, second := items[0].(map[string]any), items[1].(map[string]any)
-	for name, want := range map[string]any{
-		"record": 1.0, "kind": "attempt", "timestamp": "2026-03-02T10:00:00Z", "claimId": claim, "submissionError": "TIMEOUT",
-		"errorClassification": "TRANSIENT", "retryCount": 1.0, "maxRetries": 5.0, "shouldRetry": true, "retryReason": "Transient error, retry 1 of 5",
-		"jobKey": "9007199254740994", "outcome": "RETRY",
-	} {
-		if first[name] != want {
-			t.Errorf("%s is %v, want %v", name, first[name], want)
-		}
-	}
-	if len(first["events"].([]any)) != 6 {
-		t.Errorf("the events are %v", first["events"])
+	first, second := items[0].(map[string]any), items[1].(map[string]any) // whose fields internal/audit has
+	if first["kind"] != "attempt" || first["claimId"] != claim || first["jobKey"] != "9007199254740994" || len(first["events"].([]any)) != 6 {
+		t.Errorf("the failure's entry is %v", first)
 	}
 	if body, _ := second["body"].(map[string]any); second["kind"] != "outcome" || body["outcome"] != "success" {
 		t.Errorf("the outcome's entry is %v", second)
@@ -52,21 +43,14 @@ func TestAuditPages(t *testing.T) {
 	}
 	const path = "/subjects/tiss-submission/" + claim + "/audit"
 	var sizes []int
-	last, cursor := 0.0, ""
-	for cursor != "end" {
-		a := c.get("vera", path+"?cursor="+cursor)
-		items := a.body["items"].([]any)
-		sizes = append(sizes, len(items))
-		for _, i := range items {
-			item := i.(map[string]any)
+	last := 0.0
+	for _, page := range c.pages(path + "?tenant=") {
+		sizes = append(sizes, len(page))
+		for _, item := range page {
 			if item["claimId"] != claim || item["record"].(float64) <= last {
 				t.Errorf("after record %v: got %v of %v", last, item["record"], item["claimId"])
 			}
 			last = item["record"].(float64)
-		}
-		cursor = "end"
-		if next, more := a.body["next"].(string); more {
-			cursor = next
 		}
 	}
 	if fmt.Sprint(sizes) != "[100 99]" {

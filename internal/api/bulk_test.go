@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,17 +85,8 @@ func TestBulkSteps(t *testing.T) {
 func TestBulkRunsAreListed(t *testing.T) {
 	c := open(t)
 	want := []string{c.run("DUPLICATE_CLAIM"), c.run("INSURANCE_EXPIRED"), c.run("AUTHORIZATION_DENIED")}
-	var ids []string
-	for path := "/bulk-runs?limit=2"; path != ""; {
-		a := c.get("vera", path)
-		for _, i := range a.body["items"].([]any) {
-			ids = append([]string{i.(map[string]any)["id"].(string)}, ids...)
-		}
-		path = ""
-		if next, more := a.body["next"].(string); more {
-			path = "/bulk-runs?limit=2&cursor=" + next
-		}
-	}
+	slices.Reverse(want)
+	ids := c.values("/bulk-runs?limit=2", "id")
 	if fmt.Sprint(ids) != fmt.Sprint(want) {
 		t.Errorf("from the newest on there are %v, want %v", ids, want)
 	}
@@ -189,16 +181,7 @@ func TestDeadLettersByCauseAndAge(t *testing.T) {
 	if shown := c.get("vera", "/dead-letters/"+recent); fmt.Sprint(first["teams"]) != "[faturamento]" || fmt.Sprint(first["sample"]) != fmt.Sprint(shown.body) {
 		t.Errorf("got %v", first)
 	}
-	var causes []any
-	for cursor := ""; ; {
-		a := c.get("vera", "/dead-letters/groups?limit=1"+cursor)
-		causes = append(causes, a.body["items"].([]any)[0].(map[string]any)["fingerprint"])
-		next, more := a.body["next"].(string)
-		if !more {
-			break
-		}
-		cursor = "&cursor=" + next
-	}
+	causes := c.values("/dead-letters/groups?limit=1", "fingerprint")
 	if len(causes) != 2 || causes[0] != cause || causes[1] == cause {
 		t.Errorf("page by page the causes are %v", causes)
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,24 +90,40 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// letters of the state, as many as the pages have, by ids.
-func (c *fixture) list(query string) (ids []string) {
+// pages are the items of a list, page by page.
+func (c *fixture) pages(path string) (pages [][]map[string]any) {
 	c.t.Helper()
-	cursor := ""
-	for {
-		a := c.get("vera", "/dead-letters?"+query+cursor)
-		if a.status != http.StatusOK {
-			c.t.Fatalf("%s: got %d %s", query, a.status, a.text)
+	for cursor := ""; ; {
+		a := c.get("vera", path+cursor)
+		if a.status != http.StatusOK || len(pages) > 50 {
+			c.t.Fatalf("%s: got %d %s", path, a.status, a.text)
 		}
+		var page []map[string]any
 		for _, i := range a.body["items"].([]any) {
-			ids = append(ids, i.(map[string]any)["id"].(string))
+			page = append(page, i.(map[string]any))
 		}
+		pages = append(pages, page)
 		next, more := a.body["next"].(string)
 		if !more {
-			return ids
+			return pages
 		}
 		cursor = "&cursor=" + next
 	}
+}
+
+// values of a field of all items of a list.
+func (c *fixture) values(path, field string) (all []string) {
+	c.t.Helper()
+	for _, item := range slices.Concat(c.pages(path)...) {
+		all = append(all, item[field].(string))
+	}
+	return all
+}
+
+// list is the ids of the dead letters that a query finds.
+func (c *fixture) list(query string) []string {
+	c.t.Helper()
+	return c.values("/dead-letters?"+query, "id")
 }
 
 func TestDeadLetterList(t *testing.T) {

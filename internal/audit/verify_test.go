@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -111,30 +110,6 @@ func TestVerifyAfterAPurge(t *testing.T) {
 	if report, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil || report.Records != 8 {
 		t.Errorf("with a record behind the purge: got %+v, %v", report, err)
 	}
-}
-
-func TestVerifyBesideAWriter(t *testing.T) {
-	w := write(t)
-	w.fail(1)
-	done := make(chan struct{})
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-done:
-				return
-			default:
-				w.fails(fmt.Sprintf("CLM-2-%d", i), "TIMEOUT", -1)
-			}
-		}
-	})
-	for range 50 {
-		if _, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil {
-			t.Error(err)
-		}
-	}
-	close(done)
-	writing.Wait()
 }
 
 func TestVerifyIsTold(t *testing.T) {

@@ -87,6 +87,12 @@ func TestRefusalsAndTheLogIn(t *testing.T) {
 		if attr(d.field("next"), "value") != `/dead-letters?q="<b>` || attr(d.field("token"), "type") != "password" || attr(d.field("token"), "aria-invalid") != "true" {
 			t.Error("the log-in form lacks something")
 		}
+		slowed := ask(func(w http.ResponseWriter, r *http.Request) {
+			s.pages.Login(w, r, access.Login{Next: "/", Refusal: &access.Refusal{Status: 429, Code: access.CodeTooManyAttempts}})
+		})
+		if !slowed.says(map[string]string{"pt-BR": "Muitas tentativas com token errado", "en": "Too many wrong tokens"}[lang]) {
+			t.Errorf("who is slowed is told %s", text(slowed.tags("main")[0]))
+		}
 		if len(d.tags("nav")) > 0 {
 			t.Error("nobody sees the pages' names")
 		}

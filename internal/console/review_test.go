@@ -54,29 +54,6 @@ func (s *site) follow(from string, form url.Values) *doc {
 	return s.page(to)
 }
 
-func TestAPersonRetriesAndSeesWhatComesNext(t *testing.T) {
-	s, below, _ := reviewing(t)
-	d := s.follow("/dead-letters/"+below.ID+"/retry", words("carteira corrigida", "next", "backoff"))
-	checkPage(t, d, "after the retry", "en")
-	got := text(d.id("decision"))
-	for _, words := range []string{"Done: it will be sent again.", "retry 1 of 5", "ana.souza", "carteira corrigida", "Next retry in 5 min", "on its way to the process"} {
-		if !strings.Contains(got, words) {
-			t.Errorf("it does not say %q: %s", words, got)
-		}
-	}
-	if d.id("retry") != nil {
-		t.Error("the form is still there")
-	}
-	s.world.Deliver(true)
-	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("taken by the process") || d.says("Done:") {
-		t.Error("what became of it is not said")
-	}
-	s.world.Succeed("tiss-submission", "CLM-T-1")
-	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); !d.says("It went through after that") || !d.says("delivered") {
-		t.Error("that it recovered is not said")
-	}
-}
-
 // TestADiscardCanBeUndone has the pending one carried out after half a minute only, by one of two replicas, and not where it was undone.
 func TestADiscardCanBeUndone(t *testing.T) {
 	for _, undo := range []bool{false, true} {
@@ -165,6 +142,9 @@ func TestTheFormIsWhatTheRoleMay(t *testing.T) {
 		s.who.Teams = c.teams
 		d := s.as(c.role).page(subjectAddress("tiss-submission", c.id))
 		checkPage(t, d, c.id+" "+c.role.String(), "en")
+		if who := text(d.tags("header")[0]); !strings.Contains(who, "ana.souza") || !strings.Contains(who, c.role.String()) {
+			t.Errorf("the header says %q, want who is logged in, and as what", who)
+		}
 		if (d.id("retry") != nil) != c.retry || (d.id("discard") != nil) != c.discard || !d.says(c.words) {
 			t.Errorf("%s for a %s: has not the forms or words it should", c.id, c.role)
 		}

@@ -34,7 +34,7 @@ func TestARunSaysWhatBecameOfEach(t *testing.T) {
 	s.world.becomes(t, run, 3, journal.BulkDeadAgain)
 	s.world.becomes(t, run, 1, journal.BulkNobody)
 	s.world.becomes(t, run, 2, journal.BulkDecided)
-	s.hold("run", at, at+"?outcome=dead_again", "/bulk-runs")
+	s.hold("run", at, at+"?outcome=dead_again", at+"?outcome=refused", "/bulk-runs")
 	d := s.as(access.Viewer).page(at)
 	// The picture is to scale, and says the same in words.
 	x := 0.0
@@ -89,14 +89,6 @@ func TestTheItemsAreFilteredAndPaged(t *testing.T) {
 	}
 	if d := s.page(at + "?outcome=refused"); !d.says("None has this outcome so far.") {
 		t.Error("an outcome that nobody came to does not say what will appear")
-	}
-}
-
-func TestRefusedItemsSayWhy(t *testing.T) {
-	s, at, _ := running(t)
-	d := s.page(at + "?outcome=refused")
-	if rows := d.rowLinks(); len(rows) != 2 || !strings.Contains(text(d.id("items")), "No process waits for them") {
-		t.Errorf("it says %s", text(d.id("items")))
 	}
 }
 

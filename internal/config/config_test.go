@@ -1,370 +1,233 @@
 package config_test
 
 import (
-	"net/netip"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
 	"retry-worker/internal/config"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
+	"retry-worker/internal/zeebe"
 )
 
-// setting is one variable: what it is when nobody sets it, a value it takes, and values it refuses with
-// the whole line that says so.
-type setting struct {
-	name   string
-	read   func(*config.Settings) any
-	preset any
-	good   string
-	want   any
-	bad    map[string]string
-}
-
-const (
-	hostPort    = ", expected host:port, such as "
-	notLoopback = ", expected a loopback address such as 127.0.0.1:8095 as long as neither RETRY_WORKER_AUTH_TOKENS_FILE nor RETRY_WORKER_OIDC_ISSUER is set: " +
-		"other machines reach this one, patients' claims are served there, and nobody has to log in; " +
-		"`retry-worker token new --name NAME --role admin --file FILE` makes the first"
-	upTo10k  = ", expected a whole number from 1 to 10000"
-	upToHour = ", expected a duration from 1s to 1h0m0s, such as 10s"
-	database = ", expected sqlite:FILE or postgres://…"
-	tokenURL = ", expected https://… or http://…"
-	keeping  = ", expected years, days or hours, such as 5y, 90d or 48h"
-)
-
-func settings(t *testing.T) []setting {
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	empty := write(t, "empty.pem", "")
-	authority := write(t, "authority.pem", authorityPEM)
-	return append(notifySettings(), []setting{
-		{name: "RETRY_WORKER_HTTP_ADDR", read: func(s *config.Settings) any { return s.HTTPAddr },
-			preset: "127.0.0.1:8095", good: "[::1]:18095", want: "[::1]:18095", bad: map[string]string{
-				"nowhere":             `"nowhere"` + hostPort + "127.0.0.1:8095",
-				":8095":               `":8095"` + notLoopback,
-				"0.0.0.0:8095":        `"0.0.0.0:8095"` + notLoopback,
-				"retry.example:8095":  `"retry.example:8095"` + notLoopback,
-				"127.0.0.1.evil:8095": `"127.0.0.1.evil:8095"` + notLoopback,
-			}},
-		{name: "RETRY_WORKER_OPS_ADDR", read: func(s *config.Settings) any { return s.OpsAddr },
-			preset: "127.0.0.1:9095", good: ":19095", want: ":19095", bad: map[string]string{
-				"9095":                `"9095"` + hostPort + "127.0.0.1:9095",
-				"127.0.0.1:":          `"127.0.0.1:"` + hostPort + "127.0.0.1:9095",
-				"127.0.0.1:65536":     `"127.0.0.1:65536"` + hostPort + "127.0.0.1:9095",
-				"127.0.0.1:-1":        `"127.0.0.1:-1"` + hostPort + "127.0.0.1:9095",
-				"http://0.0.0.0:9095": `"http://0.0.0.0:9095"` + hostPort + "127.0.0.1:9095",
-				"::1:9095":            `"::1:9095"` + hostPort + "127.0.0.1:9095",
-				"a\nb":                `"a\nb"` + hostPort + "127.0.0.1:9095",
-			}},
-		{name: "RETRY_WORKER_DATABASE_URL", read: func(s *config.Settings) any { return s.DatabaseURL },
-			preset: "sqlite:retry-worker.db", good: "postgres://journal@db/retries", want: "postgres://journal@db/retries", bad: map[string]string{
-				"sqlite:":           `"sqlite:"` + database,
-				"journal.db":        "no URL" + database,
-				"mysql://db/x":      "a URL that begins with mysql://" + database,
-				"postgres://":       "a URL that begins with postgres:// and has no readable host" + database,
-				"postgres://db:x/y": "a URL that begins with postgres:// and has no readable host" + database,
-			}},
-		{name: "RETRY_WORKER_POLICIES_FILE", read: func(s *config.Settings) any { return s.PoliciesFile },
-			preset: "", good: "/etc/retry-worker/policies.yaml", want: "/etc/retry-worker/policies.yaml"}, // what is in it, the catalogue says
-		{name: "RETRY_WORKER_MAX_JOBS_ACTIVE", read: func(s *config.Settings) any { return s.MaxJobsActive },
-			preset: 50, good: "10000", want: 10000, bad: map[string]string{
-				"0": `"0"` + upTo10k, "10001": `"10001"` + upTo10k, "-1": `"-1"` + upTo10k, "many": `"many"` + upTo10k,
-				"2.5": `"2.5"` + upTo10k, " 5": `" 5"` + upTo10k, "99999999999999999999": `"99999999999999999999"` + upTo10k,
-			}},
-		{name: "RETRY_WORKER_JOB_TIMEOUT", read: func(s *config.Settings) any { return s.JobTimeout },
-			preset: 10 * time.Second, good: "1m30s", want: 90 * time.Second, bad: map[string]string{
-				"10": `"10"` + upToHour, "999ms": `"999ms"` + upToHour, "61m": `"61m"` + upToHour,
-				"-10s": `"-10s"` + upToHour, "PT10S": `"PT10S"` + upToHour,
-			}},
-		{name: "RETRY_WORKER_CONCURRENCY", read: func(s *config.Settings) any { return s.Concurrency },
-			preset: 50, good: "1", want: 1, bad: map[string]string{"0": `"0"` + upTo10k, "all": `"all"` + upTo10k}},
-		{name: "RETRY_WORKER_TENANT_IDS", read: func(s *config.Settings) any { return s.TenantIDs },
-			preset: []string(nil), good: "<default>, clinic-a", want: []string{"<default>", "clinic-a"}, bad: map[string]string{
-				"a,,b": `"a,,b", expected names separated by single commas`,
-				"a, ":  `"a, ", expected names separated by single commas`,
-			}},
-		{name: "RETRY_WORKER_WORKER_NAME", read: func(s *config.Settings) any { return s.WorkerName },
-			preset: "retry-worker@" + host, good: "night-shift", want: "night-shift"},
-		{name: "RETRY_WORKER_SHUTDOWN_TIMEOUT", read: func(s *config.Settings) any { return s.ShutdownTimeout },
-			preset: 25 * time.Second, good: "1h", want: time.Hour, bad: map[string]string{"soon": `"soon"` + upToHour}},
-		{name: "RETRY_WORKER_LOG_LEVEL", read: func(s *config.Settings) any { return s.LogLevel },
-			preset: zapcore.InfoLevel, good: "debug", want: zapcore.DebugLevel, bad: map[string]string{
-				"verbose": `"verbose", expected debug or info or warn or error`,
-				"INFO":    `"INFO", expected debug or info or warn or error`,
-			}},
-		{name: "RETRY_WORKER_LOG_FORMAT", read: func(s *config.Settings) any { return s.LogFormat },
-			preset: "json", good: "console", want: "console", bad: map[string]string{"xml": `"xml", expected json or console`}},
-		{name: "RETRY_WORKER_EVENTS_URL", read: func(s *config.Settings) any { return s.EventsURL },
-			preset: "", good: "nats://127.0.0.1:4222", want: "nats://127.0.0.1:4222", bad: map[string]string{
-				"127.0.0.1:4222": "no URL, expected nats://…", "http://127.0.0.1": "a URL that begins with http://, expected nats://…",
-			}},
-		{name: "RETRY_WORKER_RETENTION", read: func(s *config.Settings) any { return s.Retention },
-			preset: 5 * 366 * 24 * time.Hour, good: "90d", want: 90 * 24 * time.Hour, bad: map[string]string{
-				"201y": `"201y", expected at most 200 years`, "999999d": `"999999d", expected at most 200 years`,
-				"5": `"5"` + keeping, "0d": `"0d"` + keeping, "5 years": `"5 years"` + keeping, "-1y": `"-1y"` + keeping,
-			}},
-		{name: "RETRY_WORKER_OPERATE_URL", read: func(s *config.Settings) any { return s.OperateURL },
-			preset: "", good: "https://operate.hospital.example/", want: "https://operate.hospital.example", bad: map[string]string{
-				"https://operate/?a=b": "a URL with user, query or fragment, expected https://HOST or https://HOST/PATH, where people open Operate",
-			}},
-		{name: "RETRY_WORKER_GRAFANA_URL", read: func(s *config.Settings) any { return s.GrafanaURL },
-			preset: "", good: "http://grafana:3000/d/retry-worker", want: "http://grafana:3000/d/retry-worker", bad: map[string]string{
-				"grafana": "no URL, expected https://HOST or https://HOST/PATH, where people open Grafana",
-			}},
-		{name: "RETRY_WORKER_AUTH_TOKENS_FILE", read: func(s *config.Settings) any { return s.AuthTokensFile },
-			preset: "", good: "/run/secrets/tokens", want: "/run/secrets/tokens"}, // what is in it, access says
-		{name: "RETRY_WORKER_OIDC_ISSUER"}, // these go together: TestProvider
-		{name: "RETRY_WORKER_OIDC_CLIENT_ID"},
-		{name: "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE"},
-		{name: "RETRY_WORKER_OIDC_ROLE_CLAIM"},
-		{name: "RETRY_WORKER_OIDC_TEAM_CLAIM"},
-		{name: "RETRY_WORKER_TOKEN"}, // of the commands that speak to the API: TestClient
-		{name: "ZEEBE_ADDRESS", read: func(s *config.Settings) any { return s.Engine.Address },
-			preset: "127.0.0.1:26500", good: "zeebe-gateway:26500", want: "zeebe-gateway:26500", bad: map[string]string{
-				"zeebe-gateway":      `"zeebe-gateway"` + hostPort + "127.0.0.1:26500",
-				"http://zeebe:26500": `"http://zeebe:26500"` + hostPort + "127.0.0.1:26500",
-			}},
-		{name: "ZEEBE_HOST", read: func(s *config.Settings) any { return s.Engine.Address },
-			preset: "127.0.0.1:26500", good: "fe80::1%eth0", want: "[fe80::1%eth0]:26500", bad: map[string]string{
-				"zeebe:26500":   `"zeebe:26500", expected a host name or an IP address (the port goes into ZEEBE_PORT)`,
-				"https://zeebe": `"https://zeebe", expected a host name or an IP address (the port goes into ZEEBE_PORT)`,
-			}},
-		{name: "ZEEBE_PORT", read: func(s *config.Settings) any { return s.Engine.Address },
-			preset: "127.0.0.1:26500", good: "36500", want: "127.0.0.1:36500", bad: map[string]string{
-				"grpc":  `"grpc", expected a whole number from 1 to 65535`,
-				"0":     `"0", expected a whole number from 1 to 65535`,
-				"65536": `"65536", expected a whole number from 1 to 65535`,
-			}},
-		{name: "ZEEBE_INSECURE_CONNECTION", read: func(s *config.Settings) any { return s.Engine.Plaintext },
-			preset: false, good: "true", want: true, bad: map[string]string{"yes": `"yes", expected true or false`}},
-		{name: "ZEEBE_CA_CERTIFICATE_PATH", read: func(s *config.Settings) any { return s.Engine.CACertificatePath },
-			preset: "", good: authority, want: authority, bad: map[string]string{
-				"/nowhere/ca.pem": `"/nowhere/ca.pem", expected a readable PEM file (no such file or directory)`,
-				"/nowhere/a\nb":   `"/nowhere/a\nb", expected a readable PEM file (no such file or directory)`,
-				"/":               `"/", expected a readable PEM file (is a directory)`,
-				empty:             `"` + empty + `", expected a PEM file that holds a certificate`,
-			}},
-		{name: "ZEEBE_OVERRIDE_AUTHORITY", read: func(s *config.Settings) any { return s.Engine.OverrideAuthority },
-			preset: "", good: "zeebe.example", want: "zeebe.example"},
-		{name: "ZEEBE_KEEP_ALIVE", read: func(s *config.Settings) any { return s.Engine.KeepAlive },
-			preset: 45 * time.Second, good: "60000", want: time.Minute, bad: map[string]string{
-				"45s":  `"45s", expected a whole number from 10000 to 2147483647`,
-				"9999": `"9999", expected a whole number from 10000 to 2147483647`,
-			}},
-		{name: "RETRY_WORKER_ENGINE", bad: map[string]string{"soap": `"soap", expected auto or grpc or rest`}}, // TestProtocol
-		{name: "ZEEBE_REST_ADDRESS", read: func(s *config.Settings) any { return s.Engine.RESTAddress },
-			preset: "", good: "https://zeebe/x", want: "https://zeebe/x", bad: map[string]string{"zeebe:8080": "no URL, expected http://HOST:8080 or https://…"}},
-		{name: "ZEEBE_BASIC_AUTH_USERNAME", read: func(s *config.Settings) any { return s.Engine.Username }, good: "worker", want: "worker", preset: ""},
-		{name: "ZEEBE_BASIC_AUTH_PASSWORD", read: func(s *config.Settings) any { return s.Engine.Password }, good: "canary", want: "canary", preset: ""},
-		{name: "ZEEBE_BASIC_AUTH_PASSWORD_FILE"},
-		{name: "ZEEBE_CLIENT_ID"},      // these two go together:
-		{name: "ZEEBE_CLIENT_SECRET"},  // TestOAuth
-		{name: "ZEEBE_TOKEN_AUDIENCE"}, // have an effect with them only
-		{name: "ZEEBE_TOKEN_SCOPE"},    //
-		{name: "ZEEBE_AUTHORIZATION_SERVER_URL", bad: map[string]string{
-			"idp.example":       "no URL" + tokenURL,
-			"ftp://idp.example": "a URL that begins with ftp://" + tokenURL,
-			"https://":          "a URL that begins with https:// and has no readable host" + tokenURL,
-		}},
-		{name: "ZEEBE_AUTH_REQUEST_TIMEOUT", bad: map[string]string{
-			"10s": `"10s", expected a whole number from 100 to 600000`,
-			"99":  `"99", expected a whole number from 100 to 600000`,
-		}},
-		{name: "RETRY_WORKER_DATABASE_URL_FILE"}, // TestSecretsFromFiles
-		{name: "RETRY_WORKER_EVENTS_URL_FILE"},
-		{name: "ZEEBE_CLIENT_SECRET_FILE"},
-		{name: "RETRY_WORKER_TLS_CERT_FILE"}, // these two go together: TestSecretFilesThatCannotBe
-		{name: "RETRY_WORKER_TLS_KEY_FILE"},
-		{name: "RETRY_WORKER_PROXIES", read: func(s *config.Settings) any { return s.Proxies },
-			preset: []netip.Prefix(nil), good: "10.0.8.7/24, ::ffff:10.0.9.1, [::1]",
-			want: []netip.Prefix{netip.MustParsePrefix("10.0.8.0/24"), netip.MustParsePrefix("10.0.9.1/32"), netip.MustParsePrefix("::1/128")},
-			bad: map[string]string{
-				"10.0.8.0/33": `"10.0.8.0/33", expected networks such as 10.0.8.0/24, or addresses such as 10.0.8.7`,
-				"proxy":       `"proxy", expected networks such as 10.0.8.0/24, or addresses such as 10.0.8.7`,
-			}},
-		{name: "RETRY_WORKER_PPROF", read: func(s *config.Settings) any { return s.Profiles }, preset: false, good: "true", want: true},
-		{name: "OTEL_SDK_DISABLED"}, // what they come to together: TestWhenTracesAreSent
-		{name: "OTEL_TRACES_EXPORTER"},
-		{name: "OTEL_EXPORTER_OTLP_ENDPOINT"},
-		{name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
-		{name: "OTEL_EXPORTER_OTLP_PROTOCOL"},
-		{name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
-	}...)
-}
-
-func TestSettingsDefaults(t *testing.T) {
-	for _, v := range []string{"unset", "set but empty"} {
-		t.Run(v, func(t *testing.T) {
-			environment(t, nil)
-			all := settings(t)
-			if v != "unset" {
-				for _, s := range all {
-					t.Setenv(s.name, "")
-				}
-			}
-			got := load(t)
-			for _, s := range all {
-				if s.read != nil && !reflect.DeepEqual(s.read(&got), s.preset) {
-					t.Errorf("%s: got %v, want %v", s.name, s.read(&got), s.preset)
-				}
-			}
-			if got.Engine.OAuth != nil {
-				t.Errorf("got a token source %v, want none", got.Engine.OAuth)
-			}
-		})
-	}
-}
-
-func TestSettingsTakeGoodValues(t *testing.T) {
-	for _, s := range settings(t) {
-		if s.good == "" {
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			environment(t, map[string]string{s.name: s.good})
-			got := load(t)
-			if !reflect.DeepEqual(s.read(&got), s.want) {
-				t.Errorf("%q: got %v, want %v", s.good, s.read(&got), s.want)
-			}
-		})
-	}
-}
-
-// With tokens the console may be reached from elsewhere; an address that is none stays one.
-func TestTokensOpenTheAddress(t *testing.T) {
-	for _, addr := range []string{"0.0.0.0:8095", ":8095", "[::]:8095", "10.0.0.7:8095", "retry.example:8095", "127.0.0.1:8095"} {
-		environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": addr, "RETRY_WORKER_AUTH_TOKENS_FILE": "/run/secrets/tokens"})
-		if got := load(t); got.HTTPAddr != addr {
-			t.Errorf("got %q, want %q", got.HTTPAddr, addr)
+// environment leaves only vars of what the worker reads, for the time of the test.
+func environment(t *testing.T, vars map[string]string) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
+			t.Setenv(name, "") // puts the old value back in the end
+			testkit.Must(t, os.Unsetenv(name))
 		}
 	}
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": "nowhere", "RETRY_WORKER_AUTH_TOKENS_FILE": "/run/secrets/tokens"})
-	if got, want := problems(t), `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095"; !slices.Equal(got, []string{want}) {
-		t.Errorf("got %q, want %q", got, want)
+	for name, value := range vars {
+		t.Setenv(name, value)
 	}
 }
 
-// TestClient: what the commands that speak to the API read needs nothing else to be right, nor a loopback address.
-func TestClient(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_JOB_TIMEOUT": "nonsense"})
-	if addr, tls, token, err := config.Client(); addr != "127.0.0.1:8095" || tls || token != "" || err != nil {
-		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
-	}
-	t.Setenv("RETRY_WORKER_HTTP_ADDR", "retry.example:80")
-	t.Setenv("RETRY_WORKER_TOKEN", "rwt_x")
-	t.Setenv("RETRY_WORKER_TLS_CERT_FILE", "tls.crt")
-	if addr, tls, token, err := config.Client(); addr != "retry.example:80" || !tls || token != "rwt_x" || err != nil {
-		t.Errorf("got %q, a token of length %d, %v", addr, len(token), err)
-	}
-	t.Setenv("RETRY_WORKER_HTTP_ADDR", "nowhere")
-	if _, _, _, err := config.Client(); err == nil || err.Error() != `RETRY_WORKER_HTTP_ADDR is "nowhere"`+hostPort+"127.0.0.1:8095" {
-		t.Errorf("got %v", err)
-	}
+func load(t *testing.T) config.Settings {
+	t.Helper()
+	s, err := config.Load()
+	testkit.Must(t, err)
+	return s
 }
 
-func TestSettingsRefuseBadValues(t *testing.T) {
-	for _, s := range settings(t) {
-		for value, line := range s.bad {
-			t.Run(s.name+"="+value, func(t *testing.T) {
-				environment(t, map[string]string{s.name: value})
-				if got, want := problems(t), s.name+" is "+line; !slices.Equal(got, []string{want}) {
-					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
-				}
+const settingsFile = "testdata/settings.txt"
+
+// assignment is one of a case's; a value with spaces, or nothing in it, is quoted as Go does.
+var assignment = regexp.MustCompile(`([A-Z_]+)=("(?:[^"\\]|\\.)*"|\S*)`)
+
+func assignments(t *testing.T, line string) map[string]string {
+	t.Helper()
+	vars := make(map[string]string)
+	for _, found := range assignment.FindAllStringSubmatch(line, -1) {
+		value := found[2]
+		if strings.HasPrefix(value, `"`) {
+			var err error
+			value, err = strconv.Unquote(value)
+			testkit.Must(t, err)
+		}
+		vars[found[1]] = value
+	}
+	return vars
+}
+
+// TestSettings plays the cases of testdata/settings.txt, whose head says how to add one.
+func TestSettings(t *testing.T) {
+	large := "testdata/large"
+	testkit.Must(t, os.WriteFile(large, []byte(strings.Repeat("canary", 20_000)), 0o600))
+	defer os.Remove(large)
+	script, err := os.ReadFile(settingsFile)
+	testkit.Must(t, err)
+	environment(t, nil)
+	defaults := fields(load(t))
+	var played strings.Builder
+	for line := range strings.Lines(string(script)) {
+		switch {
+		case strings.HasPrefix(line, "#"):
+			played.WriteString(line)
+		case line == "$\n":
+			played.WriteString(line + differing(nil, defaults) + "\n")
+		case strings.HasPrefix(line, "$"):
+			t.Run(strings.TrimSpace(line), func(t *testing.T) {
+				played.WriteString(line + outcome(t, assignments(t, line), defaults) + "\n")
 			})
 		}
 	}
+	golden.Check(t, settingsFile, played.String())
 }
 
-func TestAllProblemsAtOnce(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_NONSENSE": "1", "RETRY_WORKER_ABSURD": "1"})
-	want := []string{
-		"RETRY_WORKER_ABSURD is set, expected one of the names that `retry-worker serve --help` lists",
-		"RETRY_WORKER_NONSENSE is set, expected one of the names that `retry-worker serve --help` lists",
+// outcome is how the settings of an environment differ from the defaults, or what is wrong with it: a line each, which
+// shows no secret.
+func outcome(t *testing.T, vars, defaults map[string]string) string {
+	t.Helper()
+	environment(t, vars)
+	s, err := config.Load()
+	if err == nil {
+		return differing(defaults, fields(s))
 	}
-	for _, s := range settings(t) {
-		for value, line := range s.bad {
-			if s.name != "ZEEBE_ADDRESS" { // which the host and the port beat
-				t.Setenv(s.name, value)
-				want = append(want, s.name+" is "+line)
-				break
+	if strings.Contains(err.Error(), "canary") {
+		t.Errorf("a secret stands in %q", err)
+	}
+	var lines strings.Builder
+	for problem := range strings.SplitSeq(err.Error(), "\n") {
+		lines.WriteString("! " + problem + "\n")
+	}
+	return lines.String()
+}
+
+func differing(defaults, got map[string]string) string {
+	var lines strings.Builder
+	names := maps.Clone(got)
+	maps.Copy(names, defaults)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if value := got[name]; value != defaults[name] {
+			lines.WriteString(strings.TrimSpace(name+": "+value) + "\n")
+		}
+	}
+	return lines.String()
+}
+
+// fields of the settings that hold something, by their paths.
+func fields(s config.Settings) map[string]string {
+	host, _ := os.Hostname() // the worker has no more of it
+	s.WorkerName = strings.ReplaceAll(s.WorkerName, host, "HOST")
+	all := make(map[string]string)
+	var walk func(path string, v reflect.Value)
+	walk = func(path string, v reflect.Value) {
+		text, says := v.Interface().(fmt.Stringer)
+		switch {
+		case v.IsZero() && v.Kind() != reflect.Bool && !says:
+		case v.Kind() == reflect.Struct:
+			if says {
+				all[path] = text.String()
 			}
+			for i := range v.NumField() {
+				walk(strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), v.Field(i))
+			}
+		case v.Kind() == reflect.Pointer && !says:
+			walk(path, v.Elem())
+		default:
+			all[path] = fmt.Sprint(v.Interface())
 		}
 	}
-	slices.Sort(want)
-	for range 3 { // the order is the same every time
-		if got := problems(t); !slices.Equal(got, want) {
-			t.Fatalf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	walk("", reflect.ValueOf(s))
+	return all
+}
+
+// TestEverySettingIsTried in testdata/settings.txt, and is as good as unset where it is empty.
+func TestEverySettingIsTried(t *testing.T) {
+	script, err := os.ReadFile(settingsFile)
+	testkit.Must(t, err)
+	environment(t, nil)
+	unset := load(t)
+	variables, err := config.Variables()
+	testkit.Must(t, err)
+	for _, v := range variables {
+		if !strings.Contains(string(script), " "+v.Name+"=") {
+			t.Errorf("no case sets %s", v.Name)
 		}
+		t.Setenv(v.Name, "")
 	}
-	_, err := config.Load()
-	if lines := strings.Split(err.Error(), "\n"); !slices.Equal(lines, want) {
-		t.Errorf("as an error: got %d lines, want %d", len(lines), len(want))
+	if empty := load(t); !reflect.DeepEqual(empty, unset) {
+		t.Errorf("set but empty it is\n%+v\nunset\n%+v", empty, unset)
 	}
 }
 
-// names of the contract's section "Environment"; ZEEBE_* as far as it names them.
-var contractNames = []string{
-	"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_OPS_ADDR", "RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_POLICIES_FILE",
-	"RETRY_WORKER_MAX_JOBS_ACTIVE", "RETRY_WORKER_JOB_TIMEOUT", "RETRY_WORKER_CONCURRENCY", "RETRY_WORKER_TENANT_IDS",
-	"RETRY_WORKER_WORKER_NAME", "RETRY_WORKER_SHUTDOWN_TIMEOUT", "RETRY_WORKER_LOG_LEVEL", "RETRY_WORKER_LOG_FORMAT",
-	"RETRY_WORKER_EVENTS_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_AUTH_TOKENS_FILE",
-	"RETRY_WORKER_OIDC_ISSUER", "RETRY_WORKER_OIDC_CLIENT_ID", "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "RETRY_WORKER_OIDC_ROLE_CLAIM",
-	"RETRY_WORKER_OIDC_TEAM_CLAIM", "RETRY_WORKER_ENGINE", "ZEEBE_REST_ADDRESS",
-	"ZEEBE_ADDRESS", "ZEEBE_INSECURE_CONNECTION", "ZEEBE_CLIENT_ID",
-}
-
-func TestUsageListsEverySetting(t *testing.T) {
-	rows := usageRows(t)
-	for _, name := range contractNames {
-		if rows[name].Name == "" {
-			t.Errorf("the table does not list %s", name)
-		}
+// TestCommandsNeedTheirOwn: what a command does not read is not held against it, and what it does is.
+func TestCommandsNeedTheirOwn(t *testing.T) {
+	parts := map[string]func() (any, error){
+		"client": func() (any, error) { addr, tls, token, err := config.Client(); return []any{addr, tls, token}, err },
+		"engine": func() (any, error) { engine, tenants, err := config.LoadEngine(); return []any{engine, tenants}, err },
+		"ready":  func() (any, error) { return config.OpsAddr() },
+		"reader": func() (any, error) { return config.DatabaseURL() },
 	}
-	tested := make(map[string]bool)
-	for _, s := range settings(t) {
-		tested[s.name] = true
-		if rows[s.name].Name == "" {
-			t.Errorf("the table does not list %s", s.name)
-		}
-	}
-	for name := range rows {
-		if !tested[name] {
-			t.Errorf("the table lists %s, which no test here knows", name)
-		}
-	}
-	for name, preset := range map[string]string{ // as the contract has them
-		"RETRY_WORKER_HTTP_ADDR": "127.0.0.1:8095", "RETRY_WORKER_OPS_ADDR": "127.0.0.1:9095",
-		"RETRY_WORKER_DATABASE_URL": "sqlite:retry-worker.db", "RETRY_WORKER_MAX_JOBS_ACTIVE": "50",
-		"RETRY_WORKER_JOB_TIMEOUT": "10s", "RETRY_WORKER_SHUTDOWN_TIMEOUT": "25s", "RETRY_WORKER_LOG_LEVEL": "info",
-		"RETRY_WORKER_LOG_FORMAT": "json", "RETRY_WORKER_RETENTION": "5y", "ZEEBE_ADDRESS": "127.0.0.1:26500",
+	for _, tt := range []struct {
+		part, env string
+		want      any
+		wrong     string
+	}{
+		{"client", "RETRY_WORKER_JOB_TIMEOUT=nonsense", []any{"127.0.0.1:8095", false, ""}, ""},
+		{"client", "RETRY_WORKER_HTTP_ADDR=retry.example:80 RETRY_WORKER_TOKEN=rwt_x RETRY_WORKER_TLS_CERT_FILE=crt", []any{"retry.example:80", true, "rwt_x"}, ""},
+		{"client", "RETRY_WORKER_HTTP_ADDR=nowhere", nil, `RETRY_WORKER_HTTP_ADDR is "nowhere", expected host:port, such as 127.0.0.1:8095`},
+		{"engine", "RETRY_WORKER_OPS_ADDR=nonsense RETRY_WORKER_TENANT_IDS=a,b ZEEBE_ADDRESS=gateway:1 ZEEBE_INSECURE_CONNECTION=true", []any{
+			zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second, Reason: "ZEEBE_REST_ADDRESS is not set"}, []string{"a", "b"}}, ""},
+		{"engine", "ZEEBE_KEEP_ALIVE=1 RETRY_WORKER_TENANT_IDS=,", nil,
+			"RETRY_WORKER_TENANT_IDS is \",\", expected names separated by single commas\nZEEBE_KEEP_ALIVE is \"1\", expected a whole number from 10000 to 2147483647"},
+		{"ready", "RETRY_WORKER_OPS_ADDR=0.0.0.0:1 ZEEBE_ADDRESS=nonsense", "0.0.0.0:1", ""},
+		{"ready", "RETRY_WORKER_OPS_ADDR=nonsense", nil, `RETRY_WORKER_OPS_ADDR is "nonsense", expected host:port, such as 127.0.0.1:9095`},
+		{"reader", "RETRY_WORKER_DATABASE_URL_FILE=testdata/database ZEEBE_ADDRESS=nonsense", "postgres://journal:canary@db/retries", ""},
 	} {
-		if rows[name].Default != preset {
-			t.Errorf("%s: the table says %q, want the default %s", name, rows[name], preset)
+		environment(t, assignments(t, tt.env))
+		got, err := parts[tt.part]()
+		if tt.wrong != "" && (err == nil || err.Error() != tt.wrong) || tt.wrong == "" && (err != nil || !reflect.DeepEqual(got, tt.want)) {
+			t.Errorf("%s by %s: got %+v, %v; want %+v, %s", tt.part, tt.env, got, err, tt.want, tt.wrong)
 		}
 	}
 }
+
+func TestServiceLinksAreAccepted(t *testing.T) {
+	for _, prefix := range []string{"RETRY_WORKER_", "RETRY_WORKER_POSTGRESQL_", "RETRY_WORKER_NATS_HEADLESS_", "ZEEBE_"} {
+		environment(t, nil)
+		for name, value := range map[string]string{
+			"SERVICE_HOST": "10.96.0.17", "SERVICE_PORT": "26500", "SERVICE_PORT_HTTP": "8095", "SERVICE_PORT_OPS_2": "9095",
+			"PORT": "tcp://10.96.0.17:26500", "PORT_26500_TCP": "tcp://10.96.0.17:26500",
+			"PORT_26500_TCP_PORT": "26500", "PORT_26500_TCP_PROTO": "tcp", "PORT_26500_TCP_ADDR": "10.96.0.17",
+			"PORT_53_UDP": "udp://10.96.0.17:53", "PORT_53_UDP_PROTO": "udp", "PORT_38412_SCTP": "sctp://10.96.0.17:38412",
+		} {
+			t.Setenv(prefix+name, value)
+		}
+		if s := load(t); s.Engine.Address != "127.0.0.1:26500" {
+			t.Errorf("%s: the engine is at %s, want the default", prefix, s.Engine.Address)
+		}
+	}
+}
+
+// shipped matches NAME: value (YAML) and NAME=value (ENV). A broker's own ZEEBE_… are among them; the worker does not read
+// those.
+var shipped = regexp.MustCompile(`(?m)^(?:ENV )?\s*((?:RETRY_WORKER|ZEEBE)_[A-Z_]+)[:=]\s*"?([^"\s#]+)"?`)
 
 func TestWhatIsShippedLoads(t *testing.T) {
 	for _, file := range []string{"docker-compose.yml", "Dockerfile"} {
-		t.Run(file, func(t *testing.T) {
-			content, err := os.ReadFile(filepath.Join("..", "..", file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := shippedSettings(string(content))
-			if len(found) == 0 {
-				t.Fatal("sets nothing that the worker reads; this test looks at the wrong place")
-			}
-			environment(t, found)
-			load(t)
-		})
+		content, err := os.ReadFile(filepath.Join("..", "..", file))
+		testkit.Must(t, err)
+		vars := make(map[string]string)
+		for _, found := range shipped.FindAllStringSubmatch(string(content), -1) {
+			vars[found[1]] = found[2]
+		}
+		if len(vars) == 0 {
+			t.Errorf("%s sets nothing that the worker reads; this test looks at the wrong place", file)
+		}
+		environment(t, vars)
+		load(t)
 	}
 }

@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -102,56 +99,6 @@ func TestProgressOfARun(t *testing.T) {
 		w.show(&run)
 		if got, want := line.String(), "\r"+tt.want+"\x1b[K"; got != want {
 			t.Errorf("got  %q\nwant %q", got, want)
-		}
-	}
-}
-
-// Whatever a server answers with, nothing of it acts on the terminal.
-func TestHostileBulkOnTheTerminal(t *testing.T) {
-	nasty := "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
-	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: api.BulkFilter{
-		Policy: &nasty, Team: &nasty, Reason: &nasty, Fingerprint: &nasty, Query: &nasty, Since: &nasty, Until: &nasty}}
-	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &nasty, HeldAt: &nasty, ChangedBy: &nasty, ChangedAt: &nasty,
-		CreatedAt: nasty, StartedAt: &nasty, EndedAt: &nasty, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
-	group := api.DeadLetterGroup{Fingerprint: &nasty, Policy: nasty, Pattern: nasty + strings.Repeat("x", 1<<20), Count: 1, FirstSeen: nasty, LastSeen: nasty}
-	plan := api.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &nasty, Newest: &nasty, Causes: []api.DeadLetterGroup{group},
-		Refused: []deadletter.RefusedCount{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}}
-	items := api.BulkItemPage{Items: []api.BulkItem{{Number: 1, DeadLetter: nasty, Subject: api.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &nasty, ChangedAt: nasty}}}
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body any = run
-		switch {
-		case status != http.StatusOK:
-			body = map[string]string{"error": nasty, "message": nasty}
-		case strings.HasSuffix(r.URL.Path, "/plan"):
-			body = plan
-		case strings.HasSuffix(r.URL.Path, "/items"):
-			body = items
-		case strings.HasSuffix(r.URL.Path, "/groups"):
-			body = api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: (*api.Cursor)(&nasty)}
-		case strings.HasSuffix(r.URL.Path, "/bulk-runs") && r.Method == http.MethodGet:
-			body = api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: (*api.Cursor)(&nasty)}
-		}
-		w.WriteHeader(status)
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(body)
-	}))
-	defer server.Close()
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
-	for _, status = range []int{http.StatusOK, http.StatusConflict} {
-		for _, command := range []string{"groups", "retry --filter all --plan", "retry --filter all --reason x --yes", "retry --filter all --reason x --yes --detach", "runs list",
-			"runs show " + someID, "runs items " + someID, "runs watch " + someID, "runs pause " + someID, "groups -o json", "runs list -o json", "retry --filter all --reason x --yes -o json"} {
-			r := retryWorker(words(t, "dead-letters "+command)...)
-			if active(r.stdout) || active(r.stderr) {
-				t.Errorf("%s: something acts: %.600q %.300q", command, r.stdout, r.stderr)
-			}
-			if (r.code == exitDone) != (status == http.StatusOK) || strings.Contains(r.stdout+r.stderr, "\nretry-worker: done") {
-				t.Errorf("%s: exit %d, %.300q", command, r.code, r.stderr)
-			}
-			if !strings.Contains(command, "json") && len(r.stdout)+len(r.stderr) > 40_000 {
-				t.Errorf("%s prints %d bytes", command, len(r.stdout)+len(r.stderr))
-			}
 		}
 	}
 }

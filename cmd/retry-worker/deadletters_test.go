@@ -6,58 +6,49 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
-	"retry-worker/internal/testkit/golden"
 )
 
-// TestDeadLetterSessions plays the sessions in testdata/deadletters as an operator, like TestSessions: what ends
-// in PERMANENT and EXHAUSTED stands for the ids of two dead letters, one below the limit and one at it.
-func TestDeadLetterSessions(t *testing.T) {
-	files, err := filepath.Glob("testdata/deadletters/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sessions (%v)", err)
+// openForSession is an API for a session in testdata/deadletters, by an operator or, where its name ends so, an admin. What
+// ends in PERMANENT and EXHAUSTED stands for the ids of two dead letters, one below the limit and one at it.
+func openForSession(t *testing.T, session string) (names func() []string) {
+	w := open(t)
+	var letters []string
+	switch kind, _, _ := strings.Cut(session, "-"); kind {
+	case "bulk":
+		w = openCauses(t)
+	case "destinations":
+		p := testkit.NewPortal("unimed-sp", w.Journal, w.Now())
+		w.Advance(90 * time.Minute)
+		p.Fails(t, w.Now())
+		p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
+		p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
+		w.Advance(20 * time.Minute)
+	case "causes":
+		w.letter("CLM-001-1234567890", "guia retida em auditoria no setor 12 da operadora", 5)
+		w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5)
+		w.letter("CLM-003-1234567890", "E1234", 5)
+	default:
+		letters = []string{
+			"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),
+			"00000000-0000-0000-0000-000EXHAUSTED", w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5),
+		}
+		w.Advance(90 * time.Minute)
 	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			w, names := open(t), []string{}
-			switch {
-			case strings.HasPrefix(filepath.Base(file), "bulk"):
-				w = openCauses(t)
-			case strings.HasPrefix(filepath.Base(file), "destinations"):
-				p := testkit.NewPortal("unimed-sp", w.Journal, w.Now())
-				w.Advance(90 * time.Minute)
-				p.Fails(t, w.Now())
-				p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
-				p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
-				w.Advance(20 * time.Minute)
-			case strings.HasPrefix(filepath.Base(file), "causes"):
-				w.letter("CLM-001-1234567890", "guia retida em auditoria no setor 12 da operadora", 5)
-				w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5)
-				w.letter("CLM-003-1234567890", "E1234", 5)
-			default:
-				names = []string{
-					"00000000-0000-0000-0000-000PERMANENT", w.letter("CLM-001-1234567890", "glosa: DUPLICATE_CLAIM, protocolo já recebido", 2),
-					"00000000-0000-0000-0000-000EXHAUSTED", w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5),
-				}
-				w.Advance(90 * time.Minute)
-			}
-			if strings.HasSuffix(file, "admin.txt") {
-				w.as("ada")
-			}
-			script, err := os.ReadFile(file)
-			testkit.Must(t, err)
-			golden.Check(t, file, play(t, string(script), func() []string { return append(w.names(), names...) }))
-		})
+	w.as("otto")
+	if strings.HasSuffix(session, "-admin") || session == "admin" {
+		w.as("ada")
 	}
+	for _, who := range []string{"vera", "otto", "ada"} {
+		letters = append(letters, "TOKEN-"+who, w.Tokens.Secret(who))
+	}
+	return func() []string { return append(w.names(), letters...) }
 }
 
 // A table fits the terminal, and ids are always whole: they are what the other commands take.
@@ -128,91 +119,7 @@ func TestDeadLetterPages(t *testing.T) {
 	}
 }
 
-// -o json prints the API's body.
-func TestDeadLettersAsJSON(t *testing.T) {
-	w := open(t)
-	id := w.letter("CLM-001-1", "DUPLICATE_CLAIM", 2)
-	for _, args := range [][]string{{"show", id}, {"list"}, {"retry", id, "--reason", "x"}} {
-		o := retryWorker(append([]string{"dead-letters", "-o", "json"}, args...)...).object(t)
-		if items, is := o["items"].([]any); is {
-			o = items[0].(map[string]any)
-		}
-		if o["id"] != id || o["subject"].(map[string]any)["id"] != "CLM-001-1" || len(o) != 26 {
-			t.Errorf("%v prints %d fields: %v", args, len(o), o)
-		}
-	}
-}
-
 const someID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
-
-// Exit 2 for wrong use, before anybody is asked.
-func TestDeadLettersWrongUse(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": gateway.Nowhere(t)})
-	noID := "retry-worker: 0 ids given, expected one as `retry-worker dead-letters list` prints them; `retry-worker dead-letters show --help` says more\n"
-	for command, want := range map[string]string{
-		"":                "retry-worker: expected a command behind dead-letters: list, groups, show, retry, discard or runs; `retry-worker dead-letters --help` says more\n",
-		"purge":           "retry-worker: unknown command \"purge\"; `retry-worker dead-letters --help` lists the commands\n",
-		"show":            noID,
-		"show a b":        "retry-worker: 2 ids given, expected one as `retry-worker dead-letters list` prints them; `retry-worker dead-letters show --help` says more\n",
-		"show ../../x":    "retry-worker: \"../../x\" is no dead letter's id, expected one as `retry-worker dead-letters list` prints them, such as " + someID + "\n",
-		"retry " + someID: "retry-worker: --reason is missing, expected why, in a few words: it is kept in the audit\n",
-		"retry " + someID + " --reason ' ' --when later --fresh": "retry-worker: --reason is missing, expected why, in a few words: it is kept in the audit\n" +
-			"retry-worker: --when is \"later\", expected backoff or now\n" +
-			"retry-worker: --fresh begins the whole ladder again, expected --force with it\n",
-		"retry " + someID + " --reason " + strings.Repeat("x", 501): "retry-worker: --reason has 501 characters, expected at most 500\n",
-		"retry " + someID + " --token x":                            "retry-worker: unknown flag: --token; `retry-worker dead-letters retry --help` lists the flags\n",
-		"discard " + someID:                                         "retry-worker: --reason is missing, expected why, in a few words: it is kept in the audit\n",
-		"list --state closed --limit 0 --reason LUCK": "retry-worker: --state is \"closed\", expected one of open, reprocessing, discarded, recovered, all\n" +
-			"retry-worker: --reason is \"LUCK\", expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES\n" +
-			"retry-worker: --limit is 0, expected 1 to 200\n",
-		"list --limit ten":           "retry-worker: --limit is \"ten\", expected a value of type int; `retry-worker dead-letters list --help` lists the flags\n",
-		"list --server ftp://x":      "retry-worker: --server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or https://…\n",
-		"list --server http://a:b@c": "retry-worker: --server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or https://…\n",
-		"list --token-file /nowhere": "retry-worker: --token-file /nowhere cannot be read: no such file or directory; name a readable file with a token in it\n",
-		"list --token-file /":        "retry-worker: --token-file / cannot be read: is a directory; name a readable file with a token in it\n",
-		"list more":                  "retry-worker: unexpected argument \"more\"; `retry-worker dead-letters list --help` lists the flags\n",
-	} {
-		r := retryWorker(words(t, "dead-letters "+command)...)
-		if r.code != exitUsage || r.stdout != "" || r.stderr != want {
-			t.Errorf("%s: exit %d, %q\n%swant\n%s", command, r.code, r.stdout, r.stderr, want)
-		}
-	}
-}
-
-// Exit 1 for what the API refuses, and where none answers, in one line that says what to do.
-func TestDeadLettersRefused(t *testing.T) {
-	w := open(t)
-	gone, exhausted := w.letter("CLM-001-1", "DUPLICATE_CLAIM", 2), w.letter("CLM-002-1", "TIMEOUT", 5)
-	if r := retryWorker("dead-letters", "discard", gone, "--reason", "x"); r.code != exitDone {
-		t.Fatalf("exit %d: %s", r.code, r.stderr)
-	}
-	for _, tt := range []struct{ who, command, want string }{
-		{"vera", "show " + someID, "job_not_found: there is no dead letter of this id"},
-		{"otto", "retry " + exhausted + " --reason x", "max_retries_exceeded: "},
-		{"otto", "retry " + gone + " --reason x", "invalid_retry_state: "},
-		{"otto", "retry " + exhausted + " --reason x --force --fresh", "forbidden_role: otto is operator and may not begin the whole ladder again, which takes the role admin"},
-		{"vera", "discard " + exhausted + " --reason x", "forbidden_role: vera is viewer and may not retry or discard, which takes the role operator"},
-		{"vera", "list --cursor nonsense", "invalid_cursor: "},
-		{"", "list", "login_required: "},
-		{"nobody", "list", "token_unknown: "},
-		{"otto", "list --server " + gateway.Nowhere(t), "no console answers at http://127.0.0.1:"},
-	} {
-		secret := w.Tokens.Secret(tt.who)
-		if tt.who == "nobody" {
-			secret = "rwt_of-nobody"
-		}
-		t.Setenv(tokenVariable, secret)
-		for _, format := range []string{"text", "json"} {
-			r := retryWorker(words(t, "dead-letters -o "+format+" "+tt.command)...)
-			if r.code != exitFailed || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: "+tt.want) || strings.Count(r.stderr, "\n") != 1 {
-				t.Errorf("%s as %s: exit %d, %q\n%swant %s…", tt.command, tt.who, r.code, r.stdout, r.stderr, tt.want)
-			}
-			if secret != "" && strings.Contains(r.stderr, secret) {
-				t.Errorf("%s as %s: the token is printed", tt.command, tt.who)
-			}
-		}
-	}
-}
 
 // The token comes from the environment or a file, and goes to the server alone.
 func TestTokenIsShownToTheServerOnly(t *testing.T) {
@@ -281,52 +188,5 @@ func TestDeadLettersOfSomethingElse(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)
 		}
 		server.Close()
-	}
-}
-
-// active reports whether printing a text does something else than showing it.
-func active(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == utf8.RuneError
-	})
-}
-
-// Whatever a server answers with, nothing of it acts on the terminal.
-func TestHostileTextOnTheTerminal(t *testing.T) {
-	const nasty = "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.exe\u2066\ufeff\u2028\r\nretry-worker: done\x7f"
-	d := api.DeadLetter{ID: nasty, State: nasty, Outcome: nasty, Reason: nasty, ResponsibleTeam: nasty, Error: nasty + strings.Repeat("x", 1<<20), CreatedAt: nasty,
-		Subject: api.SubjectName{Tenant: nasty, Policy: nasty, ID: nasty}, Process: nasty, Delivery: nasty}
-	text := nasty
-	d.MatchedRule, d.ErrorClassification = &text, &text
-	d.Review = &api.Review{Decision: nasty, Reason: nasty, By: nasty, At: nasty, NextRetryTime: &text}
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(status)
-		var body any = d
-		switch {
-		case status != http.StatusOK:
-			body = map[string]string{"error": nasty, "message": nasty + strings.Repeat("x", 1<<20)}
-		case strings.HasSuffix(r.URL.Path, "/dead-letters"):
-			body = api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: (*api.Cursor)(&text)}
-		}
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(body)
-	}))
-	defer server.Close()
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
-	for _, status = range []int{http.StatusOK, http.StatusConflict} {
-		for _, command := range []string{"list", "show " + someID, "retry " + someID + " --reason x", "list -o json", "show " + someID + " -o json"} {
-			r := retryWorker(words(t, "dead-letters "+command)...)
-			if active(r.stdout) || active(r.stderr) {
-				t.Errorf("%s: something acts: %.300q %.300q", command, r.stdout, r.stderr)
-			}
-			if (r.code == exitDone) != (status == http.StatusOK) || strings.Count(r.stderr, "\n") > 1 || strings.Contains(r.stdout, "\nretry-worker: done") {
-				t.Errorf("%s: exit %d, %.300q", command, r.code, r.stderr)
-			}
-			if !strings.Contains(command, "json") && len(r.stdout)+len(r.stderr) > 20_000 {
-				t.Errorf("%s prints %d bytes", command, len(r.stdout)+len(r.stderr))
-			}
-		}
 	}
 }

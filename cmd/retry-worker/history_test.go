@@ -3,7 +3,6 @@ package main
 import (
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,45 +37,6 @@ func TestHistoryOfAClaimThatIsHeld(t *testing.T) {
 	}
 }
 
-func TestHistory(t *testing.T) {
-	url, p := remembered(t,
-		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT CPF 529.982.247-25"}`,
-		`{"claimId":"CLM-001-1","submissionError":"DUPLICATE_CLAIM","retryCount":1}`,
-		`{"claimId":"CLM-001-2","submissionError":"TIMEOUT"}`)
-	for _, when := range []string{"beside the worker", "after it"} {
-		environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
-		r := retryWorker("history", "CLM-001-1", "-o", "json")
-		o := r.object(t)
-		if r.code != exitDone || o["subject"] != "CLM-001-1" || o["policy"] != "tiss-submission" || o["state"] != "dead" || o["status"] != "falha" {
-			t.Errorf("%s: got %+v", when, r)
-		}
-		attempts := o["attempts"].([]any)
-		if len(attempts) != 2 || len(o["episodes"].([]any)) != 1 { // another process, at the next count
-			t.Fatalf("%s: got %v", when, o)
-		}
-		last := attempts[1].(map[string]any)
-		if last["attemptNumber"] != 2.0 || last["outcome"] != "PERMANENT_ERROR" || last["responsibleTeam"] != "faturamento" || last["deadLetterId"] != o["deadLetterId"] {
-			t.Errorf("%s: the last attempt is %v", when, last)
-		}
-		text := retryWorker("history", "CLM-001-1")
-		for _, want := range []string{
-			"CLM-001-1 (tiss-submission): dead, 1 retries, dead letter ", "episode 1: dead, first failure ",
-			"Transient error, retry 1 of 5", "Permanent error, not retried", "to faturamento", "DUPLICATE_CLAIM",
-		} {
-			if !strings.Contains(text.stdout, want) {
-				t.Errorf("%s: %q is not in\n%s", when, want, text.stdout)
-			}
-		}
-		if strings.Contains(text.stdout+r.stdout, "529.982.247-25") {
-			t.Errorf("%s: the CPF is shown:\n%s%s", when, text.stdout, r.stdout)
-		}
-		if when == "beside the worker" {
-			p.signal(t, syscall.SIGTERM)
-			p.ends(t, 10*time.Second)
-		}
-	}
-}
-
 // TestAWorkerSaysWhatItsJournalSays: by --server as without it.
 func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 	url, p := remembered(t,
@@ -98,29 +58,4 @@ func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 	retryWorker("kpi", "--policies-file", "x.yaml", server).fails(t, exitUsage,
 		"--policies-file is given, but a worker has its own policies; leave it or --server out")
 	retryWorker("audit", "export", server).fails(t, exitUsage, "--server exports the records of one claim, expected --subject with it")
-}
-
-func TestHistoryOfNobody(t *testing.T) {
-	url, _ := remembered(t, `{"claimId":"CLM-001-1","submissionError":"TIMEOUT"}`)
-	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
-	const advice = "; check the spelling, --policy and --tenant"
-	retryWorker("history", "CLM-001-2").fails(t, exitFailed,
-		`the journal knows no failure of "CLM-001-2" under policy tiss-submission, tenant <default>`+advice)
-	retryWorker("history", "CLM-001-1", "--policy", "other").fails(t, exitFailed,
-		`the journal knows no failure of "CLM-001-1" under policy other, tenant <default>`+advice)
-	retryWorker("history", "CLM-001-1", "--tenant", "b").fails(t, exitFailed,
-		`the journal knows no failure of "CLM-001-1" under policy tiss-submission, tenant b`+advice)
-}
-
-func TestHistoryWrongUse(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "none.db")})
-	retryWorker("history").fails(t, exitUsage,
-		"0 subjects given, expected one, such as CLM-001-1234567890; `retry-worker history --help` says more")
-	if r := retryWorker("history", "CLM-1-1"); r.code != exitFailed || !strings.Contains(r.stderr, "none.db") || strings.Count(r.stderr, "\n") != 1 {
-		t.Errorf("no file: got %+v", r)
-	}
-	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "mysql://user:canary@db/x"})
-	if r := retryWorker("history", "CLM-1-1"); r.code != exitUsage || strings.Contains(r.stderr, "canary") {
-		t.Errorf("a wrong URL: got %+v", r)
-	}
 }

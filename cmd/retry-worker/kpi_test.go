@@ -40,9 +40,3 @@ func TestKPIAsJSON(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
-
-func TestKPIWrongUse(t *testing.T) {
-	audited(t)
-	retryWorker("kpi", "--policy", "none").fails(t, exitUsage, `--policy: the policy is "none", expected one of failed-job, job-queue, no-retry, tiss-submission, whatsapp-message`)
-	retryWorker("kpi", "now").fails(t, exitUsage, "unexpected argument \"now\"; `retry-worker kpi --help` lists the flags")
-}

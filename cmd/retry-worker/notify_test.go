@@ -11,19 +11,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/golden"
 )
-
-func TestNotifyHelp(t *testing.T) {
-	environment(t, nil)
-	for file, args := range map[string][]string{"notify": {"notify", "--help"}, "notify-test": {"notify", "test", "--help"}} {
-		r := retryWorker(args...)
-		if r.code != exitDone || r.stderr != "" {
-			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
-		}
-		golden.Check(t, "testdata/help/"+file+".txt", r.stdout)
-	}
-}
 
 // toldTeam is a catalogue in which ti is told by those lines.
 func toldTeam(t *testing.T, lines string) string {
@@ -69,32 +57,6 @@ func TestNotifyTest(t *testing.T) {
 	if want := `{"team":"ti","ok":false,"results":[{"channel":"webhook","recipient":"` + receiver.URL + `/x","ok":false,"said":"the receiver answered 410 Gone: it takes no webhooks any more; take the team's webhook out, or correct it"}]}` + "\n"; o.code != exitFailed || o.stdout != want {
 		t.Errorf("exit %d, %s, want %s", o.code, o.stdout, want)
 	}
-}
-
-func TestNotifyTestRefuses(t *testing.T) {
-	policies := toldTeam(t, "email: [ti@hospital.example]")
-	environment(t, map[string]string{policiesFileVariable: policies})
-	for _, tt := range []struct {
-		args  []string
-		lines []string
-	}{
-		{nil, []string{`--team is "", expected one of the catalogue's teams: atendimento, cadastro, faturamento, ti`}},
-		{[]string{"--team", "rh"}, []string{`--team is "rh", expected one of the catalogue's teams: atendimento, cadastro, faturamento, ti`}},
-		{[]string{"--team", "cadastro"}, []string{`--team is "cadastro", which the catalogue tells by no way, expected a team with email or webhook (RETRY_WORKER_POLICIES_FILE names the catalogue)`}},
-		{[]string{"--team", "ti", "--channel", "fax"}, []string{`--channel is "fax", expected email or webhook`}},
-		{[]string{"--team", "ti", "--channel", "webhook"}, []string{`--channel is "webhook", by which the catalogue does not tell the team ti, expected email`}},
-		{[]string{"ti"}, []string{"unexpected argument \"ti\"; `retry-worker notify test --help` lists the flags"}},
-	} {
-		retryWorker(append([]string{"notify", "test"}, tt.args...)...).fails(t, exitUsage, tt.lines...)
-	}
-	retryWorker("notify").fails(t, exitUsage, "expected a command behind notify: test; `retry-worker notify --help` says more")
-	r := retryWorker("notify", "test", "--team", "ti")
-	if !strings.Contains(r.stdout, "there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM") || r.code != exitFailed {
-		t.Errorf("exit %d, %q", r.code, r.stdout)
-	}
-	t.Setenv("RETRY_WORKER_SMTP_URL", "smtp://127.0.0.1")
-	retryWorker("notify", "test", "--team", "ti").fails(t, exitUsage,
-		"RETRY_WORKER_MAIL_FROM is missing, expected the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as retry-worker@hospital.example")
 }
 
 // TestCheckTeams: who cannot be told, and a mail server that is not there, before anything of the engine.

@@ -99,15 +99,6 @@ func TestPoliciesFile(t *testing.T) {
 	}
 }
 
-func TestKPIReadsThePoliciesFile(t *testing.T) {
-	audited(t)
-	retryWorker("kpi", "--policy", "none", "--policies-file", "testdata/policies/small.yaml").fails(t, exitUsage,
-		`--policy: the policy is "none", expected one of lab-results, tiss-submission`)
-	t.Setenv(policiesFileVariable, "testdata/policies/none.yaml")
-	retryWorker("kpi").fails(t, exitUsage,
-		"testdata/policies/none.yaml: the catalogue cannot be read: no such file or directory, expected a readable YAML file")
-}
-
 // However a file looks, what is wrong with it is said in lines that begin with its name.
 func TestPoliciesCheckSaysEveryProblemInALine(t *testing.T) {
 	for name, content := range map[string]string{

@@ -96,18 +96,6 @@ func ownAddress(t *testing.T) string {
 	return ""
 }
 
-func TestReadyWithNobodyThere(t *testing.T) {
-	addr := gateway.Nowhere(t)
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
-	retryWorker("ready").fails(t, exitFailed, "no worker answers at "+addr+`: Get "http://`+addr+`/readyz": dial tcp `+addr+
-		": connect: connection refused; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR")
-}
-
-func TestReadyWithABadAddress(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "9095"})
-	retryWorker("ready").fails(t, exitUsage, `RETRY_WORKER_OPS_ADDR is "9095", expected host:port, such as 127.0.0.1:9095`)
-}
-
 // Something else may listen there.
 func TestReadyIsNotFooledByAnotherServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -152,23 +152,6 @@ func analyze(variables string) gateway.Job {
 	return gateway.Job{Type: "analyze-retry", Variables: variables}
 }
 
-func TestServeRefusesBadSettings(t *testing.T) {
-	p := prepare(t, map[string]string{
-		"RETRY_WORKER_SHUTDOWN_TIMEOUT": "soon", "RETRY_WORKER_POORT": "1", "ZEEBE_CLIENT_ID": "worker", "ZEEBE_KEEP_ALIVE": "1s",
-		"RETRY_WORKER_DATABASE_URL": "mysql://user:canary@db/x",
-	}, "serve")
-	p.start(t)
-	if code := p.ends(t, patience); code != exitUsage {
-		t.Errorf("exit %d, want %d", code, exitUsage)
-	}
-	result{p.output(), p.stderr.String(), p.ProcessState.ExitCode()}.fails(t, exitUsage,
-		"RETRY_WORKER_DATABASE_URL is a URL that begins with mysql://, expected sqlite:FILE or postgres://…",
-		"RETRY_WORKER_POORT is set, expected one of the names that `retry-worker serve --help` lists",
-		`RETRY_WORKER_SHUTDOWN_TIMEOUT is "soon", expected a duration from 1s to 1h0m0s, such as 10s`,
-		"ZEEBE_CLIENT_SECRET is missing, expected the secret that belongs to ZEEBE_CLIENT_ID",
-		`ZEEBE_KEEP_ALIVE is "1s", expected a whole number from 10000 to 2147483647`)
-}
-
 func TestServeRefusesATakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)

@@ -13,21 +13,37 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-// TestSessions plays the sessions in testdata/sessions: each line that begins with "$ retry-worker" is
-// run, and what follows is what it prints (standard error behind "! ") and its exit code. To add a
-// case, add its "$" line and run `go test ./cmd/retry-worker -run Sessions -update`.
+// stages are what the sessions of each folder of testdata are played on. A stage returns what stands in its files for what
+// differs each time, each followed by that.
+var stages = map[string]func(t *testing.T, session string) (names func() []string){
+	"sessions": func(t *testing.T, _ string) func() []string {
+		environment(t, nil)
+		return func() []string { return nil }
+	},
+	"journal": func(t *testing.T, _ string) func() []string {
+		audited(t)
+		return func() []string { return nil }
+	},
+	"deadletters": openForSession,
+}
+
+// TestSessions plays the sessions of testdata: each line that begins with "$ retry-worker" is run, and what follows is what
+// it prints (standard error behind "! ") and its exit code; "$ export" sets a variable for the lines below. To add a case, add
+// its "$" line and run `go test ./cmd/retry-worker -run Sessions -update`.
 func TestSessions(t *testing.T) {
-	environment(t, nil)
-	files, err := filepath.Glob("testdata/sessions/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no sessions (%v)", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			script, err := os.ReadFile(file)
-			testkit.Must(t, err)
-			golden.Check(t, file, play(t, string(script), func() []string { return nil }))
-		})
+	for folder, stage := range stages {
+		files, err := filepath.Glob("testdata/" + folder + "/*.txt")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s (%v)", folder, err)
+		}
+		for _, file := range files {
+			session := strings.TrimSuffix(filepath.Base(file), ".txt")
+			t.Run(folder+"/"+session, func(t *testing.T) {
+				script, err := os.ReadFile(file)
+				testkit.Must(t, err)
+				golden.Check(t, file, play(t, string(script), stage(t, session)))
+			})
+		}
 	}
 }
 
@@ -36,6 +52,12 @@ func TestSessions(t *testing.T) {
 func play(t *testing.T, script string, names func() []string) string {
 	var played strings.Builder
 	for line := range strings.Lines(script) {
+		if assignment, is := strings.CutPrefix(line, "$ export "); is {
+			name, value, _ := strings.Cut(strings.TrimSpace(assignment), "=")
+			t.Setenv(name, strings.NewReplacer(names()...).Replace(value))
+			played.WriteString(line)
+			continue
+		}
 		command, found := strings.CutPrefix(line, "$ retry-worker ")
 		if !found {
 			if strings.HasPrefix(line, "#") {

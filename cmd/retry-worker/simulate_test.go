@@ -45,18 +45,4 @@ destinations: {default: {calendar: {windows: [{hours: "08:00-18:00"}]}}}
 	if svg := retryWorker("simulate", "--outages", file, "-o", "svg").stdout; xml.Unmarshal([]byte(svg), new(struct{})) != nil {
 		t.Error("no picture")
 	}
-	for _, wrong := range []struct{ args, want string }{
-		{"", "--outages is missing"},
-		{"--outages none.csv", "none.csv: the outages cannot be read: no such file or directory, expected a readable CSV file"},
-		{"--outages main.go", "main.go:1: found "},
-		{"--outages x --policy tis", `--policy is "tis", expected one of failed-job, `},
-		{"--outages x --gate maybe", `--gate is "maybe", expected on or off`},
-		{"--outages x --capacity 0", "--capacity is 0, expected a whole number from 1 to 60000"},
-		{"--outages x --claims-per-minute -1", "--claims-per-minute is -1, expected a number above 0, at most 1000"},
-	} {
-		r := retryWorker(append([]string{"simulate"}, strings.Fields(wrong.args)...)...)
-		if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, wrong.want) || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("%q: exit %d, %q, want %q", wrong.args, r.code, r.stderr, wrong.want)
-		}
-	}
 }

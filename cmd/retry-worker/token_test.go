@@ -12,18 +12,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/golden"
 )
-
-func TestTokenHelp(t *testing.T) {
-	for file, args := range map[string][]string{"token": {"token", "--help"}, "token-new": {"token", "new", "--help"}} {
-		r := retryWorker(args...)
-		if r.code != exitDone || r.stderr != "" {
-			t.Errorf("%s: exit %d, standard error %q, want 0 and nothing", file, r.code, r.stderr)
-		}
-		golden.Check(t, "testdata/help/"+file+".txt", r.stdout)
-	}
-}
 
 // TestTokenNew: what is printed is a token, and the line that a tokens file takes for it.
 func TestTokenNew(t *testing.T) {

@@ -125,25 +125,6 @@ func TestWatcherTakesAChangeUp(t *testing.T) {
 	})
 }
 
-// TestWatcherOfAFileThatExtends: what is laid over the built-in catalogue is taken up, or refused, as a whole file is.
-func TestWatcherOfAFileThatExtends(t *testing.T) {
-	retries := func(policy string, n int) []byte {
-		return fmt.Appendf(nil, "extends: built-in\npolicies: {%s: {maxRetries: %d}}\n", policy, n)
-	}
-	watch(t, retries("tiss-submission", 4), func(w *watched) {
-		write(t, w.path, retries("tiss-submission", 3))
-		w.look()
-		w.want("3", "changed 4 to 3")
-		write(t, w.path, retries("tiss-submision", 2))
-		w.look()
-		w.want("3", "rejected "+w.path+":2: policies.tiss-submision: found a policy that the built-in catalogue does not have, expected one of "+
-			"failed-job, job-queue, no-retry, tiss-submission, whatsapp-message (did you mean tiss-submission?), or a whole policy (here without id, error, backoff, limitTeam)")
-		write(t, w.path, retries("tiss-submission", 3))
-		w.look()
-		w.want("3", "recovered 3")
-	})
-}
-
 func TestWatcherKeepsTheOldOne(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(t *testing.T, path string)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,26 +13,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/plan"
+	"retry-worker/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
-	}
-}
 
 // exponential waits from base to most, without bounds below.
 func exponential(base time.Duration, factor float64, most time.Duration, jitter float64) decision.BackoffRule {
@@ -90,13 +70,13 @@ func TestPlans(t *testing.T) {
 					t.Errorf("the line %q ends in spaces", line)
 				}
 			}
-			golden(t, "testdata/"+name+".txt", table.Bytes())
+			golden.Check(t, "testdata/"+name+".txt", table.String())
 			object, err := json.MarshalIndent(p, "", "  ")
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "testdata/"+name+".json", append(object, '\n'))
-			golden(t, "testdata/"+name+".svg", p.SVG())
+			golden.Check(t, "testdata/"+name+".json", string(object)+"\n")
+			golden.Check(t, "testdata/"+name+".svg", string(p.SVG()))
 			if again := plans(t)[name].SVG(); !bytes.Equal(again, p.SVG()) {
 				t.Error("the same plan gave another picture")
 			}

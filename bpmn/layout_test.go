@@ -58,23 +58,6 @@ func (e *edge) touches(b box) bool {
 	return false
 }
 
-func TestEveryElementIsDrawn(t *testing.T) {
-	each(t, func(t *testing.T, d document) {
-		drawn := map[string]bool{}
-		for _, s := range d.Plane.Shapes {
-			drawn[s.Element] = true
-		}
-		for _, e := range d.Plane.Edges {
-			drawn[e.Element] = true
-		}
-		for _, n := range d.Process.Elements {
-			if n.ID != "" && !drawn[n.ID] {
-				t.Errorf("%s %s is not in the diagram", n.XMLName.Local, n.ID)
-			}
-		}
-	})
-}
-
 func TestEdgesRunStraightAndNeverCross(t *testing.T) {
 	each(t, func(t *testing.T, d document) {
 		for i := range d.Plane.Edges {

@@ -109,16 +109,6 @@ func exposition(t *testing.T) string {
 	return string(text)
 }
 
-// TestAlertsWatchWhatThereIs holds the rules on dead letters against the exposition.
-func TestAlertsWatchWhatThereIs(t *testing.T) {
-	text := exposition(t)
-	for _, name := range found(alertRules(t), `(retry_worker_[a-z_]+)`) {
-		if !strings.Contains(text, "# TYPE "+name+" ") {
-			t.Errorf("an alert watches %s, which is not exposed", name)
-		}
-	}
-}
-
 func alertTable(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("../deploy/prometheus/*.rules.yaml")

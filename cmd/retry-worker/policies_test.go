@@ -99,27 +99,6 @@ func TestPoliciesFile(t *testing.T) {
 	}
 }
 
-// However a file looks, what is wrong with it is said in lines that begin with its name.
-func TestPoliciesCheckSaysEveryProblemInALine(t *testing.T) {
-	for name, content := range map[string]string{
-		"empty": "", "no YAML": "a: [", "a list": "- 1\n", "binary": "\x00\x01\xff", "unknown keys": strings.Repeat("k: 1\n", 1), "a line break in a key": "\"a\\nb\": 1\n",
-	} {
-		file := write(t, "policies.yaml", []byte(content))
-		r := retryWorker("policies", "check", file)
-		if r.code != exitUsage || r.stdout != "" || r.stderr == "" {
-			t.Errorf("%s: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)
-		}
-		for line := range strings.Lines(r.stderr) {
-			if !strings.HasPrefix(line, "retry-worker: "+file+":") || !strings.Contains(line, ", expected ") {
-				t.Errorf("%s: the line %q", name, line)
-			}
-		}
-		if o := retryWorker("policies", "check", file, "-o", "json").object(t); o["ok"] != false || len(o["problems"].([]any)) == 0 {
-			t.Errorf("%s: got %v", name, o)
-		}
-	}
-}
-
 // decide needs no store and no engine: nothing is left behind in its folder.
 func TestDecideLeavesNothingBehind(t *testing.T) {
 	environment(t, nil)

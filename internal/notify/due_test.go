@@ -1,7 +1,6 @@
 package notify_test
 
 import (
-	"mime"
 	"strings"
 	"testing"
 	"time"
@@ -45,21 +44,4 @@ func TestDue(t *testing.T) {
 			t.Errorf("told %s %+v, want what is worth more than 1000", n.Type, n.Data.Due)
 		}
 	})
-}
-
-func TestMailOfWhatIsDue(t *testing.T) {
-	b := openMailbox(t, mailOptions{})
-	n := &notify.Notice{Type: notify.TypeDue, Timestamp: "2026-11-21T17:03:00Z", Data: notify.Data{Team: "faturamento",
-		Due: &notify.Due{Until: "2026-11-22T05:03:00Z", Count: 12, Amount: "184200.50"}, Open: notify.Summary{Count: 40}}}
-	to := []string{"faturamento@hospital.example"}
-	if _, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", n, to, to); err != nil {
-		t.Fatal(err)
-	}
-	head, found := parts(t, b.deliveries()[0].message)
-	subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
-	const want = "Equipe Faturamento: 12 pendências vencem até 22/11/2026 02:03, R$ 184.200,50\n\nDepois do prazo elas não podem mais ser enviadas."
-	if text := strings.ReplaceAll(found["text/plain"], "\r\n", "\n"); subject != "[retry-worker] Faturamento: 12 pendências vencem até 22/11/2026 02:03" ||
-		!strings.Contains(text, want) || !strings.Contains(text, "Em aberto, ao todo: 40.") {
-		t.Errorf("subject %q, text\n%s", subject, text)
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 const byMail = "faturamento/email"
@@ -105,51 +107,36 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// TestMailOfOutage: in words that those who bill use.
-func TestMailOfOutage(t *testing.T) {
-	const (
-		down = "[retry-worker] Faturamento: o portal Unimed SP está fora do ar"
-		up   = "[retry-worker] Faturamento: o portal Unimed SP voltou"
-		wait = "As guias esperam, sem perder tentativas, e seguem sozinhas quando ele voltar"
-	)
-	for name, test := range map[string]struct {
-		kind          string
-		outage        notify.Outage
-		subject, text string
+// TestMails: what is told of outages and of what is due, in words that those who bill use, is a file of testdata for each.
+func TestMails(t *testing.T) {
+	outage := func(o notify.Outage) notify.Data {
+		o.Destination, o.Label, o.Since = "unimed-sp", "Unimed SP", "2026-11-21T17:02:00Z"
+		return notify.Data{Outage: &o, URL: "https://retry.hospital.example/destinations"}
+	}
+	for name, tt := range map[string]struct {
+		kind string
+		data notify.Data
 	}{
-		"failures": {notify.TypeDown, notify.Outage{Cause: "failures", Failed: 11, Admitted: 12, Held: 1210,
-			NextTest: "2026-11-21T17:25:00Z", Deadline: "2026-11-21T21:00:00Z"}, down,
-			"O portal Unimed SP não responde desde 21/11/2026 14:02\n\n11 de 12 envios falharam. " + wait +
-				"; no momento 1.210 guias aguardam. O próximo envio de teste é em 21/11/2026 14:25. O prazo mais próximo é " +
-				"21/11/2026 18:00: a guia que não puder ser enviada a tempo vira pendência da equipe antes disso.\n\nAbrir"},
-		"probe": {notify.TypeDown, notify.Outage{Cause: "probe", Held: 1}, down,
-			"A verificação do portal falhou duas vezes seguidas. " + wait + "; no momento 1 guia aguarda.\n"},
-		"person": {notify.TypeDown, notify.Outage{Cause: "person"}, down,
-			"Os envios ao portal Unimed SP estão suspensos desde 21/11/2026 14:02\n\nUma pessoa suspendeu os envios. " + wait},
-		"up": {notify.TypeUp, notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210}, up,
-			"O portal Unimed SP voltou a responder\n\nFicou fora do ar de 21/11/2026 14:02 a 21/11/2026 15:20. " +
-				"210 guias esperaram por ele, sem perder tentativas. Os envios seguem normalmente; não há nada a fazer.\n"},
-		"up, and nobody waited": {notify.TypeUp, notify.Outage{Until: "2026-11-21T18:20:00Z"}, up,
-			"15:20. Os envios seguem normalmente; não há nada a fazer.\n"},
+		"down-failures": {notify.TypeDown, outage(notify.Outage{Cause: "failures", Failed: 11, Admitted: 12, Held: 1210,
+			NextTest: "2026-11-21T17:25:00Z", Deadline: "2026-11-21T21:00:00Z"})},
+		"down-probe":  {notify.TypeDown, outage(notify.Outage{Cause: "probe", Held: 1})},
+		"down-person": {notify.TypeDown, outage(notify.Outage{Cause: "person"})},
+		"up":          {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210})},
+		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
+		"due": {notify.TypeDue, notify.Data{Due: &notify.Due{Until: "2026-11-22T05:03:00Z", Count: 12, Amount: "184200.50"},
+			Open: notify.Summary{Count: 40}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
-			test.outage.Destination, test.outage.Label, test.outage.Since = "unimed-sp", "Unimed SP", "2026-11-21T17:02:00Z"
-			n := &notify.Notice{Type: test.kind, Timestamp: "2026-11-21T17:03:00Z", Data: notify.Data{
-				Team: "faturamento", Outage: &test.outage, URL: "https://retry.hospital.example/destinations",
-			}}
+			tt.data.Team = "faturamento"
 			to := []string{"faturamento@hospital.example"}
-			if _, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", n, to, to); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to, to)
+			testkit.Must(t, err)
 			head, found := parts(t, b.deliveries()[0].message)
 			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
-			text := strings.ReplaceAll(found["text/plain"], "\r\n", "\n")
-			if subject != test.subject || !strings.Contains(text, test.text) || strings.Contains(text, "Em aberto") {
-				t.Errorf("subject %q, text\n%s", subject, text)
-			}
-			if html := found["text/html"]; !strings.Contains(html, "Unimed SP") {
-				t.Errorf("the page says\n%s", html)
+			golden.Check(t, "testdata/"+name+".txt", subject+"\n\n"+strings.ReplaceAll(found["text/plain"], "\r\n", "\n"))
+			if tt.data.Outage != nil && !strings.Contains(found["text/html"], "Unimed SP") {
+				t.Errorf("the page says\n%s", found["text/html"])
 			}
 		})
 	}

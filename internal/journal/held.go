@@ -231,8 +231,9 @@ func (p *projection) gate(l *life, b *GateBody) {
 
 // depart remembers a departure, and forgets those of long ago.
 func (l *life) depart(jobKey int64, at time.Time) {
-	kept := slices.DeleteFunc(slices.Clone(l.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
-	l.Departed = append(kept[max(len(kept)-mostDeparted+1, 0):], DepartedJob{jobKey, at})
+	all := slices.DeleteFunc(slices.Clone(l.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
+	all = append(all, DepartedJob{jobKey, at})
+	l.Departed = all[max(len(all)-mostDeparted, 0):]
 }
 
 // giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.

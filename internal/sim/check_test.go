@@ -344,7 +344,8 @@ const (
 // paced: no more than so many go in the time of pace.
 func (s *sim) paced(what string, most int) {
 	now := time.Now()
-	all := append(s.paces[what], now)
+	all := s.paces[what]
+	all = append(all, now)
 	for now.Sub(all[0]) > paceTime {
 		all = all[1:]
 	}

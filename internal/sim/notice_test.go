@@ -52,10 +52,9 @@ func (r *replica) tellTeams(log *zap.Logger) func(stop, hard context.Context) {
 		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
 	return func(stop, hard context.Context) {
 		r.running.Go(func() { gatherer.Run(stop, hard) })
-		rest := 5 * time.Second
-		for ; stop.Err() == nil; r.Rest(stop, rest) {
+		for stop.Err() == nil {
 			page, _ := r.store.Pending(hard, deadletter.NoticeQueue, 0, 1)
-			rest = 5 * time.Second
+			rest := 5 * time.Second
 			for i := range page {
 				err := sink.Publish(hard, &page[i])
 				if f, ok := errors.AsType[*notify.Failure](err); ok {
@@ -64,6 +63,7 @@ func (r *replica) tellTeams(log *zap.Logger) func(stop, hard context.Context) {
 					_ = r.journal.Published(hard, []int64{page[i].Sequence})
 				}
 			}
+			r.Rest(stop, rest)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package chaos_test
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +25,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
@@ -30,18 +33,28 @@ import (
 )
 
 const (
-	// people ask at the same time, of letters dead letters one after the other, of runs bulk runs.
-	people, letters, runs = 6, 24, 4
-	// steered dead letters are in a run that people pause and resume: more than it decides meanwhile, at one a minute.
-	steered = 8
-	// asked requests of a history are answered for sure; meanwhile a replica is killed linearKills times.
-	asked, linearKills = 800, 3
-	// portal and a number are a destination's address; as many as dead letters are asked for, one after the other.
+	// people ask at the same time, of letters dead letters one after the other, of runs bulk runs and of portals destinations.
+	people, letters, runs, portals = 16, 60, 4, 12
+	// steered dead letters are in a run that people pause and resume while it decides on them, runPace a minute. All dead letters
+	// are one page of the list.
+	steered, runPace = 10, 30
+	// portal and a number are a destination's address.
 	portal = "destinations/portal-"
+	// leaseLook is the time between two looks at the leases.
+	leaseLook = 50 * time.Millisecond
 )
 
-// ask is a request: a verb on what an address names, in words of its own; reply is what it was told, 0 where nobody knows what
-// became of it.
+// round is a time in which so many requests are answered for sure, while a replica is killed now and then. In a long one leases of
+// killed replicas run out.
+type round struct{ requests, kills int64 }
+
+var short, long = round{requests: 800, kills: 3}, round{requests: 4000, kills: 6}
+
+// lists are what people look at who look at all dead letters, or bulk runs, at once.
+var lists = []string{"dead-letters?state=all&limit=100", "bulk-runs?limit=100"}
+
+// ask is a request: a verb on what an address names, in words of its own; reply is what it was told, with status 0 where nobody knows
+// what became of it. The state may be known all the same, by what others were told.
 type (
 	ask   struct{ address, verb, words string }
 	reply struct {
@@ -83,7 +96,8 @@ var sequential = porcupine.Model{
 		if !taken {
 			return r.status != http.StatusOK, s
 		}
-		return r.status == 0 || r.status == http.StatusOK && (r.state == next || strings.HasPrefix(a.address, portal)), next
+		unknown := r.status == 0 && r.state == ""
+		return unknown || r.status != http.StatusConflict && r.state == next, next
 	},
 }
 
@@ -103,6 +117,8 @@ func (r *replica) address() string {
 // house is where people decide while its replicas are killed.
 type house struct {
 	*stub
+	round
+	url      string
 	replicas []*replica
 	begun    time.Time
 	ids      []string // of dead letters
@@ -113,35 +129,63 @@ type house struct {
 	history  map[string][]porcupine.Operation // by address
 }
 
+// lived is what rounds amount to.
+type lived struct {
+	rounds, kills, requests, unknown int64
+	operations, byPeople, byRuns     int // decisions, by whom
+	leases                           int // that went to another process
+}
+
 // What people see and are told of dead letters, bulk runs and destinations, through whichever replica, is what one after the other
 // could have been told, although they ask at once and replicas are killed: nobody's decision is lost, taken twice, or seen late.
+// Each line of a list is a read of what it tells of. A dead letter is decided once, by a person or a bulk run, and no lease goes
+// to another process before its time is over, whichever replica held it. PROOF_OPERATIONS are played on both stores together.
 func TestDecisionsAreLinearizable(t *testing.T) {
 	t.Parallel()
+	wanted, each := harness.Setting(t, "PROOF_OPERATIONS", 0)/len(stores), short
+	if wanted > 0 {
+		each = long
+	}
 	for name, replicas := range map[string]int{"SQLite": 1, "PostgreSQL": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			begun, rounds := time.Now(), harness.Setting(t, "PROOF_HISTORIES", 1)
-			operations, unknown := 0, int64(0)
-			for round := range rounds {
-				h := openHouse(t, newURL[name](t), replicas)
-				h.live(uint64(round))
-				operations += h.check()
-				unknown += h.unknown.Load()
+			begun, all := time.Now(), lived{}
+			for first := true; first || all.operations < wanted && !t.Failed(); first = false {
+				t.Run(fmt.Sprint("round ", all.rounds), func(t *testing.T) { openHouse(t, each, newURL[name](t), replicas).play(&all) })
 			}
-			report(t, "linearizable decisions, "+name, "%d replicas, %d kills: %d requests of %d people, %d with no known end: linearizable by subject; %.1f s",
-				replicas, rounds*linearKills, operations, people, unknown, time.Since(begun).Seconds())
+			report(t, "linearizable decisions, "+name, "%d replicas, %d kills: %d requests of %d people, %d with no known end, %d operations in all: linearizable by subject; %d decisions of theirs and %d of bulk runs, none twice; %d leases went on, none early; %.1f s",
+				replicas, all.kills, all.requests, people, all.unknown, all.operations, all.byPeople, all.byRuns, all.leases, time.Since(begun).Seconds())
 		})
 	}
 }
 
+// play plays a round: people ask while replicas are killed, and all that they were told and that was recorded is checked.
+func (h *house) play(all *lived) {
+	ctx, end := context.WithCancel(h.t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { all.leases += h.watchLeases(ctx) })
+	h.live(uint64(all.rounds))
+	end()
+	watching.Wait()
+	for _, r := range h.replicas {
+		r.Kill() // the engine takes no decision: they would wait for it
+	}
+	all.operations += h.check()
+	h.countDecisions(all)
+	all.rounds++
+	all.kills += h.kills
+	all.requests += h.answered.Load()
+	all.unknown += h.unknown.Load()
+}
+
 // openHouse starts the replicas, gives up the claims, has a process wait for each and starts the bulk runs: one that discards
 // what people decide on too, and others that they steer.
-func openHouse(t *testing.T, url string, replicas int) *house {
+func openHouse(t *testing.T, r round, url string, replicas int) *house {
 	t.Helper()
-	h := &house{stub: newStub(t, "LINEAR"), begun: time.Now(), history: map[string][]porcupine.Operation{}}
+	h := &house{stub: newStub(t, "LINEAR"), round: r, url: url, begun: time.Now(), history: map[string][]porcupine.Operation{}}
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	content := "extends: built-in\ndestinations:\n"
-	for i := range letters {
+	for i := range portals {
 		content += fmt.Sprintf("  portal-%d: {}\n", i)
 	}
 	testkit.Must(t, os.WriteFile(policies, []byte(content), 0o600))
@@ -162,7 +206,7 @@ func openHouse(t *testing.T, url string, replicas int) *house {
 	var page struct {
 		Items []struct{ ID, Process string }
 	}
-	list := func() { testkit.Must(t, json.Unmarshal(h.must("GET", "dead-letters?limit=100", nil), &page)) }
+	list := func() { testkit.Must(t, json.Unmarshal(h.must("GET", lists[0], nil), &page)) }
 	wait.Until(t, "the dead letters", func() bool { list(); return len(page.Items) == total })
 	for _, l := range page.Items {
 		h.ids = append(h.ids, l.ID)
@@ -174,8 +218,9 @@ func openHouse(t *testing.T, url string, replicas int) *house {
 	})
 	h.startRun(h.ids[:letters], 120)
 	for ids := range slices.Chunk(h.ids[letters:], steered) {
-		h.runs = append(h.runs, h.startRun(ids, 1))
+		h.runs = append(h.runs, h.startRun(ids, runPace))
 	}
+	wait.Until(t, "the runs to begin", func() bool { return !strings.Contains(string(h.must("GET", lists[1], nil)), `"preparing"`) })
 	return h
 }
 
@@ -188,13 +233,9 @@ func (h *house) startRun(ids []string, perMinute int) (address string) {
 	for _, id := range ids {
 		h.note(ask{"dead-letters/" + id, "discard", "by a run"}, reply{}, time.Since(h.begun))
 	}
-	var run struct{ ID, State string }
+	var run struct{ ID string }
 	testkit.Must(h.t, json.Unmarshal(h.must("POST", "bulk-runs", command), &run))
 	h.note(ask{address: "bulk-runs/" + run.ID, verb: "finish"}, reply{}, time.Since(h.begun))
-	wait.Until(h.t, "the run to begin", func() bool {
-		testkit.Must(h.t, json.Unmarshal(h.must("GET", "bulk-runs/"+run.ID, nil), &run))
-		return run.State != "preparing"
-	})
 	return "bulk-runs/" + run.ID
 }
 
@@ -204,14 +245,14 @@ func (h *house) live(seed uint64) {
 	for person := range people {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(person)))
-			for i := 0; h.answered.Load() < asked && !h.t.Failed(); i++ {
-				h.act(random, fmt.Sprintf("%d-%d", person, i))
+			for i := 0; h.answered.Load() < h.requests && !h.t.Failed(); i++ {
+				h.act(random, fmt.Sprintf("p%d-%d", person, i))
 			}
 		})
 	}
-	for kill := range linearKills {
-		wait.Until(h.t, "requests before a kill", func() bool { return h.answered.Load() >= int64((kill+1)*asked/(linearKills+1)) })
-		r := h.replicas[kill%len(h.replicas)]
+	for kill := range h.kills {
+		wait.Until(h.t, "requests before a kill", func() bool { return h.answered.Load() >= (kill+1)*h.requests/(h.kills+1) })
+		r := h.replicas[int(kill)%len(h.replicas)]
 		r.Kill()
 		r.mu.Lock()
 		r.program = serve(h.t, r.settings)
@@ -222,19 +263,21 @@ func (h *house) live(seed uint64) {
 
 // act asks once, of what others ask at the same time.
 func (h *house) act(random *rand.Rand, words string) {
-	now := int(h.answered.Load()) * (letters - 1) / asked
+	now := int(min(h.answered.Load()*letters/h.requests, letters-1))
 	of := func(address string, verbs ...string) ask { return ask{address, verbs[random.IntN(len(verbs))], words} }
 	var a ask
-	switch random.IntN(4) {
+	switch random.IntN(8) {
 	case 0:
-		a = of(h.runs[now*runs/letters], "", "pause", "resume", "pause", "resume", "")
+		a = of(lists[random.IntN(len(lists))], "")
+	case 1:
+		a = of(h.runs[now*runs/letters], "", "pause", "resume", "pause", "resume", "resume")
 		if random.IntN(50) == 0 {
 			a.verb = "cancel"
 		}
-	case 1:
-		a = of(portal+strconv.Itoa(now), "", "hold", "release")
+	case 2:
+		a = of(portal+strconv.Itoa(now*portals/letters), "", "hold", "release")
 	default:
-		a = of("dead-letters/"+h.ids[min(now+random.IntN(2), letters-1)], "", "", "retry", "discard")
+		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard")
 	}
 	h.ask(h.replicas[random.IntN(len(h.replicas))].address(), a)
 }
@@ -270,14 +313,39 @@ func (h *house) ask(replica string, a ask) {
 		h.t.Errorf("%s %s answers %d %s", method, path, status, text)
 		return
 	}
+	h.answered.Add(1)
+	if kind, _, list := strings.Cut(a.address, "?"); list {
+		h.noteAll(kind, text, called)
+		return
+	}
 	r := reply{status, stateOf(a.address, text)}
-	if h.note(a, r, called); status == http.StatusOK && strings.HasPrefix(a.address, portal) && a.verb != "" {
+	if status == http.StatusOK && strings.HasPrefix(a.address, portal) && a.verb != "" {
 		h.note(ask{address: a.address}, r, called) // the orders are read after this one was recorded
-		if !strings.Contains(r.state, a.words+";") {
-			h.t.Errorf("%v is answered by the orders %s, without it", a, r.state)
+		if r.state = upTo(r.state, a.words); r.state == "" {
+			h.t.Errorf("%v is answered by orders without it: %s", a, text)
 		}
 	}
-	h.answered.Add(1)
+	h.note(a, r, called)
+}
+
+// upTo are a destination's orders up to the one with those words; empty where it is none of them.
+func upTo(orders, words string) string {
+	before, _, found := strings.Cut(orders, words+";")
+	if !found {
+		return ""
+	}
+	return before + words + ";"
+}
+
+// noteAll notes what a list told of each of its lines.
+func (h *house) noteAll(kind, text string, called time.Duration) {
+	var page struct{ Items []json.RawMessage }
+	testkit.Must(h.t, json.Unmarshal([]byte(text), &page))
+	for _, item := range page.Items {
+		var named struct{ ID string }
+		testkit.Must(h.t, json.Unmarshal(item, &named))
+		h.note(ask{address: kind + "/" + named.ID}, reply{http.StatusOK, stateOf(kind, string(item))}, called)
+	}
 }
 
 func (h *house) note(a ask, r reply, called time.Duration) {
@@ -316,9 +384,9 @@ func stateOf(address, text string) (state string) {
 func (h *house) check() (operations int) {
 	for address, history := range h.history {
 		operations += len(history)
-		history = slices.DeleteFunc(history, func(o porcupine.Operation) bool {
-			return o.Output.(reply).status == 0 && strings.HasPrefix(address, portal) && unseen(history, o.Input.(ask).words+";")
-		})
+		if strings.HasPrefix(address, portal) {
+			history = placed(history)
+		}
 		if porcupine.CheckOperations(sequential, history) {
 			continue
 		}
@@ -331,9 +399,80 @@ func (h *house) check() (operations int) {
 	return operations
 }
 
-// unseen reports that nobody was told of a request: one with no known end may then come last, which is left out to have less to search.
-func unseen(history []porcupine.Operation, words string) bool {
-	return !slices.ContainsFunc(history, func(o porcupine.Operation) bool { return strings.Contains(o.Output.(reply).state, words) })
+// placed says of a destination's orders with no known end after which others they came, as who read the orders was told. One that
+// nobody was told of may come last, and is left out. There is less to search then.
+func placed(history []porcupine.Operation) (all []porcupine.Operation) {
+	for _, o := range history {
+		a, r := o.Input.(ask), o.Output.(reply)
+		if r.status == 0 {
+			for _, told := range history {
+				r.state = cmp.Or(r.state, upTo(told.Output.(reply).state, a.words))
+			}
+			if r.state == "" {
+				continue
+			}
+			o.Output = r
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// watchLeases reads who holds which lease, again and again until stop ends, and returns how many went from one process to another:
+// none before the time is over that was read of it, by the clock of this machine, which is the stores' too.
+func (h *house) watchLeases(stop context.Context) (passed int) {
+	type lease struct {
+		holder string
+		until  int64
+	}
+	db, held := database(h.t, h.url), map[string]lease{}
+	tick := time.NewTicker(leaseLook)
+	defer tick.Stop()
+	for stop.Err() == nil {
+		<-tick.C
+		rows, err := db.QueryContext(stop, "SELECT name, holder, expires_at FROM leases")
+		for err == nil && rows.Next() {
+			var name string
+			var now lease
+			if err = rows.Scan(&name, &now.holder, &now.until); err != nil {
+				break
+			}
+			if before, known := held[name]; known && before.holder != now.holder {
+				passed++
+				if early := before.until - time.Now().UnixMilli(); early > 0 {
+					h.t.Errorf("the lease %s went from %s to %s %d ms before its end", name, before.holder, now.holder, early)
+				}
+			}
+			held[name] = now
+		}
+		if rows != nil { // a worker that starts may have locked its file: the next look tells
+			_ = rows.Close()
+		}
+	}
+	return passed
+}
+
+// countDecisions sees that the journal holds one review of each dead letter that is decided, and of no other.
+func (h *house) countDecisions(all *lived) {
+	a := look(h.t, h.url)
+	for i := range a.stories {
+		s := &a.stories[i]
+		letter, reviews := s.DeadLetters[0], 0
+		for _, e := range s.Entries {
+			if e.Kind == journal.ReviewEntry {
+				reviews++
+			}
+		}
+		switch {
+		case letter.State == journal.DeadLetterOpen && reviews == 0:
+		case letter.State == journal.DeadLetterOpen || reviews != 1:
+			h.t.Errorf("%s is %s after %d reviews", s.Subject.ID, letter.State, reviews)
+		case letter.Run != "":
+			all.byRuns++
+		default:
+			all.byPeople++
+		}
+	}
 }
 
 // must ask the first replica for what it cannot refuse.
@@ -346,13 +485,16 @@ func (h *house) must(method, path string, body any) []byte {
 	return []byte(text)
 }
 
+// client keeps a connection for each person and replica.
+var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: people}}
+
 func request(replica, method, path string, body any) (status int, text string, err error) {
 	r, err := http.NewRequest(method, "http://"+replica+"/api/v1/"+path, strings.NewReader(jsonOf(body)))
 	if err != nil {
 		return 0, "", err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}

@@ -50,7 +50,7 @@ func openBroker(t *testing.T) *broker {
 var startedBroker = sync.OnceValues(startBroker)
 
 func startBroker() (*broker, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), wait.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*wait.Limit) // a start takes a minute and a half where much else runs
 	defer cancel()
 	started, err := zeebe.Start(ctx, zeebe.Options{Version: brokerVersion})
 	if err != nil {

@@ -117,6 +117,15 @@ func limitFiles(pid int, size uint64) error {
 	return nil
 }
 
+// fullDisk has no file of the worker's take a byte more, while claims come.
+func (r *row) fullDisk() {
+	testkit.Must(r.t, limitFiles(r.program.PID(), 0))
+	r.load(killClaims, 0)
+	r.unready()
+	r.pass(outlasting)
+	testkit.Must(r.t, limitFiles(r.program.PID(), math.MaxUint64))
+}
+
 // mounted is a place on a file system of its own in memory; the error tells that this user may not mount one.
 func mounted(t *testing.T) (place, error) {
 	d := place{dir: folder(t), says: "no room is left on the disk"}

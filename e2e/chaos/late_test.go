@@ -1,12 +1,15 @@
 package chaos_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/protobuf/proto"
 
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/decision"
@@ -100,9 +103,28 @@ func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64
 // recordedAndKilled lets a worker record what waits, on an engine that never hears of its answers, and kills it.
 func (b *broker) recordedAndKilled(t *testing.T, url string) {
 	t.Helper()
-	deaf := newDeaf(t, b.GatewayAddress())
-	p := launch(t, settings{name: "killed", gateway: deaf.address, url: url, clock: b.clock.SharedClock})
-	wait.Until(t, "the answers to be on their way", func() bool { return deaf.kept() == lateClaims })
+	var mu sync.Mutex
+	kept := map[int64]bool{} // the jobs whose answers came so far
+	deaf := relay(t, b.GatewayAddress(), func(ctx context.Context, method string, request []byte) error {
+		var r pb.CompleteJobRequest
+		if !strings.HasSuffix(method, "/CompleteJob") {
+			return nil
+		}
+		if err := proto.Unmarshal(request, &r); err != nil {
+			return err
+		}
+		mu.Lock()
+		kept[r.JobKey] = true
+		mu.Unlock()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	p := launch(t, settings{name: "killed", gateway: deaf, url: url, clock: b.clock.SharedClock})
+	wait.Until(t, "the answers to be on their way", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(kept) == lateClaims
+	})
 	p.Kill()
 }
 

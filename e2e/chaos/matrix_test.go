@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -17,11 +18,15 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -30,6 +35,8 @@ const (
 	matrixClaims = 100
 	// matrixTimeout is how long the engine waits for an answer, and outlasting is more.
 	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
+	// tokenLifetime is shorter than what outlasts it.
+	tokenLifetime = 2 * time.Second
 	// pace is the time between two claims, and killClaims come at once before each kill.
 	pace, killClaims = 5 * time.Millisecond, 33
 	// brokerKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
@@ -44,6 +51,7 @@ type row struct {
 	random *rand.Rand
 	kills  int
 	engine *toxiproxy.Proxy // what stands between the two
+	idp    *gateway.IDP     // whose tokens alone the engine takes; nil: it takes none
 	server *postgres.Server // of the journal; nil: it is SQLite
 	url    string
 	file   string // of the policies
@@ -52,6 +60,7 @@ type row struct {
 	taker    string
 	started  atomic.Int64
 	poisoned int
+	starting sync.RWMutex // held while no claim may be started
 }
 
 // TestFaultMatrix plays each fault on a real broker while claims are analysed: each process ends once, with the very answer that the
@@ -62,14 +71,15 @@ func TestFaultMatrix(t *testing.T) {
 	for _, fault := range []struct {
 		name   string
 		store  string // empty: SQLite
+		tokens bool   // the engine takes those of an identity provider
 		jumps  bool   // the clock does: decisions that come again are re-based
 		queued bool   // all claims are there before the worker: nobody can start any while it happens
 		happen func(*row)
 	}{
 		{name: "nothing", happen: func(*row) {}},
 		{name: "killed", happen: (*row).kill},
-		{name: "killed after the record, before the answer", happen: func(r *row) { r.cut("upstream"); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
-		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.cut("downstream"); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "killed after the record, before the answer", happen: func(r *row) { r.toxic(noneToBroker); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.toxic(noneFromBroker); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
 		{name: "stopped in order with a full queue", happen: func(r *row) { r.stop(); r.start() }},
 		{name: "frozen past the time-out", happen: func(r *row) {
 			testkit.Must(r.t, r.program.Pause())
@@ -80,26 +90,26 @@ func TestFaultMatrix(t *testing.T) {
 			r.broker.Kill()
 			testkit.Must(r.t, r.clock.Restart(context.Background()))
 		}},
-		{name: "acknowledgements dropped", happen: func(r *row) { r.cut("downstream"); r.pass(outlasting); r.mend() }},
-		{name: "answers swallowed", happen: func(r *row) { r.cut("upstream"); r.pass(outlasting); r.mend() }},
-		{name: "connections reset", happen: func(r *row) {
-			r.toxic(`{"type":"reset_peer","attributes":{"timeout":50}}`)
-			r.pass(outlasting)
-			r.mend()
-		}},
-		{name: "half a second of delay", happen: func(r *row) {
-			r.toxic(`{"type":"latency","attributes":{"latency":500,"jitter":400}}`)
-			r.pass(outlasting)
-			r.mend()
-		}},
+		{name: "acknowledgements dropped", happen: disturbed(noneFromBroker)},
+		{name: "answers swallowed", happen: disturbed(noneToBroker)},
+		{name: "connections reset", happen: disturbed(`{"type":"reset_peer","attributes":{"timeout":50}}`)},
+		{name: "half a second of delay", happen: disturbed(`{"type":"latency","attributes":{"latency":500,"jitter":400}}`)},
 		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
+		{name: "tokens end, and nobody gives others", tokens: true, happen: func(r *row) {
+			r.idp.Revoke()
+			r.idp.Down()
+			r.pass(outlasting)
+			r.idp.Up()
+		}},
+		{name: "SQLite's disk full", happen: (*row).fullDisk},
+		{name: "SQLite locked by another process", happen: (*row).lock},
 		{name: "PostgreSQL killed", store: "PostgreSQL", happen: func(r *row) {
 			r.server.Kill()
 			r.pass(outlasting)
 			testkit.Must(r.t, r.server.Restart(context.Background()))
 		}},
 		{name: "PostgreSQL read-only", store: "PostgreSQL", happen: func(r *row) { r.readOnly("on"); r.pass(outlasting); r.readOnly("off") }},
-		{name: "the clock jumps an hour", jumps: true, happen: func(r *row) { testkit.Must(r.t, r.clock.MoveTo(context.Background(), r.clock.Now().Add(late))) }},
+		{name: "the clock jumps an hour", jumps: true, happen: (*row).jump},
 		{name: "the policies reloaded, a broken file among them", happen: (*row).reload},
 		{name: "oversized and poison jobs", happen: (*row).poison},
 	} {
@@ -108,7 +118,7 @@ func TestFaultMatrix(t *testing.T) {
 				broker: openBroker(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
 				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1),
 			}
-			r.open(fault.store)
+			r.open(fault.store, fault.tokens)
 			before, err := r.Counters(t.Context())
 			testkit.Must(t, err)
 			n := harness.Setting(t, "PROOF_FAULTS", matrixClaims)
@@ -146,7 +156,7 @@ func TestFaultMatrix(t *testing.T) {
 }
 
 // open makes the journal's place, the policies' file, and what stands before the broker.
-func (r *row) open(store string) {
+func (r *row) open(store string, tokens bool) {
 	r.t.Helper()
 	if store == "PostgreSQL" {
 		r.server = postgres.New(r.t, postgres.Options{})
@@ -157,8 +167,20 @@ func (r *row) open(store string) {
 		r.url = newURL["SQLite"](r.t)
 	}
 	testkit.Must(r.t, os.WriteFile(r.file, builtIn(r.t), 0o600))
+	upstream := r.GatewayAddress()
+	if tokens {
+		r.idp = gateway.NewIDP(r.t, "worker", "secret", "")
+		r.idp.SetLifetime(tokenLifetime)
+		upstream = relay(r.t, upstream, func(ctx context.Context, _ string, _ []byte) error {
+			given := metadata.ValueFromIncomingContext(ctx, "authorization")
+			if len(given) != 1 || !r.idp.Accepts(strings.TrimPrefix(given[0], "Bearer ")) {
+				return status.Error(codes.Unauthenticated, "no such token")
+			}
+			return nil
+		})
+	}
 	r.engine = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
-		harness.Address(0), r.GatewayAddress())
+		harness.Address(0), upstream)
 	testkit.Must(r.t, r.engine.Start())
 	r.t.Cleanup(r.engine.Stop)
 }
@@ -166,10 +188,11 @@ func (r *row) open(store string) {
 // start starts a worker's life.
 func (r *row) start() {
 	r.lives++
-	r.program = serve(r.t, settings{
-		name: fmt.Sprintf("life-%d", r.lives), gateway: r.engine.Listen, url: r.url, clock: r.clock.SharedClock,
-		env: []string{"RETRY_WORKER_JOB_TIMEOUT=" + matrixTimeout.String(), "RETRY_WORKER_POLICIES_FILE=" + r.file},
-	})
+	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + matrixTimeout.String(), "RETRY_WORKER_POLICIES_FILE=" + r.file}
+	if r.idp != nil {
+		env = append(env, "ZEEBE_CLIENT_ID=worker", "ZEEBE_CLIENT_SECRET=secret", "ZEEBE_TOKEN_AUDIENCE=zeebe", "ZEEBE_AUTHORIZATION_SERVER_URL="+r.idp.URL())
+	}
+	r.program = serve(r.t, settings{name: fmt.Sprintf("life-%d", r.lives), gateway: r.engine.Listen, url: r.url, clock: r.clock.SharedClock, env: env})
 }
 
 // again kills the worker and starts the next.
@@ -193,9 +216,19 @@ func (r *row) kill() {
 	burst.Wait()
 }
 
-// cut has nothing pass any more in a direction: "upstream" is the broker's.
-func (r *row) cut(direction string) {
-	r.toxic(`{"type":"timeout","attributes":{"timeout":0},"stream":"` + direction + `"}`)
+// Toxics by which nothing passes any more in a direction.
+const (
+	noneToBroker   = `{"type":"timeout","attributes":{"timeout":0},"stream":"upstream"}`
+	noneFromBroker = `{"type":"timeout","attributes":{"timeout":0},"stream":"downstream"}`
+)
+
+// disturbed is a time with a toxic between worker and broker.
+func disturbed(toxic string) func(*row) {
+	return func(r *row) {
+		r.toxic(toxic)
+		r.pass(outlasting)
+		r.mend()
+	}
 }
 
 func (r *row) toxic(what string) {
@@ -225,6 +258,27 @@ func (r *row) exhaust() {
 	if ctx.Err() != nil {
 		r.t.Errorf("the broker refused %d commands, expected 2000", refused.Load())
 	}
+}
+
+// lock has another process write to the journal's file, which comes to no end.
+func (r *row) lock() {
+	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(r.url, "sqlite:")+fmt.Sprintf("?_pragma=busy_timeout(%d)", wait.Limit.Milliseconds()))
+	testkit.Must(r.t, err)
+	defer db.Close()
+	other, err := db.BeginTx(wait.Context(r.t), nil)
+	testkit.Must(r.t, err)
+	_, err = other.ExecContext(wait.Context(r.t), "DELETE FROM leases")
+	testkit.Must(r.t, err)
+	r.load(killClaims, 0)
+	r.pass(outlasting)
+	testkit.Must(r.t, other.Rollback())
+}
+
+// jump moves the clock while no claim is being started: the gateway waits for its broker by that clock.
+func (r *row) jump() {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	testkit.Must(r.t, r.clock.MoveTo(wait.Context(r.t), r.clock.Now().Add(late)))
 }
 
 // readOnly switches every new transaction of the journal's server to that.
@@ -287,7 +341,9 @@ func (r *row) load(n int, pace time.Duration) {
 	for range n {
 		i := r.started.Add(1)
 		given := map[string]any{"taker": r.taker, "claimId": fmt.Sprintf("CLM-%s-%d", r.taker, i), "submissionError": []string{passing, permanent}[i%2]}
+		r.starting.RLock()
 		r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)})
+		r.starting.RUnlock()
 		r.pass(pace)
 	}
 }

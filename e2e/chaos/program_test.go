@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
@@ -111,7 +110,7 @@ func (p *program) refuses() string {
 // stop ends the program in order.
 func (p *program) stop() {
 	p.t.Helper()
-	testkit.Must(p.t, p.Stop(context.Background(), 30*time.Second))
+	testkit.Must(p.t, p.Stop(context.Background(), wait.Limit))
 	if err := p.Err(); err != nil {
 		p.t.Errorf("%s ended with %v, want success", p.name, err)
 	}

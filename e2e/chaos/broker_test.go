@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
@@ -120,6 +122,22 @@ func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
 	key, err := zeebe.CreateInstance(t.Context(), b, r)
 	testkit.Must(t, err)
 	return key
+}
+
+// jobs gives out up to most jobs of a type for so long, waiting a while for the first; what came before an error is returned with it.
+func (b *broker) jobs(ctx context.Context, jobType string, most int, hold, poll time.Duration) (all []*pb.ActivatedJob, err error) {
+	stream, err := b.ActivateJobs(ctx, &pb.ActivateJobsRequest{
+		Type: jobType, Worker: "test", MaxJobsToActivate: int32(most), Timeout: hold.Milliseconds(), RequestTimeout: poll.Milliseconds(),
+	})
+	for err == nil {
+		var batch *pb.ActivateJobsResponse
+		batch, err = stream.Recv()
+		all = append(all, batch.GetJobs()...)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return all, err
 }
 
 // ends starts a process and returns the variables that it ends with.

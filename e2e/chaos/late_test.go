@@ -82,20 +82,15 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 // take takes n jobs of a type, one after the other, as the portal.
 func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64)) {
 	t.Helper()
+	ctx := wait.Context(t)
 	for done := 0; done < n; {
-		stream, err := b.ActivateJobs(wait.Context(t), &pb.ActivateJobsRequest{
-			Type: jobType, Worker: "portal", Timeout: wait.Limit.Milliseconds(), MaxJobsToActivate: int32(n - done), RequestTimeout: wait.Limit.Milliseconds(),
-		})
-		testkit.Must(t, err)
-		for {
-			response, err := stream.Recv()
-			if err != nil {
-				break // the end: what is missing is asked for again
-			}
-			for _, j := range response.Jobs {
-				answer(j.Key)
-				done++
-			}
+		all, err := b.jobs(ctx, jobType, n-done, wait.Limit, wait.Limit)
+		if ctx.Err() != nil {
+			t.Fatalf("%d of %d jobs %s: %v", done, n, jobType, err)
+		}
+		for _, j := range all {
+			answer(j.Key)
+			done++
 		}
 	}
 }

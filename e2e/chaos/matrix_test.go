@@ -389,20 +389,16 @@ func (r *row) take() (all func() map[string]end, first chan struct{}) {
 
 // takeSome takes the jobs that there are. A broker that is down has none.
 func (r *row) takeSome(ctx context.Context, all map[string]end) {
-	stream, err := r.ActivateJobs(ctx, &pb.ActivateJobsRequest{Type: r.taker, Worker: "test", MaxJobsToActivate: 20, Timeout: 60_000, RequestTimeout: 500})
-	for err == nil {
-		var batch *pb.ActivateJobsResponse
-		batch, err = stream.Recv()
-		for _, j := range batch.GetJobs() {
-			var got variables
-			testkit.Must(r.t, json.Unmarshal([]byte(j.Variables), &got))
-			claim := got.text("claimId")
-			if before, twice := all[claim]; twice && before.key != j.Key {
-				r.t.Errorf("%s comes again, by another job", claim)
-			}
-			all[claim] = end{j.Key, j.ProcessInstanceKey, got.text("submissionError"), got}
-			_, _ = r.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key}) // else it comes again
+	given, _ := r.jobs(ctx, r.taker, 20, time.Minute, 500*time.Millisecond)
+	for _, j := range given {
+		var got variables
+		testkit.Must(r.t, json.Unmarshal([]byte(j.Variables), &got))
+		claim := got.text("claimId")
+		if before, twice := all[claim]; twice && before.key != j.Key {
+			r.t.Errorf("%s comes again, by another job", claim)
 		}
+		all[claim] = end{j.Key, j.ProcessInstanceKey, got.text("submissionError"), got}
+		_, _ = r.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key}) // else it comes again
 	}
 }
 

@@ -74,30 +74,21 @@ func (b *broker) dies(t *testing.T, claim string) {
 // submits plays the portal for a claim: it refuses it for a reason, or takes it.
 func (b *broker) submits(t *testing.T, claim, refusal string) {
 	t.Helper()
-	wait.Until(t, "the submission of "+claim, func() (done bool) {
+	wait.Until(t, "the submission of "+claim, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		stream, err := b.ActivateJobs(ctx, &pb.ActivateJobsRequest{Type: "submit-claim", Worker: "portal", Timeout: 1000, MaxJobsToActivate: 1, RequestTimeout: 2000})
-		if err != nil {
-			return false // the broker has just come back
+		given, _ := b.jobs(ctx, "submit-claim", 1, time.Second, 2*time.Second)
+		if len(given) == 0 || !strings.Contains(given[0].Variables, `"`+claim+`"`) {
+			return false // the broker has just come back, or it is another's, which comes back
 		}
-		for {
-			jobs, err := stream.Recv()
-			if err != nil {
-				return done
-			}
-			for _, j := range jobs.Jobs {
-				if !strings.Contains(j.Variables, `"`+claim+`"`) {
-					continue // another's: it comes back
-				}
-				if refusal == "" {
-					_, err = b.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key})
-				} else {
-					_, err = b.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: j.Key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": refusal})})
-				}
-				done = err == nil
-			}
+		var err error
+		key := given[0].Key
+		if refusal == "" {
+			_, err = b.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: key})
+		} else {
+			_, err = b.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": refusal})})
 		}
+		return err == nil
 	})
 }
 
@@ -131,10 +122,9 @@ func (p *program) decide(id, verb string) {
 	if verb == "retry" {
 		given["when"] = "now"
 	}
-	answer, err := http.Post("http://"+p.http+"/api/v1/dead-letters/"+id+"/"+verb, "application/json", strings.NewReader(jsonOf(given)))
+	status, text, err := request(p.http, http.MethodPost, "dead-letters/"+id+"/"+verb, given)
 	testkit.Must(p.t, err)
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		p.t.Fatalf("%s of %s is answered with %d", verb, id, answer.StatusCode)
+	if status != http.StatusOK {
+		p.t.Fatalf("%s of %s is answered with %d %s", verb, id, status, text)
 	}
 }

@@ -20,7 +20,7 @@ func TestAPIServer(t *testing.T) {
 		t.SkipNow()
 	}
 	k := startAPIServer(t)
-	for _, c := range sound {
+	for _, c := range soundCases(t) {
 		t.Run(c.Name, func(t *testing.T) {
 			r := render(t, c)[0]
 			if r.Error != "" {

@@ -1,12 +1,15 @@
 package helm
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -72,6 +75,9 @@ func difference(before, after []string) string {
 	return changed.String()
 }
 
+// short are the names of what most paths begin with.
+var short = strings.NewReplacer("Deployment.spec.template.spec.containers[retry-worker].", "container ", "Deployment.spec.template.", "pod ")
+
 // lines of what is rendered: each value behind its path, and the notes.
 func lines(r result) (all []string) {
 	var walk func(path string, v any)
@@ -79,18 +85,18 @@ func lines(r result) (all []string) {
 		switch v := v.(type) {
 		case map[string]any:
 			for key, inner := range v {
-				walk(path+"."+key, inner)
+				if key != "rules" || text(v, "name") == "" { // those of alerts: TestRules
+					walk(path+"."+key, inner)
+				}
 			}
 		case []any:
 			for i, inner := range v {
-				key := text(inner, "name")
-				if key == "" {
-					key = fmt.Sprint(i)
-				}
-				walk(path+"["+key+"]", inner)
+				walk(path+"["+cmp.Or(text(inner, "name"), fmt.Sprint(i))+"]", inner)
 			}
 		default:
-			all = append(all, fmt.Sprintf("%s: %v", path, v))
+			if !strings.HasSuffix(path, fmt.Sprintf("[%v].name", v)) { // which the path says
+				all = append(all, fmt.Sprintf("%s: %v", short.Replace(path), v))
+			}
 		}
 	}
 	for _, o := range r.Objects {
@@ -101,4 +107,69 @@ func lines(r result) (all []string) {
 		all = append(all, strings.TrimRight("NOTES "+strings.TrimSpace(line), " "))
 	}
 	return all
+}
+
+// TestTeamsAreTold: the addresses of the values reach the catalogue, and nothing else changes.
+func TestTeamsAreTold(t *testing.T) {
+	file := text(renderOne(t, "policies.teams.ti.email={ti@hospital.example}", "policies.teams.ti.digests={weekly}").one(t, "ConfigMap"), "data", "policies.yaml")
+	c, err := catalogue.Parse("policies.yaml", []byte(file))
+	if err != nil {
+		t.Fatalf("%s\n%v", file, err)
+	}
+	if ti := c.Teams["ti"]; !slices.Equal(ti.Email, []string{"ti@hospital.example"}) || len(catalogue.Changes(catalogue.Default(), c)) != 2 {
+		t.Errorf("%s\nchanges %v", file, catalogue.Changes(catalogue.Default(), c))
+	}
+}
+
+// TestHelmTest: `helm test` asks the Service whether the worker is ready.
+func TestHelmTest(t *testing.T) {
+	r := renderOne(t, "service.opsPort=9999")
+	pod := r.one(t, "Pod")
+	if got := text(pod, "metadata", "annotations", "helm.sh/hook"); got != "test" {
+		t.Errorf("the hook is %q", got)
+	}
+	want := text(r.one(t, "Service"), "metadata", "name") + ":9999"
+	if got := text(pod, "spec", "containers", 0, "env", 0, "value"); got != want {
+		t.Errorf("it asks %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(at(pod, "spec", "containers", 0, "args")); got != "[ready]" {
+		t.Errorf("it runs %s", got)
+	}
+	if !selects(at(r.one(t, "NetworkPolicy"), "spec", "ingress", 0, "from", 1, "podSelector", "matchLabels"), at(pod, "metadata", "labels")) {
+		t.Error("the NetworkPolicy does not let it in")
+	}
+}
+
+// TestPeers: each dependency has the peers that its value names, at its port.
+func TestPeers(t *testing.T) {
+	r := render(t, soundCase(t, "peers"))[0]
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	policy := r.one(t, "NetworkPolicy")
+	got := map[string]string{}
+	for _, direction := range []string{"egress", "ingress"} {
+		for _, rule := range list(policy, "spec", direction) {
+			for _, side := range []string{"to", "from"} {
+				if app := text(rule, side, 0, "podSelector", "matchLabels", "app"); app != "" {
+					got[direction+" "+app] = text(rule, "ports", 0, "port")
+				}
+			}
+		}
+	}
+	want := map[string]string{
+		"egress dns": "53", "egress zeebe": "26500", "egress keycloak": "80", "egress postgresql": "5432", "egress nats": "4222", "egress mail": "587",
+		"egress chat": "443", "egress collector": "4318", "egress more": "", "ingress prometheus": "ops", "ingress ingress": "http", "ingress more": "",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
+
+// TestOldKubernetes: a cluster that lacks what the chart needs is refused.
+func TestOldKubernetes(t *testing.T) {
+	r := render(t, helmCase{Name: "1.28", KubeVersion: "v1.28.15"})[0]
+	if !strings.Contains(r.Error, "chart requires kubeVersion: >=1.29.0-0") {
+		t.Errorf("got %q", r.Error)
+	}
 }

@@ -22,7 +22,7 @@ type helmCase struct {
 	Release, Namespace string
 	Set                []string       `json:",omitempty"`
 	Values             map[string]any `json:",omitempty"`
-	KubeVersion        string         `json:",omitempty"`
+	KubeVersion        string         `json:",omitempty" yaml:"kubeVersion"`
 	Judge              bool           // lint it and check its objects too, which takes longer
 }
 
@@ -181,23 +181,3 @@ func (r result) variables(t *testing.T) map[string]any {
 
 // value of a variable that is written out.
 func value(variable any) string { return text(variable, "value") }
-
-// source of a variable, SECRET/KEY: the secret it is taken from, or that is mounted where its value points.
-func (r result) source(t *testing.T, variable any) string {
-	t.Helper()
-	if ref := at(variable, "valueFrom", "secretKeyRef"); ref != nil {
-		return text(ref, "name") + "/" + text(ref, "key")
-	}
-	folder, key := filepath.Split(value(variable))
-	for _, mount := range list(r.pod(t), "containers", 0, "volumeMounts") {
-		if text(mount, "mountPath")+"/" != folder {
-			continue
-		}
-		for _, volume := range list(r.pod(t), "volumes") {
-			if text(volume, "name") == text(mount, "name") {
-				return text(volume, "secret", "secretName") + "/" + key
-			}
-		}
-	}
-	return ""
-}

@@ -206,12 +206,8 @@ func referenced(v map[string]any) []string {
 // valuesOf a case, as text.
 func valuesOf(t *testing.T, name string) string {
 	t.Helper()
-	for _, c := range sound {
-		if c.Name == name {
-			text, err := json.Marshal([]any{c.Set, c.Values})
-			testkit.Must(t, err)
-			return string(text)
-		}
-	}
-	return ""
+	c := soundCase(t, name)
+	text, err := json.Marshal([]any{c.Set, c.Values})
+	testkit.Must(t, err)
+	return string(text)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// startTime bounds a start; an idle machine takes 2 to 5 s, one with a load of 20 took over 2 minutes.
-	startTime = 4 * time.Minute
+	// startTime bounds a start; an idle machine takes 2 to 5 s, one with a load of 50 took over 4 minutes.
+	startTime = 8 * time.Minute
 	// stopTime is what a stop may take before the broker is killed; usually it is below 2 s.
 	stopTime = 15 * time.Second
 )

@@ -141,7 +141,7 @@ func (d disturbance) play(f *fixture) result {
 // held holds what came of it against what may be.
 func (d disturbance) held(f *fixture, w *local, fired int) result {
 	f.t.Helper()
-	jobs := f.Counts().Jobs
+	jobs := len(f.Journal())
 	most := jobs * (7 + int(d.lasts/(longestRetry/2)))
 	if d.faults[0].Method == gateway.ActivateJobs {
 		most = 2 + int(d.lasts/time.Second)

@@ -60,6 +60,8 @@ func (f *fixture) apply(e Event) {
 		delete(f.out, e.Claim)
 	case RateLimited:
 		delete(f.out, e.Claim)
+	case Lost:
+		delete(f.out, e.Claim)
 	}
 	f.gate.Apply(e, f.now)
 }
@@ -94,7 +96,14 @@ func (f *fixture) want(phase Phase) {
 
 // until lets time pass by what the gate asks to be woken for, and returns what goes.
 func (f *fixture) until(end time.Time) (released []Release) {
+	inVain := 0
 	for next := f.gate.Next(); !next.IsZero() && !next.After(end); next = f.gate.Next() {
+		if inVain++; next.After(f.now) {
+			inVain = 0
+		}
+		if inVain > 100 {
+			f.t.Fatalf("at %s it asks to be woken at %s, again and again", f.now, next)
+		}
 		f.now = latest(f.now, next)
 		released = append(released, f.due()...)
 	}
@@ -127,10 +136,16 @@ func TestOutage(t *testing.T) {
 	f.apply(Answered{"claim-02", f.now})
 	f.want(Ramping)
 	var released []Release
-	for range 600 {
+	for second := range 600 {
 		for _, r := range f.until(f.now.Add(time.Second)) {
 			released = append(released, r)
 			f.apply(Answered{r.Claim, r.At})
+		}
+		if second == 73 {
+			f.want(Ramping)
+		}
+		if second == 74 {
+			f.want(Up) // at its pace, though most claims wait still
 		}
 	}
 	if f.gate.Left != Up {
@@ -138,6 +153,9 @@ func TestOutage(t *testing.T) {
 	}
 	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47 of 47" {
 		t.Errorf("%d go, the last as %q", len(released), released[len(released)-1].Reason("unimed-sp", time.UTC))
+	}
+	if f.arrive("later"); f.gate.State.Outage.Released != 47 {
+		t.Errorf("%d of 47 are released", f.gate.State.Outage.Released)
 	}
 }
 
@@ -172,11 +190,16 @@ func TestReplicas(t *testing.T) {
 			if pace := f.gate.State.PerMinute(f.gate.settings(f.now), f.now); pace != []float64{12, 3}[replicas-1] {
 				t.Errorf("%d replicas: %g claims a minute", replicas, pace)
 			}
-			if f.arrive(fmt.Sprint("a", begin)) != Pass || f.arrive(fmt.Sprint("b", begin)) != "" || !f.gate.Next().Equal(begin.Add(wakes)) {
+			if f.arrive(fmt.Sprint("a", begin)) != Pass || !f.gate.Next().IsZero() || f.arrive(fmt.Sprint("b", begin)) != "" || !f.gate.Next().Equal(begin.Add(wakes)) {
 				t.Errorf("%d replicas: next is %s", replicas, f.gate.Next())
 			}
 			if r := f.until(begin.Add(30 * time.Second)); len(r) != 1 || !r[0].At.Equal(begin.Add(5*time.Second)) {
 				t.Errorf("%d replicas: %+v goes", replicas, r)
+			}
+			for i, want := range []string{"x up", "x takes no more at once; waited its turn"} {
+				if why := f.all[len(f.all)-2+i].Reason("x", time.UTC); why != want {
+					t.Errorf("%d replicas: %q, want %q", replicas, why, want)
+				}
 			}
 		}
 	}
@@ -185,7 +208,17 @@ func TestReplicas(t *testing.T) {
 // TestCommands: what persons may do.
 func TestCommands(t *testing.T) {
 	f := newFixture(t, settings(60))
+	if !f.gate.Admit(f.now) || f.gate.Admit(f.now) {
+		t.Error("at a pace of one a second the first may go at once, and none with it")
+	}
+	f.gate.Queue.Add(Held{Claim: "first"})
+	if f.now = f.now.Add(time.Second); f.gate.Admit(f.now) || len(f.due()) != 1 {
+		t.Error("one that comes goes before the one that waits")
+	}
 	f.apply(Hold{start.Add(time.Hour)})
+	if !f.gate.State.Outage.Since.Equal(f.now) || f.gate.Admit(f.now.Add(time.Second)) {
+		t.Error("a person's hold is no outage")
+	}
 	if f.arrive("a") != "" || f.arrive("b") != "" || len(f.until(start.Add(59*time.Minute))) != 0 {
 		t.Fatal("a claim passes what a person holds")
 	}
@@ -212,6 +245,9 @@ func TestProbe(t *testing.T) {
 	s := settings(60)
 	s.Probe.URL = "https://portal.example/"
 	f := newFixture(t, s)
+	if f.due(); !f.gate.Next().Equal(start.Add(s.Probe.Every)) {
+		t.Errorf("the next probe is at %s", f.gate.Next())
+	}
 	f.apply(Probed{})
 	f.want(Up)
 	f.apply(Probed{})
@@ -229,6 +265,58 @@ func TestProbe(t *testing.T) {
 	f.apply(Failed{"a", f.now})
 	if r := f.until(f.now.Add(time.Hour)); len(r) != 1 || r[0].Kind != Test {
 		t.Errorf("%v goes, want one canary that distrusts the probe", r)
+	}
+}
+
+// TestFewWait: canaries go further apart where more went than claims wait. Another follows after ten minutes without word, and
+// at once where the first never went.
+func TestFewWait(t *testing.T) {
+	f := newFixture(t, settings(60))
+	f.fail()
+	for i, minutes := range []time.Duration{1, 5, 10, 15, 15, 10} {
+		f.arrive(fmt.Sprint(i))
+		at := f.now.Add(minutes * time.Minute)
+		if len(f.until(at.Add(-time.Second))) != 0 || len(f.until(at)) != 1 {
+			t.Fatalf("canary %d does not go %d minutes after the one before", i, minutes)
+		}
+		if i < 4 {
+			f.apply(Failed{fmt.Sprint(i), f.now})
+		}
+	}
+	f.arrive("next")
+	f.apply(Lost{"another"})
+	f.want(Testing)
+	f.apply(Lost{"5"})
+	if released := f.due(); len(released) != 1 || released[0].Claim != "next" {
+		t.Errorf("%v goes in the place of the one that is lost", released)
+	}
+}
+
+// TestChanged: the State is to be recorded, with the phase that it left, where claims are held or go by it.
+func TestChanged(t *testing.T) {
+	f := newFixture(t, settings(60))
+	for i, step := range []struct {
+		after time.Duration
+		do    func()
+		want  bool
+		left  Phase
+	}{
+		{0, func() { f.arrive("a") }, false, ""},
+		{0, f.fail, true, Up},
+		{0, func() { f.arrive("b"); f.arrive("c") }, false, ""},
+		{firstTest, func() { f.due() }, true, Down},
+		{CanaryTimeout, func() { f.due() }, true, ""}, // another canary
+		{0, func() { f.apply(Answered{"c", f.now}) }, true, Testing},
+		{14 * time.Second, func() { f.apply(Admitted{}) }, false, ""},
+		{time.Second, func() { f.apply(Admitted{}) }, true, ""}, // the pace grows
+		{0, func() { f.due() }, true, Ramping},
+		{time.Second, func() { f.apply(RateLimited{Sent: f.now}) }, true, ""},
+	} {
+		f.now = f.now.Add(step.after)
+		f.gate.Changed, f.gate.Left = false, ""
+		if step.do(); f.gate.Changed != step.want || f.gate.Left != step.left {
+			t.Errorf("step %d: changed %t, left %q, want %t and %q", i, f.gate.Changed, f.gate.Left, step.want, step.left)
+		}
 	}
 }
 
@@ -317,7 +405,7 @@ func TestRegistryForgets(t *testing.T) {
 	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults())
 	r.Gate("unimed-sp", start)
 	for i := range mostUnconfigured {
-		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i)*time.Second))
+		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i/10)*time.Second))
 	}
 	r.Gate("d0", start).Queue.Add(Held{Claim: "waits"})
 	if r.Gate("new", start.Add(time.Hour)).Name != "new" || r.gates["d1"] != nil || r.Gate("d0", start.Add(time.Hour)).Queue.Len() != 1 ||
@@ -327,6 +415,12 @@ func TestRegistryForgets(t *testing.T) {
 	r.Each(func(g *Gate) { g.Queue.Add(Held{Claim: "waits"}) })
 	if name := r.Gate("one more", start.Add(2*time.Hour)).Name; name != Other {
 		t.Errorf("%s, where all others are busy", name)
+	}
+	r.Configure(map[string]Settings{"d2": settings(5)}, settings(9), start)
+	for name, most := range map[string]float64{"d2": 5, "unimed-sp": 9, Other: 9} {
+		if _, forgets := r.used[name]; r.gates[name].Settings.Pace.Most != most || forgets != (name == "unimed-sp") {
+			t.Errorf("%s has a pace of %g, may be forgotten: %t", name, r.gates[name].Settings.Pace.Most, forgets)
+		}
 	}
 }
 

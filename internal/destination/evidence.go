@@ -22,7 +22,7 @@ type Evidence struct {
 // turn forgets what lies before the window.
 func (e *Evidence) turn(within time.Duration, now time.Time) {
 	slot := now.UnixNano() / max(1, int64(within)/slots)
-	for i := max(e.Slot+1, slot-slots+1); i <= slot; i++ {
+	for i := max(e.Slot, slot-slots) + 1; i <= slot; i++ {
 		e.Admitted[i%slots], e.Failed[i%slots] = 0, 0
 	}
 	if slot < e.Slot-slots || slot > e.Slot { // the clock, or the length of the window, may have gone back

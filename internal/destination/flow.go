@@ -52,10 +52,8 @@ func (f *Flow) pace(p *Pace, phase Phase, now time.Time) float64 {
 	if phase == Ramping {
 		return min(limit, f.Ramp)
 	}
-	if n := float64(p.shared); n > 1 {
-		return max(0, limit-(n-1)*aloneAtOnce) / n
-	}
-	return limit
+	n := float64(max(1, p.shared))
+	return max(0, limit-(n-1)*aloneAtOnce) / n
 }
 
 // PerMinute returns how many claims may go in a minute.

@@ -3,6 +3,7 @@ package destination
 import (
 	"cmp"
 	"encoding/csv"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -124,7 +125,9 @@ func TestLasted(t *testing.T) {
 	if !known || b.Low.Before(since) || b.Median.Before(b.Low) || b.High.Before(b.Median) || b.High.After(since.Add(12*time.Minute)) || !f.gate.Expected(f.now).Equal(b.Median) {
 		t.Errorf("down since %v, expected back %+v", since, b)
 	}
-	if minute := since.Truncate(time.Minute); f.gate.lengths(minute) != f.gate.lengths(minute.Add(59*time.Second)) {
+	minute := since.Truncate(time.Minute)
+	curve := f.gate.lengths(minute)
+	if f.apply(Admitted{}); f.gate.lengths(minute.Add(59*time.Second)) != curve {
 		t.Error("outages are gone through twice a minute")
 	}
 	if d := f.gate.testDistance(since.Add(8 * time.Minute)); d != time.Minute {
@@ -136,5 +139,85 @@ func TestLasted(t *testing.T) {
 	f.apply(Hold{Until: f.now.Add(time.Hour)})
 	if _, known := f.gate.Back(f.now); known {
 		t.Error("a person holds it, and it is expected back")
+	}
+	for range 2 * keptOutages {
+		f.apply(TreatAsUp{})
+		f.fail()
+	}
+	if kept := f.gate.State.Lasted; len(kept) != keptOutages || !kept[0].Cut {
+		t.Errorf("remembered are %v", kept)
+	}
+}
+
+// TestEstimate: the curve is what the formula of Kaplan and Meier comes to, straight between its points, and quantile turns it
+// around.
+func TestEstimate(t *testing.T) {
+	dice := rand.New(rand.NewPCG(7, 7))
+	for _, destinations := range []int{1, 3, 125} {
+		registry, own := NewRegistry(nil, Defaults()), []Lasted(nil)
+		var others []Lasted
+		for i := range destinations {
+			g := registry.Gate(strconv.Itoa(i), start)
+			for range 12 {
+				g.State.Lasted = append(g.State.Lasted, Lasted{time.Duration(1+dice.IntN(9)) * time.Minute, dice.IntN(4) == 0})
+			}
+			lasts := time.Duration(i%9) * time.Minute
+			g.State.Outage = Outage{Since: start.Add(-lasts), Cause: []Cause{CauseFailures, CausePerson}[i%2]}
+			if i%3 < 2 {
+				g.State.Phase = Down
+			}
+			if i == 0 {
+				own = g.State.Lasted
+				continue
+			}
+			others = append(others, g.State.Lasted[max(0, 12-1000/destinations):]...)
+			if i%3 < 2 && i%2 == 0 {
+				others = append(others, Lasted{lasts, true})
+			}
+		}
+		count := func(all []Lasted, length time.Duration) (risk, ended float64) {
+			for _, l := range all {
+				if l.For >= length {
+					risk++
+				}
+				if l.For == length && !l.Cut {
+					ended++
+				}
+			}
+			return risk, ended
+		}
+		curve := registry.gates["0"].estimate(start)
+		near := func(length time.Duration, want float64) {
+			if got := curve.lasting(length); math.Abs(got-want) > 1e-9 {
+				t.Errorf("of %d destinations %g last longer than %v, want %g", destinations, got, length, want)
+			}
+		}
+		left, before := 1.0, time.Duration(0)
+		for length := time.Minute; length < 10*time.Minute; length += time.Minute {
+			risk, ended := count(own, length)
+			lentRisk, lentEnded := count(others, length)
+			weight := lent / float64(max(1, len(others)))
+			if ended += weight * lentEnded; ended == 0 {
+				continue
+			}
+			was := left
+			left *= 1 - ended/(risk+weight*lentRisk)
+			near(length, left)
+			near((before+length)/2, (was+left)/2)
+			before = length
+		}
+		near(time.Hour, left)
+		for _, elapsed := range []time.Duration{0, 90 * time.Second, 4 * time.Minute, time.Hour} {
+			for _, q := range []float64{0.03, 0.1, 0.5, 0.9} {
+				want := curve.lasting(elapsed) * (1 - q)
+				length, known := curve.quantile(elapsed, q)
+				if known != (want > left+1e-9) {
+					t.Errorf("of %d destinations, after %v, %g: known %t", destinations, elapsed, q, known)
+				}
+				if known && math.Abs(curve.lasting(length)-want) > 1e-9 {
+					t.Errorf("of %d destinations, after %v, %g end within %v", destinations, elapsed, q, length)
+				}
+			}
+		}
 	}
 }

@@ -156,15 +156,11 @@ func (q *Queue) Bounds() (oldest, deadline time.Time) {
 
 // Next returns the first n claims by turn. It looks at all.
 func (q *Queue) Next(n int) []Held {
-	first := make([]*waiting, 0, n+1)
+	var first []*waiting
 	for _, w := range q.turn.claims {
-		if len(first) == n && byTurn(w, first[n-1]) > 0 {
-			continue
-		}
 		i, _ := slices.BinarySearchFunc(first, w, byTurn)
-		if first = slices.Insert(first, i, w); len(first) > n {
-			first = first[:n]
-		}
+		first = slices.Insert(first, i, w)
+		first = first[:min(len(first), n)]
 	}
 	next := make([]Held, len(first))
 	for i, w := range first {

@@ -149,7 +149,7 @@ func (e Turn) apply(m *machine) {
 	case !m.c.Calendar.IsOpen(m.now): // R29
 		return
 	case m.Phase == Down:
-		if e.Waiting > 0 && e.Canary != "" && !m.now.Before(m.testAt()) {
+		if e.Canary != "" && !m.now.Before(m.testAt()) {
 			m.test(&e)
 		}
 		return
@@ -198,7 +198,7 @@ func (m *machine) test(e *Turn) {
 	distance := cmp.Or(e.Distance, m.c.Probe.Every)
 	if m.c.Probe.URL != "" {
 		distance = distrustProbe
-	} else if e.Waiting < m.Outage.Tests {
+	} else {
 		distance = max(distance, min(longestTest, distance*time.Duration(m.Outage.Tests)/time.Duration(e.Waiting)))
 	}
 	m.NextTest = m.now.Add(distance)

@@ -157,3 +157,71 @@ func TestBulkAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestBulkOutcomes: what becomes of a run's dead letter, and how it is counted.
+func TestBulkOutcomes(t *testing.T) {
+	const id = "CLM-a-1"
+	answer := func(taken bool) func(c *clinic) {
+		return func(c *clinic) { testkit.Must(c.t, c.j.Delivered(c.t.Context(), onlyAnswer(c.t, c.store), taken)) }
+	}
+	fails := func(text string, after time.Duration) func(c *clinic) {
+		return func(c *clinic) { c.now = c.now.Add(after); c.fails(id, text, 1) }
+	}
+	again := func(c *clinic) { c.waits(id, onlyLetter(c, id).ID) }
+	type counts = map[journal.DeadLetterState]int64
+	const open, reprocessing, discarded, superseded = journal.DeadLetterOpen, journal.DeadLetterReprocessing,
+		journal.DeadLetterDiscarded, journal.DeadLetterSuperseded
+	for _, tt := range []struct {
+		action journal.BulkAction
+		steps  []func(c *clinic)
+		want   journal.BulkOutcome
+		counts counts
+	}{
+		{journal.BulkRetry, nil, journal.BulkDecided, counts{reprocessing: 1}},
+		{journal.BulkRetry, []func(c *clinic){answer(true)}, journal.BulkTaken, counts{reprocessing: 1}},
+		{journal.BulkRetry, []func(c *clinic){answer(false)}, journal.BulkNobody, counts{open: 1}},
+		{journal.BulkRetry, []func(c *clinic){answer(false), again}, journal.BulkNobody, counts{open: 1}},
+		{journal.BulkRetry, []func(c *clinic){fails("TIMEOUT", 0)}, journal.BulkTaken, counts{reprocessing: 1}},
+		{journal.BulkRetry, []func(c *clinic){fails("DUPLICATE_CLAIM", 0)}, journal.BulkDeadAgain, counts{superseded: 1, open: 1}},
+		{journal.BulkRetry, []func(c *clinic){fails("TIMEOUT", 99*time.Hour)}, journal.BulkSuperseded, counts{superseded: 1}},
+		{journal.BulkRetry, []func(c *clinic){answer(true), func(c *clinic) { c.succeeds(id) }}, journal.BulkRecovered,
+			counts{journal.DeadLetterRecovered: 1}},
+		{journal.BulkDiscard, nil, journal.BulkDecided, counts{discarded: 1}},
+		{journal.BulkDiscard, []func(c *clinic){answer(true)}, journal.BulkDiscarded, counts{discarded: 1}},
+		{journal.BulkDiscard, []func(c *clinic){answer(false)}, journal.BulkNobody, counts{discarded: 1}},
+	} {
+		c := openClinic(t)
+		c.fails(id, "DUPLICATE_CLAIM", 0)
+		letter := onlyLetter(c, id).ID
+		c.waits(id, letter)
+		run := journal.BulkRun{ID: "run", Action: tt.action, Through: 99, Reason: "r", PerMinute: 60}
+		_, err := c.j.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: "ana"})
+		testkit.Must(t, err)
+		_, err = c.j.GatherBulkItems(t.Context(), c.store, run.ID, 10, "busy")
+		testkit.Must(t, err)
+		review := journal.Review{Subject: c.subject(id), DeadLetter: letter, Discard: tt.action == journal.BulkDiscard, Reason: "r", By: "ana", Run: run.ID}
+		_, err = c.j.Review(t.Context(), &review)
+		testkit.Must(t, err)
+		if note := onlyLetter(c, id).Review; note.Discard != review.Discard {
+			t.Errorf("noted is %+v", note)
+		}
+		for _, step := range tt.steps {
+			step(c)
+		}
+		items, err := c.store.BulkItems(t.Context(), run.ID, "", 0, 10)
+		testkit.Must(t, err)
+		if len(items) != 1 || items[0].Outcome != tt.want {
+			t.Errorf("%s, want %s: %+v", tt.action, tt.want, items)
+		}
+		c.wantDeadLetters(tt.counts)
+	}
+}
+
+// onlyLetter is the dead letter of a claim that has one.
+func onlyLetter(c *clinic, id string) *journal.DeadLetter {
+	story, _, err := c.store.Story(c.t.Context(), c.subject(id))
+	if err != nil || len(story.DeadLetters) != 1 {
+		c.t.Fatalf("%+v (%v)", story.DeadLetters, err)
+	}
+	return &story.DeadLetters[0]
+}

@@ -22,10 +22,12 @@ type summing struct {
 	*testkit.Memory
 	figures map[journal.Figure]int64 // by the figure without its value
 	causes  map[string]journal.Fingerprint
+	letters map[journal.CauseCount]journal.CauseCount // by the count without N and Cents
 }
 
 func newSumming() *summing {
-	return &summing{testkit.NewMemory(), map[journal.Figure]int64{}, map[string]journal.Fingerprint{}}
+	return &summing{testkit.NewMemory(), map[journal.Figure]int64{}, map[string]journal.Fingerprint{},
+		map[journal.CauseCount]journal.CauseCount{}}
 }
 
 func (s *summing) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
@@ -47,6 +49,12 @@ func (s *summing) Transact(ctx context.Context, lookups []journal.Lookup, decide
 		f.Failures, f.Retried, f.Exhausted = f.Failures+old.Failures, f.Retried+old.Retried, f.Exhausted+old.Exhausted
 		f.Permanent, f.Recovered = f.Permanent+old.Permanent, f.Recovered+old.Recovered
 		s.causes[f.ID] = f
+	}
+	for _, n := range saved.Counts {
+		key := n
+		key.N, key.Cents = 0, 0
+		n.N, n.Cents = n.N+s.letters[key].N, n.Cents+s.letters[key].Cents
+		s.letters[key] = n
 	}
 	return nil
 }
@@ -85,8 +93,9 @@ func (c *clinic) subject(id string) journal.Subject {
 func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	c.t.Helper()
 	p := new(*decisiontest.TISSSubmission())
-	p.Openings = c.openings
-	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count))})
+	p.Openings, p.Context = c.openings, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
+	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count)),
+		Context: []decision.Value{"10.5"}})
 	if r != nil {
 		c.t.Fatal(r)
 	}
@@ -376,6 +385,16 @@ func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {
 	}
 	if !maps.Equal(got, want) {
 		c.t.Errorf("the dead letters are %v, want %v", got, want)
+	}
+	for _, n := range c.store.letters {
+		if got[n.State] -= n.N; n.Cents != n.N*1050 {
+			c.t.Errorf("%d dead letters are worth %d", n.N, n.Cents)
+		}
+	}
+	for state, n := range got {
+		if n != 0 {
+			c.t.Errorf("of the dead letters that are %s %d are not counted", state, n)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func (e *Episode) ends(a *Analysis, now time.Time) State {
 // abandoned reports whether nothing was heard of the retry for longer after its time than the policy's total limit, closed
 // hours not counted; 0 is no limit.
 func (e *Episode) abandoned(a *Analysis, now time.Time) bool {
-	limit := a.Policy.TotalLimit
 	waits := e.State == Scheduled || e.State == Reprocessing
-	return limit > 0 && waits && now.Sub(e.NextRetryTime) > limit && now.After(a.Policy.TimeLimit(a.Failure.Destination, e.NextRetryTime))
+	limit := a.Policy.TimeLimit(a.Failure.Destination, e.NextRetryTime)
+	return waits && !limit.IsZero() && now.After(limit)
 }

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -64,6 +65,9 @@ func TestClosedHoursAbandonNothing(t *testing.T) {
 		if r := c.fails("CLM-a-1", "TIMEOUT", 1); r.Attempt.Episode != want || !r.Decision.ShouldRetry() {
 			t.Errorf("%s: %s in episode %d, want a retry in episode %d", name, r.Decision.Outcome, r.Attempt.Episode, want)
 		}
+		if k := c.wantKPI("exhausted_rate", map[int64]float64{1: math.NaN(), 2: 0}[want]); int64(k.Samples) != want-1 {
+			t.Errorf("%s: %d episodes ended", name, k.Samples)
+		}
 	}
 }
 
@@ -105,6 +109,32 @@ func TestAnOldJobEndsNothing(t *testing.T) {
 		if f.Failures != 1 || f.Retried != 1 || f.Exhausted != 0 || f.Recovered != 1 {
 			t.Errorf("the cause is counted as %+v", f)
 		}
+	}
+}
+
+// TestRecoveryIsOfTheLastCause: of the newest failure's, though the job of an older one was told a new time since.
+func TestRecoveryIsOfTheLastCause(t *testing.T) {
+	c := openClinic(t)
+	c.fails("CLM-a-1", "TIMEOUT", 0)
+	c.fails("CLM-a-1", "HTTP 503", 1)
+	c.now, c.key = c.now.Add(time.Hour), c.key-1
+	if r := c.failsAgain("CLM-a-1", "TIMEOUT", 0); r.How != journal.Rebased {
+		t.Fatalf("the older job is told %s", r.How)
+	}
+	c.succeeds("CLM-a-1")
+	recovered := map[decision.Reason]int64{}
+	for _, f := range c.store.causes {
+		recovered[f.Reason] = f.Recovered
+	}
+	if want := (map[decision.Reason]int64{"TIMEOUT": 0, "503": 1}); !maps.Equal(recovered, want) {
+		t.Errorf("recovered are %v, want %v", recovered, want)
+	}
+	made := map[journal.FigureName]int64{}
+	for f, n := range c.store.figures {
+		made[f.Name] += n
+	}
+	if made[journal.FigureRetryMade] != 2 || made[journal.FigureCaseRecovered] != 1 {
+		t.Errorf("%d retries were made, %d cases recovered", made[journal.FigureRetryMade], made[journal.FigureCaseRecovered])
 	}
 }
 

@@ -185,7 +185,7 @@ func (r Rank) String() string { return rankNames[r] }
 
 // result returns what decided. A marked code that a later sentence casts doubt on is presumed.
 func (s *search) result() Match {
-	if s.best < 0 {
+	if s.best == none {
 		return NoMatch
 	}
 	m := s.match(s.best, s.where)

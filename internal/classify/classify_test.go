@@ -20,7 +20,7 @@ var byKind = []struct {
 	{"DUPLICATE-claim", classify.Rule{Class: classify.Permanent, Rank: classify.SpecifiedPermanent, Codes: []string{"DUPLICATE_CLAIM"}}},
 	{"glosa 1308", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, TISSCodes: []string{"1308", "50xx"}}},
 	{"LoginInvalido", classify.Rule{Class: classify.Permanent, Rank: classify.Refusal, TISSFaults: []string{"LoginInvalido"}}},
-	{"SocketTimeoutException", classify.Rule{Class: classify.Transient, Rank: classify.SpecifiedTransient, Codes: []string{"TIMEOUT", "503"}}},
+	{"SocketTimeoutException", classify.Rule{Class: classify.Transient, Rank: classify.SpecifiedTransient, Codes: []string{"503", "TIMEOUT"}}},
 	{"PKIX path building failed", classify.Rule{Class: classify.Permanent, Phrases: []string{"pkix path building failed"}}},
 	{"connection was refused by a.b", classify.Rule{Class: classify.Transient, Patterns: []string{`connection was refused by [a-z.]{1,40}`}}},
 	{"HTTP 418", classify.Rule{Class: classify.Transient, Statuses: []string{"418"}}},
@@ -76,6 +76,39 @@ func TestStrongestEvidenceDecides(t *testing.T) {
 	}
 }
 
+// TestFirstRuleDecides: of two rules alike the first one, which is the first of all.
+func TestFirstRuleDecides(t *testing.T) {
+	for _, k := range byKind {
+		if k.rule.Things != nil {
+			continue // of one thing that two rules name the later rule is told
+		}
+		k.rule.Reason = "first"
+		second := k.rule
+		second.Reason = "second"
+		c, err := classify.New([]classify.Rule{k.rule, second}, words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range append(k.rule.Codes, k.message) {
+			if m := c.Classify(message, 0); m.Reason != "first" {
+				t.Errorf("%q is matched by the rule %q", message, m.Reason)
+			}
+		}
+		if m := c.Classify("", 418); k.rule.Statuses != nil && k.rule.Phrases == nil && m.Reason != "first" {
+			t.Errorf("a status is matched by the rule %q", m.Reason)
+		}
+	}
+	all, presumed := everything(t).Rules(), []string(nil)
+	for _, r := range all {
+		if r.Presumed() {
+			presumed = append(presumed, r.Name)
+		}
+	}
+	if want := []string{"glosa 1308", "LoginInvalido", "não autorizada", "CPF inválido"}; all[0].Name != "DUPLICATE-claim" || !slices.Equal(presumed, want) {
+		t.Errorf("%q is first, %q presume", all[0].Name, presumed)
+	}
+}
+
 // TestWhatIsSaid: negation, the thing that is refused, the last of several tries, numbers in their context.
 func TestWhatIsSaid(t *testing.T) {
 	c := everything(t)
@@ -107,6 +140,10 @@ func TestWhatIsSaid(t *testing.T) {
 		{"LoginInvalidoFilter", "", ""},
 		{"lote 418", "", ""},
 		{"418 guias", "", ""},
+		{"attempt 1: DUPLICATE_CLAIM; attempt 2: HTTP 418", "DUPLICATE-claim", "DUPLICATE_CLAIM"},
+		{"CPF recusado, inválido", "CPF inválido", "CPF recusado"},
+		{"inválido, recusado o CPF", "CPF inválido", "inválido, recusado o CPF"},
+		{"CPF do CPF inválido", "CPF inválido", "CPF do CPF inválido"},
 	} {
 		m := c.Classify(tt.message, 0)
 		if got := winner(c, tt.message); got != tt.rule || tt.text != "" && m.Text != tt.text {
@@ -133,13 +170,17 @@ func TestStatusBesideTheText(t *testing.T) {
 
 // TestExplain: all that was found, what decided first, the others each with why it lost.
 func TestExplain(t *testing.T) {
-	var got []string
-	for _, f := range everything(t).Explain("Portal fora do ar; o CPF não é inválido; TIMEOUT", 0) {
-		got = append(got, fmt.Sprintf("%d %q %s", f.Rank, f.Text, f.Lost))
-	}
-	want := []string{`3 "TIMEOUT" `, `6 "fora do ar" weaker than a specified transient code`, `5 "inválido" negated`}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
+	for message, want := range map[string][]string{
+		"Portal fora do ar; o CPF não é inválido; TIMEOUT": {`3 "TIMEOUT" `, `6 "fora do ar" weaker than a specified transient code`, `5 "inválido" negated`},
+		"não autorizada; CPF inválido":                     {`5 "autorizada" `, `5 "CPF inválido" an earlier rule of the same rank matched`},
+	} {
+		var got []string
+		for _, f := range everything(t).Explain(message, 0) {
+			got = append(got, fmt.Sprintf("%d %q %s", f.Rank, f.Text, f.Lost))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
 	}
 }
 
@@ -177,7 +218,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		"Things":     {"*": phrase}, "Refusals": {"*": phrase}, "Approvals": {"*": phrase},
 		"Patterns": {
 			`erro.*fatal`: bound, `erro+ fatal`: bound, `erro{2,} fatal`: bound, `(?:erro ){1,201}fatal`: bound, `fatal (?:a(?:b*)c)`: bound,
-			`Fatal`: foreign, `não foi`: foreign, "fatal\n": foreign, `fatal(`: re2, `(?=fatal)`: re2, `\1fatal`: re2,
+			`A fatal`: foreign, `Z fatal`: foreign, `(?i)É fatal`: foreign, `não foi`: foreign, "fatal\n": foreign, `fatal(`: re2, `(?=fatal)`: re2, `\1fatal`: re2,
 			`fatal (?:[a-z]{1,200} [a-z]{1,200}){1,5}`: "one of at most 4000 steps",
 		},
 	} {
@@ -192,6 +233,11 @@ func TestRulesThatAreRefused(t *testing.T) {
 				t.Errorf("%s %q: message %s", field, item, message)
 			}
 		}
+	}
+	sound := classify.Rule{Class: classify.Transient, Codes: []string{"ABCD"},
+		Patterns: []string{`fatal~`, `(?i)Fatal~`, `fatal a{0}`, `(?:[a-z]{1,200} ){5}`}}
+	if _, err := classify.New([]classify.Rule{sound}, classify.Vocabulary{}); err != nil {
+		t.Error(err)
 	}
 	for _, bad := range []classify.Rule{{Class: "transient"}, {Class: classify.Unknown}, {Class: classify.Transient, Rank: classify.Refusal},
 		{Class: classify.Permanent, Rank: classify.SpecifiedTransient}, {Class: classify.Permanent, Rank: 7}} {

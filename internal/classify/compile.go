@@ -50,7 +50,7 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 			return nil, err
 		}
 	}
-	for rank := SpecifiedPermanent; rank < Nothing; rank++ {
+	for rank := range Nothing {
 		for i := range rules {
 			if err := c.add(&rules[i], rank); err != nil {
 				err.Rule = i
@@ -175,7 +175,7 @@ func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) *RuleError {
 	}
 	number := c.matcher(r, r.Name, rank)
 	for _, code := range codes {
-		if n := c.number(code); n.tiss < 0 {
+		if n := c.number(code); n.tiss == none {
 			n.tiss, n.group = number, len(codes) > 1
 		}
 	}
@@ -192,7 +192,7 @@ func (c *compiler) number(code string) *numberRules {
 
 // setFirst leaves an earlier matcher as it is.
 func setFirst(slot *int, number int) {
-	if *slot < 0 {
+	if *slot == none {
 		*slot = number
 	}
 }
@@ -254,7 +254,7 @@ func spread(s string, least, most int) []string {
 	if first < least || last > most {
 		return nil
 	}
-	numbers := make([]string, 0, last-first+1)
+	var numbers []string
 	for n := first; n <= last; n++ {
 		numbers = append(numbers, strconv.Itoa(n))
 	}

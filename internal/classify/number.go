@@ -28,20 +28,20 @@ func (s *search) readNumbers() {
 			return
 		}
 		where := span{from: from, to: to}
-		isStatus := (n.code >= 0 || n.status >= 0) && isStatus(s.message, from, to)
+		isStatus := isStatus(s.message, from, to)
 		if isStatus {
-			if s.latest.to > 0 && s.text(s.latest) != s.text(where) {
+			if s.text(s.latest) != s.text(where) {
 				s.earlier = s.latest
 			}
 			s.latest = where
 		}
-		if n.code >= 0 {
+		if n.code != none {
 			s.add(n.code, where, "")
 		}
-		if n.status >= 0 && s.status == 0 && isStatus {
+		if n.status != none && s.status == 0 && isStatus {
 			s.addStatus(n.status, where)
 		}
-		if n.tiss >= 0 && isTISSCode(s.message, from, to, n.group) {
+		if n.tiss != none && isTISSCode(s.message, from, to, n.group) {
 			s.add(n.tiss, where, "")
 		}
 	})
@@ -50,7 +50,7 @@ func (s *search) readNumbers() {
 // addStatus takes up a status in the text, which is a refusal only where it stands alone.
 func (s *search) addStatus(number int, where span) {
 	lost := ""
-	if s.matchers[number].rank == Refusal && s.best >= 0 && s.matchers[s.best].rank == PassingFault {
+	if s.matchers[number].rank == Refusal && s.best != none && s.matchers[s.best].rank == PassingFault {
 		lost = "a status is a refusal only where it stands alone"
 	}
 	s.add(number, where, lost)

@@ -49,8 +49,8 @@ var (
 // between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser negativo".
 func negated(words []byte, from, to, others int) (denied, modal bool) {
 	for i := range maxFillers {
-		gap := from - 1
-		if gap < 1 || words[gap] != text.Space {
+		gap := max(0, from-1)
+		if words[gap] != text.Space {
 			break
 		}
 		from = wordStart(words, gap)
@@ -67,7 +67,7 @@ func negated(words []byte, from, to, others int) (denied, modal bool) {
 			return isFalse(words, to), false
 		case fillers[word] || word == "e" && isNegator(words, from): // não é
 		case alternatives[word]: // não recusada ou glosada
-			from = wordStart(words, max(0, from-1))
+			from = wordStart(words, from-1)
 		case others == -subject || isInfinitive(word):
 			return isFalse(words, to), false
 		default:
@@ -85,7 +85,7 @@ var conditions = set("se caso if when quando whether")
 func isDoubted(words []byte, from int) bool {
 	for range maxDistance {
 		gap := from - 1
-		if gap < 1 || words[gap] != text.Space {
+		if words[gap] != text.Space {
 			return false
 		}
 		from = wordStart(words, gap)
@@ -103,12 +103,12 @@ func isDoubted(words []byte, from int) bool {
 
 // isNegator reports whether a negation stands right before from.
 func isNegator(words []byte, from int) bool {
-	return from > 1 && negators[string(words[wordStart(words, from-1):from-1])]
+	return negators[string(words[wordStart(words, from-1):from-1])]
 }
 
 // isFalse reports whether what ends at to is called false: valid=false, recusadas: 0.
 func isFalse(words []byte, to int) bool {
-	if to >= len(words) || words[to] != text.Pause {
+	if words[to] != text.Pause {
 		return false
 	}
 	word := string(words[to+1 : wordEnd(words, to+1)])
@@ -144,9 +144,9 @@ func wordStart(words []byte, gap int) int {
 	return gap
 }
 
-// wordEnd returns where the word ends that goes on at i.
+// wordEnd returns where the word ends that goes on at i: there is a gap behind the last one.
 func wordEnd(words []byte, i int) int {
-	for i < len(words) && words[i] > text.Clause {
+	for words[i] > text.Clause {
 		i++
 	}
 	return i
@@ -240,10 +240,11 @@ func (s *search) head(i int) *hit {
 
 // isNearer reports whether h is a thing nearer to a refusal than at distance, which it then corrects.
 func (s *search) isNearer(h, refusal *hit, distance *int) bool {
-	if h.role != thingRole || h.from < refusal.to && refusal.from < h.to {
+	from, to := min(h.to, refusal.to), max(h.from, refusal.from)
+	if h.role != thingRole || to < from { // they overlap
 		return false
 	}
-	d := s.distance(min(h.to, refusal.to), max(h.from, refusal.from))
+	d := s.distance(from, to)
 	if h.from > refusal.to && prepositions[string(s.words[wordStart(s.words, h.from-1):h.from-1])] {
 		d += complement
 	}

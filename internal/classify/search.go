@@ -18,7 +18,7 @@ type search struct {
 	// spare and offsets are room to find the place in the message of what was found.
 	spare   []byte
 	offsets []int32
-	// best is the strongest matcher that was found, below 0 for none, and where.
+	// best is the strongest matcher that was found, or none, and where.
 	best  int
 	where span
 	// laterTry is where in words the last try begins that the message numbers; 0 where it numbers none.
@@ -87,7 +87,7 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 // The caller frees it.
 func (c *Classifier) search(message string, status int, explains bool) *search {
 	s := c.weigh(message, status, explains)
-	if s.best >= 0 && s.matchers[s.best].rank <= TISS {
+	if s.best != none && s.matchers[s.best].rank <= TISS {
 		return s
 	}
 	start := s.lastTry()
@@ -95,7 +95,7 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 		return s
 	}
 	last := c.weigh(message[start:], status, explains)
-	if last.best < 0 {
+	if last.best == none {
 		last.free()
 		return s
 	}
@@ -190,7 +190,7 @@ func (s *search) add(matcher int, where span, lost string) {
 	if s.explains {
 		s.found = append(s.found, finding{matcher, where, lost})
 	}
-	if lost == "" && (s.best < 0 || matcher < s.best) {
+	if lost == "" && (s.best == none || matcher < s.best) {
 		s.best, s.where = matcher, where
 	}
 }
@@ -200,7 +200,7 @@ func (s *search) readStatus() {
 	if s.status == 0 {
 		return
 	}
-	if n, known := s.numbers[strconv.Itoa(s.status)]; known && n.beside >= 0 {
+	if n, known := s.numbers[strconv.Itoa(s.status)]; known && n.beside != none {
 		s.add(n.beside, span{in: beside}, "")
 	}
 }
@@ -209,7 +209,7 @@ func (s *search) readStatus() {
 func (s *search) readPatterns() {
 	var plain string
 	for _, p := range s.patterns {
-		if s.best >= 0 && p.matcher > s.best && !s.explains {
+		if s.best != none && p.matcher > s.best && !s.explains {
 			continue
 		}
 		if plain == "" {

@@ -32,7 +32,7 @@ func laterTries() []string {
 // lastTry returns where in the message the last of several tries begins; 0 where it tells of one.
 func (s *search) lastTry() int {
 	start := 0
-	if s.laterTry > 0 {
+	if s.laterTry != 0 {
 		start, _ = s.place(span{from: s.laterTry, to: s.laterTry, in: inWords})
 	}
 	if s.earlier.to == 0 {
@@ -48,14 +48,16 @@ func tryBetween(message string, previous, last int) int {
 	for _, word := range statusTries {
 		start = max(start, strings.LastIndex(between, word))
 	}
-	if start >= 0 && len(between) == last-previous {
-		return previous + start
+	if start < 0 {
+		before := strings.ToLower(message[:previous])
+		if !slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
+			return 0
+		}
 	}
-	before := strings.ToLower(message[:previous])
-	if start >= 0 || slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
-		return previous
+	if len(between) != last-previous { // in lower case it is longer or shorter
+		start = 0
 	}
-	return 0
+	return previous + max(0, start)
 }
 
 // courtesies begin phrases that say nothing of what happened: tente novamente, mais tarde.
@@ -78,7 +80,7 @@ func (s *search) isOvertaken() bool {
 	rest, _, _ = strings.Cut(rest[end:], "\tat ") // a stack trace
 	later := s.weigh(rest, 0, false)
 	defer later.free()
-	if later.best < 0 {
+	if later.best == none {
 		return false
 	}
 	m := later.match(later.best, later.where)

@@ -342,6 +342,13 @@ func TestOrder(t *testing.T) {
 	if len(f.lost) != 2 || f.lost[0].Claim != "e" || f.lost[1].Claim != "d" {
 		t.Errorf("%v are given up", f.lost)
 	}
+	since, deadline := f.gate.Queue.Bounds()
+	if next := f.gate.Queue.Next(2); !since.Equal(start) || !deadline.Equal(start.Add(9*time.Hour)) || len(next) != 2 || next[1].Claim != "x" {
+		t.Errorf("they wait since %s, the nearest deadline is %s, the next are %v", since, deadline, next)
+	}
+	if since, deadline := new(Queue).Bounds(); !since.IsZero() || !deadline.IsZero() {
+		t.Errorf("nobody waits since %s, until %s", since, deadline)
+	}
 	f.apply(ReleaseAt{Pace: 60})
 	var order string
 	for _, r := range f.until(f.now.Add(10 * time.Second)) {

@@ -214,6 +214,9 @@ func TestBulkOutcomes(t *testing.T) {
 			t.Errorf("%s, want %s: %+v", tt.action, tt.want, items)
 		}
 		c.wantDeadLetters(tt.counts)
+		if k := c.wantKPI("exhausted_rate", 0); k.Samples != 1 {
+			t.Errorf("%s, %s: an episode that had died ended %d times", tt.action, tt.want, k.Samples)
+		}
 	}
 }
 

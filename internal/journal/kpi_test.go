@@ -334,39 +334,6 @@ func TestEveryFigureOfR19(t *testing.T) {
 	}
 }
 
-// TestDeadLettersAreCounted: by what became of each.
-func TestDeadLettersAreCounted(t *testing.T) {
-	c := openClinic(t)
-	c.fails("CLM-a-1", "DUPLICATE_CLAIM", 0)
-	c.fails("CLM-a-2", "DUPLICATE_CLAIM", 0)
-	dead := c.fails("CLM-a-3", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
-	again := c.fails("CLM-a-4", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
-	c.fails("CLM-a-2", "TIMEOUT", 0) // overtaken
-	c.succeeds("CLM-a-1")
-	c.waits("CLM-a-4", again)
-	for _, r := range []journal.Review{
-		{Subject: c.subject("CLM-a-3"), DeadLetter: dead, Discard: true, Reason: "r", By: "ana"},
-		{Subject: c.subject("CLM-a-4"), DeadLetter: again, Reason: "r", By: "ana"},
-	} {
-		if _, err := c.j.Review(t.Context(), &r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
-		journal.DeadLetterDiscarded: 1, journal.DeadLetterReprocessing: 1})
-	before := c.wantKPI("exhausted_rate", 0)
-	testkit.Must(t, c.j.Delivered(t.Context(), onlyAnswer(t, c.store), false))
-	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1, journal.DeadLetterRecovered: 1,
-		journal.DeadLetterDiscarded: 1, journal.DeadLetterOpen: 1})
-	if after := c.wantKPI("exhausted_rate", 0); after.Samples != before.Samples { // nothing ended by that
-		t.Errorf("%d episodes ended, before it was open again %d", after.Samples, before.Samples)
-	}
-	c.succeeds("CLM-a-4")
-	if after := c.wantKPI("exhausted_rate", 0); after.Samples != before.Samples {
-		t.Errorf("%d episodes ended, one of them twice; before it was %d", after.Samples, before.Samples)
-	}
-}
-
 // waits has the review job of a dead letter come.
 func (c *clinic) waits(id, letter string) {
 	c.t.Helper()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"retry-worker/internal/calendar"
-	"retry-worker/internal/classify"
 )
 
 var start = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
@@ -428,60 +427,5 @@ func TestRegistryForgets(t *testing.T) {
 		if _, forgets := r.used[name]; r.gates[name].Settings.Pace.Most != most || forgets != (name == "unimed-sp") {
 			t.Errorf("%s has a pace of %g, may be forgotten: %t", name, r.gates[name].Settings.Pace.Most, forgets)
 		}
-	}
-}
-
-func TestFailureEvent(t *testing.T) {
-	for reason, want := range map[classify.Reason]Event{
-		"TIMEOUT": Failed{"c", start}, "503": Failed{"c", start}, "RATE_LIMIT": RateLimited{"c", start, 0},
-		"SERVER_ERROR": nil, "UNKNOWN": nil,
-	} {
-		if got := FailureEvent(&classify.Match{Reason: reason, Class: classify.Transient}, "c", start, 0); got != want {
-			t.Errorf("%s is %#v, want %#v", reason, got, want)
-		}
-	}
-	refused := classify.Match{Reason: "INVALID_PATIENT_DATA", Class: classify.Permanent}
-	if got := FailureEvent(&refused, "c", start, 0); got != (Answered{"c", start}) {
-		t.Errorf("a refusal is %#v", got)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for _, tt := range []struct {
-		variable, text string
-		want           time.Duration
-	}{
-		{"120", "", 2 * time.Minute},
-		{"Mon, 02 Mar 2026 08:05:00 GMT", "", 5 * time.Minute},
-		{"", `429 Too Many Requests {"retry-after": "30"}`, 30 * time.Second},
-		{"", "HTTP 503, Retry-After: Mon, 02 Mar 2026 08:01:00 GMT", time.Minute},
-		{"soon", "", 0},
-		{"", "try again after 30 seconds", 0},
-	} {
-		if got := RetryAfter(tt.variable, tt.text, start); got != tt.want {
-			t.Errorf("%q, %q: %s, want %s", tt.variable, tt.text, got, tt.want)
-		}
-	}
-}
-
-// TestExpected: an outage is expected to last as long again as it has lasted, within bounds, or until when a person said.
-func TestExpected(t *testing.T) {
-	f := newFixture(t, settings(60))
-	if at := f.gate.Expected(f.now); !at.IsZero() {
-		t.Errorf("up, it is expected back at %v", at)
-	}
-	f.fail()
-	since := f.gate.State.Since
-	for lasted, more := range map[time.Duration]time.Duration{
-		time.Minute: 25 * time.Minute, 40 * time.Minute: 40 * time.Minute, 5 * time.Hour: 2 * time.Hour,
-	} {
-		if at := f.gate.Expected(since.Add(lasted)); !at.Equal(since.Add(lasted + more)) {
-			t.Errorf("after %v it is expected back at %v", lasted, at.Sub(since))
-		}
-	}
-	until := f.now.Add(3 * time.Hour)
-	f.apply(Hold{Until: until})
-	if at := f.gate.Expected(f.now); !at.Equal(until) {
-		t.Errorf("held until %v, it is expected back at %v", until, at)
 	}
 }

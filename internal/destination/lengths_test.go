@@ -221,3 +221,25 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 }
+
+// TestExpected: an outage is expected to last as long again as it has lasted, within bounds, or until when a person said.
+func TestExpected(t *testing.T) {
+	f := newFixture(t, settings(60))
+	if at := f.gate.Expected(f.now); !at.IsZero() {
+		t.Errorf("up, it is expected back at %v", at)
+	}
+	f.fail()
+	since := f.gate.State.Since
+	for lasted, more := range map[time.Duration]time.Duration{
+		time.Minute: 25 * time.Minute, 40 * time.Minute: 40 * time.Minute, 5 * time.Hour: 2 * time.Hour,
+	} {
+		if at := f.gate.Expected(since.Add(lasted)); !at.Equal(since.Add(lasted + more)) {
+			t.Errorf("after %v it is expected back at %v", lasted, at.Sub(since))
+		}
+	}
+	until := f.now.Add(3 * time.Hour)
+	f.apply(Hold{Until: until})
+	if at := f.gate.Expected(f.now); !at.Equal(until) {
+		t.Errorf("held until %v, it is expected back at %v", until, at)
+	}
+}

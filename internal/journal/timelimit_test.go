@@ -65,7 +65,7 @@ func TestClosedHoursAbandonNothing(t *testing.T) {
 		if r := c.fails("CLM-a-1", "TIMEOUT", 1); r.Attempt.Episode != want || !r.Decision.ShouldRetry() {
 			t.Errorf("%s: %s in episode %d, want a retry in episode %d", name, r.Decision.Outcome, r.Attempt.Episode, want)
 		}
-		if k := c.wantKPI("exhausted_rate", map[int64]float64{1: math.NaN(), 2: 0}[want]); int64(k.Samples) != want-1 {
+		if k := c.wantKPI("exhausted_rate", map[int64]float64{1: math.NaN(), 2: 0}[want]); k.Samples != want-1 {
 			t.Errorf("%s: %d episodes ended", name, k.Samples)
 		}
 	}

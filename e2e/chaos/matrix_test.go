@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,6 @@ const (
 	matrixClaims = 100
 	// matrixTimeout is how long the engine waits for an answer, and outlasting is more.
 	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
-	// tokenLifetime is shorter than what outlasts it.
-	tokenLifetime = 2 * time.Second
 	// pace is the time between two claims, and killClaims come at once before each kill.
 	pace, killClaims = 5 * time.Millisecond, 33
 	// brokerKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
@@ -97,9 +96,9 @@ func TestFaultMatrix(t *testing.T) {
 		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
 		{name: "tokens end, and nobody gives others", tokens: true, happen: func(r *row) {
 			r.idp.Revoke()
-			r.idp.Down()
+			r.idp.SetFault(gateway.IDPFault{Status: http.StatusServiceUnavailable})
 			r.pass(outlasting)
-			r.idp.Up()
+			r.idp.SetFault(gateway.IDPFault{})
 		}},
 		{name: "SQLite's disk full", happen: (*row).fullDisk},
 		{name: "SQLite locked by another process", happen: (*row).lock},
@@ -170,7 +169,6 @@ func (r *row) open(store string, tokens bool) {
 	upstream := r.GatewayAddress()
 	if tokens {
 		r.idp = gateway.NewIDP(r.t, "worker", "secret", "")
-		r.idp.SetLifetime(tokenLifetime)
 		upstream = relay(r.t, upstream, func(ctx context.Context, _ string, _ []byte) error {
 			given := metadata.ValueFromIncomingContext(ctx, "authorization")
 			if len(given) != 1 || !r.idp.Accepts(strings.TrimPrefix(given[0], "Bearer ")) {

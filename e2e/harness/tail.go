@@ -41,7 +41,7 @@ func (t *Tail) Write(b []byte) (int, error) {
 
 // CutLines calls take with each whole line of what was pending and what came, and returns the rest.
 func CutLines(pending, came []byte, take func(line []byte)) (rest []byte) {
-	rest = append(pending, came...)
+	rest = slices.Concat(pending, came)
 	for {
 		line, more, found := bytes.Cut(rest, []byte("\n"))
 		if !found {

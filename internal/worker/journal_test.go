@@ -135,7 +135,7 @@ func TestSlowJournal(t *testing.T) {
 		} {
 			bubble(t, func(t *testing.T) {
 				store, told := testkit.NewMemory(), newTally()
-				store.Fail(2, testkit.Fault{Kind: journal.Unavailable, Hang: true}) // 2.5 s each; the third try succeeds
+				store.Fail(2, testkit.Fault{Kind: journal.Ambiguous, After: true, Hang: true}) // 2.5 s each
 				handle := handlerOf(jobType, testkit.StartJournal(t, store, time.Now), time.Now(), told.hooks(), zap.NewNop())
 				j, began := job(jobType, "{}", variables), time.Now()
 				reply := handle(t.Context(), &j)

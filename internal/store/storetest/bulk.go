@@ -56,12 +56,12 @@ func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) journal.BulkR
 	return r
 }
 
-// begin starts a run over everything that is open, and gathers it.
-func (w *bulkWorld) begin(id string, action journal.BulkAction) {
+// begin starts a run that discards everything that is open, and gathers it.
+func (w *bulkWorld) begin(id string) {
 	w.t.Helper()
 	head, err := w.s.Head(w.t.Context())
 	testkit.Must(w.t, err)
-	r := journal.BulkRun{ID: id, Action: action, Through: head.Record, Reason: "corrigido", PerMinute: 60, Force: action == journal.BulkRetry}
+	r := journal.BulkRun{ID: id, Action: journal.BulkDiscard, Through: head.Record, Reason: "corrigido", PerMinute: 60}
 	w.step(journal.BulkStart, r)
 	testkit.Must(w.t, w.gatherAll(w.t.Context(), id, 2))
 }

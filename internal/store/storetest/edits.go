@@ -151,13 +151,13 @@ func Fill(t *testing.T, s Store) {
 	w.Await(old)
 	purge(t, s, 1, 9, 1)
 	gone := w.die("CLM-GONE-1", 9) // record 4
-	w.begin("run-0", journal.BulkDiscard)
+	w.begin("run-0")
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {
 		w.Await(w.die(fmt.Sprintf("CLM-%d-1", i), i+2))
 	}
-	w.begin("run-1", journal.BulkDiscard)
+	w.begin("run-1")
 	items, err := s.BulkItems(t.Context(), "run-1", "", 0, 9)
 	testkit.Must(t, err)
 	for _, i := range items[:2] {

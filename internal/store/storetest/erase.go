@@ -27,7 +27,7 @@ func testErase(t *testing.T, s Store) {
 	w.wantRefused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
 	w.wantRefused(gone, journal.ErrSubjectBusy, "discard that first")
 	w.Await(letter)
-	w.begin("run-1", journal.BulkDiscard)
+	w.begin("run-1")
 	testkit.Must(t, w.decide("run-1", gone, letter, true))
 	w.wantRefused(gone, journal.ErrSubjectBusy, "on its way")
 	w.Deliver(true)
@@ -78,7 +78,7 @@ func testEraseAgain(t *testing.T, s Store) {
 		if _, h := recall(t, s, journal.Lookup{Subject: subject(gone)}); h[0].Attempts != 1 {
 			t.Errorf("it has %d attempts", h[0].Attempts)
 		}
-		w.begin(run, journal.BulkDiscard)
+		w.begin(run)
 		testkit.Must(t, w.decide(run, gone, letter, true))
 		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
 		w.die("CLM-OTHER-1", i+3)
@@ -131,7 +131,7 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 	case step <= 4 && letter != "": // or is refused: it is decided, or nobody waits
 		_ = w.decide("", id, letter, step > 2)
 	case step == 5 && run == "":
-		w.begin(fmt.Sprint("run-", n), journal.BulkDiscard)
+		w.begin(fmt.Sprint("run-", n))
 		return fmt.Sprint("run-", n)
 	case step == 6 && letter != "" && run != "":
 		_ = w.decide(run, id, letter, true)

@@ -39,7 +39,7 @@ func testTold(t *testing.T, s Store) {
 	for n := range 3 {
 		w.die(named(n), int64(n+1))
 	}
-	w.begin("run-1", journal.BulkDiscard)
+	w.begin("run-1")
 	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 1, "busy"))
 	testkit.Must(t, w.j.HoldBulkRun(t.Context(), "run-1", "engine_down"))
 	_, err := w.j.Purge(t.Context(), s, time.Hour, true)

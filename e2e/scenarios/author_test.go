@@ -239,3 +239,30 @@ func apply(properties []binding, chosen map[string]string) (m mappings) {
 	}
 	return m
 }
+
+func TestUnknownPolicyIsAnIncidentThatListsTheNames(t *testing.T) {
+	eachVersion(t, func(s *scenario) {
+		var keys []int64
+		for n, analysis := range analyses {
+			keys = append(keys, s.create("UNKNOWN_POLICY", map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": "TIMEOUT"}))
+		}
+		s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
+		s.expectCounts(counts{
+			"incidents pending":    2,
+			"analyze-retry failed": 1, "analyze-retry created": 1,
+			"retry-submission-backoff failed": 1, "retry-submission-backoff created": 1,
+		})
+		for _, key := range keys {
+			i := s.instance(key)
+			const want = `UNKNOWN_POLICY: retryPolicy is "never-written" (text), expected one of ` +
+				`failed-job, job-queue, no-retry, tiss-submission, whatsapp-message; `
+			if x := i.incidents; len(x) != 1 || x[0].kind != "JOB_NO_RETRIES" || !strings.HasPrefix(x[0].message, want) {
+				s.t.Errorf("got the incidents %+v, expected one, JOB_NO_RETRIES, that says %s", *x[0], want)
+			}
+			_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
+			testkit.Must(s.t, err)
+		}
+		s.awaitEnded(keys...)
+		s.done("unknown policy", "2 instances, 2 incidents")
+	})
+}

@@ -34,6 +34,11 @@ type invariants struct {
 	notices  map[string]string            // by their ids
 	// noticedAt is when a notice was made last, by its type.
 	noticedAt map[string]time.Time
+	went      map[string]*process           // that took the decision on a dead letter, by its id
+	outages   map[string]*destination.State // portals, as they were recorded last
+	steered   map[string]string             // states of bulk runs
+	retries   int                           // that were decided, and of which events told
+	scheduled int
 	audited   int64
 }
 
@@ -42,6 +47,7 @@ func (i *invariants) init() {
 	i.left, i.phases, i.paces = map[int64]journal.GateBody{}, map[string]*journal.Entry{}, map[string][]time.Time{}
 	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
 	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
+	i.went, i.outages, i.steered = map[string]*process{}, map[string]*destination.State{}, map[string]string{}
 }
 
 // forget forgets a job, whose key is another's from now on.
@@ -82,16 +88,18 @@ func (s *sim) checkSubject(of journal.Subject) {
 		return
 	}
 	var open []journal.State
+	retries, letters := int64(0), 0
 	for i := range told.Episodes {
 		if e := &told.Episodes[i]; e.State.Open() {
-			open = append(open, e.State)
+			open, retries = append(open, e.State), e.Retries
 		}
 	}
-	letters := 0
 	for i := range told.DeadLetters {
 		d := &told.DeadLetters[i]
 		if d.State == journal.DeadLetterOpen {
-			letters++
+			if letters++; d.RetryCount != retries {
+				s.fail("%s has made %d retries, and its dead letter %d", of.ID, retries, d.RetryCount)
+			}
 		}
 		if shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID); found && shown.State != d.State {
 			s.fail("the dead letter %s of %s is shown as %s, and is %s", d.ID, of.ID, shown.State, d.State)
@@ -127,10 +135,11 @@ func (s *sim) audit() {
 	}
 }
 
-// checkAttempt: a job is decided once, unless a person decided on what it came to.
+// checkAttempt: a job is decided once, unless a person decided on what it came to, or another episode began since.
 func (s *sim) checkAttempt(a *journal.Attempt) {
+	last := s.last[a.Decision.SubjectID]
 	for _, b := range s.attempts[a.JobKey] {
-		if b.Number != a.Number && s.decided[b.DeadLetter] == "" {
+		if b.Number != a.Number && s.decided[b.DeadLetter] == "" && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 		}
 	}
@@ -139,24 +148,26 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.clean("record", a)
 	s.checkDecision(a)
 	of := a.Decision.SubjectID
-	if b := s.last[of]; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
+	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
 		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
 		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
 	}
-	s.last[of] = a
+	if s.last[of] = a; a.Revision == 0 && a.ShouldRetry() {
+		s.retries++
+	}
 }
 
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
 // where it is permanent, the retries are used up or the next would be too late.
 func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent := &a.Decision, strings.Contains(a.Error, permanentError)
-	wait, raw := d.NextRetryTime.Sub(d.AnalysedAt), min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
+	wait, raw := d.NextRetryTime.Sub(a.At), min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
 	var right bool
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			!late(d.NextRetryTime, d.FirstFailure.Add(totalLimit)) && wait >= max(raw*4/5-time.Minute, 5*time.Minute) &&
+			!late(d.NextRetryTime, d.FirstFailure.Add(totalLimit)) && wait >= max(raw*4/5, 5*time.Minute)-time.Minute &&
 			wait <= raw*6/5+time.Minute
 	case d.Outcome == decision.PermanentError:
 		right = permanent
@@ -185,6 +196,11 @@ func (s *sim) checkRecord(r *journal.Record) {
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
+	case journal.BulkEntry:
+		var b struct{ BulkRun, State string }
+		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil && b.State != "" {
+			s.steered[b.BulkRun] = b.State
+		}
 	case journal.GateEntry:
 		s.checkGate(r)
 	case journal.DestinationEntry:
@@ -193,8 +209,18 @@ func (s *sim) checkRecord(r *journal.Record) {
 				s.phases[r.Subject.ID] = r.Entry
 			}
 			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
+			s.checkOutage(r.Subject.ID, b.State)
 		}
 	}
+}
+
+// checkOutage: an outage goes on until its portal is up.
+func (s *sim) checkOutage(name string, now *destination.State) {
+	if b := s.outages[name]; b != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
+		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
+		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
+	}
+	s.outages[name] = now
 }
 
 // totalLimit of the policy.
@@ -211,6 +237,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 			if s.decided[b.DeadLetterID] != "" {
 				s.trail.letter("reopen", b.DeadLetterID)
 			}
+			if p := s.went[b.DeadLetterID]; p != nil && p.ended == "" {
+				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
+			}
 			delete(s.decided, b.DeadLetterID)
 		}
 		return
@@ -219,7 +248,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}
 	if b.BulkRun != "" {
-		s.paced("bulk run "+b.BulkRun, most)
+		state := journal.BulkState(s.steered[b.BulkRun])
+		if s.paced("bulk run "+b.BulkRun, most); state == journal.BulkPaused || state.Ended() {
+			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
+		}
 	}
 	s.decided[b.DeadLetterID] = b.Decision
 	s.trail.letter("review", b.DeadLetterID)
@@ -307,8 +339,9 @@ func (s *sim) taken(j *job, told map[string]any) {
 		recorded = j.taken.thrown == (b.Action == journal.GateGivenUp) && (!j.taken.thrown || told["deadLetterId"] == b.DeadLetter) &&
 			(told["gateCanary"] != true || held && b.Kind.Wanted())
 	case worker.RetryReview:
-		recorded = told["reviewDecision"] != "reprocess" ||
-			s.decided[fmt.Sprint(j.vars["deadLetterId"])] == string(journal.DeadLetterReprocessing)
+		id := fmt.Sprint(j.vars["deadLetterId"])
+		recorded = told["reviewDecision"] != "reprocess" || s.decided[id] == string(journal.DeadLetterReprocessing)
+		s.went[id] = j.process
 	}
 	if !recorded {
 		s.fail("%s: job %d is answered with %v, which is not recorded", j.claim, j.key, told)
@@ -349,7 +382,7 @@ func (s *sim) paced(what string, most int) {
 	for now.Sub(all[0]) > paceTime {
 		all = all[1:]
 	}
-	if s.paces[what] = all; len(all) > most {
+	if s.paces[what] = all; len(all) > most+len(s.replicas)-1 { // each may have led since
 		s.fail("%s: %d within %s", what, len(all), paceTime)
 	}
 }
@@ -380,6 +413,9 @@ func (s *sim) heard(m *journal.Message) {
 	s.mu.Lock()
 	before, known := s.events[m.ID]
 	s.events[m.ID] = m.Body
+	if !known && strings.HasSuffix(m.Type, "RetryScheduled") {
+		s.scheduled++
+	}
 	last := s.order[m.Key]
 	s.order[m.Key] = max(last, m.Sequence)
 	s.mu.Unlock()
@@ -416,6 +452,9 @@ func (s *sim) checkEnd() {
 	}
 	if n := len(s.memory.Outbox()); n > 0 {
 		s.fail("%d messages are in the outbox", n)
+	}
+	if s.scheduled > s.retries {
+		s.fail("events tell of %d retries, and %d were decided", s.scheduled, s.retries)
 	}
 	told := 0
 	for _, body := range s.events {

@@ -79,6 +79,10 @@ func (s *sim) activate(j *job) {
 	if time.Now().Before(j.locked) {
 		return // it is offered again when its lock ends
 	}
+	if away := time.Until(s.away); away > 0 {
+		s.offer(j, away)
+		return
+	}
 	if len(up) == 0 {
 		s.offer(j, time.Second)
 		return
@@ -151,6 +155,9 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if j.done || r.life.Err() != nil {
 		return engineError(worker.Gone)
 	}
+	if time.Now().Before(r.away) {
+		return engineError(worker.NotTaken)
+	}
 	if f.Retries == 0 {
 		r.fail("%s: job %d is an incident: %s", j.claim, j.key, f.Message)
 	}
@@ -172,8 +179,8 @@ func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration)
 func (r *replica) Runs(_ context.Context, key int64) (bool, error) {
 	r.port(fmt.Sprint(r.name, " runs ", key))
 	for _, p := range r.processes {
-		if p.key == key {
-			return p.ended == "", nil
+		if p.key == key && p.ended == "" {
+			return true, nil
 		}
 	}
 	return false, nil
@@ -196,7 +203,7 @@ func (r *replica) answer(key int64, a answer) error {
 	switch {
 	case r.life.Err() != nil, r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
-	case r.fault("engine busy"):
+	case time.Now().Before(r.away), r.fault("engine busy"):
 		return engineError(worker.NotTaken)
 	case r.fault("answer late"):
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
@@ -317,19 +324,21 @@ func (s *sim) submit(p *process) {
 	})
 }
 
-// portal is where claims go: down, flapping, or answering one in three for stretches of time.
+// portal is where claims go: down, answering one in three, refusing all, or flapping for stretches of time.
 type portal struct{ from, until []time.Time }
 
 func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
 	for i := range w.from {
 		if !s.calm && time.Now().After(w.from[i]) && time.Now().Before(w.until[i]) {
-			switch i % 3 {
+			switch i % 4 {
 			case 0:
 				return "Read timed out after 30000 ms"
 			case 1:
 				if dice.IntN(3) > 0 {
 					return "HTTP 503 Service Unavailable"
 				}
+			case 2:
+				return permanentError // of one credential, say
 			default:
 				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
 					return "HTTP 429 Too Many Requests, Retry-After: 20"

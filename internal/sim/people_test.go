@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,8 @@ func (s *sim) people() {
 	dice := s.draw("people")
 	for n := range 1 + dice.IntN(2) {
 		r, orders, how, to := up[dice.IntN(12)%len(up)], dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
-		if label := fmt.Sprint("person ", n, " #", s.nth["people"]); !s.calm && !s.may(label) {
+		label := fmt.Sprint("person ", n, " #", s.nth["people"])
+		if !s.calm && !s.may(label) {
 			continue
 		}
 		s.running.Go(func() {
@@ -26,13 +28,13 @@ func (s *sim) people() {
 				r.order(fmt.Sprintf("portal-%d", to), how%3)
 				return
 			}
-			r.decide(how)
+			r.decide(label, how)
 		})
 	}
 }
 
 func (r *replica) order(name string, what int) {
-	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: "simulated", By: "ana"}
+	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: typed, By: "ana"}
 	switch what {
 	case 0:
 		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(10*time.Minute)
@@ -43,26 +45,42 @@ func (r *replica) order(name string, what int) {
 	_ = r.gates.Command(r.life, name, c)
 }
 
-// decide decides on one dead letter, or on all of them by a bulk run.
-func (r *replica) decide(how int) {
+// typed is a person's reason, with what should not be in it.
+const typed = "simulated, " + secret
+
+// decide decides on one dead letter, or on all of them by a bulk run, or steers one. Nobody is told to have been faster
+// than himself.
+func (r *replica) decide(who string, how int) {
+	if n := len(r.runs); how == 1 && n > 0 {
+		verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel}[r.draw("steer").IntN(3)]
+		_, err := r.letters.Steer(r.life, r.runs[n-1], verb, who)
+		r.say("somebody steers the bulk run: %s, %v", verb, err)
+		return
+	}
 	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
 	if err != nil || len(items) == 0 {
 		return
 	}
 	if how == 0 {
-		c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: "simulated", By: "ana", Force: true, PerMinute: 60}
+		c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: 60}
 		if p, err := r.letters.Plan(r.life, c); err == nil {
-			_, _, err = r.letters.Start(r.life, c, p.Token)
+			run, _, err := r.letters.Start(r.life, c, p.Token)
+			if err == nil {
+				r.runs = append(r.runs, run.ID)
+			}
 			r.say("somebody starts a bulk run of %d: %v", len(items), err)
 		}
 		return
 	}
 	d := items[how%len(items)]
-	c := deadletter.Command{ID: d.ID, Reason: "simulated", By: "ana", Force: how%2 == 0, Fresh: how%4 == 0}
+	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, Force: how%2 == 0, Fresh: how%4 == 0}
 	if r.calm || how < 5 {
 		_, err = r.letters.Discard(r.life, c)
 	} else {
 		_, err = r.letters.Retry(r.life, c)
 	}
 	r.say("somebody decides on %s: %v", d.Subject.ID, err)
+	if e, ok := errors.AsType[*journal.DecidedError](err); ok && e.By == who {
+		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
+	}
 }

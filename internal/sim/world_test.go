@@ -66,7 +66,9 @@ type sim struct {
 	policies  decision.Policies
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	full      bool // the store's disk
+	full      bool      // the store's disk
+	away      time.Time // until when the engine is
+	runs      []string  // bulk runs that people started
 	calm      bool
 	calmSince time.Time
 	lasted    time.Duration
@@ -303,7 +305,7 @@ func (s *sim) arrive() {
 	crowd := s.draw("claims")
 	claims, within := 3+crowd.IntN(30), s.horizon/2
 	if crowd.IntN(4) == 0 {
-		claims, within = 3*claims, 10*time.Minute
+		claims, within = 3*claims, []time.Duration{10 * time.Minute, 30 * time.Second}[crowd.IntN(2)]
 	}
 	s.drawn = claims
 	for i := range claims {
@@ -312,7 +314,7 @@ func (s *sim) arrive() {
 		at := time.Duration(dice.Int64N(int64(within)))
 		deadline := time.Time{}
 		if dice.IntN(3) == 0 {
-			deadline = s.began.Add(at + time.Duration(10+dice.IntN(600))*time.Minute).Truncate(time.Second)
+			deadline = s.began.Add(at + time.Duration(dice.IntN(610)-10)*time.Minute).Truncate(time.Second)
 		}
 		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
 		if !s.may(claim) {
@@ -374,6 +376,10 @@ func (s *sim) disturb() {
 		s.full = true
 		s.say("the disk is full")
 		s.in(time.Duration(s.draw("room").IntN(300))*time.Second, func() { s.full = false; s.say("there is room on the disk") })
+	})
+	s.every("engine", 90*time.Minute, func(*replica) {
+		s.away = time.Now().Add(time.Duration(s.draw("away").IntN(480)) * time.Second)
+		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {
@@ -442,7 +448,7 @@ func (s *sim) calmDown() {
 	}
 	s.say("all is calm from now on")
 	s.mu.Lock()
-	s.calm, s.calmSince, s.full = true, time.Now(), false
+	s.calm, s.calmSince, s.full, s.away = true, time.Now(), false, time.Time{}
 	s.mu.Unlock()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly = 0, 0, false

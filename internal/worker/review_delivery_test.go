@@ -12,7 +12,7 @@ import (
 )
 
 // TestKilledBeforeItIsRecorded: the engine took decisions and their worker could not record it any more. Whoever starts
-// next finds the jobs gone, and their processes running: they have them.
+// next, by a clock that is behind, finds the jobs gone, and their processes running: they have them.
 func TestKilledBeforeItIsRecorded(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
 		taken, first := f.waiting()
@@ -27,6 +27,7 @@ func TestKilledBeforeItIsRecorded(t *testing.T) {
 			t.Fatal("the engine has not taken both, or that is recorded")
 		}
 		f.cancel(second)
+		f.behind = 30 * time.Second
 		f.begin("b")
 		f.within(time.Minute, "both are settled", f.delivered)
 		f.wantItem(taken, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)

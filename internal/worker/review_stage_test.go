@@ -211,16 +211,17 @@ type reviewFixture struct {
 	*testkit.Fixture
 	*reviewEngine
 	*tally
-	t    *testing.T
-	logs *observer.ObservedLogs
-	log  *zap.Logger
+	t      *testing.T
+	logs   *observer.ObservedLogs
+	log    *zap.Logger
+	behind time.Duration // is the clock of replicas that begin
 }
 
 func withReviews(t *testing.T, test func(f *reviewFixture)) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
 		core, logs := observer.New(zapcore.DebugLevel)
-		test(&reviewFixture{f, &reviewEngine{ended: map[int64]bool{}}, newTally(), t, logs, zap.New(core)})
+		test(&reviewFixture{f, &reviewEngine{ended: map[int64]bool{}}, newTally(), t, logs, zap.New(core), 0})
 	}, testkit.By(policies()))
 }
 
@@ -245,7 +246,8 @@ func (f *reviewFixture) begin(name string) *replica {
 	hooks := journal.NoHooks()
 	hooks.Committed = func(int, time.Duration) { relay.Wake() }
 	memory := journal.New(f.Memory, time.Now, nil, hooks)
-	sink := worker.NewReviewSink(f.reviewEngine, f.Memory, memory, time.Now, f.hooks(), f.log)
+	now := func() time.Time { return time.Now().Add(-f.behind) }
+	sink := worker.NewReviewSink(f.reviewEngine, f.Memory, memory, now, f.hooks(), f.log)
 	relays := outbox.NoHooks()
 	relays.Leading = sink.Leading
 	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, relays, f.log)

@@ -226,37 +226,6 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 // totalLimit of the policy.
 const totalLimit = 48 * time.Hour
 
-// checkReview: a dead letter is decided on once, unless it was opened again.
-func (s *sim) checkReview(e *journal.Entry) {
-	var b struct{ DeadLetterID, State, Decision, BulkRun string }
-	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
-		s.fail("record %d: %v", e.Record, err)
-	}
-	if e.Kind == journal.DeliveryEntry {
-		if b.State == string(journal.DeadLetterOpen) {
-			if s.decided[b.DeadLetterID] != "" {
-				s.trail.letter("reopen", b.DeadLetterID)
-			}
-			if p := s.went[b.DeadLetterID]; p != nil && p.ended == "" {
-				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
-			}
-			delete(s.decided, b.DeadLetterID)
-		}
-		return
-	}
-	if s.decided[b.DeadLetterID] != "" {
-		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
-	}
-	if b.BulkRun != "" {
-		state := journal.BulkState(s.steered[b.BulkRun])
-		if s.paced("bulk run "+b.BulkRun, most); state == journal.BulkPaused || state.Ended() {
-			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
-		}
-	}
-	s.decided[b.DeadLetterID] = b.Decision
-	s.trail.letter("review", b.DeadLetterID)
-}
-
 func (s *sim) checkGate(r *journal.Record) {
 	b, err := journal.ReadGate(r.Entry)
 	if err != nil {

@@ -118,7 +118,7 @@ func (f *fixture) deploy(t *testing.T) {
 	for _, m := range bpmn.Models() {
 		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
 	}
-	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "uncaught.bpmn", "input_mapped.bpmn", "no_retry.bpmn"} {
+	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "uncaught.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn", "no_retry.bpmn"} {
 		content, err := testdata.ReadFile("testdata/" + name)
 		testkit.Must(t, err)
 		resources = append(resources, &pb.Resource{Name: name, Content: content})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
+	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -139,14 +140,22 @@ func (s *scenario) expectRejected(key int64, w wrong) {
 // incident. The incident's key is known from the broker's own record; gRPC has no query for it.
 func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
-	_, err := s.SetVariables(s.t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})})
-	testkit.Must(s.t, err)
+	set := &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})}
 	incidents := s.instance(key).incidents
 	x := incidents[len(incidents)-1]
-	_, err = s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
-	testkit.Must(s.t, err)
-	_, err = s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
-	testkit.Must(s.t, err)
+	for _, ask := range []func() error{
+		func() error { _, err := s.SetVariables(s.t.Context(), set); return err },
+		func() error {
+			_, err := s.UpdateJobRetries(s.t.Context(), &pb.UpdateJobRetriesRequest{JobKey: x.jobKey, Retries: 3})
+			return err
+		},
+		func() error {
+			_, err := s.ResolveIncident(s.t.Context(), &pb.ResolveIncidentRequest{IncidentKey: x.key})
+			return err
+		},
+	} {
+		testkit.Must(s.t, zeebe.Patiently(ask))
+	}
 }
 
 // An error that the process does not catch is an incident. Resolved as it is, the job comes again with the retryCount that the

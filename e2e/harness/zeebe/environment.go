@@ -32,7 +32,7 @@ func (b *Broker) environment(environ []string) []string {
 		"ZEEBE_BROKER_NETWORK_INTERNALAPI_PORT="+strconv.Itoa(b.ports.internal),
 		"ZEEBE_BROKER_GATEWAY_NETWORK_HOST="+loopback,
 		"ZEEBE_BROKER_GATEWAY_NETWORK_PORT="+strconv.Itoa(b.ports.gateway),
-		"ZEEBE_BROKER_GATEWAY_CLUSTER_REQUESTTIMEOUT=120s", // a busy machine keeps a command waiting
+		"ZEEBE_BROKER_GATEWAY_CLUSTER_REQUESTTIMEOUT=30s", // a busy machine keeps a command waiting
 		"SERVER_ADDRESS="+loopback,
 		"SERVER_PORT="+strconv.Itoa(b.ports.rest),
 		"MANAGEMENT_SERVER_ADDRESS="+loopback,

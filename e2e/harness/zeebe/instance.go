@@ -14,10 +14,19 @@ import (
 
 // CreateInstance starts an instance and returns its key. A broker that is too busy to take it is asked again.
 func CreateInstance(ctx context.Context, gateway pb.GatewayClient, r *pb.CreateProcessInstanceRequest) (key int64, err error) {
-	for deadline := time.Now().Add(wait.Limit); ; {
+	err = Patiently(func() error {
 		created, err := gateway.CreateProcessInstance(ctx, r, grpc.WaitForReady(true))
-		if status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
-			return created.GetProcessInstanceKey(), err
+		key = created.GetProcessInstanceKey()
+		return err
+	})
+	return key, err
+}
+
+// Patiently asks again as long as the broker is too busy.
+func Patiently(ask func() error) (err error) {
+	for deadline := time.Now().Add(wait.Limit); ; {
+		if err = ask(); status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {
+			return err
 		}
 	}
 }

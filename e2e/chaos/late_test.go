@@ -84,7 +84,7 @@ func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64
 	t.Helper()
 	ctx := wait.Context(t)
 	for done := 0; done < n; {
-		all, err := b.jobs(ctx, jobType, n-done, wait.Limit, wait.Limit)
+		all, err := b.jobs(ctx, jobType, n-done, wait.Limit, 5*time.Second)
 		if ctx.Err() != nil {
 			t.Fatalf("%d of %d jobs %s: %v", done, n, jobType, err)
 		}

@@ -67,7 +67,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
 	w.addr = server.Addr()
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": w.addr, "COLUMNS": ""})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": w.addr, "COLUMNS": ""})
 	w.as("otto")
 	return w
 }

@@ -67,7 +67,7 @@ func audited(t *testing.T) (path string) {
 		testkit.Must(t, err)
 	})
 	testkit.Must(t, db.Close())
-	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
 	return path
 }
 
@@ -188,7 +188,7 @@ func TestAuditBesideTheWorker(t *testing.T) {
 		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT CPF 529.982.247-25"}`,
 		`{"claimId":"CLM-529.982.247-25","submissionError":"DUPLICATE_CLAIM","retryCount":"529.982.247-25"}`)
 	for _, when := range []string{"beside the worker", "after it"} {
-		environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
+		testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
 		if got := retryWorker("audit", "verify").done(t).stdout; !strings.HasPrefix(got, "the audit holds: 2 links, 2 records\n") {
 			t.Errorf("%s: got %q", when, got)
 		}

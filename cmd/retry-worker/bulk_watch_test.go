@@ -72,7 +72,7 @@ func TestWatchedRunIsCancelled(t *testing.T) {
 
 // On a terminal it is one line that is written over again, no longer than the terminal is wide.
 func TestProgressOfARun(t *testing.T) {
-	environment(t, map[string]string{"COLUMNS": "70"})
+	testkit.Environment(t, map[string]string{"COLUMNS": "70"})
 	at := noon
 	var line bytes.Buffer
 	bar := &progressBar{w: &line, now: func() time.Time { return at }}

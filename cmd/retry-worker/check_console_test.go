@@ -18,7 +18,7 @@ func TestCheckConsole(t *testing.T) {
 	authority := webservertest.NewAuthority(t)
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	environment(t, map[string]string{
+	testkit.Environment(t, map[string]string{
 		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 	})
 	token := func(name, expires string) string {
@@ -46,7 +46,7 @@ func TestCheckConsole(t *testing.T) {
 			}
 		}
 	}
-	environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t)})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t)})
 	if r := retryWorker("check"); strings.Contains(r.stdout, "tokens") || strings.Contains(r.stdout, "certificate") {
 		t.Errorf("without such files it says\n%s", r.stdout)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/golden"
 )
@@ -66,7 +67,7 @@ func TestCheck(t *testing.T) {
 			if vars["ZEEBE_CA_CERTIFICATE_PATH"] != "" {
 				vars["ZEEBE_CA_CERTIFICATE_PATH"] = g.CAFile()
 			}
-			environment(t, vars)
+			testkit.Environment(t, vars)
 			tt.prepare(t, g)
 			checked(t, name, g, strings.Fields(tt.args)...)
 		})
@@ -91,7 +92,7 @@ func TestCheckToken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := gateway.New(t, gateway.Options{})
 			g.RequireToken(idp.Accepts)
-			environment(t, map[string]string{
+			testkit.Environment(t, map[string]string{
 				"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "ZEEBE_AUTHORIZATION_SERVER_URL": idp.URL(),
 				"ZEEBE_CLIENT_ID": tt.id, "ZEEBE_CLIENT_SECRET": tt.secret, "ZEEBE_TOKEN_AUDIENCE": tt.audience,
 			})

@@ -134,7 +134,7 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer server.Close()
-	environment(t, map[string]string{tokenVariable: secret, "HTTP_PROXY": elsewhere.URL, "http_proxy": elsewhere.URL})
+	testkit.Environment(t, map[string]string{tokenVariable: secret, "HTTP_PROXY": elsewhere.URL, "http_proxy": elsewhere.URL})
 	file := write(t, "token", []byte(other+"\n"))
 	exposed := write(t, "exposed", []byte(other))
 	testkit.Must(t, os.Chmod(exposed, 0o644))
@@ -182,7 +182,7 @@ func TestDeadLettersOfSomethingElse(t *testing.T) {
 			w.WriteHeader(answer.status)
 			_, _ = w.Write([]byte(answer.text))
 		}))
-		environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://")})
+		testkit.Environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://")})
 		r := retryWorker("dead-letters", "list")
 		if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "is not that of a retry-worker's API") || active(r.stderr) {
 			t.Errorf("%s: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)

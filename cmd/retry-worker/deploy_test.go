@@ -9,12 +9,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/bpmn"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 )
 
 func TestDeploy(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
-	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	var want strings.Builder
 	for _, m := range bpmn.Models() {
 		fmt.Fprintf(&want, "%s version 1 deployed (%s, tenant <default>)\n", m.ProcessID, m.Name)
@@ -31,7 +32,7 @@ func TestDeploy(t *testing.T) {
 
 func TestDeployJSON(t *testing.T) {
 	g := gateway.New(t, gateway.Options{MultiTenancy: true})
-	environment(t, map[string]string{
+	testkit.Environment(t, map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
 	})
 	r := retryWorker("deploy", "-o", "json")
@@ -57,7 +58,7 @@ func TestDeployJSON(t *testing.T) {
 
 func TestDeployRefused(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
-	environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true"})
 	model := bpmn.Models()[0].Name
 	refuses := "deploy " + model + ": the engine refuses the model"
 	for said, line := range map[string]string{
@@ -75,7 +76,7 @@ func TestDeployRefused(t *testing.T) {
 }
 
 func TestDeployWithNobodyThere(t *testing.T) {
-	environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
 	r := retryWorker("deploy")
 	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
 		!strings.HasSuffix(r.stderr, "connection refused\"; `retry-worker check` says what is wrong with the connection\n") {

@@ -63,21 +63,6 @@ func (r result) object(t *testing.T) map[string]any {
 	return o
 }
 
-// environment leaves only vars of what the program reads, for the time of the test.
-func environment(t *testing.T, vars map[string]string) {
-	t.Helper()
-	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "") // puts the old value back in the end
-			testkit.Must(t, os.Unsetenv(name))
-		}
-	}
-	for name, value := range vars {
-		t.Setenv(name, value)
-	}
-}
-
 func write(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -42,7 +42,7 @@ func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 	url, p := remembered(t,
 		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT <CPF 529.982.247-25>"}`,
 		`{"claimId":"CLM-001-1","submissionError":"DUPLICATE_CLAIM","retryCount":1}`)
-	environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
 	server := "--server=" + p.apiAddr(t)
 	for _, command := range []string{
 		"history CLM-001-1", "history CLM-001-1 -o json", "kpi", "kpi -o json", "kpi --policy tiss-submission", "audit export --subject CLM-001-1",

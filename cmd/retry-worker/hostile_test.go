@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // nasty is a text that acts on a terminal which shows it as it is.
@@ -66,7 +67,7 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 		_ = e.Encode(answer)
 	}))
 	defer server.Close()
-	environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
 	for _, status = range []int{http.StatusOK, http.StatusConflict} {
 		for _, command := range []string{"list", "show " + someID, "retry " + someID + " --reason x", "list -o json", "show " + someID + " -o json",
 			"groups", "retry --filter all --plan", "retry --filter all --reason x --yes", "retry --filter all --reason x --yes --detach", "runs list",

@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
 // TestHelp: what each command says of itself is a file of testdata/help, and no other file is there.
 func TestHelp(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	all := paths((&cli{}).root())
 	for _, path := range all {
 		name := strings.ReplaceAll(strings.TrimPrefix(path, "retry-worker "), " ", "-")
@@ -42,7 +43,7 @@ func paths(c *cobra.Command) []string {
 // Nothing is served, and no journal is made, by who only types the program's name.
 func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	if r, help := retryWorker(), retryWorker("--help"); r != help || r.code != exitDone {
 		t.Errorf("got %+v, want %+v", r, help)
 	}

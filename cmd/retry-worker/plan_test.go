@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
 // Each policy's picture is one file that stands for itself.
 func TestPlanAsPicture(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	for _, policy := range catalogue.Default().Policies.Names() {
 		args := []string{"plan", "--policy", policy, "-o", "svg"}
 		if policy == "job-queue" {
@@ -30,7 +31,7 @@ func TestPlanAsPicture(t *testing.T) {
 
 // The closed hours of a destination are shaded.
 func TestPlanOverChristmas(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	r := retryWorker("plan", "--policy", "tiss-submission", "--destination", "unimed-sp", "--at", "2026-12-24T17:00:00-03:00",
 		"--policies-file", "testdata/calendar.yaml", "-o", "svg")
 	if err := xml.Unmarshal([]byte(r.stdout), new(struct{})); err != nil || r.code != exitDone {

@@ -12,7 +12,7 @@ import (
 
 // What is shown can be put into a file and used: it holds, and decides the same.
 func TestPoliciesShowIsACatalogue(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	shown := retryWorker("policies", "show")
 	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "default"` {
 		t.Errorf("the first line is %q", first)
@@ -77,7 +77,7 @@ func TestPoliciesFile(t *testing.T) {
 		"policies show": {"policies", "show", "lab-results"},
 	}
 	for name, command := range commands {
-		environment(t, nil)
+		testkit.Environment(t, nil)
 		if r := retryWorker(command...); r.code != exitUsage {
 			t.Errorf("%s without it: exit %d", name, r.code)
 		}
@@ -85,11 +85,11 @@ func TestPoliciesFile(t *testing.T) {
 		if flag.code != exitDone {
 			t.Errorf("%s with the flag: exit %d, %s", name, flag.code, flag.stderr)
 		}
-		environment(t, map[string]string{policiesFileVariable: small})
+		testkit.Environment(t, map[string]string{policiesFileVariable: small})
 		if r := retryWorker(command...); r.code != exitDone {
 			t.Errorf("%s with the variable: exit %d, %s", name, r.code, r.stderr)
 		}
-		environment(t, map[string]string{policiesFileVariable: "testdata/policies/broken.yaml"})
+		testkit.Environment(t, map[string]string{policiesFileVariable: "testdata/policies/broken.yaml"})
 		if r := retryWorker(append(command, "--policies-file", small)...); r.code != exitDone {
 			t.Errorf("%s with both: exit %d, %s", name, r.code, r.stderr)
 		}
@@ -101,7 +101,7 @@ func TestPoliciesFile(t *testing.T) {
 
 // decide needs no store and no engine: nothing is left behind in its folder.
 func TestDecideLeavesNothingBehind(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	t.Chdir(t.TempDir())
 	if r := retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT"); r.code != exitDone {
 		t.Fatal(r.stderr)

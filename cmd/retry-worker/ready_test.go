@@ -31,7 +31,7 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 
 func TestReady(t *testing.T) {
 	readiness, addr := probes(t, "127.0.0.1")
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
 	retryWorker("ready").fails(t, exitFailed, "not ready: the engine has not been seen yet")
 
 	r := retryWorker("ready", "-o", "json")
@@ -60,7 +60,7 @@ func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 	_, port, err := net.SplitHostPort(addr)
 	testkit.Must(t, err)
 	for _, host := range []string{"0.0.0.0", "", "[::]"} {
-		environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
+		testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
 		if r := retryWorker("ready"); r.code != exitDone {
 			t.Errorf("%s: got %+v, want ready", host, r)
 		}
@@ -73,7 +73,7 @@ func TestReadyUsesNoProxy(t *testing.T) {
 	readiness, addr := probes(t, ownAddress(t))
 	readiness.Ready("engine")
 	proxy := "http://" + gateway.Nowhere(t)
-	environment(t, map[string]string{
+	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",
 	})
 	// A process of its own, because Go reads the proxy's name once.
@@ -111,7 +111,7 @@ func TestReadyIsNotFooledByAnotherServer(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": l.Addr().String()})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": l.Addr().String()})
 	r := retryWorker("ready")
 	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("got %+v, want exit 1 and one line", r)

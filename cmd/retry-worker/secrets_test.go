@@ -174,7 +174,7 @@ func (v *vault) commands(t *testing.T) {
 func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	s := secrets{"RETRY_WORKER_DATABASE_URL": "canary-of+the.database"}
 	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + gateway.Nowhere(t) + "/journal"
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
 	if err := os.Unsetenv("RETRY_WORKER_DATABASE_URL"); err != nil { // put back with the test
 		t.Fatal(err)

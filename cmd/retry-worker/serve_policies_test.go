@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/testkit"
 )
 
 // TestServeRefusesABrokenPoliciesFile: wrong input, everything that is wrong with it at once, a line each.
@@ -18,7 +19,7 @@ func TestServeRefusesABrokenPoliciesFile(t *testing.T) {
 	if !ok || len(wrong.Lines()) != 2 {
 		t.Fatalf("Load: %v, want two problems", err)
 	}
-	environment(t, map[string]string{
+	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_POLICIES_FILE": file, "RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0",
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "journal.db"),
 	})

@@ -53,7 +53,7 @@ func serve(t *testing.T, vars map[string]string, args ...string) *process {
 
 func prepare(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
-	environment(t, map[string]string{
+	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0", "ZEEBE_INSECURE_CONNECTION": "true",
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "journal.db"),
 	})

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
@@ -48,7 +49,7 @@ func TestServeBehindTokens(t *testing.T) {
 
 // A tokens file that is wrong is no tokens file. (Without one only this machine is served: testdata/sessions/wrong-settings.txt.)
 func TestServeRefusesToBeOpen(t *testing.T) {
-	environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0"})
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0"})
 	for name, content := range map[string]string{"empty": "", "wrong": "maria boss - x\n"} {
 		file := write(t, name, []byte(content))
 		t.Setenv("RETRY_WORKER_AUTH_TOKENS_FILE", file)

@@ -17,7 +17,7 @@ import (
 // differs each time, each followed by that.
 var stages = map[string]func(t *testing.T, session string) (names func() []string){
 	"sessions": func(t *testing.T, _ string) func() []string {
-		environment(t, nil)
+		testkit.Environment(t, nil)
 		return func() []string { return nil }
 	},
 	"journal": func(t *testing.T, _ string) func() []string {

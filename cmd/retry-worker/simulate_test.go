@@ -11,7 +11,7 @@ import (
 )
 
 func TestSimulate(t *testing.T) {
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	file := filepath.Join(t.TempDir(), "outages.csv")
 	testkit.Must(t, os.WriteFile(file, []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"), 0o600))
 	r := retryWorker("simulate", "--outages", file, "-o", "json")

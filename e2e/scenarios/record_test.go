@@ -136,7 +136,7 @@ func (i *instance) atRest() bool {
 	return kept || slices.ContainsFunc(i.incidents, func(x *incident) bool { return !x.resolved })
 }
 
-// atGate tells whether the instance waits until it may submit its claim.
+// atGate reports whether the instance waits until it may submit its claim.
 func (i *instance) atGate() bool {
 	return slices.ContainsFunc(i.of(worker.SubmissionGate), (*job).open)
 }

@@ -19,21 +19,6 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// environment leaves only vars of what the worker reads, for the time of the test.
-func environment(t *testing.T, vars map[string]string) {
-	t.Helper()
-	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "") // puts the old value back in the end
-			testkit.Must(t, os.Unsetenv(name))
-		}
-	}
-	for name, value := range vars {
-		t.Setenv(name, value)
-	}
-}
-
 func load(t *testing.T) config.Settings {
 	t.Helper()
 	s, err := config.Load()
@@ -68,7 +53,7 @@ func TestSettings(t *testing.T) {
 	defer os.Remove(large)
 	script, err := os.ReadFile(settingsFile)
 	testkit.Must(t, err)
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	defaults := fields(load(t))
 	var played strings.Builder
 	for line := range strings.Lines(string(script)) {
@@ -90,7 +75,7 @@ func TestSettings(t *testing.T) {
 // shows no secret.
 func outcome(t *testing.T, vars, defaults map[string]string) string {
 	t.Helper()
-	environment(t, vars)
+	testkit.Environment(t, vars)
 	s, err := config.Load()
 	if err == nil {
 		return differing(defaults, fields(s))
@@ -148,7 +133,7 @@ func fields(s config.Settings) map[string]string {
 func TestEverySettingIsTried(t *testing.T) {
 	script, err := os.ReadFile(settingsFile)
 	testkit.Must(t, err)
-	environment(t, nil)
+	testkit.Environment(t, nil)
 	unset := load(t)
 	variables, err := config.Variables()
 	testkit.Must(t, err)
@@ -187,7 +172,7 @@ func TestCommandsNeedTheirOwn(t *testing.T) {
 		{"ready", "RETRY_WORKER_OPS_ADDR=nonsense", nil, `RETRY_WORKER_OPS_ADDR is "nonsense", expected host:port, such as 127.0.0.1:9095`},
 		{"reader", "RETRY_WORKER_DATABASE_URL_FILE=testdata/database ZEEBE_ADDRESS=nonsense", "postgres://journal:canary@db/retries", ""},
 	} {
-		environment(t, assignments(t, tt.env))
+		testkit.Environment(t, assignments(t, tt.env))
 		got, err := parts[tt.part]()
 		if tt.wrong != "" && (err == nil || err.Error() != tt.wrong) || tt.wrong == "" && (err != nil || !reflect.DeepEqual(got, tt.want)) {
 			t.Errorf("%s by %s: got %+v, %v; want %+v, %s", tt.part, tt.env, got, err, tt.want, tt.wrong)
@@ -197,7 +182,7 @@ func TestCommandsNeedTheirOwn(t *testing.T) {
 
 func TestServiceLinksAreAccepted(t *testing.T) {
 	for _, prefix := range []string{"RETRY_WORKER_", "RETRY_WORKER_POSTGRESQL_", "RETRY_WORKER_NATS_HEADLESS_", "ZEEBE_"} {
-		environment(t, nil)
+		testkit.Environment(t, nil)
 		for name, value := range map[string]string{
 			"SERVICE_HOST": "10.96.0.17", "SERVICE_PORT": "26500", "SERVICE_PORT_HTTP": "8095", "SERVICE_PORT_OPS_2": "9095",
 			"PORT": "tcp://10.96.0.17:26500", "PORT_26500_TCP": "tcp://10.96.0.17:26500",
@@ -227,7 +212,7 @@ func TestWhatIsShippedLoads(t *testing.T) {
 		if len(vars) == 0 {
 			t.Errorf("%s sets nothing that the worker reads; this test looks at the wrong place", file)
 		}
-		environment(t, vars)
+		testkit.Environment(t, vars)
 		load(t)
 	}
 }

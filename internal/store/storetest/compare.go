@@ -48,7 +48,7 @@ type page[T any] struct {
 	Next string
 }
 
-// samePages compares page after page, at most so many.
+// samePages compares page after page, at most that many of them.
 func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s told, cursor string) ([]T, string, error)) {
 	cursor := ""
 	for range most {

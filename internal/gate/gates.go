@@ -126,8 +126,9 @@ type known struct {
 	registry *destination.Registry
 	version  string                     // of the catalogue that the registry is configured by
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
-	recorded map[string]int64           // versions of the destinations' States
-	seen     int64                      // the last record that was taken in
+	recorded map[string]destination.State
+	versions map[string]int64 // of what is recorded
+	seen     int64            // the last record that was taken in
 }
 
 // New prepares Gates; Run has them follow the journal, Lead act.
@@ -292,9 +293,12 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 		return
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
-	if b.State != nil && b.Version > g.recorded[d.Name] { // another process's
-		g.recorded[d.Name] = b.Version
-		d.Take(*b.State, g.Clock.Now())
+	if b.State != nil {
+		g.recorded[d.Name] = *b.State
+		if b.Version > g.versions[d.Name] { // another process's
+			g.versions[d.Name] = b.Version
+			d.Take(*b.State, g.Clock.Now())
+		}
 	}
 	if t := b.Traffic; t != nil && t.Replica != g.id {
 		d.Apply(destination.Admitted{Count: t.Admitted}, g.Clock.Now())
@@ -350,7 +354,7 @@ func (g *Gates) Destinations() ([]Destination, error) {
 		g.registry.Gate(name, now)
 	}
 	var all []Destination
-	g.registry.Each(func(d *destination.Gate) { all = append(all, told(d, now)) })
+	g.registry.Each(func(d *destination.Gate) { all = append(all, g.tell(d, now)) })
 	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
@@ -358,10 +362,18 @@ func (g *Gates) Destinations() ([]Destination, error) {
 // Label returns what people call it.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 
-func told(d *destination.Gate, now time.Time) Destination {
+// tell returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts of
+// what others let through, is nothing yet.
+func (k *known) tell(d *destination.Gate, now time.Time) Destination {
+	shown := *d
+	if recorded, known := k.recorded[d.Name]; d.Changed && known {
+		shown.State = recorded
+	} else if d.Changed {
+		shown.State = destination.New(now)
+	}
 	oldest, deadline := d.Queue.Bounds()
-	back, _ := d.Back(now)
-	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), oldest, deadline, back}
+	back, _ := shown.Back(now)
+	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), oldest, deadline, back}
 }
 
 // shown claims of one destination.
@@ -383,5 +395,5 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	for _, h := range d.Queue.Next(shown) {
 		claims = append(claims, Claim{h, g.subjects[h.Claim]})
 	}
-	return told(d, now), claims, nil
+	return g.tell(d, now), claims, nil
 }

@@ -49,12 +49,12 @@ func (g *Gates) Lead(stop, hard context.Context) {
 // term is the time for which this process acts.
 type term struct{ hard context.Context }
 
-// act sets the term, nil for none; a turn that has begun is awaited.
+// act sets the term, nil for none; a turn that has begun is awaited. Who acts begins with what is recorded.
 func (g *Gates) act(t *term) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
 	g.term = t
-	g.leading(false) // from the next turn on
+	g.forget()
 	g.nudge()
 }
 
@@ -199,7 +199,7 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 func (g *Gates) read(ctx context.Context) error {
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
-		subjects: map[string]journal.Subject{}, recorded: map[string]int64{}}
+		subjects: map[string]journal.Subject{}, recorded: map[string]destination.State{}, versions: map[string]int64{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		for i := range of.State.Held {
 			k.hold(of.Subject, &of.State.Held[i], now)
@@ -222,7 +222,7 @@ func (g *Gates) read(ctx context.Context) error {
 func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
 	d := k.registry.Gate(name, now)
 	if of.Version > 0 {
-		k.recorded[d.Name] = of.Version
+		k.recorded[d.Name], k.versions[d.Name] = of.State, of.Version
 		d.Take(of.State, now)
 	}
 	order(d, of.Command, now)
@@ -295,8 +295,8 @@ func (g *Gates) look() (steps []step) {
 		}
 		if d.Changed {
 			state := d.State
-			g.recorded[d.Name]++
-			s.record = &journal.DestinationBody{Version: g.recorded[d.Name], State: &state}
+			g.versions[d.Name]++
+			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
 			if d.Left != state.Phase {
 				s.record.Went = d.Left
 			}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"retry-worker/internal/destination"
 )
 
 // TestReplicasShareThePace: while a portal is up, each of three replicas lets claims through at once, and what is too much
@@ -43,4 +45,35 @@ func TestReplicasShareThePace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReplicasTellOfOnePortal: a portal fails one claim in three, which is less than counts as down. A replica that does not
+// act hears of all failures, and of few that others let through: it tells of no outage all the same.
+func TestReplicasTellOfOnePortal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		w := newWorld(t, func(*world) string {
+			if sent++; sent%3 == 0 {
+				return "Read timed out after 30000 ms"
+			}
+			return ""
+		})
+		w.start()
+		time.Sleep(time.Minute)
+		for range 3 {
+			w.start()
+		}
+		defer w.stop()
+		time.Sleep(time.Minute)
+		w.arrive(200, 3*time.Second)
+		for w.all() < 200 {
+			time.Sleep(time.Minute)
+		}
+		for i, r := range w.replicas {
+			all, err := r.gates.Destinations()
+			if err != nil || len(all) != 1 || all[0].State.Phase != destination.Up {
+				t.Errorf("replica %d tells of %+v, %v", i, all, err)
+			}
+		}
+	})
 }

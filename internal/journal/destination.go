@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -112,8 +114,8 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 			version = h.Destination.Version
 		}
 		switch {
-		case body.State != nil && version == body.Version && *done: // an earlier try was committed after all
-			return nil
+		case body.State != nil && version == body.Version && *done && alike(&h.Destination.State, body.State):
+			return nil // an earlier try was committed after all
 		case body.State != nil && version+1 != body.Version:
 			return ErrStale
 		}
@@ -122,6 +124,13 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 		return nil
 	})
 	return err
+}
+
+// alike reports whether two states are recorded alike.
+func alike(a, b *destination.State) bool {
+	one, err := json.Marshal(a)
+	other, bad := json.Marshal(b)
+	return err == nil && bad == nil && bytes.Equal(one, other)
 }
 
 // destination folds a destination's record.

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -42,4 +43,30 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStateOfAnotherIsNotOnesOwn: what became of a commit is not known, and another replica has recorded a state since. Whoever
+// tried is told so, or two replicas would act on two states.
+func TestStateOfAnotherIsNotOnesOwn(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		one, ended := b.journal, b.ran
+		stop := b.stop
+		two := b.replica(time.Now)
+		defer func() { stop(); <-ended }()
+		state := func(phase destination.Phase) journal.DestinationBody {
+			return journal.DestinationBody{Version: 1, State: &destination.State{Phase: phase}}
+		}
+		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous})
+		said := make(chan error, 1)
+		go func() { said <- one.RecordDestination(t.Context(), "portal", state(destination.Down)) }()
+		synctest.Wait()
+		testkit.Must(t, two.RecordDestination(t.Context(), "portal", state(destination.Testing)))
+		if err := <-said; !errors.Is(err, journal.ErrStale) {
+			t.Errorf("%v, want ErrStale", err)
+		}
+		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
+		again := state(destination.Down)
+		again.Version = 2
+		testkit.Must(t, one.RecordDestination(t.Context(), "portal", again)) // its own
+	})
 }

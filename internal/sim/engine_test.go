@@ -32,6 +32,8 @@ type job struct {
 	kind   string
 	locked time.Time
 	offers int
+	given  bool // before
+	two    bool // replicas had it at once
 	done   bool
 	taken  answer
 	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved.
@@ -87,6 +89,11 @@ func (s *sim) activate(j *job) {
 		s.offer(j, time.Second)
 		return
 	}
+	if j.given && s.fault(label, "offered late") { // the lock of one that was not answered is longer than its retry
+		s.offer(j, time.Duration(s.draw("late "+label).IntN(30))*time.Minute)
+		return
+	}
+	j.given = true
 	lock := lockTime
 	if j.kind == worker.RetryReview || j.kind == worker.SubmissionGate {
 		lock = keptTime
@@ -96,6 +103,7 @@ func (s *sim) activate(j *job) {
 	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
 	if s.fault(label, "given to two") {
+		j.two = true
 		s.begin(up[s.draw(label).IntN(12)%len(up)], j, lock)
 	}
 }
@@ -282,6 +290,12 @@ func (s *sim) goOn(j *job, told map[string]any) {
 func (s *sim) end(p *process, how string) {
 	p.phase, p.ended, p.since = "ended", how, time.Now()
 	s.say("%s is %s", p.claim, how)
+}
+
+// cancel has an operator end a process that waits for people.
+func (s *sim) cancel(p *process) {
+	s.jobs[p.key+10*p.jobs].done = true
+	s.end(p, "cancelled")
 }
 
 // wipe has the engine lose a process that no job of waits for an answer. It begins anew with the keys that it had.

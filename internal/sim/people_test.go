@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,9 +52,7 @@ const typed = "simulated, " + secret
 // than himself.
 func (r *replica) decide(who string, how int) {
 	if n := len(r.runs); how == 1 && n > 0 {
-		verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel}[r.draw("steer").IntN(3)]
-		_, err := r.letters.Steer(r.life, r.runs[n-1], verb, who)
-		r.say("somebody steers the bulk run: %s, %v", verb, err)
+		r.steer(r.runs[n-1], r.draw("steer").IntN(3), who)
 		return
 	}
 	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
@@ -63,27 +60,58 @@ func (r *replica) decide(who string, how int) {
 		return
 	}
 	if how == 0 {
-		c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: 60}
-		if p, err := r.letters.Plan(r.life, c); err == nil {
-			run, _, err := r.letters.Start(r.life, c, p.Token)
-			if err == nil {
-				r.runs = append(r.runs, run.ID)
-			}
-			r.say("somebody starts a bulk run of %d: %v", len(items), err)
-		}
+		r.startRun(who, len(items))
 		return
 	}
 	d := items[how%len(items)]
 	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, Force: how%2 == 0, Fresh: how%4 == 0}
+	if how%3 == 0 {
+		c.When = deadletter.Now
+	}
 	if r.calm || how < 5 {
 		_, err = r.letters.Discard(r.life, c)
 	} else {
 		_, err = r.letters.Retry(r.life, c)
 	}
 	r.say("somebody decides on %s: %v", d.Subject.ID, err)
-	if e, ok := errors.AsType[*journal.DecidedError](err); ok && e.By == who {
+	if no := deadletter.RefusalOf(err); no != nil && no.By == who {
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
 	}
+}
+
+// startRun has a bulk run decide on all dead letters, which is mostly paused or ended soon, and goes on later.
+func (r *replica) startRun(who string, letters int) {
+	dice := r.draw("run")
+	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: []int64{6, 60, 600}[dice.IntN(3)]}
+	if dice.IntN(2) == 0 {
+		c.When = deadletter.Now
+	}
+	p, err := r.letters.Plan(r.life, c)
+	if err != nil {
+		return
+	}
+	run, _, err := r.letters.Start(r.life, c, p.Token)
+	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, err)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	r.runs, r.pace[run.ID] = append(r.runs, run.ID), c.PerMinute
+	r.mu.Unlock()
+	what, soon := dice.IntN(6), time.Duration(dice.IntN(20_000))*time.Millisecond
+	r.Rest(r.life, soon)
+	r.port("steer " + who)
+	r.steer(run.ID, what, who)
+	r.Rest(r.life, 5*soon)
+	r.port("resume " + who)
+	r.steer(run.ID, 1, who)
+}
+
+// steer pauses, resumes or, seldom, ends a bulk run.
+func (r *replica) steer(run string, what int, who string) {
+	verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkPause, journal.BulkPause, journal.BulkPause}[what]
+	_, err := r.letters.Steer(r.life, run, verb, who)
+	r.say("somebody steers the bulk run: %s, %v", verb, err)
 }
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
@@ -109,7 +137,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.BulkRun != "" {
 		state := journal.BulkState(s.steered[b.BulkRun])
-		if s.paced("bulk run "+b.BulkRun, most); state == journal.BulkPaused || state.Ended() {
+		if s.paced("bulk run "+b.BulkRun, int(s.pace[b.BulkRun]/6+max(s.pace[b.BulkRun]/60, 1))); state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
 		}
 	}

@@ -113,8 +113,22 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if held = held && !v.fault("lease lost"); held {
 		v.holders[name] = holder
 	}
+	if held && span > 0 && strings.Contains(name, "/") {
+		v.share()
+	}
 	v.hold(name, held && span > 0)
 	return held, err
+}
+
+// joinTime is how long a replica that joins others lets no claim through at once, until all have counted it.
+const joinTime = 15 * time.Second
+
+// share notes when the replica joined others.
+func (v *store) share() {
+	if n, _ := v.Memory.Leases(context.Background(), "gates/"); n > 1 && time.Since(v.counted) > joinTime {
+		v.joined = time.Now()
+	}
+	v.counted = time.Now()
 }
 
 // holds reports whether the replica was given that lease when it asked last.

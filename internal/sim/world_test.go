@@ -36,7 +36,7 @@ const (
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
-	"acknowledgement lost", "error not thrown", "error not caught", "given to two",
+	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
@@ -66,9 +66,10 @@ type sim struct {
 	policies  decision.Policies
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	full      bool      // the store's disk
-	away      time.Time // until when the engine is
-	runs      []string  // bulk runs that people started
+	full      bool             // the store's disk
+	away      time.Time        // until when the engine is
+	runs      []string         // bulk runs that people started
+	pace      map[string]int64 // of each, a minute
 	calm      bool
 	calmSince time.Time
 	lasted    time.Duration
@@ -99,7 +100,9 @@ type replica struct {
 	sink     *worker.ReviewSink
 	store    *store
 	leases   map[string]bool // that it was given when it asked last
-	handlers map[string]func() worker.Handler
+	// counted is when its share among the replicas was renewed last, joined when it was given one beside others.
+	counted, joined time.Time
+	handlers        map[string]func() worker.Handler
 }
 
 // Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
@@ -110,7 +113,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
+		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, pace: map[string]int64{},
 		settings:  gate.Settings{Version: "1", Otherwise: destination.Defaults()},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
@@ -194,7 +197,11 @@ func (s *sim) start(n int) {
 	}
 	policies := func() decision.Policies { return s.policies }
 	told := gate.NoHooks()
-	told.Admitted = func(string) { s.say("%s lets a claim through", r.name) }
+	told.Admitted = func(string) {
+		if s.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
+			s.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
+		}
+	}
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
 		Log: written, Probe: func(context.Context, string, []int) bool { return false },
 		Settings: func() gate.Settings { return s.settings }})
@@ -384,6 +391,11 @@ func (s *sim) disturb() {
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {
 			s.wipe(p)
+		}
+	})
+	s.every("cancel", 30*time.Minute, func(*replica) {
+		if p := s.anyOf("cancelled"); p != nil && p.phase == worker.RetryReview {
+			s.cancel(p)
 		}
 	})
 	s.every("destinations", 2*time.Hour, func(*replica) {

@@ -115,7 +115,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		width    int64
 		dark     bool
 		language string
-	}{{1440, false, "pt-BR"}, {820, true, "en"}, {390, true, "pt-BR"}} {
+	}{{1440, false, "pt-BR"}, {390, true, "en"}} {
 		b := s.visit(t, look.language)
 		b.dark(look.dark)
 		b.sized(look.width)

@@ -22,7 +22,7 @@ import (
 )
 
 // fewAgree is how many claims the figures are compared over where PROOF_CLAIMS does not say otherwise.
-const fewAgree = 240
+const fewAgree = 120
 
 // TestEverybodyTellsTheSame: a run of claims of four kinds, and the worker's metrics, its KPIs, the claims'
 // histories, the audit, the events in NATS and the broker's own counters agree to the last one.

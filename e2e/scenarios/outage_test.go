@@ -204,7 +204,7 @@ func (s *scenario) awaitHeld() {
 		gates := i.of(worker.SubmissionGate)
 		return len(gates) > 0 && !slices.ContainsFunc(gates, func(j *job) bool { return len(j.answers) == 0 && !j.kept })
 	}
-	for begun := time.Now(); time.Since(begun) < mostStanding; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < mostStanding; time.Sleep(10 * time.Millisecond) {
 		s.history.Lock()
 		all := s.all(s.keys, held)
 		s.history.Unlock()
@@ -217,8 +217,8 @@ func (s *scenario) awaitHeld() {
 const (
 	// clockStep is how far the clock moves where claims may go.
 	clockStep = 500 * time.Millisecond
-	// mostStanding bounds how long it stands for claims of which nothing may come: a busy machine needs a while for others.
-	mostStanding = 30 * time.Second
+	// mostStanding bounds how long it stands for claims of which nothing may come.
+	mostStanding = wait.Limit
 )
 
 // step is how far the clock moves: further where one claim at a time may go at most.
@@ -233,7 +233,7 @@ func (w *way) step(now time.Time, p *downPortal) time.Duration {
 // stands meanwhile, so that it shows the portal what the gate saw. It returns what is to be added to those before: a
 // worker that is killed does not tell of its last ones.
 func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, askEvery) {
 		p.mu.Lock()
 		underWay := before - len(p.all)
 		p.mu.Unlock()
@@ -243,6 +243,7 @@ func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
 		if underWay <= 0 || time.Since(begun) > mostStanding { // one may be let through twice, by a busy engine
 			return -underWay
 		}
+		time.Sleep(pause)
 	}
 }
 

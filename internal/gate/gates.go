@@ -303,13 +303,20 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	if t := b.Traffic; t != nil && t.Replica != g.id {
 		d.Apply(destination.Admitted{Count: t.Admitted}, g.Clock.Now())
 	}
-	order(d, b.Command, g.Clock.Now())
+	g.order(d, b.Command, g.Clock.Now())
+}
+
+// order takes in what a person ordered, if anything: people see it at once.
+func (k *known) order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
+	if c != nil {
+		order(d, c, now)
+		recorded := destination.Gate{Settings: d.Settings, State: k.state(d, now)}
+		order(&recorded, c, now)
+		k.recorded[d.Name] = recorded.State
+	}
 }
 
 func order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
-	if c == nil {
-		return
-	}
 	switch c.Verb {
 	case journal.HoldClaims:
 		d.Apply(destination.Hold{Until: c.Until}, now)
@@ -366,14 +373,20 @@ func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 // what others let through, is nothing yet.
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
 	shown := *d
-	if recorded, known := k.recorded[d.Name]; d.Changed && known {
-		shown.State = recorded
-	} else if d.Changed {
-		shown.State = destination.New(now)
+	if d.Changed {
+		shown.State = k.state(d, now)
 	}
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := shown.Back(now)
 	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), oldest, deadline, back}
+}
+
+// state returns the one that is recorded, with what people ordered since.
+func (k *known) state(d *destination.Gate, now time.Time) destination.State {
+	if s, known := k.recorded[d.Name]; known {
+		return s
+	}
+	return destination.New(now)
 }
 
 // shown claims of one destination.

@@ -225,7 +225,7 @@ func (k *known) restore(name string, of *journal.DestinationState, now time.Time
 		k.recorded[d.Name], k.versions[d.Name] = of.State, of.Version
 		d.Take(of.State, now)
 	}
-	order(d, of.Command, now)
+	k.order(d, of.Command, now)
 }
 
 // departure is a claim that goes, or is given up.

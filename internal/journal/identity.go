@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,7 +71,7 @@ func identityWith(a *Analysis, inputs []decision.Value) Identity {
 // matters only once a person decided on the dead letter; it is assumed then.
 func (h *History) recallWritten(a *Analysis) {
 	l, f := h.Last, a.Failure
-	if h.Same != nil || l == nil || l.JobKey != a.JobKey || l.Decision.ShouldRetry() ||
+	if l == nil || h.Same != nil && h.Same.Number >= l.Number || l.JobKey != a.JobKey || l.Decision.ShouldRetry() ||
 		!f.HasRetryCount || f.RetryCount != l.Decision.RetryCount {
 		return
 	}
@@ -78,15 +79,14 @@ func (h *History) recallWritten(a *Analysis) {
 	if l.GivenCount >= 0 {
 		given = []decision.Value{decision.Value(strconv.FormatInt(l.GivenCount, 10))}
 	}
-	for _, count := range given {
-		if identityWith(a, f.InputsWith(count)) == l.Identity {
-			h.Same = l
-		}
+	if !slices.ContainsFunc(given, func(count decision.Value) bool { return identityWith(a, f.InputsWith(count)) == l.Identity }) {
+		return
 	}
-	if d := h.DeadLetter; h.Same != nil && d != nil && d.ID == l.DeadLetter {
+	h.Same, h.SameDeadLetter = l, ""
+	if d := h.DeadLetter; d != nil && d.ID == l.DeadLetter {
 		h.SameDeadLetter = d.State
 	}
-	h.SameAnswered = h.Same != nil && h.SameDeadLetter != DeadLetterOpen
+	h.SameAnswered = h.SameDeadLetter != DeadLetterOpen
 }
 
 // identityName is what an identity is made of; changing it changes every identity and every dead letter's id.

@@ -14,7 +14,7 @@ import (
 )
 
 // loadSize is how many instances flow at once.
-const loadSize = 60
+const loadSize = 120
 
 // load are instances of SUB_06 of four kinds, as many of each: one fails once and waits for its timer, one
 // fails for good and is discarded, one is sent again by the review, one has used up its retries and is sent

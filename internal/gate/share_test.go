@@ -65,8 +65,8 @@ func TestReplicasTellOfOnePortal(t *testing.T) {
 		}
 		defer w.stop()
 		time.Sleep(time.Minute)
-		w.arrive(200, 3*time.Second)
-		for w.all() < 200 {
+		w.arrive(40, 3*time.Second)
+		for w.all() < 40 {
 			time.Sleep(time.Minute)
 		}
 		for i, r := range w.replicas {

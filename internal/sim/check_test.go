@@ -37,6 +37,8 @@ type invariants struct {
 	went      map[string]*process           // that took the decision on a dead letter, by its id
 	outages   map[string]*destination.State // portals, as they were recorded last
 	steered   map[string]string             // states of bulk runs
+	held      map[string]hold               // what people hold
+	treated   map[string]time.Time          // when people said that a portal is up, or let claims go
 	retries   map[string]int                // that were decided, by claim
 	scheduled map[string]int                // of which events told
 	audited   int64
@@ -49,6 +51,7 @@ func (i *invariants) init() {
 	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
 	i.went, i.outages, i.steered = map[string]*process{}, map[string]*destination.State{}, map[string]string{}
 	i.retries, i.scheduled = map[string]int{}, map[string]int{}
+	i.held, i.treated = map[string]hold{}, map[string]time.Time{}
 }
 
 // forget forgets a job, whose key is another's from now on.
@@ -89,7 +92,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 		return
 	}
 	var open []journal.State
-	retries, letters := int64(0), 0
+	retries, letters, underWay := int64(0), 0, 0
 	for i := range told.Episodes {
 		if e := &told.Episodes[i]; e.State.Open() {
 			open, retries = append(open, e.State), e.Retries
@@ -102,13 +105,16 @@ func (s *sim) checkSubject(of journal.Subject) {
 				s.fail("%s has made %d retries, and its dead letter %d", of.ID, retries, d.RetryCount)
 			}
 		}
+		if d.State == journal.DeadLetterReprocessing {
+			underWay++
+		}
 		shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID)
 		if is := fmt.Sprint(d.State, d.Delivery, d.RetryCount); found && fmt.Sprint(shown.State, shown.Delivery, shown.RetryCount) != is {
 			s.fail("the dead letter %s of %s is shown as %s %s, and is %s", d.ID, of.ID, shown.State, shown.Delivery, is)
 		}
 	}
-	if dead := slices.Contains(open, journal.Dead); len(open) > 1 || letters > 1 || dead != (letters == 1) {
-		s.fail("%s has the open episodes %v and %d open dead letters", of.ID, open, letters)
+	if dead := slices.Contains(open, journal.Dead); len(open) > 1 || letters+underWay > 1 || dead != (letters == 1) {
+		s.fail("%s has the open episodes %v, %d open dead letters and %d that are sent again", of.ID, open, letters, underWay)
 	}
 }
 
@@ -187,7 +193,8 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
-	if !right || d.ShouldRetry() != (a.DeadLetter == "") {
+	made := d.ShouldRetry() || d.RetryCount == a.AnalysedCount // what is given up counts the retries that were made
+	if !right || !made || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
@@ -213,9 +220,16 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.GateEntry:
 		s.checkGate(r)
 	case journal.DestinationEntry:
-		if b, err := journal.ReadDestination(r.Entry); err == nil && b.State != nil {
+		b, err := journal.ReadDestination(r.Entry)
+		if err == nil && b.Command != nil {
+			s.ordered(r.Subject.ID, b.Command)
+		}
+		if err == nil && b.State != nil {
 			if b.Went != "" {
 				s.phases[r.Subject.ID] = r.Entry
+				if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[r.Subject.ID]) > clocksApart {
+					s.fail("%s was %s and is up, and nobody said so", r.Subject.ID, b.Went)
+				}
 			}
 			s.say("%s is %s, its outage since %s; version %d", r.Subject.ID, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
 			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
@@ -224,66 +238,14 @@ func (s *sim) checkRecord(r *journal.Record) {
 	}
 }
 
-// checkOutage: an outage goes on until its portal is up.
-func (s *sim) checkOutage(name string, now *destination.State) {
-	if b := s.outages[name]; b != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
-		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
-		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
-	}
-	s.outages[name] = now
-}
-
 // totalLimit of the policy.
 const totalLimit = 48 * time.Hour
-
-func (s *sim) checkGate(r *journal.Record) {
-	b, err := journal.ReadGate(r.Entry)
-	if err != nil {
-		s.fail("record %d: %v", r.Number(), err)
-		return
-	}
-	s.trail.held(&b)
-	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
-		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
-	}
-	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
-		s.left[b.JobKey] = b
-	}
-	if b.Action == journal.GateReleased && b.Kind != destination.Test && s.down(b.Destination, noLongerDown) {
-		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
-	}
-	switch j := s.jobs[b.JobKey]; {
-	case b.Action == journal.GateReleased && b.Kind == destination.Test:
-		s.say("%s is the canary of %s", j.claim, b.Destination)
-		if before := s.tested[b.Destination]; before != nil && before != j.process && before.phase == "portal" {
-			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
-		}
-		s.tested[b.Destination] = j.process
-	case b.Action == journal.GateHeld:
-		s.say("%s is held", j.claim)
-	case b.Action == journal.GateReleased:
-		s.say("%s is let go: %s", j.claim, b.Kind)
-	}
-}
 
 // clean: nothing secret.
 func (s *sim) clean(what string, v any) {
 	if text, err := json.Marshal(v); err != nil || strings.Contains(string(text), forbidden) {
 		s.fail("a %s has a secret, or no JSON: %s", what, text)
 	}
-}
-
-// noLongerDown is how long a replica that lost its lease may take a portal for up that is down.
-const noLongerDown = time.Minute
-
-// down reports whether a portal is recorded as down for that long.
-func (s *sim) down(name string, long time.Duration) bool {
-	e := s.phases[name]
-	if e == nil {
-		return false
-	}
-	b, err := journal.ReadDestination(e)
-	return err == nil && (b.State.Phase == destination.Down || b.State.Phase == destination.Testing) && time.Since(e.At) > long
 }
 
 // sent: two answers to one job say the same, but for a retry whose time had passed (R20).
@@ -367,7 +329,7 @@ func (s *sim) paced(what string, most int) {
 }
 
 // lateness is how long after its deadline a claim may be let go or given up: clocks are off, and engines do not hear.
-const lateness = 3 * time.Minute
+const lateness, longLateness = 3 * time.Minute, 40 * time.Minute
 
 // inTime: no claim goes whose deadline has passed.
 func (s *sim) inTime(p *process) {
@@ -376,13 +338,18 @@ func (s *sim) inTime(p *process) {
 	}
 }
 
-// silent: when all is calm, no claim waits at a gate whose deadline has passed, and teams know what waits for them.
+// silent: no claim waits at a gate whose deadline has passed, a while longer where all is not calm, and teams know then what
+// waits for them.
 func (s *sim) silent() {
 	s.in(time.Minute, s.silent)
-	s.untoldLetters()
+	after := longLateness
+	if s.calm && time.Since(s.calmSince) > lateness {
+		after = lateness
+		s.untoldLetters()
+	}
 	for _, p := range s.processes {
-		if p.phase == worker.SubmissionGate && time.Since(p.since) > lateness {
-			s.inTime(p)
+		if p.phase == worker.SubmissionGate && time.Since(p.since) > after && !p.deadline.IsZero() && time.Since(p.deadline) > after {
+			s.fail("%s waits at a gate %s after its deadline", p.claim, time.Since(p.deadline))
 		}
 	}
 }

@@ -89,7 +89,8 @@ func (s *sim) activate(j *job) {
 		s.offer(j, time.Second)
 		return
 	}
-	if j.given && s.fault(label, "offered late") { // the lock of one that was not answered is longer than its retry
+	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
+	if (j.given || j.kind == worker.RetryReview) && s.fault(label, "offered late") {
 		s.offer(j, time.Duration(s.draw("late "+label).IntN(30))*time.Minute)
 		return
 	}
@@ -125,6 +126,9 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 func (r *replica) handle(j *worker.Job) {
 	r.port(fmt.Sprint(r.name, " begin ", j.Key))
 	reply := r.handlers[j.Type]()(r.life, j)
+	if r.fault("cut off") { // from the engine, until the job is another's
+		return
+	}
 	for r.life.Err() == nil && time.Now().Before(j.Deadline) {
 		var err error
 		switch reply.Action {
@@ -292,15 +296,19 @@ func (s *sim) end(p *process, how string) {
 	s.say("%s is %s", p.claim, how)
 }
 
-// cancel has an operator end a process that waits for people.
-func (s *sim) cancel(p *process) {
-	s.jobs[p.key+10*p.jobs].done = true
-	s.end(p, "cancelled")
+// cancel has an operator end a claim's process that waits for people, just before they decide.
+func (s *sim) cancel(claim string) {
+	for _, p := range s.processes {
+		if p.claim == claim && p.phase == worker.RetryReview {
+			s.jobs[p.key+10*p.jobs].done = true
+			s.end(p, "cancelled")
+		}
+	}
 }
 
 // wipe has the engine lose a process that no job of waits for an answer. It begins anew with the keys that it had.
 func (s *sim) wipe(p *process) {
-	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || time.Since(p.since) < 2*time.Minute {
+	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
 		return
 	}
 	s.end(p, "wiped")

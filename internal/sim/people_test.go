@@ -11,7 +11,11 @@ import (
 
 // people decide on dead letters, sometimes two on the same, order portals about, and plan bulk runs.
 func (s *sim) people() {
-	s.in(10*time.Minute, s.people)
+	every := 10 * time.Minute
+	if s.calm { // what waits has to end
+		every = 2 * time.Minute
+	}
+	s.in(every, s.people)
 	up := s.up()
 	if len(up) == 0 {
 		return
@@ -25,7 +29,7 @@ func (s *sim) people() {
 		}
 		s.running.Go(func() {
 			if s.port(fmt.Sprint("person ", n)); orders && !s.calm {
-				r.order(fmt.Sprintf("portal-%d", to), how%3)
+				r.order(fmt.Sprintf("portal-%d", to), how%4)
 				return
 			}
 			r.decide(label, how)
@@ -37,9 +41,11 @@ func (r *replica) order(name string, what int) {
 	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: typed, By: "ana"}
 	switch what {
 	case 0:
-		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(10*time.Minute)
+		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(time.Duration(10+20*r.draw("hold").IntN(5))*time.Minute)
 	case 1:
 		c.Verb, c.PerMinute = journal.ReleaseAt, 10
+	case 2:
+		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add(10*time.Minute)
 	}
 	r.say("somebody orders %s: %s", name, c.Verb)
 	_ = r.gates.Command(r.life, name, c)
@@ -59,7 +65,9 @@ func (r *replica) decide(who string, how int) {
 	if err != nil || len(items) == 0 {
 		return
 	}
-	if how == 0 {
+	if lazy := r.lazy && !r.calm; lazy && len(items) < 5 {
+		return
+	} else if how == 0 || lazy {
 		r.startRun(who, len(items))
 		return
 	}
@@ -67,6 +75,9 @@ func (r *replica) decide(who string, how int) {
 	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, Force: how%2 == 0, Fresh: how%4 == 0}
 	if how%3 == 0 {
 		c.When = deadletter.Now
+	}
+	if how > 9 && !r.calm {
+		r.cancel(d.Subject.ID)
 	}
 	if r.calm || how < 5 {
 		_, err = r.letters.Discard(r.life, c)

@@ -36,7 +36,7 @@ const (
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
-	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late",
+	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
@@ -68,6 +68,7 @@ type sim struct {
 	teams     map[decision.Team]catalogue.Team
 	full      bool             // the store's disk
 	away      time.Time        // until when the engine is
+	lazy      bool             // people decide by bulk runs alone
 	runs      []string         // bulk runs that people started
 	pace      map[string]int64 // of each, a minute
 	calm      bool
@@ -118,6 +119,7 @@ func newSim(p plan) *sim {
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
+	s.lazy = s.draw("lazy").IntN(3) == 0
 	for _, f := range faults {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if slices.Contains(frequent, f) {
@@ -288,6 +290,7 @@ func play(t *testing.T, p plan) (s *sim) {
 		s.run(s.began.Add(time.Second), func() bool { return false })
 		s.arrive()
 		s.disturb()
+		s.silent()
 		s.people()
 		if p.limit == 0 || p.limit > p.horizon {
 			s.run(s.began.Add(p.horizon), func() bool { return false })
@@ -364,6 +367,9 @@ func (s *sim) disturb() {
 		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
 	})
 	s.every("purge", time.Hour, func(r *replica) {
+		if s.lazy { // what waits is older than is kept
+			return
+		}
 		s.running.Go(func() {
 			n, err := r.journal.Purge(r.life, r.store, retention, false)
 			s.say("%s purges %d records: %v", r.name, n, err)
@@ -391,11 +397,6 @@ func (s *sim) disturb() {
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {
 			s.wipe(p)
-		}
-	})
-	s.every("cancel", 30*time.Minute, func(*replica) {
-		if p := s.anyOf("cancelled"); p != nil && p.phase == worker.RetryReview {
-			s.cancel(p)
 		}
 	})
 	s.every("destinations", 2*time.Hour, func(*replica) {
@@ -465,5 +466,4 @@ func (s *sim) calmDown() {
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly = 0, 0, false
 	}
-	s.in(lateness, s.silent)
 }

@@ -87,13 +87,13 @@ func (s *scenario) expectMetrics(w *process, want map[string]float64) {
 // did not say in time that it took them.
 func (s *scenario) expectAnswers(w *process, want map[string]int) {
 	s.t.Helper()
-	answers := regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(?:completed|bpmn_error|unconfirmed)",job_type="([^"]+)"\} (\d+)$`)
 	got := map[string]int{}
 	wait.Until(s.t, "all answers to be counted", func() bool {
 		clear(got)
-		for _, m := range answers.FindAllStringSubmatch(get(s.t, w.Ops+"/metrics"), -1) {
-			if n, _ := strconv.Atoi(m[2]); want[m[1]] > 0 { // digits only
-				got[m[1]] += n
+		for _, m := range jobsTotal.FindAllStringSubmatch(get(s.t, w.Ops+"/metrics"), -1) {
+			if answer := m[1] == "completed" || m[1] == "bpmn_error" || m[1] == "unconfirmed"; answer && want[m[2]] > 0 {
+				n, _ := strconv.Atoi(m[3]) // digits only
+				got[m[2]] += n
 			}
 		}
 		return maps.Equal(got, want)

@@ -54,14 +54,14 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="[\w-]+"\} (\d+)$`)
+var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="([\w-]+)"\} (\d+)$`)
 
 // actions are what became of the worker's jobs, all types together.
 func (p *process) actions(t *testing.T) map[string]int {
 	t.Helper()
 	all := make(map[string]int)
 	for _, m := range jobsTotal.FindAllStringSubmatch(get(t, p.Ops+"/metrics"), -1) {
-		n, _ := strconv.Atoi(m[2]) // digits only
+		n, _ := strconv.Atoi(m[3]) // digits only
 		if n > 0 {
 			all[m[1]] += n
 		}

@@ -372,8 +372,9 @@ func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 // tell returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts of
 // what others let through, is nothing yet.
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
-	shown := *d
+	shown := d // which keeps what Back computes
 	if d.Changed {
+		shown = new(*d)
 		shown.State = k.state(d, now)
 	}
 	oldest, deadline := d.Queue.Bounds()

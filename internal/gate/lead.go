@@ -53,8 +53,11 @@ type term struct{ hard context.Context }
 func (g *Gates) act(t *term) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	g.term = t
-	g.forget()
+	if g.term = t; t != nil {
+		g.forget()
+	} else {
+		g.leading(false)
+	}
 	g.nudge()
 }
 

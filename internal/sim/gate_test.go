@@ -29,10 +29,10 @@ func (s *sim) checkGate(r *journal.Record) {
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
 		s.left[b.JobKey] = b
 	}
-	if b.Action == journal.GateReleased && b.Kind != destination.Test && s.down(b.Destination, noLongerDown) {
+	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
+	case goes && s.down(b.Destination, noLongerDown):
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
-	}
-	if b.Action == journal.GateReleased && b.Kind != destination.Test && s.isHeld(b.Destination) {
+	case goes && s.isHeld(b.Destination):
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
 	}
 	switch j := s.jobs[b.JobKey]; {

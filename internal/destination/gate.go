@@ -97,7 +97,7 @@ func (g *Gate) Hold(h Held) {
 func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
-	before := g.State.Flow
+	before := g.State
 	if g.State, a = g.State.Step(g.settings(now), e, now); g.State.Phase == Up {
 		g.curve = nil
 	}
@@ -105,8 +105,8 @@ func (g *Gate) step(e Event, now time.Time) (a Actions) {
 		g.Left = a.Went
 	}
 	flow := &g.State.Flow
-	g.Changed = g.Changed || a.Went != "" || a.Release == Test || !flow.LimitAt.Equal(before.LimitAt) ||
-		g.State.Phase == Ramping && !flow.Stepped.Equal(before.Stepped)
+	g.Changed = g.Changed || a.Went != "" || g.State.Canary.Sent.After(before.Canary.Sent) ||
+		!flow.LimitAt.Equal(before.Flow.LimitAt) || g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
 	return a
 }
 

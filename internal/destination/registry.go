@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -63,10 +64,10 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 	}
 }
 
-// Each calls do for every Gate, in no order.
+// Each calls do for every Gate, by their names.
 func (r *Registry) Each(do func(*Gate)) {
-	for _, g := range r.gates {
-		do(g)
+	for _, name := range slices.Sorted(maps.Keys(r.gates)) {
+		do(r.gates[name])
 	}
 }
 

@@ -135,6 +135,8 @@ type (
 	}
 	// Lost tells that a claim never went: its process has ended.
 	Lost struct{ Claim string }
+	// Departed tells that a canary went only now, long after its turn. Another one waits for it as if it had gone in time.
+	Departed struct{ Claim string }
 	// RateLimited tells that the destination asked for a lower pace, or for none for RetryAfter.
 	RateLimited struct {
 		Claim      string

@@ -258,6 +258,13 @@ func (e Lost) apply(m *machine) {
 	}
 }
 
+func (e Departed) apply(m *machine) {
+	if m.Phase == Down && m.HeldUntil.IsZero() && m.Canary.Claim == "" { // it timed out
+		m.enter(Testing)
+		m.Canary = Canary{Claim: e.Claim, Sent: m.now}
+	}
+}
+
 func (e RateLimited) apply(m *machine) {
 	m.Flow.rateLimited(&m.c.Pace, m.Phase, e.Sent, e.RetryAfter, m.now)
 	m.answered(e.Claim, e.Sent)

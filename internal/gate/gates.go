@@ -10,9 +10,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unique"
@@ -126,8 +124,8 @@ type known struct {
 	registry *destination.Registry
 	version  string                     // of the catalogue that the registry is configured by
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
-	recorded map[string]destination.State
-	versions map[string]int64 // of what is recorded
+	recorded map[string]journal.DestinationState
+	versions map[string]int64 // of what is recorded, or is being recorded by this process
 	seen     int64            // the last record that was taken in
 }
 
@@ -294,7 +292,7 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
 	if b.State != nil {
-		g.recorded[d.Name] = *b.State
+		g.recorded[d.Name] = journal.DestinationState{Version: b.Version, State: *b.State}
 		if b.Version > g.versions[d.Name] { // another process's
 			g.versions[d.Name] = b.Version
 			d.Take(*b.State, g.Clock.Now())
@@ -310,9 +308,10 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 func (k *known) order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
 	if c != nil {
 		order(d, c, now)
-		recorded := destination.Gate{Settings: d.Settings, State: k.state(d, now)}
-		order(&recorded, c, now)
-		k.recorded[d.Name] = recorded.State
+		of := k.stand(d, now)
+		ordered := destination.Gate{Settings: d.Settings, State: of.State}
+		order(&ordered, c, now)
+		k.recorded[d.Name] = journal.DestinationState{Version: of.Version, State: ordered.State, Command: c}
 	}
 }
 
@@ -336,6 +335,8 @@ type Destination struct {
 	State    destination.State
 	Settings destination.Settings
 	Held     int
+	// Ordered tells that whoever acts has still to follow what a person ordered.
+	Ordered bool
 	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
 	Oldest, Deadline time.Time
 	// Back is when it is expected back; zero where it is not down, or too little is known.
@@ -362,7 +363,6 @@ func (g *Gates) Destinations() ([]Destination, error) {
 	}
 	var all []Destination
 	g.registry.Each(func(d *destination.Gate) { all = append(all, g.tell(d, now)) })
-	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
@@ -372,22 +372,22 @@ func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 // tell returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts of
 // what others let through, is nothing yet.
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
-	shown := d // which keeps what Back computes
-	if d.Changed {
+	of, shown := k.stand(d, now), d // which keeps what Back computes
+	if d.Changed || of.Version < k.versions[d.Name] {
 		shown = new(*d)
-		shown.State = k.state(d, now)
+		shown.State = of.State
 	}
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := shown.Back(now)
-	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), oldest, deadline, back}
+	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), of.Command != nil, oldest, deadline, back}
 }
 
-// state returns the one that is recorded, with what people ordered since.
-func (k *known) state(d *destination.Gate, now time.Time) destination.State {
-	if s, known := k.recorded[d.Name]; known {
-		return s
+// stand returns what is recorded, with what people ordered since.
+func (k *known) stand(d *destination.Gate, now time.Time) journal.DestinationState {
+	if of, known := k.recorded[d.Name]; known {
+		return of
 	}
-	return destination.New(now)
+	return journal.DestinationState{State: destination.New(now)}
 }
 
 // shown claims of one destination.

@@ -117,8 +117,9 @@ func (g *Gates) report(err error) {
 func (g *Gates) rest(stop context.Context, atMost time.Duration) {
 	clock.Machine{}.Rest(stop, shortestRest)
 	ctx, cancel := context.WithTimeout(stop, longestRest)
-	defer cancel()
+	heard := make(chan struct{})
 	go func() {
+		defer close(heard)
 		select {
 		case <-g.nudged:
 			cancel()
@@ -126,6 +127,12 @@ func (g *Gates) rest(stop context.Context, atMost time.Duration) {
 		}
 	}()
 	g.Clock.Rest(ctx, atMost)
+	cancel()
+	<-heard
+	select {
+	case <-g.nudged: // what follows looks at everything
+	default:
+	}
 }
 
 // next is how long nothing is to be done; waits tells that answers are to be sent again.
@@ -202,7 +209,7 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 func (g *Gates) read(ctx context.Context) error {
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
-		subjects: map[string]journal.Subject{}, recorded: map[string]destination.State{}, versions: map[string]int64{}}
+		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		for i := range of.State.Held {
 			k.hold(of.Subject, &of.State.Held[i], now)
@@ -225,7 +232,7 @@ func (g *Gates) read(ctx context.Context) error {
 func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
 	d := k.registry.Gate(name, now)
 	if of.Version > 0 {
-		k.recorded[d.Name], k.versions[d.Name] = of.State, of.Version
+		k.recorded[d.Name], k.versions[d.Name] = journal.DestinationState{Version: of.Version, State: of.State}, of.Version
 		d.Take(of.State, now)
 	}
 	k.order(d, of.Command, now)
@@ -439,12 +446,27 @@ func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool
 		return false
 	}
 	g.Hooks.Answered(worker.SubmissionGate, action)
-	if action == worker.Superseded && first && a.Kind == destination.Test { // its process has ended: it never went
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.known != nil {
-			g.registry.Gate(a.Destination, g.Clock.Now()).Apply(destination.Lost{Claim: claimOf(a.JobKey)}, g.Clock.Now())
-		}
+	if a.Kind == destination.Test {
+		g.canary(&a, action, first)
 	}
 	return true
+}
+
+// canary takes in how a canary left the gate: never, as its process has ended, or long after its turn, as the engine was
+// away.
+func (g *Gates) canary(a *journal.GateAnswer, action worker.Action, first bool) {
+	var e destination.Event
+	switch {
+	case action == worker.Superseded && first:
+		e = destination.Lost{Claim: claimOf(a.JobKey)}
+	case action == worker.Completed && !first:
+		e = destination.Departed{Claim: claimOf(a.JobKey)}
+	default:
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known != nil {
+		g.registry.Gate(a.Destination, g.Clock.Now()).Apply(e, g.Clock.Now())
+	}
 }

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -103,8 +105,9 @@ func (g *Gates) count(name string) *journal.Traffic {
 
 // flush records the counts that are due. What a replica counted that ended is forgotten.
 func (g *Gates) flush(ctx context.Context) error {
-	for name, t := range g.dueCounts() {
-		if err := g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Traffic: t}); err != nil {
+	due := g.dueCounts()
+	for _, name := range slices.Sorted(maps.Keys(due)) {
+		if err := g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Traffic: due[name]}); err != nil {
 			return err
 		}
 	}

@@ -64,21 +64,23 @@ func (j *Journal) Run(stop, kill context.Context) {
 	marks := time.NewTicker(markPause)
 	defer marks.Stop()
 	for stop.Err() == nil && kill.Err() == nil {
-		if len(c.carry) > 0 {
-			c.commit(stop, kill, c.gather())
-			continue
-		}
-		select {
-		case i := <-j.queue:
-			c.carry = append(c.carry, i)
-			c.commit(stop, kill, c.gather())
-		case <-marks.C:
-			if len(c.queue) == 0 { // otherwise they go with what waits
-				c.mark(kill)
+		if len(c.carry) == 0 {
+			select {
+			case i := <-j.queue:
+				c.carry = append(c.carry, i)
+			case <-marks.C:
+				if len(c.queue) == 0 { // otherwise they go with what waits
+					c.mark(kill)
+				}
+				continue
+			case <-stop.Done():
+				continue
+			case <-kill.Done():
+				continue
 			}
-		case <-stop.Done():
-		case <-kill.Done():
 		}
+		c.commit(stop, kill, c.gather())
+		marks.Reset(markPause)
 	}
 	for batch := c.gather(); len(batch) > 0; batch = c.gather() {
 		c.commit(stop, kill, batch)
@@ -94,7 +96,8 @@ func (l *Lookup) of() Lookup {
 	return Lookup{Run: l.Run}
 }
 
-// gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came.
+// gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came; and no decision of
+// a run behind what a person does with it.
 func (c *committer) gather() []*item {
 	for len(c.carry) < maxBatch {
 		select {
@@ -108,7 +111,7 @@ func (c *committer) gather() []*item {
 	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
 	known := make(map[Lookup]bool, len(c.carry))
 	for _, i := range c.carry {
-		if of := i.lookup.of(); known[of] {
+		if of := i.lookup.of(); known[of] || known[Lookup{Run: i.lookup.Run}] {
 			rest = append(rest, i)
 		} else {
 			known[of] = of != Lookup{} // rejections that name nobody share a transaction

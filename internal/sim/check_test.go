@@ -36,6 +36,9 @@ type invariants struct {
 	noticedAt map[string]time.Time
 	went      map[string]*process           // that took the decision on a dead letter, by its id
 	outages   map[string]*destination.State // portals, as they were recorded last
+	wasUp     map[string]time.Time          // when portals were last recorded as up, or ceased to be
+	waits     map[int64]time.Time           // since when a job does at a gate
+	failures  map[string][]time.Time        // of portals, that speak of them
 	steered   map[string]string             // states of bulk runs
 	held      map[string]hold               // what people hold
 	treated   map[string]time.Time          // when people said that a portal is up, or let claims go
@@ -50,6 +53,7 @@ func (i *invariants) init() {
 	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
 	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
 	i.went, i.outages, i.steered = map[string]*process{}, map[string]*destination.State{}, map[string]string{}
+	i.wasUp, i.waits, i.failures = map[string]time.Time{}, map[int64]time.Time{}, map[string][]time.Time{}
 	i.retries, i.scheduled = map[string]int{}, map[string]int{}
 	i.held, i.treated = map[string]hold{}, map[string]time.Time{}
 }
@@ -59,6 +63,7 @@ func (s *sim) forget(key int64) {
 	delete(s.attempts, key)
 	delete(s.answers, key)
 	delete(s.left, key)
+	delete(s.waits, key)
 	delete(s.trail.claims, key)
 	delete(s.trail.worded, key)
 }
@@ -156,6 +161,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
 	s.checkDecision(a)
+	if to := s.jobs[a.JobKey].portal; a.Tells == journal.TellsFailed {
+		s.failures[to] = append(s.failures[to], time.Now())
+	}
 	of := a.Decision.SubjectID
 	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
 		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
@@ -347,47 +355,29 @@ func (s *sim) silent() {
 		after = lateness
 		s.untoldLetters()
 	}
+	s.unsent()
 	for _, p := range s.processes {
-		if p.phase == worker.SubmissionGate && time.Since(p.since) > after {
+		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
+			s.checkWaiting(p, after)
 		}
 	}
 }
 
-// heard: an event has one content, and those of a claim come in order.
-func (s *sim) heard(m *journal.Message) {
-	var e struct{ Subject string }
-	_ = json.Unmarshal([]byte(m.Body), &e)
-	s.mu.Lock()
-	before, known := s.events[m.ID]
-	s.events[m.ID] = m.Body
-	if !known && strings.HasSuffix(m.Type, "RetryScheduled") {
-		s.scheduled[e.Subject]++
-	}
-	told, decided := s.scheduled[e.Subject], s.retries[e.Subject]
-	last := s.order[m.Key]
-	s.order[m.Key] = max(last, m.Sequence)
-	s.mu.Unlock()
-	switch {
-	case told > decided:
-		s.fail("events tell of %d retries of %s, and %d were decided", told, e.Subject, decided)
-	case strings.Contains(m.Body, forbidden):
-		s.fail("event %s has a secret", m.ID)
-	case known && before != m.Body:
-		s.fail("event %s is told with another content", m.ID)
-	case !known && m.Sequence < last:
-		s.fail("event %s of %s is told after a later one", m.ID, m.Key)
-	}
-}
-
-// over reports whether every claim has come to its end, and everything is told.
+// over reports whether every claim has come to its end, bulk runs too but those that are paused, and everything is told.
 func (s *sim) over() bool {
 	for _, p := range s.processes {
 		if p.ended == "" {
 			return false
 		}
 	}
-	return len(s.memory.Outbox()) == 0
+	return len(s.memory.Outbox()) == 0 && len(s.onTheWay()) == 0
+}
+
+// onTheWay are the bulk runs that nobody has paused and that have not ended.
+func (s *sim) onTheWay() []journal.BulkRun {
+	runs, _ := s.memory.ActiveBulkRuns(context.Background())
+	return slices.DeleteFunc(runs, func(r journal.BulkRun) bool { return r.State == journal.BulkPaused })
 }
 
 // checkEnd: all claims have ended, and each record was told once.
@@ -400,6 +390,9 @@ func (s *sim) checkEnd() {
 		if p.ended == "" {
 			s.fail("%s has not ended: %s since %s", p.claim, p.phase, p.since.Sub(s.began))
 		}
+	}
+	for _, run := range s.onTheWay() {
+		s.fail("bulk run %s has not ended", run.ID)
 	}
 	if n := len(s.memory.Outbox()); n > 0 {
 		s.fail("%d messages are in the outbox", n)

@@ -91,7 +91,8 @@ func (s *sim) activate(j *job) {
 	}
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
 	if (j.given || j.kind == worker.RetryReview) && s.fault(label, "offered late") {
-		s.offer(j, time.Duration(s.draw("late "+label).IntN(30))*time.Minute)
+		dice := s.draw("late " + label)
+		s.offer(j, time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1)*time.Minute)
 		return
 	}
 	j.given = true
@@ -126,7 +127,7 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 func (r *replica) handle(j *worker.Job) {
 	r.port(fmt.Sprint(r.name, " begin ", j.Key))
 	reply := r.handlers[j.Type]()(r.life, j)
-	if r.fault("cut off") { // from the engine, until the job is another's
+	if r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
 		return
 	}
 	for r.life.Err() == nil && time.Now().Before(j.Deadline) {
@@ -346,22 +347,36 @@ func (s *sim) submit(p *process) {
 	})
 }
 
-// portal is where claims go: down, answering one in three, refusing all, or flapping for stretches of time.
-type portal struct{ from, until []time.Time }
+// portal is where claims go, in trouble for stretches of time.
+type portal struct{ troubles []stretch }
+
+type stretch struct {
+	from, until time.Time
+	how         trouble
+}
+
+type trouble int
+
+const (
+	isDown trouble = iota
+	answersOneInThree
+	refusesAll // of one credential, say
+	isFlapping
+)
 
 func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
-	for i := range w.from {
-		if !s.calm && time.Now().After(w.from[i]) && time.Now().Before(w.until[i]) {
-			switch i % 4 {
-			case 0:
+	for _, t := range w.troubles {
+		if !s.calm && !time.Now().Before(t.from) && time.Now().Before(t.until) {
+			switch t.how {
+			case isDown:
 				return "Read timed out after 30000 ms"
-			case 1:
+			case answersOneInThree:
 				if dice.IntN(3) > 0 {
 					return "HTTP 503 Service Unavailable"
 				}
-			case 2:
-				return permanentError // of one credential, say
-			default:
+			case refusesAll:
+				return permanentError
+			case isFlapping:
 				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
 					return "HTTP 429 Too Many Requests, Retry-After: 20"
 				}

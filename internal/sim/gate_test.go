@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"retry-worker/internal/destination"
@@ -13,7 +14,39 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
+	was := s.outages[name] == nil || s.outages[name].Phase == destination.Up
+	if was {
+		s.wasUp[name] = time.Now()
+	}
+	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
+		late := slices.DeleteFunc(slices.Clone(s.failures[name]), func(at time.Time) bool { return time.Since(at) > failedWithin })
+		if most := max(len(late), inARow); o.Failed > most {
+			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
+		}
+	}
 	s.outages[name] = now
+}
+
+const (
+	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
+	failedWithin = 2*time.Minute + clocksApart
+	inARow       = 5
+)
+
+// checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
+func (s *sim) checkWaiting(p *process, most time.Duration) {
+	key := p.key + 10*p.jobs
+	since, waits := s.waits[key]
+	if _, left := s.left[key]; left || !waits {
+		return
+	}
+	giveUp := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0)))
+	if !p.deadline.IsZero() && time.Since(giveUp) > most {
+		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
+	}
+	if b := s.outages[p.portal]; b != nil && b.Phase == destination.Up && time.Since(b.Since) > longLateness && !s.isHeld(p.portal) {
+		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
+	}
 }
 
 func (s *sim) checkGate(r *journal.Record) {
@@ -43,6 +76,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 		s.tested[b.Destination] = j.process
 	case b.Action == journal.GateHeld:
+		s.waits[b.JobKey] = time.Now()
 		s.say("%s is held", j.claim)
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 )
@@ -39,33 +40,17 @@ func (s *sim) employ(t *testing.T) {
 		Due: &catalogue.Due{Within: time.Hour, Claims: 0, Cents: -1}}}
 }
 
-// tellTeams makes notices and sends them, as the lease allows.
-func (r *replica) tellTeams(log *zap.Logger) func(stop, hard context.Context) {
-	inForce := func() *catalogue.Catalogue {
-		c := *catalogue.Default()
-		c.Policies, c.Teams = r.policies, r.teams
-		return &c
-	}
-	gatherer := notify.NewGatherer(notify.Options{Store: r.store, Catalogue: inForce, Clock: r, Interval: noticeEvery, DigestHour: 7,
-		Zone: time.UTC, PublicURL: "https://retry.example", Destinations: r.gates.Destinations, Made: func() {}, Log: log})
-	sink := &notify.Sink{Catalogue: inForce, Poster: notify.NewPoster(&http.Client{Transport: r}), Clock: r,
-		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
-	return func(stop, hard context.Context) {
-		r.running.Go(func() { gatherer.Run(stop, hard) })
-		for stop.Err() == nil {
-			page, _ := r.store.Pending(hard, deadletter.NoticeQueue, 0, 1)
-			rest := 5 * time.Second
-			for i := range page {
-				err := sink.Publish(hard, &page[i])
-				if f, ok := errors.AsType[*notify.Failure](err); ok {
-					rest = max(rest, min(f.Pause(), noticeEvery))
-				} else if err == nil {
-					_ = r.journal.Published(hard, []int64{page[i].Sequence})
-				}
-			}
-			r.Rest(stop, rest)
-		}
-	}
+// inForce is the catalogue.
+func (s *sim) inForce() *catalogue.Catalogue {
+	c := *catalogue.Default()
+	c.Policies, c.Teams = s.policies, s.teams
+	return &c
+}
+
+// gather returns what makes notices.
+func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
+	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r, Interval: noticeEvery, DigestHour: 7,
+		Zone: time.UTC, PublicURL: "https://retry.example", Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
 }
 
 // RoundTrip is the team's receiver of webhooks.
@@ -127,8 +112,21 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
 		v.noticedAt[m.Type] = time.Now()
+		v.toldUp(m)
 	}
 	return moved, err
+}
+
+// toldUp: a portal of which a team is told that it is up is, or was a moment ago.
+func (s *sim) toldUp(m *journal.Message) {
+	var n notify.Notice
+	if m.Type != notify.TypeUp || json.Unmarshal([]byte(m.Body), &n) != nil || n.Data.Outage == nil {
+		return
+	}
+	name := n.Data.Outage.Destination
+	if now := s.outages[name]; now.Phase != destination.Up && time.Since(s.wasUp[name]) > noLongerDown {
+		s.fail("%s is told that %s is up, which is %s", m.Key, name, now.Phase)
+	}
 }
 
 // untoldLetters: a team knows of the dead letters that wait for it.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -84,7 +86,7 @@ func (r *replica) decide(who string, how int) {
 	} else {
 		_, err = r.letters.Retry(r.life, c)
 	}
-	r.say("somebody decides on %s: %v", d.Subject.ID, err)
+	r.say("somebody decides on %s: %v", d.Subject.ID, r.told(err))
 	if no := deadletter.RefusalOf(err); no != nil && no.By == who {
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
 	}
@@ -102,18 +104,19 @@ func (r *replica) startRun(who string, letters int) {
 		return
 	}
 	run, _, err := r.letters.Start(r.life, c, p.Token)
-	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, err)
+	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, r.told(err))
 	if err != nil {
 		return
 	}
 	r.mu.Lock()
-	r.runs, r.pace[run.ID] = append(r.runs, run.ID), c.PerMinute
+	r.runs = append(r.runs, run.ID)
 	r.mu.Unlock()
-	what, soon := dice.IntN(6), time.Duration(dice.IntN(20_000))*time.Millisecond
+	all := time.Duration(letters) * time.Minute / time.Duration(c.PerMinute)
+	what, soon := dice.IntN(6), time.Duration(dice.Int64N(int64(all)+1)).Truncate(time.Millisecond)
 	r.Rest(r.life, soon)
 	r.port("steer " + who)
 	r.steer(run.ID, what, who)
-	r.Rest(r.life, 5*soon)
+	r.Rest(r.life, min(5*soon, 5*time.Minute))
 	r.port("resume " + who)
 	r.steer(run.ID, 1, who)
 }
@@ -122,8 +125,11 @@ func (r *replica) startRun(who string, letters int) {
 func (r *replica) steer(run string, what int, who string) {
 	verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkPause, journal.BulkPause, journal.BulkPause}[what]
 	_, err := r.letters.Steer(r.life, run, verb, who)
-	r.say("somebody steers the bulk run: %s, %v", verb, err)
+	r.say("somebody steers the bulk run: %s, %v", verb, r.told(err))
 }
+
+// told is the error that somebody is told, which at a replica's end is one of several.
+func (r *replica) told(err error) error { return cmp.Or(r.life.Err(), err) }
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
@@ -147,8 +153,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}
 	if b.BulkRun != "" {
-		state := journal.BulkState(s.steered[b.BulkRun])
-		if s.paced("bulk run "+b.BulkRun, int(s.pace[b.BulkRun]/6+max(s.pace[b.BulkRun]/60, 1))); state == journal.BulkPaused || state.Ended() {
+		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
+		s.paced("bulk run "+b.BulkRun, int(run.PerMinute/6+max(run.PerMinute/60, 1)))
+		if state := journal.BulkState(s.steered[b.BulkRun]); state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
 		}
 	}

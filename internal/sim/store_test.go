@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ const (
 
 // Lease implements journal.Outbox.
 func (v *store) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
-	if !strings.Contains(name, "/") && span > 0 {
+	if !strings.HasPrefix(name, shares) && span > 0 {
 		since := time.Since(v.began) - v.offset
 		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
 		if v.holds(name) {
@@ -104,7 +105,8 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if err := v.read("lease " + name); err != nil {
 		return false, err
 	}
-	if at := v.holders[name]; at != "" && at != holder && span > 0 && v.fault("lease stolen") {
+	relays := strings.HasPrefix(name, "outbox/") // two at once may open again what a process took
+	if at := v.holders[name]; at != "" && at != holder && span > 0 && !relays && v.fault("lease stolen") {
 		if _, err := v.Memory.Lease(ctx, name, at, 0); err != nil {
 			return false, err
 		}
@@ -113,19 +115,22 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if held = held && !v.fault("lease lost"); held {
 		v.holders[name] = holder
 	}
-	if held && span > 0 && strings.Contains(name, "/") {
+	if held && span > 0 && strings.HasPrefix(name, shares) {
 		v.share()
 	}
 	v.hold(name, held && span > 0)
 	return held, err
 }
 
+// shares are the leases by which replicas are counted.
+const shares = "gates/"
+
 // joinTime is how long a replica that joins others lets no claim through at once, until all have counted it.
 const joinTime = 15 * time.Second
 
 // share notes when the replica joined others.
 func (v *store) share() {
-	if n, _ := v.Memory.Leases(context.Background(), "gates/"); n > 1 && time.Since(v.counted) > joinTime {
+	if n, _ := v.Memory.Leases(context.Background(), shares); n > 1 && time.Since(v.counted) > joinTime {
 		v.joined = time.Now()
 	}
 	v.counted = time.Now()
@@ -163,6 +168,30 @@ func (v *store) Held(ctx context.Context, take func(*journal.KeyedState)) (journ
 	return v.Memory.Held(ctx, take)
 }
 
+// GatherBulkItems implements journal.Gatherer.
+func (v *store) GatherBulkItems(
+	ctx context.Context, run string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes,
+) (bool, error) {
+	if err := v.ofRun("gather", run); err != nil || v.refuses() {
+		return false, errStore
+	}
+	return v.Memory.GatherBulkItems(ctx, run, limit, step)
+}
+
+// BulkItems implements deadletter.BulkStore.
+func (v *store) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
+	if err := v.ofRun(fmt.Sprint("items ", after), run); err != nil {
+		return nil, err
+	}
+	return v.Memory.BulkItems(ctx, run, outcome, after, limit)
+}
+
+// ofRun is read for what is read of a bulk run, whose id is drawn.
+func (v *store) ofRun(what, id string) error {
+	run, _, _ := v.Memory.BulkRun(context.Background(), id)
+	return v.read(fmt.Sprint(what, " of run ", run.Begun))
+}
+
 // Pending implements journal.Outbox.
 func (v *store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
 	if err := v.read("pending " + queue); err != nil {
@@ -179,7 +208,7 @@ func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, boo
 	return v.Memory.DeadLetter(ctx, id)
 }
 
-// memory is a replica's journal as its gates reach it: their goroutines call it in whatever order they run.
+// memory is a replica's journal as its gates and relays reach it: their goroutines call it in whatever order they run.
 type memory struct {
 	*journal.Journal
 	*replica
@@ -189,6 +218,18 @@ type memory struct {
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
 	m.port(m.name + " depart " + d.Subject.ID)
 	return m.Journal.Depart(ctx, d)
+}
+
+// RecordDestination implements gate.Memory.
+func (m memory) RecordDestination(ctx context.Context, name string, b journal.DestinationBody) error {
+	m.port(m.name + " record " + name)
+	return m.Journal.RecordDestination(ctx, name, b)
+}
+
+// Delivered implements worker.ReviewMemory.
+func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) error {
+	m.port(fmt.Sprint(m.name, " delivered ", a.JobKey))
+	return m.Journal.Delivered(ctx, a, taken)
 }
 
 // Purge implements journal.Purger.

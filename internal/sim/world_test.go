@@ -37,7 +37,7 @@ const (
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
-	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done"}
+	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
 var frequent = []string{"killed in mid-commit", "read fails", "lease lost"}
@@ -66,11 +66,11 @@ type sim struct {
 	policies  decision.Policies
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	full      bool             // the store's disk
-	away      time.Time        // until when the engine is
-	lazy      bool             // people decide by bulk runs alone
-	runs      []string         // bulk runs that people started
-	pace      map[string]int64 // of each, a minute
+	full      bool      // the store's disk
+	away      time.Time // until when the engine is
+	deaf      time.Time // until when nobody takes events
+	lazy      bool      // people decide by bulk runs alone
+	runs      []string  // bulk runs that people started
 	calm      bool
 	calmSince time.Time
 	lasted    time.Duration
@@ -114,7 +114,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, pace: map[string]int64{},
+		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
 		settings:  gate.Settings{Version: "1", Otherwise: destination.Defaults()},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
@@ -132,10 +132,13 @@ func newSim(p plan) *sim {
 		w, at := &portal{}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
-			from := at.Add(time.Duration(dice.IntN(90)) * time.Minute)
+			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
+			if s.lazy && at.Equal(s.began) { // people come to find many dead letters
+				from, how = at, refusesAll
+			}
 			at = from.Add(time.Duration(dice.IntN(60)) * time.Minute)
-			if s.may(fmt.Sprint(name, " is down #", len(w.from))) {
-				w.from, w.until = append(w.from, from), append(w.until, at)
+			if s.may(fmt.Sprint(name, " is down #", len(w.troubles))) {
+				w.troubles = append(w.troubles, stretch{from, at, how})
 			}
 		}
 		s.portals[name] = w
@@ -210,7 +213,7 @@ func (s *sim) start(n int) {
 	up := func() time.Time { return s.began.Add(-time.Hour) }
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	no := worker.NoHooks()
-	r.sink = worker.NewReviewSink(r, r.store, r.journal, r.Now, no, written)
+	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
 	handler := func(begin func() worker.Activation) func() worker.Handler {
 		return func() worker.Handler { return begin().Handler }
 	}
@@ -231,8 +234,8 @@ func (s *sim) start(n int) {
 	}
 	lead(gate.Lease, r.gates.Lead)
 	lead(deadletter.BulkLease, runner.Run)
-	lead("relay", r.relay)
-	lead("notify", r.tellTeams(written))
+	lead("notify", r.gather(written))
+	r.carryAll(written)
 	s.replicas[n] = r
 	s.say("%s starts", r.name)
 }
@@ -250,30 +253,6 @@ func (r *replica) die() {
 // up returns the replicas that run and ask for jobs.
 func (s *sim) up() []*replica {
 	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed })
-}
-
-// relay carries decisions to processes, and events to whoever listens, one at a time and in order.
-func (r *replica) relay(stop, hard context.Context) {
-	r.sink.Leading(true)
-	defer r.sink.Leading(false)
-	for ; stop.Err() == nil; r.Rest(stop, 2*time.Second) {
-		page, err := r.store.Pending(hard, journal.ReviewQueue, 0, 100)
-		for i := range page {
-			if err == nil && stop.Err() == nil {
-				err = r.sink.Publish(hard, &page[i])
-			}
-		}
-		page, err = r.store.Pending(hard, events.Queue, 0, 100)
-		if err != nil || len(page) == 0 {
-			continue
-		}
-		var gone []int64
-		for i := range page {
-			r.heard(&page[i])
-			gone = append(gone, page[i].Sequence)
-		}
-		_ = r.journal.Published(hard, gone)
-	}
 }
 
 // play plays a plan in a bubble of fake time and returns the world as it was left.
@@ -314,7 +293,9 @@ func (s *sim) arrive() {
 	names := s.portalNames()
 	crowd := s.draw("claims")
 	claims, within := 3+crowd.IntN(30), s.horizon/2
-	if crowd.IntN(4) == 0 {
+	if s.lazy { // so that there is something to do
+		claims, within = 3*claims, time.Hour
+	} else if crowd.IntN(4) == 0 {
 		claims, within = 3*claims, []time.Duration{10 * time.Minute, 30 * time.Second}[crowd.IntN(2)]
 	}
 	s.drawn = claims
@@ -324,7 +305,7 @@ func (s *sim) arrive() {
 		at := time.Duration(dice.Int64N(int64(within)))
 		deadline := time.Time{}
 		if dice.IntN(3) == 0 {
-			deadline = s.began.Add(at + time.Duration(dice.IntN(610)-10)*time.Minute).Truncate(time.Second)
+			deadline = s.began.Add(at + time.Duration(dice.IntN([]int{70, 610}[dice.IntN(2)])-10)*time.Minute).Truncate(time.Second)
 		}
 		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
 		if !s.may(claim) {
@@ -391,8 +372,13 @@ func (s *sim) disturb() {
 		s.in(time.Duration(s.draw("room").IntN(300))*time.Second, func() { s.full = false; s.say("there is room on the disk") })
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
-		s.away = time.Now().Add(time.Duration(s.draw("away").IntN(480)) * time.Second)
+		dice := s.draw("away")
+		s.away = time.Now().Add(time.Duration(dice.IntN([]int{480, 480, 7200}[dice.IntN(3)])) * time.Second)
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("listener", 2*time.Hour, func(*replica) {
+		s.deaf = time.Now().Add(time.Duration(s.draw("deaf").IntN(20)) * time.Minute)
+		s.say("nobody takes events until %s", s.deaf.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {
@@ -451,7 +437,8 @@ func (r *replica) erase(claim string) {
 	if err == nil {
 		r.erased(claim)
 	}
-	r.say("somebody erases %s: %d records, %v", claim, done.Records, err)
+	why, _, _ := strings.Cut(fmt.Sprint(err), ":") // the rest may name a bulk run, whose id is drawn
+	r.say("somebody erases %s: %d records, %s", claim, done.Records, why)
 }
 
 // calmDown ends the weather.
@@ -461,7 +448,7 @@ func (s *sim) calmDown() {
 	}
 	s.say("all is calm from now on")
 	s.mu.Lock()
-	s.calm, s.calmSince, s.full, s.away = true, time.Now(), false, time.Time{}
+	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Time{}, time.Time{}
 	s.mu.Unlock()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly = 0, 0, false

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/outbox"
+)
+
+// carryAll has relays carry decisions to processes, events to whoever listens, and notices to teams.
+func (r *replica) carryAll(log *zap.Logger) {
+	carry := func(queue string, sink outbox.Sink, hooks outbox.Hooks, p outbox.Patience, letGo func(context.Context, []int64) error) {
+		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo}
+		relay := outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
+		if p.Message > 0 {
+			relay.Patient(p)
+		}
+		r.running.Go(func() { relay.Run(r.life, r.life) })
+	}
+	byDelivery := func(context.Context, []int64) error { return nil }
+	hooks := outbox.NoHooks()
+	hooks.Leading = r.sink.Leading
+	carry(journal.ReviewQueue, r.sink, hooks, outbox.Patience{}, byDelivery)
+	carry(events.Queue, listener{r}, outbox.NoHooks(), outbox.Patience{}, r.journal.Published)
+	notices := &notify.Sink{Catalogue: r.inForce, Poster: notify.NewPoster(&http.Client{Transport: r}), Clock: r,
+		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
+	apart := outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}
+	carry(deadletter.NoticeQueue, notices, outbox.NoHooks(), apart, r.journal.Published)
+}
+
+// box is the store and the sink of one relay. The product draws the pause between two sweeps, which a seed cannot give
+// again: it is the longest here.
+type box struct {
+	*store
+	queue  string
+	sink   outbox.Sink
+	letGo  func(ctx context.Context, sequences []int64) error
+	worked time.Time // when the relay did something last
+}
+
+// relayRest is the longest pause between two sweeps of a relay.
+const relayRest = 5 * time.Second
+
+func (b *box) rests() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.worked = time.Now()
+}
+
+func (b *box) Publish(ctx context.Context, m *journal.Message) error {
+	defer b.rests()
+	return b.sink.Publish(ctx, m)
+}
+
+// wait until the relay has rested, unless it goes on at once.
+func (b *box) wait(ctx context.Context, goesOn bool) {
+	b.mu.Lock()
+	since := time.Since(b.worked)
+	b.mu.Unlock()
+	if since > 0 || !goesOn {
+		b.Rest(ctx, relayRest-since)
+	}
+}
+
+func (b *box) release(ctx context.Context, sequences []int64) error {
+	defer b.rests()
+	b.wait(ctx, true)
+	if b.port(b.name + " lets go of " + b.queue); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return b.letGo(ctx, sequences)
+}
+
+// Pending implements journal.Outbox.
+func (b *box) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
+	defer b.rests()
+	if b.wait(ctx, false); ctx.Err() != nil {
+		return nil, errStore
+	}
+	return b.store.Pending(ctx, queue, after, limit)
+}
+
+// Backlog implements journal.Outbox. Nobody looks at it.
+func (*store) Backlog(context.Context) (map[string]int64, error) { return nil, nil }
+
+// listener is whoever takes events.
+type listener struct{ *replica }
+
+func (l listener) Publish(ctx context.Context, m *journal.Message) error {
+	l.port(fmt.Sprint(l.name, " event ", m.Sequence))
+	if l.life.Err() != nil || time.Now().Before(l.deaf) || l.fault("event not taken") {
+		return errors.New("nobody takes events")
+	}
+	l.heard(m)
+	if l.fault("event taken in silence") {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+// heard: an event has one content, and those of a claim come in order.
+func (s *sim) heard(m *journal.Message) {
+	var e struct{ Policy, Subject string }
+	_ = json.Unmarshal([]byte(m.Body), &e)
+	of := e.Policy + "/" + e.Subject
+	before, known := s.events[m.ID]
+	s.events[m.ID] = m.Body
+	if !known && strings.HasSuffix(m.Type, "RetryScheduled") {
+		s.scheduled[e.Subject]++
+	}
+	last := s.order[of]
+	s.order[of] = max(last, m.Sequence)
+	switch told, decided := s.scheduled[e.Subject], s.retries[e.Subject]; {
+	case told > decided:
+		s.fail("events tell of %d retries of %s, and %d were decided", told, e.Subject, decided)
+	case strings.Contains(m.Body, forbidden):
+		s.fail("event %s has a secret", m.ID)
+	case known && before != m.Body:
+		s.fail("event %s is told with another content", m.ID)
+	case !known && m.Sequence < last:
+		s.fail("event %s of %s is told after a later one", m.ID, of)
+	}
+}
+
+// unsent: no message waits for long that can be sent.
+func (s *sim) unsent() {
+	for _, m := range s.memory.Outbox() {
+		if m.Queue != deadletter.NoticeQueue && min(time.Since(m.At), time.Since(s.away), time.Since(s.deaf)) > longLateness {
+			s.fail("the message %s of %s waits since %s in the queue %s", m.ID, m.Key, m.At.Sub(s.began), m.Queue)
+			return
+		}
+	}
+}

@@ -291,6 +291,31 @@ func TestFewWait(t *testing.T) {
 	}
 }
 
+// TestLateCanary: a canary that left only when it had timed out, as the engine was away, is the canary again; unless a person
+// holds what follows.
+func TestLateCanary(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		f := newFixture(t, settings(60))
+		f.fail()
+		f.arrive("1")
+		f.arrive("2")
+		f.until(f.now.Add(time.Minute))
+		f.want(Testing)
+		if f.now = f.now.Add(CanaryTimeout + time.Minute); held {
+			f.apply(Hold{f.now.Add(time.Hour)})
+		}
+		f.apply(Departed{"1"})
+		if released := f.due(); len(released) != 0 {
+			t.Errorf("held %t: %v goes beside the canary that has just left", held, released)
+		}
+		if f.want(map[bool]Phase{false: Testing, true: Down}[held]); held {
+			continue
+		}
+		f.apply(Answered{"1", f.now})
+		f.want(Ramping)
+	}
+}
+
 // TestChanged: the State is to be recorded, with the phase that it left, where claims are held or go by it.
 func TestChanged(t *testing.T) {
 	f := newFixture(t, settings(60))
@@ -403,29 +428,5 @@ func TestClosed(t *testing.T) {
 	}
 	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
 		t.Errorf("given up at %s", f.gate.Queue.GiveUpAt())
-	}
-}
-
-// TestRegistryForgets the longest idle and empty first, and has room for what waits.
-func TestRegistryForgets(t *testing.T) {
-	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults())
-	r.Gate("unimed-sp", start)
-	for i := range mostUnconfigured {
-		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i/10)*time.Second))
-	}
-	r.Gate("d0", start).Queue.Add(Held{Claim: "waits"})
-	if r.Gate("new", start.Add(time.Hour)).Name != "new" || r.gates["d1"] != nil || r.Gate("d0", start.Add(time.Hour)).Queue.Len() != 1 ||
-		r.Gate("unimed-sp", start).Settings.Pace.Most != 20 {
-		t.Error("the wrong one is forgotten")
-	}
-	r.Each(func(g *Gate) { g.Queue.Add(Held{Claim: "waits"}) })
-	if name := r.Gate("one more", start.Add(2*time.Hour)).Name; name != Other {
-		t.Errorf("%s, where all others are busy", name)
-	}
-	r.Configure(map[string]Settings{"d2": settings(5)}, settings(9), start)
-	for name, most := range map[string]float64{"d2": 5, "unimed-sp": 9, Other: 9} {
-		if _, forgets := r.used[name]; r.gates[name].Settings.Pace.Most != most || forgets != (name == "unimed-sp") {
-			t.Errorf("%s has a pace of %g, may be forgotten: %t", name, r.gates[name].Settings.Pace.Most, forgets)
-		}
 	}
 }

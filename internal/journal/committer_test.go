@@ -189,6 +189,28 @@ func TestSubjectTwiceTakesTurns(t *testing.T) {
 	})
 }
 
+// TestNoDecisionBehindAPause: what a run decides in the moment in which a person pauses it is decided before, or not at all.
+func TestNoDecisionBehindAPause(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		run := journal.BulkRun{ID: "run"}
+		_, err := b.journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: aRun(run.ID), By: "ana"})
+		testkit.Must(t, err)
+		if _, err := b.journal.GatherBulkItems(t.Context(), b.memory, run.ID, 10, "busy"); err != nil {
+			t.Fatal(err)
+		}
+		b.memory.Delay(10 * time.Millisecond)
+		b.ask(t.Context(), failure(claim(1), 1)) // the next two wait for its commit
+		go func() {
+			_, _ = b.journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkPause, Run: run, By: "ana"})
+		}()
+		synctest.Wait()
+		r := &journal.Review{Subject: failure(claim(2), 2).Subject, DeadLetter: "1", Run: run.ID, By: "ana", Reason: "x", Policy: tiss}
+		if _, err := b.journal.Review(t.Context(), r); !errors.Is(err, journal.ErrInvalidRunState) {
+			t.Errorf("a decision of a run that was paused just before: %v", err)
+		}
+	})
+}
+
 func TestOnlyTheBadItemIsRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Delay(10 * time.Millisecond)

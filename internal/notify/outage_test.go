@@ -22,6 +22,8 @@ type portals struct {
 	mu  sync.Mutex
 	all []gate.Destination
 	err error
+	// ordered tells that what they are in is a person's order.
+	ordered bool
 }
 
 func (p *portals) read() ([]gate.Destination, error) {
@@ -35,7 +37,7 @@ func (p *portals) enter(phase destination.Phase, since time.Time) {
 	p.mu.Lock()
 	outage := destination.Outage{Since: since, Cause: destination.CauseFailures, Failed: 11, Admitted: 12, Held: 210}
 	p.all = []gate.Destination{{Name: "tiss", State: destination.New(since)}, {
-		Name: "unimed-sp", Held: 210, Deadline: since.Add(9 * time.Hour),
+		Name: "unimed-sp", Held: 210, Ordered: p.ordered, Deadline: since.Add(9 * time.Hour),
 		State: destination.State{Phase: phase, Since: time.Now(), NextTest: since.Add(time.Minute), Outage: outage},
 	}}
 	p.mu.Unlock()
@@ -58,10 +60,15 @@ func TestOutages(t *testing.T) {
 		w.none(byMail, "all is well")
 
 		began := time.Now().Add(123456 * time.Nanosecond)
+		p.ordered = true
+		p.enter(destination.Down, began)
+		w.none(byMail, "whoever acts has not followed the order yet")
+		p.ordered = false
+		began = time.Now().Add(123456 * time.Nanosecond)
 		p.enter(destination.Down, began)
 		n := w.send(byMail)
 		want := notify.Outage{Destination: "unimed-sp", Cause: "failures", Failed: 11, Admitted: 12, Held: 210,
-			Since: "2000-01-01T00:01:10Z", Deadline: "2000-01-01T09:01:10Z", NextTest: "2000-01-01T00:02:10Z"}
+			Since: "2000-01-01T00:01:20Z", Deadline: "2000-01-01T09:01:20Z", NextTest: "2000-01-01T00:02:20Z"}
 		if n.Type != notify.TypeDown || n.Data.Outage == nil || *n.Data.Outage != want ||
 			n.Data.URL != "https://retry.hospital.example/destinations" {
 			t.Errorf("told %s %+v, link %s", n.Type, n.Data.Outage, n.Data.URL)
@@ -78,7 +85,7 @@ func TestOutages(t *testing.T) {
 		w.none(byMail, "the outage lasts")
 		p.enter(destination.Up, began)
 		n = w.send(byMail)
-		want.Until, want.Deadline, want.NextTest = "2000-01-01T05:03:10Z", "", ""
+		want.Until, want.Deadline, want.NextTest = "2000-01-01T05:03:20Z", "", ""
 		if n.Type != notify.TypeUp || *n.Data.Outage != want {
 			t.Errorf("told %s %+v", n.Type, n.Data.Outage)
 		}

@@ -136,7 +136,7 @@ func (o *oracle) analyze(c *call, now time.Time) string {
 		}
 	}
 	uncounted := fmt.Sprint(c.Job, c.Element, c.Instance, c.Submitted, c.Error)
-	if n := len(o.attempts); same < 0 && n > 0 {
+	if n := len(o.attempts); n > 0 && same < n-1 {
 		// "the count that the answer wrote before the error was thrown: the same, while its dead letter is open"
 		if a := &o.attempts[n-1]; !a.retry && a.uncounted == uncounted && a.count == int64(c.Count) {
 			same = n - 1

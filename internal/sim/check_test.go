@@ -158,9 +158,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		}
 	}
 	s.trail.attempt(a, s.attempts[a.JobKey])
+	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
-	s.checkDecision(a)
 	if to := s.jobs[a.JobKey].portal; a.Tells == journal.TellsFailed {
 		s.failures[to] = append(s.failures[to], time.Now())
 	}
@@ -201,11 +201,27 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
-	made := d.ShouldRetry() || d.RetryCount == a.AnalysedCount // what is given up counts the retries that were made
+	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
 	if !right || !made || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
+}
+
+// made is how many retries were made before an attempt, at most.
+func (s *sim) made(a *journal.Attempt) int64 {
+	for _, b := range s.attempts[a.JobKey] {
+		if b.Number == a.Number && b.Revision < a.Revision { // its retry is not made
+			return b.AnalysedCount
+		}
+	}
+	made := max(a.GivenCount, 0)
+	if b := s.last[a.Decision.SubjectID]; b != nil {
+		if made = max(made, b.RetryCount); !b.ShouldRetry() { // a person had it sent again
+			made = max(made, b.RetryCount+1)
+		}
+	}
+	return made
 }
 
 func (s *sim) checkRecord(r *journal.Record) {
@@ -241,7 +257,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 			}
 			s.say("%s is %s, its outage since %s; version %d", r.Subject.ID, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
 			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
-			s.checkOutage(r.Subject.ID, b.State)
+			s.checkOutage(r.Subject.ID, b.State, b.Version)
 		}
 	}
 }
@@ -359,8 +375,8 @@ func (s *sim) silent() {
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
-			s.checkWaiting(p, after)
 		}
+		s.checkWaiting(p, after)
 	}
 }
 

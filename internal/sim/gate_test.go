@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // checkOutage: an outage goes on until its portal is up.
-func (s *sim) checkOutage(name string, now *destination.State) {
+func (s *sim) checkOutage(name string, now *destination.State, version int64) {
 	if b := s.outages[name]; b != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
@@ -25,26 +26,31 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		}
 	}
 	s.outages[name] = now
+	if now.Phase == destination.Ramping && !s.calm && s.draw("engine away in a ramp").IntN(3) == 0 && s.may(fmt.Sprint("away in ramp of ", name, " ", version)) {
+		s.away = time.Now().Add(time.Duration(s.draw("away in a ramp").IntN(120)) * time.Second)
+	}
 }
 
 const (
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
+	// goneWithin is how long claims may wait for a portal that is up, at most.
+	goneWithin = 25 * time.Minute
 )
 
 // checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
 func (s *sim) checkWaiting(p *process, most time.Duration) {
 	key := p.key + 10*p.jobs
 	since, waits := s.waits[key]
-	if _, left := s.left[key]; left || !waits {
+	if _, left := s.left[key]; p.ended != "" || left || !waits {
 		return
 	}
-	giveUp := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0)))
-	if !p.deadline.IsZero() && time.Since(giveUp) > most {
+	giveUp, calm := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0))), min(time.Since(since), time.Since(s.away))
+	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	if b := s.outages[p.portal]; b != nil && b.Phase == destination.Up && time.Since(b.Since) > longLateness && !s.isHeld(p.portal) {
+	if b := s.outages[p.portal]; b != nil && b.Phase == destination.Up && min(time.Since(b.Since), calm) > goneWithin && !s.isHeld(p.portal) {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }

@@ -47,6 +47,10 @@ func (v *store) Transact(
 		v.die()
 		return err
 	}
+	if time.Now().Before(v.slow) {
+		v.Memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, Hang: true})
+		return v.Memory.Transact(ctx, lookups, decide)
+	}
 	for _, f := range writeFaults {
 		if v.fault(f.name) {
 			v.Memory.Fail(1, f.Fault)

@@ -92,7 +92,8 @@ type replica struct {
 	drift    time.Duration // of its clock, a minute
 	drifts   time.Time     // since when
 	readOnly bool
-	closed   bool // its journal cannot be written
+	slow     time.Time // until when its writes hang
+	closed   bool      // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
 	journal  *journal.Journal
@@ -365,6 +366,10 @@ func (s *sim) disturb() {
 		r.readOnly = true
 		s.say("the store of %s is read-only", r.name)
 		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
+	})
+	s.every("slow", 40*time.Minute, func(r *replica) {
+		r.slow = time.Now().Add(time.Duration(s.draw("quick").IntN(20)) * time.Second)
+		s.say("the store of %s hangs until %s", r.name, r.slow.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("disk", 2*time.Hour, func(*replica) {
 		s.full = true

@@ -9,7 +9,7 @@ import (
 )
 
 // Limit bounds what a test waits for. It is reached only where the test fails, on a busy machine too.
-const Limit = 2 * time.Minute
+const Limit = 4 * time.Minute
 
 // Between two looks at something: often at first, as most is seen soon.
 const (

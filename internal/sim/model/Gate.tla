@@ -63,12 +63,13 @@ Follow(r) ==
 Waited(v) == v.canary # None /\ word[v.canary] = "none" /\ v.canary \notin expired \cup lost
 
 \* A replica records a state, for whatever reason; one that does not follow the last one is refused. A canary that was
-\* not let go in time may be the next one, too: its time begins anew.
+\* not let go in time, or that the engine took late, may be the next one, too: its time begins anew.
 Record(r, phase, canary) ==
   /\ views[r].version = state.version /\ state.version < Most
   /\ \/ canary = views[r].canary /\ UNCHANGED expired
      \/ canary = None /\ ~Waited(views[r]) /\ UNCHANGED expired
-     \/ /\ canary # None /\ ~Waited(views[r]) /\ claims[canary] \in {"held", "again"} /\ phase = "testing"
+     \/ /\ canary # None /\ ~Waited(views[r]) /\ phase = "testing"
+        /\ (claims[canary] \in {"held", "again"} \/ (canary \in canaries /\ word[canary] = "none"))
         /\ expired' = expired \ {canary}
   /\ phase = "testing" => canary # None
   /\ state' = [version |-> state.version + 1, phase |-> phase, canary |-> canary]

@@ -38,11 +38,11 @@ var pictures = []picture{
 	{"console-claim.png", subject(sampleClaim), "en", true, 1240, 1080},
 }
 
-// stopped is a browser whose clock stands.
+// stopped is a browser whose clock stands, and whose pages do not look for news.
 func (b *tab) stopped() {
 	b.t.Helper()
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: fmt.Sprintf("Date.now = () => %d;", sampleNow.UnixMilli()),
+		Source: fmt.Sprintf("Date.now = () => %d; window.setTimeout = () => 0;", sampleNow.UnixMilli()),
 	})
 }
 

@@ -275,7 +275,7 @@ func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Messa
 		JobKey:   d.ReviewJobKey,
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: s.outboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
+		Key: s.OutboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
 }
 
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.

@@ -134,6 +134,8 @@ type Erasing struct {
 	Letters []KeyedDeadLetter
 	Items   []RunItem
 	Runs    []BulkRun
+	// Going tells that a gate's answer to it is in the outbox.
+	Going bool
 }
 
 // Expunged is what an erasure takes.
@@ -171,7 +173,7 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
 		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
-	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.outboxKey(), Quoted: e.Subject.quotedID(),
+	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.OutboxKey(), Quoted: e.Subject.quotedID(),
 		Amended: amended, Items: x.takeItems()}
 	done := Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
 	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(),
@@ -235,6 +237,9 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	}
 	if len(l.Held) > 0 {
 		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
+	}
+	if p.Going {
+		return busy("the answer of its gate is on its way to the process; try again when that has it")
 	}
 	for i := range p.Letters {
 		if d := &p.Letters[i].DeadLetter; d.Answer != 0 {

@@ -15,8 +15,8 @@ import (
 // Subject is whose failures a history tells: a claim, a message, a job.
 type Subject struct{ Tenant, Policy, ID string }
 
-// outboxKey is the key of a subject's messages: they are kept in order.
-func (s *Subject) outboxKey() string { return s.Tenant + "/" + s.Policy + "/" + s.ID }
+// OutboxKey is the key of a subject's messages: they are kept in order.
+func (s *Subject) OutboxKey() string { return s.Tenant + "/" + s.Policy + "/" + s.ID }
 
 // DefaultTenant is the engine's own name for the one tenant of a cluster without multi-tenancy.
 const DefaultTenant = "<default>"

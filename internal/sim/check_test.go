@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -214,6 +215,9 @@ func (s *sim) made(a *journal.Attempt) int64 {
 		if b.Number == a.Number && b.Revision < a.Revision { // its retry is not made
 			return b.AnalysedCount
 		}
+	}
+	if s.last[a.Decision.SubjectID] == nil && a.GivenCount < 0 { // the engine has forgotten
+		return math.MaxInt64
 	}
 	made := max(a.GivenCount, 0)
 	if b := s.last[a.Decision.SubjectID]; b != nil {

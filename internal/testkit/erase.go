@@ -45,6 +45,8 @@ func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
 			}
 		}
 	}
+	going := func(o journal.Message) bool { return o.Queue == journal.GateQueue && o.Key == of.OutboxKey() }
+	p.Going = slices.ContainsFunc(m.outbox, going)
 	return p
 }
 

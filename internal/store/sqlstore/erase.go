@@ -44,6 +44,7 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 		func() error { p.Letters, err = w.keyedLetters("WHERE d.subject = ?", p.Key); return err },
 		func() error { p.Runs, err = w.bulkRuns(""); return err },
 		func() error { p.Items, err = w.named(string(name)); return err },
+		func() error { p.Going, err = w.waits(journal.GateQueue, of.OutboxKey()); return err },
 	} {
 		if err == nil {
 			err = read()

@@ -104,7 +104,7 @@ func (s *Store) MoveWatermark(
 // mayMove reports whether the watermark is as it was, and nothing waits where m is to go.
 func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, error) {
 	var now deadletter.Watermark
-	var at, waits int64
+	var at int64
 	_, err := w.one("SELECT record, day, at FROM notice_marks WHERE team = ? AND channel = ? AND kind = ?",
 		[]any{string(from.Team), from.Channel, string(from.Kind)}, &now.Record, &now.Day, &at)
 	if err != nil || now.Record != from.Record || now.Day != from.Day || at != journal.Milli(from.At) {
@@ -113,8 +113,14 @@ func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, 
 	if m == nil {
 		return true, nil
 	}
-	found, err := w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{m.Queue, m.Key}, &waits)
-	return !found, err
+	waits, err := w.waits(m.Queue, m.Key)
+	return !waits, err
+}
+
+// waits reports whether a queue holds a message of a key.
+func (w *writer) waits(queue, key string) (bool, error) {
+	var one int64
+	return w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{queue, key}, &one)
 }
 
 // EndSession implements access.EndedSessions.

@@ -33,6 +33,12 @@ func testErase(t *testing.T, s Store) {
 	w.Deliver(true)
 	w.wantRefused(gone, journal.ErrSubjectBusy, "run-1")
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
+	must(t, s, nil, func(x *transaction) {
+		x.Outbox = append(x.Outbox, journal.Message{ID: "gate/1", Queue: journal.GateQueue, Key: "<default>/tiss-submission/" + gone, Body: `{}`})
+	})
+	w.wantRefused(gone, journal.ErrSubjectBusy, "the answer of its gate")
+	going := pending(t, s, journal.GateQueue, 9)[0].Sequence
+	must(t, s, nil, func(x *transaction) { x.Published = append(x.Published, going) })
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
 	must(t, s, nil, func(x *transaction) {
 		for key, body := range map[string]string{

@@ -255,8 +255,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		if err == nil && b.State != nil {
 			if b.Went != "" {
 				s.phases[r.Subject.ID] = r.Entry
-				if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[r.Subject.ID]) > clocksApart {
-					s.fail("%s was %s and is up, and nobody said so", r.Subject.ID, b.Went)
+				if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[r.Subject.ID]) > clocksApart &&
+					slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == r.Subject.ID && s.isWaiting(p) }) {
+					s.fail("%s was %s and is up, claims wait, and nobody said so", r.Subject.ID, b.Went)
 				}
 			}
 			s.say("%s is %s, its outage since %s; version %d", r.Subject.ID, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)

@@ -39,13 +39,20 @@ const (
 	goneWithin = 25 * time.Minute
 )
 
+// isWaiting reports whether a claim is recorded as held, and did not leave.
+func (s *sim) isWaiting(p *process) bool {
+	key := p.key + 10*p.jobs
+	_, waits := s.waits[key]
+	_, left := s.left[key]
+	return p.ended == "" && waits && !left
+}
+
 // checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
 func (s *sim) checkWaiting(p *process, most time.Duration) {
-	key := p.key + 10*p.jobs
-	since, waits := s.waits[key]
-	if _, left := s.left[key]; p.ended != "" || left || !waits {
+	if !s.isWaiting(p) {
 		return
 	}
+	since := s.waits[p.key+10*p.jobs]
 	giveUp, calm := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0))), min(time.Since(since), time.Since(s.away))
 	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -64,10 +63,10 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 	}
 }
 
-// Each calls do for every Gate, by their names.
+// Each calls do for every Gate, in no order.
 func (r *Registry) Each(do func(*Gate)) {
-	for _, name := range slices.Sorted(maps.Keys(r.gates)) {
-		do(r.gates[name])
+	for _, g := range r.gates {
+		do(g)
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unique"
@@ -363,6 +365,7 @@ func (g *Gates) Destinations() ([]Destination, error) {
 	}
 	var all []Destination
 	g.registry.Each(func(d *destination.Gate) { all = append(all, g.tell(d, now)) })
+	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

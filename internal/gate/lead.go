@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -232,7 +234,7 @@ func (g *Gates) read(ctx context.Context) error {
 func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
 	d := k.registry.Gate(name, now)
 	if of.Version > 0 {
-		k.recorded[d.Name], k.versions[d.Name] = journal.DestinationState{Version: of.Version, State: of.State}, of.Version
+		k.recorded[d.Name], k.versions[d.Name] = *of, of.Version
 		d.Take(of.State, now)
 	}
 	k.order(d, of.Command, now)
@@ -280,7 +282,7 @@ func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err e
 	return departed && g.deliver(ctx, true) != nil, nil
 }
 
-// look asks each gate whose turn it is.
+// look asks each gate whose turn it is, and returns what there is to do by their names.
 func (g *Gates) look() (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -314,6 +316,7 @@ func (g *Gates) look() (steps []step) {
 		}
 		steps = append(steps, s)
 	})
+	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.name, b.name) })
 	return steps
 }
 

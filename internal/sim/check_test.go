@@ -216,16 +216,16 @@ func (s *sim) made(a *journal.Attempt) int64 {
 			return b.AnalysedCount
 		}
 	}
-	if s.last[a.Decision.SubjectID] == nil && a.GivenCount < 0 { // the engine has forgotten
+	switch b := s.last[a.Decision.SubjectID]; {
+	case b == nil && a.GivenCount < 0: // the engine has forgotten
 		return math.MaxInt64
+	case b == nil:
+		return a.GivenCount
+	case b.ShouldRetry():
+		return max(a.GivenCount, b.RetryCount)
+	default: // a person had it sent again
+		return max(a.GivenCount, b.RetryCount+1)
 	}
-	made := max(a.GivenCount, 0)
-	if b := s.last[a.Decision.SubjectID]; b != nil {
-		if made = max(made, b.RetryCount); !b.ShouldRetry() { // a person had it sent again
-			made = max(made, b.RetryCount+1)
-		}
-	}
-	return made
 }
 
 func (s *sim) checkRecord(r *journal.Record) {
@@ -248,22 +248,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.GateEntry:
 		s.checkGate(r)
 	case journal.DestinationEntry:
-		b, err := journal.ReadDestination(r.Entry)
-		if err == nil && b.Command != nil {
-			s.ordered(r.Subject.ID, b.Command)
-		}
-		if err == nil && b.State != nil {
-			if b.Went != "" {
-				s.phases[r.Subject.ID] = r.Entry
-				if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[r.Subject.ID]) > clocksApart &&
-					slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == r.Subject.ID && s.isWaiting(p) }) {
-					s.fail("%s was %s and is up, claims wait, and nobody said so", r.Subject.ID, b.Went)
-				}
-			}
-			s.say("%s is %s, its outage since %s; version %d", r.Subject.ID, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
-			s.trail.state(r.Subject.ID, r.Entry.At, b.State)
-			s.checkOutage(r.Subject.ID, b.State, b.Version)
-		}
+		s.checkDestination(r)
 	}
 }
 

@@ -9,6 +9,28 @@ import (
 	"retry-worker/internal/journal"
 )
 
+func (s *sim) checkDestination(r *journal.Record) {
+	name := r.Subject.ID
+	b, err := journal.ReadDestination(r.Entry)
+	if err == nil && b.Command != nil {
+		s.ordered(name, b.Command)
+	}
+	if err != nil || b.State == nil {
+		return
+	}
+	if b.Went != "" {
+		s.phases[name] = r.Entry
+	}
+	waits := func(p *process) bool { return p.portal == name && s.isWaiting(p) }
+	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[name]) > clocksApart &&
+		slices.ContainsFunc(s.processes, waits) {
+		s.fail("%s was %s and is up, claims wait, and nobody said so", name, b.Went)
+	}
+	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
+	s.trail.state(name, r.Entry.At, b.State)
+	s.checkOutage(name, b.State, b.Version)
+}
+
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State, version int64) {
 	if b := s.outages[name]; b != nil && b.Phase != destination.Up && now.Phase != destination.Up &&

@@ -21,23 +21,23 @@ import (
 
 // carryAll has relays carry decisions to processes, events to whoever listens, and notices to teams.
 func (r *replica) carryAll(log *zap.Logger) {
-	carry := func(queue string, sink outbox.Sink, hooks outbox.Hooks, p outbox.Patience, letGo func(context.Context, []int64) error) {
+	relay := func(queue string, sink outbox.Sink, hooks outbox.Hooks, letGo func(context.Context, []int64) error) *outbox.Relay {
 		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo}
-		relay := outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
-		if p.Message > 0 {
-			relay.Patient(p)
-		}
-		r.running.Go(func() { relay.Run(r.life, r.life) })
+		return outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
 	}
 	byDelivery := func(context.Context, []int64) error { return nil }
 	hooks := outbox.NoHooks()
 	hooks.Leading = r.sink.Leading
-	carry(journal.ReviewQueue, r.sink, hooks, outbox.Patience{}, byDelivery)
-	carry(events.Queue, listener{r}, outbox.NoHooks(), outbox.Patience{}, r.journal.Published)
 	notices := &notify.Sink{Catalogue: r.inForce, Poster: notify.NewPoster(&http.Client{Transport: r}), Clock: r,
 		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
 	apart := outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}
-	carry(deadletter.NoticeQueue, notices, outbox.NoHooks(), apart, r.journal.Published)
+	for _, one := range []*outbox.Relay{
+		relay(journal.ReviewQueue, r.sink, hooks, byDelivery),
+		relay(events.Queue, listener{r}, outbox.NoHooks(), r.journal.Published),
+		relay(deadletter.NoticeQueue, notices, outbox.NoHooks(), r.journal.Published).Patient(apart),
+	} {
+		r.running.Go(func() { one.Run(r.life, r.life) })
+	}
 }
 
 // box is the store and the sink of one relay. The product draws the pause between two sweeps, which a seed cannot give

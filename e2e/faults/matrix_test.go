@@ -2,12 +2,9 @@ package faults_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"text/tabwriter"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -53,23 +50,16 @@ func TestMatrix(t *testing.T) {
 			})
 		}
 	})
-	printTable(rows, results)
+	report(t, rows, results)
 }
 
-// printTable writes to standard output; scripts/test shows the lines that begin with PRINT.
-func printTable(rows []row, results []result) {
-	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "fault\tjobs\tanswered once\tlocked\tlongest wait\t")
+// report adds a line for each row to what is printed at the end.
+func report(t *testing.T, rows []row, results []result) {
 	for i, r := range rows {
 		if got := results[i]; got.jobs > 0 { // others were not selected, or failed half-way
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\n",
+			harness.Report(t, "fault %-44s %d jobs, %d answered once, %d locked, longest wait %s%s",
 				r.fault, got.jobs, got.once, got.locked, got.wait.Round(10*time.Millisecond), got.remark)
 		}
-	}
-	_ = table.Flush()
-	for line := range strings.Lines(text.String()) {
-		fmt.Fprint(os.Stdout, "PRINT "+strings.TrimRight(line, " \n")+"\n")
 	}
 }
 
@@ -159,6 +149,6 @@ func (r result) soon(t *testing.T, bound time.Duration) result {
 
 // with adds a remark.
 func (r result) with(format string, args ...any) result {
-	r.remark = fmt.Sprintf(format, args...)
+	r.remark = ": " + fmt.Sprintf(format, args...)
 	return r
 }

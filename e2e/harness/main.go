@@ -41,7 +41,7 @@ func Main(m *testing.M, first ...func()) {
 	}
 	slices.Sort(atEnd.report)
 	for _, line := range atEnd.report {
-		fmt.Println("PRINT " + line)
+		fmt.Println(line)
 	}
 	os.Exit(code)
 }

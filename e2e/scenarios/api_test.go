@@ -153,7 +153,7 @@ func (r review) decides(l *deadLetter) (how string, d request) {
 // decide on the dead letters of the claims that the portal knows, until ctx ends. Nobody is asked twice what was decided;
 // what could not be recorded, or whose process has not come yet, is decided at the next look.
 func (h *portal) decide(ctx context.Context, d api, since time.Time) {
-	ticker := time.NewTicker(askEvery)
+	ticker := time.NewTicker(decideEvery)
 	defer ticker.Stop()
 	for {
 		select {

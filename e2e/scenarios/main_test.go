@@ -14,7 +14,11 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// askEvery is the pause between two looks at what nobody tells of.
-const askEvery = 50 * time.Millisecond
+const (
+	// askEvery is the pause between two looks at what nobody tells of.
+	askEvery = 50 * time.Millisecond
+	// decideEvery is the pause between two looks of the people who decide on dead letters.
+	decideEvery = 250 * time.Millisecond
+)
 
 func TestMain(m *testing.M) { harness.Main(m, harness.Parallel(14)) }

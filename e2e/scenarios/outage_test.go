@@ -233,7 +233,7 @@ func (w *way) step(now time.Time, p *downPortal) time.Duration {
 // stands meanwhile, so that it shows the portal what the gate saw. It returns what is to be added to those before: a
 // worker that is killed does not tell of its last ones.
 func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
-	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, askEvery) {
+	for begun := time.Now(); ; time.Sleep(askEvery) {
 		p.mu.Lock()
 		underWay := before - len(p.all)
 		p.mu.Unlock()
@@ -243,7 +243,6 @@ func (p *downPortal) await(t *testing.T, before int, workers []*process) int {
 		if underWay <= 0 || time.Since(begun) > mostStanding { // one may be let through twice, by a busy engine
 			return -underWay
 		}
-		time.Sleep(pause)
 	}
 }
 

@@ -14,7 +14,7 @@ const Limit = 4 * time.Minute
 // Between two looks at something: often at first, as most is seen soon.
 const (
 	firstPause = 2 * time.Millisecond
-	longest    = 50 * time.Millisecond
+	longest    = 150 * time.Millisecond
 )
 
 // Until returns when holds reports true. It fails the test where that does not come within Limit, and says what was waited for and,

@@ -131,6 +131,7 @@ var taken = []struct{ why, text, want string }{
 	{"bare mobile", "11912345678, 011912345678, 5511912345678, 551132345678", "[PHONE], [PHONE], [PHONE], [PHONE]"},
 	{"no area code", "ligar para {mobile}", "ligar para [PHONE]"},
 	{"labelled", "telefone {land}, celular: 912345678, fone 1132345678, tel:+55-11-{mobile}, whatsapp 1132345678", "telefone [PHONE], celular: [PHONE], fone [PHONE], tel:[PHONE], whatsapp [PHONE]"},
+	{"landline, words behind its label", "telefone informado pela mãe foi 1132345678", "telefone informado pela mãe foi [PHONE]"},
 	{"American", "(415) 555-2671, 415-555-2671, 415.555.2671, (415) 5552671", "[PHONE], [PHONE], [PHONE], [PHONE]"},
 	{"URL-encoded", "tel=%2B55%2011%20{mobile}&x=%2811%29%20{mobile}", "tel=[PHONE]&x=[PHONE]"},
 	{"WhatsApp", `{"exists":false,"jid":"5511912345678@s.whatsapp.net","number":"5511912345678"} 5511912345678@c.us`, `{"exists":false,"jid":"[PHONE]","number":"[PHONE]"} [PHONE]`},

@@ -79,9 +79,6 @@ func TestStrongestEvidenceDecides(t *testing.T) {
 // TestFirstRuleDecides: of two rules alike the first one, which is the first of all.
 func TestFirstRuleDecides(t *testing.T) {
 	for _, k := range byKind {
-		if k.rule.Things != nil {
-			continue // of one thing that two rules name the later rule is told
-		}
 		k.rule.Reason = "first"
 		second := k.rule
 		second.Reason = "second"

@@ -175,8 +175,11 @@ func (s *search) read(u *use, end int, plain bool) {
 		s.laterTry = from
 	case contrastRole:
 		s.words[from-1] = text.Clause
-	case thingRole: // the longest wins: "service code" is no service
+	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
 		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].from >= from; n-- {
+			if s.hits[n-1].from == from && s.hits[n-1].to == to {
+				return
+			}
 			s.hits = s.hits[:n-1]
 		}
 		s.hits = append(s.hits, hit{*u, from, to})

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 
 const require = createRequire(import.meta.url);
 const library = require.resolve('bpmn-js/dist/bpmn-viewer.production.min.js');
-const browsers = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const browsers = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 const quietly = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync', '--hide-scrollbars'];
 const timeout = 60_000;
@@ -132,5 +132,5 @@ async function findBrowser() {
       return file;
     }
   }
-  throw new Unavailable('no Chromium found (CHROME_BIN, then the PATH)', 'apt-get install -y chromium');
+  throw new Unavailable('no Chromium found (CHROME_BIN, then the PATH)', 'apt-get install -y chromium-headless-shell');
 }

@@ -81,7 +81,7 @@ func (b *Browser) run(ctx context.Context, i Install, o Options) (err error) {
 // arguments keep it from all that a browser does by itself, and from every address but this machine's own.
 func (b *Browser) arguments() []string {
 	args := []string{
-		"--headless=new", "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
+		"--headless", "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
 		"--user-data-dir=" + b.folder.Join("profile"),
 		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--no-proxy-server",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-extensions",

@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
@@ -73,13 +72,10 @@ func (in *input) variables(policies decision.Policies, name string) decision.Var
 		v.NonRetryable = decision.Value(own[known[2]])
 	}
 	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
-	expected := "of " + strings.Join(known, ", ") + ", which the policy " + p.Name + " reads"
-	if len(known) == 0 {
-		expected = "none: the policy " + p.Name + " reads nothing beyond the other fields"
-	}
 	for name := range own { // a slip in a name would go unseen
 		if !slices.Contains(known, name) {
-			in.refuse(invalid("unknown_variable", "variables has %.60q, expected %s", name, expected))
+			in.refuse(invalid("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
+				name, p.Name, oneOf(known, "none")))
 		}
 	}
 	return v

@@ -102,7 +102,7 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 		{`"error":"TIMEOUT","variables":{"maxAttempts":0}`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_RETRY_POLICY"}},
 		{`"error":"TIMEOUT","variables":{"maxAttempts":"3"}`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_RETRY_POLICY"}},
 		{`"error":"TIMEOUT","variables":{"maxAttempt":3}`, 422, map[string]any{"error": "unknown_variable",
-			"message": `variables has "maxAttempt", expected of maxAttempts, delayBetweenAttempts, nonRetryable, which the policy job-queue reads`}},
+			"message": `variables has "maxAttempt", which the policy job-queue does not read, expected one of maxAttempts, delayBetweenAttempts, nonRetryable`}},
 		{`"error":"TIMEOUT","variables":{"":3}`, 422, map[string]any{"error": "unknown_variable"}},
 		{`"error":"TIMEOUT","variables":{"httpStatus":404}`, 422, map[string]any{"error": "unknown_variable"}},
 		{`"error":"TIMEOUT","variables":[3]`, 422, map[string]any{"error": "invalid_variables"}},

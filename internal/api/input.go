@@ -64,8 +64,8 @@ func readQuery(_ http.ResponseWriter, r *http.Request, known []string) (map[stri
 	for name, values := range all {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, invalid("unknown_parameter", "the parameter %.60q is not known, expected of %s", name,
-				strings.Join(known, ", "))
+			return nil, invalid("unknown_parameter", "the parameter %.60q is not known, expected %s", name,
+				oneOf(known, "none"))
 		case len(values) > 1:
 			return nil, invalid("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
 		case !isName(values[0]):
@@ -128,14 +128,18 @@ func twice(d *json.Decoder) (name string, is bool) {
 func only(given map[string]json.RawMessage, within string, known []string) error {
 	for name := range given {
 		if !slices.Contains(known, name) {
-			expected := "{}"
-			if len(known) > 0 {
-				expected = "of " + strings.Join(known, ", ")
-			}
-			return invalid("unknown_field", "the field %.60q is not known, expected %s", within+name, expected)
+			return invalid("unknown_field", "the field %.60q is not known, expected %s", within+name, oneOf(known, "{}"))
 		}
 	}
 	return nil
+}
+
+// oneOf says which names are known; none is what is said where no name is.
+func oneOf(known []string, none string) string {
+	if len(known) == 0 {
+		return none
+	}
+	return "one of " + strings.Join(known, ", ")
 }
 
 // objectOf says which object is expected.

@@ -135,8 +135,8 @@ func TestR12Attempts(t *testing.T) {
 		d := decision.Decide(&f, p, decision.Past{Retries: count, FirstFailure: analysed}, now)
 		if !d.ShouldRetry() {
 			wantFinal(t, d, decision.MaxRetriesExceeded, 5)
-			event, ok := d.Event(decision.RNBIL005, "TIMEOUT").(decision.MaxRetriesExceededEvent)
-			if !ok || event.TotalAttempts != int64(submissions) || event.TotalDuration != now.Sub(analysed) {
+			event := d.Event(decision.RNBIL005, "TIMEOUT").Fields
+			if event["totalAttempts"] != int64(submissions) || event["totalDuration"] != decision.ISODuration(now.Sub(analysed)) {
 				t.Errorf("the event counts %+v, want %d attempts in %s", event, submissions, now.Sub(analysed))
 			}
 			break

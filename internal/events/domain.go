@@ -16,7 +16,7 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		if e == nil {
 			return "", nil
 		}
-		return e.Type(), decided(e)
+		return e.Type, e.Fields
 	case h.Outcome != nil && h.Episode.State == journal.Recovered:
 		return RetryRecovered, recovered(h)
 	case h.Review != nil:
@@ -30,32 +30,6 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 // that is not made (R20).
 func endsEpisode(h *journal.Happening) bool {
 	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter
-}
-
-// decided returns the data of a decision's event: exactly the fields of §12.3 of its rule. claimId is the subject's id,
-// whatever its policy calls it, as in the log (§13.4).
-func decided(event decision.Event) any {
-	switch e := event.(type) {
-	case decision.RetryScheduled:
-		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "maxRetries": e.MaxRetries,
-			"backoffMinutes": e.BackoffMinutes, "nextRetryTime": decision.Instant(e.NextRetryTime),
-			"errorClassification": e.ErrorClassification, "scheduledAt": decision.Instant(e.ScheduledAt), "version": e.Version}
-	case decision.MaxRetriesExceededEvent:
-		return object{"claimId": e.ClaimID, "finalError": e.FinalError, "totalAttempts": e.TotalAttempts,
-			"totalDuration": decision.ISODuration(e.TotalDuration), "exceededAt": decision.Instant(e.ExceededAt),
-			"severity": e.Severity}
-	case decision.PermanentErrorDetected:
-		return object{"claimId": e.ClaimID, "errorType": e.ErrorType, "errorMessage": e.ErrorMessage,
-			"detectedAt": decision.Instant(e.DetectedAt), "severity": e.Severity}
-	case decision.SubmissionRetryScheduled:
-		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "errorClassification": e.ErrorClassification,
-			"nextRetryTime": decision.Instant(e.NextRetryTime), "backoffMinutes": e.BackoffMinutes,
-			"timestamp": decision.Instant(e.Timestamp)}
-	case decision.SubmissionRetryExhausted:
-		return object{"claimId": e.ClaimID, "retryCount": e.RetryCount, "lastError": e.LastError,
-			"timestamp": decision.Instant(e.Timestamp)}
-	}
-	return object{}
 }
 
 // recovered tells that an episode ended well, and how long it took from its first failure on. Its names are ours:

@@ -16,7 +16,7 @@ import (
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
 func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
-	event := d.Event(a.rule, n.Error).LogName()
+	event := d.Event(a.rule, n.Error).LogName
 	switch {
 	case r.How == journal.Fresh:
 		a.hooks.Decided(j.Type, d, took)

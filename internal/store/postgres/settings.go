@@ -11,13 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Connections: one writer commits, others probe or stand in for one that broke, purge, and take leases.
 const (
-	writers = 4
-	readers = 4
-)
-
-const (
+	// connections of a pool: one writer commits, others probe or stand in for one that broke, purge, and take leases.
+	connections = 4
 	connectTime = 2 * time.Second
 )
 
@@ -46,7 +42,6 @@ var (
 		"idle_in_transaction_session_timeout": "1500ms",
 	}
 	readerSessions = map[string]string{
-		"default_transaction_read_only":       "on",
 		"lock_timeout":                        "2s",
 		"statement_timeout":                   "10s",
 		"idle_in_transaction_session_timeout": "10s",
@@ -84,7 +79,7 @@ func readerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
 	set(c, readerSessions)
 	c.RuntimeParams["default_transaction_read_only"] = "on"
-	return pool(c, readers)
+	return pool(c)
 }
 
 // writerPool is lazy, too.
@@ -94,13 +89,13 @@ func writerPool(base *pgx.ConnConfig) *sql.DB {
 	if c.ValidateConnect == nil && severalHosts(&c.Config) {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return pool(c, writers, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+	return pool(c, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, durabilityText)
 		return err
 	}))
 }
 
-func pool(c *pgx.ConnConfig, connections int, options ...stdlib.OptionOpenDB) *sql.DB {
+func pool(c *pgx.ConnConfig, options ...stdlib.OptionOpenDB) *sql.DB {
 	db := stdlib.OpenDB(*c, options...)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)

@@ -13,6 +13,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"retry-worker/internal/smallfile"
 )
 
 // check refuses a file that is damaged or none of ours, before anything is opened for writing: SQLite itself
@@ -27,7 +29,7 @@ func (f *file) check(ctx context.Context) error {
 		}
 		return nil
 	case err != nil:
-		return f.wrong("cannot be read (%v): give the worker's user access to it", cause(err))
+		return f.wrong("cannot be read (%v): give the worker's user access to it", smallfile.Cause(err))
 	}
 	if err := f.checkHead(); err != nil {
 		return err
@@ -71,14 +73,14 @@ func (f *file) head(ending string, b []byte) error {
 	opened, err := os.Open(f.path + ending)
 	if err != nil {
 		return f.wrong("%s cannot be read (%v): give the worker's user access to it", filepath.Base(f.path+ending),
-			cause(err))
+			smallfile.Cause(err))
 	}
 	defer opened.Close()
 	switch n, err := io.ReadFull(opened, b); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return f.damaged("%s has %d bytes, which is less than the head of a SQLite file", filepath.Base(f.path+ending), n)
 	case err != nil:
-		return f.damaged("the head of %s cannot be read: %v", filepath.Base(f.path+ending), cause(err))
+		return f.damaged("the head of %s cannot be read: %v", filepath.Base(f.path+ending), smallfile.Cause(err))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/smallfile"
 )
 
 // file is where the journal is, by its absolute path.
@@ -36,7 +37,7 @@ func locate(path string) (*file, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, f.wrong("its folder %s does not exist: create it, or name another", filepath.Dir(path))
 	case err != nil:
-		return nil, f.wrong("its folder cannot be read (%v): give the worker's user access to it", cause(err))
+		return nil, f.wrong("its folder cannot be read (%v): give the worker's user access to it", smallfile.Cause(err))
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, f.wrong("found no regular file (%s): name a file", info.Mode().Type())
@@ -95,7 +96,7 @@ func (f *file) secure() error {
 		return f.unwritable(err)
 	}
 	if made, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
-		return f.wrong("cannot be opened for writing (%v): give the worker's user write access to it", cause(err))
+		return f.wrong("cannot be opened for writing (%v): give the worker's user write access to it", smallfile.Cause(err))
 	}
 	_ = made.Close() // nothing was written
 	for _, name := range f.beside() {
@@ -105,7 +106,7 @@ func (f *file) secure() error {
 		}
 		if err := os.Chmod(name, info.Mode().Perm()&^0o007); err != nil {
 			return f.wrong("everybody may read %s, and that cannot be changed (%v): take the permissions of others away",
-				filepath.Base(name), cause(err))
+				filepath.Base(name), smallfile.Cause(err))
 		}
 	}
 	return nil
@@ -120,7 +121,7 @@ func (f *file) unwritable(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return f.wrong("this user cannot write in its folder: give it write access to %s", filepath.Dir(f.path))
 	}
-	return f.wrong("cannot be written (%v)", cause(err))
+	return f.wrong("cannot be written (%v)", smallfile.Cause(err))
 }
 
 // size of the file with this ending; 0 where there is none.
@@ -130,12 +131,4 @@ func (f *file) size(ending string) int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// cause is an error of the file system without the path, which the message has already.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store/sqlstore"
 )
 
@@ -42,7 +43,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")
 	case err != nil:
-		return nil, f.wrong("cannot be read (%v)", cause(err))
+		return nil, f.wrong("cannot be read (%v)", smallfile.Cause(err))
 	case info.Size() == 0:
 		return nil, f.wrong("is empty: the worker has not begun it yet")
 	}

@@ -245,10 +245,9 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 		var t deadletter.Tally
 		var cause string
 		var found bool
-		var oldest, newest int64
 		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
-			&oldest, &newest, &t.Sum, &t.Cents)
-		if t.Oldest, t.Newest = journal.FromMilli(oldest), journal.FromMilli(newest); found || q.causes[cause] {
+			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)
+		if found || q.causes[cause] {
 			sums.Merge(t)
 		}
 		return err

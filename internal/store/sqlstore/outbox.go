@@ -15,10 +15,7 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 		"BY sequence LIMIT ?"
 	return reading(ctx, &s.Reader, "read the outbox", func(s *snapshot) ([]journal.Message, error) {
 		return collect(s, query, []any{queue, after, max(limit, 0)}, func(scan scanner, m *journal.Message) error {
-			var at int64
-			err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, &at)
-			m.At = journal.FromMilli(at)
-			return err
+			return scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At})
 		})
 	})
 }
@@ -68,10 +65,7 @@ func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) 
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"
 	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]deadletter.Watermark, error) {
 		return collect(s, query, nil, func(scan scanner, m *deadletter.Watermark) error {
-			var at int64
-			err := scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, &at)
-			m.At = journal.FromMilli(at)
-			return err
+			return scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, milli{&m.At})
 		})
 	})
 }

@@ -17,11 +17,9 @@ const fromRecords = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
 // entries reads rows of recordColumns.
 func (s *snapshot) entries(clause string, args ...any) ([]journal.KeyedRecord, error) {
 	return collect(s, "SELECT "+recordColumns+fromRecords+clause, args, func(scan scanner, r *journal.KeyedRecord) error {
-		var at int64
 		var body string
-		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, &at, &body, &r.Entry.Subject.Tenant, &r.Entry.Subject.Policy,
-			&r.Entry.Subject.ID)
-		r.Entry.At = journal.FromMilli(at)
+		err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, milli{&r.Entry.At}, &body, &r.Entry.Subject.Tenant,
+			&r.Entry.Subject.Policy, &r.Entry.Subject.ID)
 		r.Entry.Keep(body)
 		return err
 	})
@@ -64,14 +62,11 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	if story, err = journal.Tell(of, base, all); err != nil {
 		return story, err
 	}
-	for i := range story.DeadLetters {
-		d, seen := &story.DeadLetters[i], int64(0)
-		found, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, &seen)
+	for i := range story.DeadLetters { // one that is purged was seen when its last record says
+		d := &story.DeadLetters[i]
+		_, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, milli{&d.ReviewSeen})
 		if err != nil {
 			return story, err
-		}
-		if found { // else it is purged, and seen when its last record says
-			d.ReviewSeen = journal.FromMilli(seen)
 		}
 	}
 	return story, nil
@@ -165,15 +160,14 @@ func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
 	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args,
 		func(scan scanner, l *journal.Link) error {
-			var at int64
 			var digests, hash []byte
 			var answered string
-			if err := scan(&l.Number, &at, &l.First, &digests, &answered, &hash); err != nil {
+			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &hash); err != nil {
 				return err
 			}
 			const size = len(journal.Digest{})
 			// A last one that was cut short is told by its link's hash.
-			l.At, l.Digests = journal.FromMilli(at), make([]journal.Digest, (len(digests)+size-1)/size)
+			l.Digests = make([]journal.Digest, (len(digests)+size-1)/size)
 			for i := range l.Digests {
 				copy(l.Digests[i][:], digests[i*size:])
 			}
@@ -306,9 +300,6 @@ func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, er
 
 // scanCause scans the columns of a fingerprint, and what stands behind them.
 func scanCause(f *journal.Fingerprint, scan scanner, behind ...any) error {
-	var first, last int64
-	err := scan(append([]any{&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, &first, &last, &f.Failures,
-		&f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered}, behind...)...)
-	f.FirstSeen, f.LastSeen = journal.FromMilli(first), journal.FromMilli(last)
-	return err
+	return scan(append([]any{&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, milli{&f.FirstSeen},
+		milli{&f.LastSeen}, &f.Failures, &f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered}, behind...)...)
 }

@@ -246,6 +246,19 @@ func fromJSON[T any](scan scanner, row *T) error {
 	return json.Unmarshal([]byte(text), row)
 }
 
+// milli scans an instant, which is kept in milliseconds.
+type milli struct{ at *time.Time }
+
+// Scan implements sql.Scanner.
+func (m milli) Scan(from any) error {
+	n, is := from.(int64)
+	if !is {
+		return fmt.Errorf("an instant is %T, expected milliseconds", from)
+	}
+	*m.at = journal.FromMilli(n)
+	return nil
+}
+
 // one reads a single row; false where there is none.
 func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
 	err := s.tx.QueryRowContext(s, s.bind(query), args...).Scan(to...)

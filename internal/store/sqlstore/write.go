@@ -61,14 +61,12 @@ func (s *Store) Probe(ctx context.Context) error {
 // head is the ledger's; lock is what takes it.
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
-	var at int64
 	found, err := s.one("SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,
-		&h.Record, &h.Subject, &hash, &at)
+		&h.Record, &h.Subject, &hash, milli{&h.At})
 	if err == nil && (!found || len(hash) != len(h.Hash)) {
 		err = journal.ErrNoHead
 	}
 	copy(h.Hash[:], hash)
-	h.At = journal.FromMilli(at)
 	return h, err
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -230,22 +231,14 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 // exportTime that each page of an export may take; the whole may take as long as it needs.
 const exportTime = 30 * time.Second
 
-// export streams GET /audit/export?format=csv|jsonl with the form's fields, as `audit export` writes it. One that fails
-// on its way is cut off, so that nobody takes it for a whole one.
-func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
-	v := p.visit(w, r)
-	o := p.open.Load()
-	if o == nil {
-		p.fail(v, &problem{status: http.StatusServiceUnavailable, key: "starting"})
-		return
-	}
-	q := r.URL.Query()
+// export streams GET /audit/export?format=csv|jsonl with the form's fields, as `audit export` writes it.
+func (p *Pages) export(v *visit, o *open) (*page, error) {
+	q := v.r.URL.Query()
 	d := auditForm(q)
 	format := audit.Format(q.Get("format"))
 	f := v.recordFilter(d)
 	if d.Wrong != "" && d.WrongField != "id" || !slices.Contains(audit.Formats(), format) {
-		p.fail(v, &problem{status: http.StatusUnprocessableEntity, key: "export"})
-		return
+		return nil, &problem{status: http.StatusUnprocessableEntity, key: "export"}
 	}
 	s := audit.Selection{RecordFilter: f}
 	if d.ID == "" {
@@ -255,33 +248,35 @@ func (p *Pages) export(w http.ResponseWriter, r *http.Request) {
 	if format == audit.CSV {
 		kind = "text/csv; charset=utf-8"
 	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Disposition",
-		`attachment; filename="audit-`+v.now.Format("20060102-150405")+"."+string(format)+`"`)
-	if began, err := p.stream(v, o, s, format); err != nil {
-		if !began {
-			for _, name := range []string{"Content-Disposition", "Content-Type"} {
-				w.Header().Del(name)
-			}
-			p.fail(v, err)
-			return
-		}
-		if r.Context().Err() == nil {
-			p.Log.Error("an export of the audit was cut off", zap.Error(err))
-		}
-		panic(http.ErrAbortHandler)
+	name := "audit-" + v.now.Format("20060102-150405") + "." + string(format)
+	return nil, p.download(v, "the audit", kind, name, func(to io.Writer) error {
+		_, err := audit.Export(v.r.Context(), o, to, s, format, nil)
+		return err
+	})
+}
+
+// download answers with a file that write writes, for as long as who asks may read it and takes it. Its error is
+// write's, where nothing was written yet. One that fails on its way is cut off, so that nobody takes it for a whole
+// one.
+func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Writer) error) error {
+	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
+	h := v.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	switch err := write(to); {
+	case err == nil:
+		return nil
+	case !to.began:
+		h.Del("Content-Type")
+		h.Del("Content-Disposition")
+		return err
+	case v.r.Context().Err() == nil:
+		p.Log.Error("an export of "+what+" was cut off", zap.Error(err))
 	}
+	panic(http.ErrAbortHandler)
 }
 
 var errNoLonger = errors.New("who asked may read no longer")
-
-// stream writes the records, for as long as who asks may read them and takes them. began tells that something was
-// written.
-func (p *Pages) stream(v *visit, o *open, s audit.Selection, f audit.Format) (began bool, err error) {
-	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
-	_, err = audit.Export(v.r.Context(), o, to, s, f, nil)
-	return to.began, err
-}
 
 // exportWriter gives each piece its own time, and ends where the reader's token does.
 type exportWriter struct {

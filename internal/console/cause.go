@@ -101,9 +101,6 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		if v.r.ParseForm() != nil {
-			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-		}
 		if !v.who.Role.May(access.Teach) {
 			return nil, v.forbidden(access.Teach, "")
 		}

@@ -1,14 +1,12 @@
 package console
 
 import (
-	"context"
 	"encoding/csv"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"go.uber.org/zap"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
@@ -26,41 +24,23 @@ func exportURL(f journal.DeadLetterFilter) string {
 }
 
 // exportLetters streams GET /dead-letters.csv with the list's own fields, as a spreadsheet of the reader's language
-// opens it. One that fails on its way is cut off, so that nobody takes it for a whole one.
-func (p *Pages) exportLetters(w http.ResponseWriter, r *http.Request) {
-	v := p.visit(w, r)
-	o := p.open.Load()
-	if o == nil {
-		p.fail(v, &problem{status: http.StatusServiceUnavailable, key: "starting"})
-		return
-	}
-	f, wrong := v.filterOf(r.URL.Query())
+// opens it.
+func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
+	f, wrong := v.filterOf(v.r.URL.Query())
 	if wrong != "" {
-		p.fail(v, &problem{status: http.StatusUnprocessableEntity, key: "export"})
-		return
+		return nil, &problem{status: http.StatusUnprocessableEntity, key: "export"}
 	}
-	items, next, err := someOf(r.Context(), o, f, "")
-	if err != nil {
-		p.fail(v, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition",
-		`attachment; filename="`+v.T("list.file")+"-"+v.now.In(v.zone).Format("20060102-1504")+`.csv"`)
-	if err := v.writeLetters(r.Context(), o, f, items, next); err != nil {
-		if r.Context().Err() == nil {
-			p.Log.Error("an export of dead letters was cut off", zap.Error(err))
-		}
-		panic(http.ErrAbortHandler)
-	}
+	name := v.T("list.file") + "-" + v.now.In(v.zone).Format("20060102-1504") + ".csv"
+	return nil, p.download(v, "dead letters", "text/csv; charset=utf-8", name,
+		func(to io.Writer) error { return v.writeLetters(o, f, to) })
 }
 
-// writeLetters writes the list from its first page on.
-func (v *visit) writeLetters(
-	ctx context.Context, o *open, f journal.DeadLetterFilter, items []deadletter.Item, next string,
-) error {
-	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
-	if _, err := to.Write([]byte("\uFEFF")); err != nil { // Excel takes it for UTF-8 by that alone
+func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) error {
+	items, next, err := someOf(v.r.Context(), o, f, "")
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(to, "\uFEFF"); err != nil { // Excel takes it for UTF-8 by that alone
 		return err
 	}
 	out, fields := csv.NewWriter(to), v.contextFields(f.Policy)
@@ -85,8 +65,7 @@ func (v *visit) writeLetters(
 		if n += len(items); next == "" || n >= mostExported {
 			return nil
 		}
-		var err error
-		if items, next, err = o.List(ctx, f, next, deadletter.MostItems); err != nil {
+		if items, next, err = o.List(v.r.Context(), f, next, deadletter.MostItems); err != nil {
 			return err
 		}
 	}

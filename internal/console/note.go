@@ -68,23 +68,12 @@ func (v *visit) asked(o *open) (rows []askedRow, err error) {
 	return rows, err
 }
 
-// permitted says whether the reader may say that of a dead letter: whoever may not decide may ask.
-func (v *visit) permitted(verb journal.NoteVerb, item *deadletter.Item) error {
-	if verb == journal.Ask {
-		return nil
-	}
-	return v.forbidden(access.Review, item.Team)
-}
-
 // note carries out POST /dead-letters/{id}/VERB, with text where somebody says something.
 func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		if v.r.ParseForm() != nil {
-			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-		}
 		item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
-		if err == nil {
-			err = v.permitted(verb, &item)
+		if err == nil && verb != journal.Ask { // whoever may not decide may ask
+			err = v.forbidden(access.Review, item.Team)
 		}
 		if err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
+	"retry-worker/internal/testkit"
 )
 
 // site is the pages over a world, as one reader sees them.
@@ -74,6 +75,7 @@ func (s *site) post(address string, form url.Values) *httptest.ResponseRecorder 
 	s.t.Helper()
 	r := httptest.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	testkit.Must(s.t, r.ParseForm()) // as the gate does
 	return s.ask(r)
 }
 

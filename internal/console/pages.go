@@ -84,7 +84,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
 		{http.MethodGet, "/kpis", p.reading(p.kpiPage)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
-		{http.MethodGet, "/dead-letters.csv", p.exportLetters},
+		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
 		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
 		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
@@ -116,7 +116,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
 		{http.MethodGet, "/audit", p.reading(p.audit)},
-		{http.MethodGet, "/audit/export", p.export},
+		{http.MethodGet, "/audit/export", p.reading(p.export)},
 		{http.MethodGet, AssetsPrefix + "{name}", p.asset},
 	} {
 		p.mux.HandleFunc(route.method+" "+route.path, route.answer)

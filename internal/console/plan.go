@@ -87,9 +87,6 @@ type refusedRow struct {
 func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	if v.r.Method == http.MethodPost {
-		if v.r.ParseForm() != nil {
-			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-		}
 		q = v.r.PostForm
 	}
 	f, wrong := v.planForm(q)
@@ -255,9 +252,6 @@ func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if !v.who.Role.May(access.Bulk) {
 		return nil, v.forbidden(access.Bulk, "")
-	}
-	if v.r.ParseForm() != nil {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
 	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
 	for name, value := range planned {

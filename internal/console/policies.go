@@ -287,15 +287,8 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 	return row
 }
 
-// maxTryBytes of the form that tries an error.
-const maxTryBytes = 64 << 10
-
 // try says what a policy would do: a dry run, which needs no journal and remembers nothing.
 func (p *Pages) try(v *visit) (*page, error) {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxTryBytes)
-	if v.r.ParseForm() != nil {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-	}
 	get := v.r.PostForm.Get
 	d := p.policiesData(v)
 	d.Try = tryForm{

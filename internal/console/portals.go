@@ -265,9 +265,6 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 // back to the destination's page.
 func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		if v.r.ParseForm() != nil {
-			return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-		}
 		if !v.who.Role.May(access.Order) {
 			return nil, v.forbidden(access.Order, "")
 		}

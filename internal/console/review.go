@@ -20,9 +20,6 @@ func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o
 // decide carries out a person's decision. It leads to the next of the list that the reader came from, or else to the
 // subject's page: both say what was done. What is wrong stands beside the form, with what was written.
 func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
-	if v.r.ParseForm() != nil {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
-	}
 	f := sentForm(v.r.PostForm, discard)
 	action := access.Review.Anew(!discard && f.How == "fresh")
 	if !v.who.Role.May(action) { // first, whatever state the dead letter is in, or may come to

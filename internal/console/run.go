@@ -24,9 +24,9 @@ type runData struct {
 	HeldAt  Moment
 	Facts   []fact
 	// Changed is who paused, resumed or cancelled it, at ChangedAt.
-	Changed, ChangedBy        string
-	ChangedAt, Started, Ended Moment
-	Left, Pace                string
+	Changed, ChangedBy string
+	ChangedAt, Ended   Moment
+	Left, Pace         string
 	// Lasts is how long the deciding takes yet at its pace, until about Ends; empty where nothing is left to decide.
 	Lasts    string
 	Ends     string
@@ -52,11 +52,11 @@ type outcomeRow struct {
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
-	return p.runPage(v, o, "", http.StatusOK)
+	return p.runPage(v, o, "")
 }
 
 // runPage shows a run; wrong is why what was asked for was not done.
-func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, error) {
+func (p *Pages) runPage(v *visit, o *open, wrong string) (*page, error) {
 	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (p *Pages) runPage(v *visit, o *open, wrong string, status int) (*page, err
 	d.Done = v.done(r)
 	pg := &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, summary: d.State.Word + ". " + d.Progress}
 	if wrong != "" {
-		pg.status, pg.fixed = status, true
+		pg.status, pg.fixed = http.StatusConflict, true
 	}
 	return pg, nil
 }
@@ -117,7 +117,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		}
 		d.Changed, d.ChangedBy, d.ChangedAt = v.T(key), r.ChangedBy, v.At(r.ChangedAt)
 	}
-	d.At, d.Started, d.Ended = v.At(r.CreatedAt), v.At(r.StartedAt), v.At(r.EndedAt)
+	d.At, d.Ended = v.At(r.CreatedAt), v.At(r.EndedAt)
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, err
 		default:
-			return p.runPage(v, o, v.Or("run.wrong."+string(refusal.Code), refusal.Message), http.StatusConflict)
+			return p.runPage(v, o, v.Or("run.wrong."+string(refusal.Code), refusal.Message))
 		}
 	})
 }

@@ -303,13 +303,8 @@ func hint(c *catalogue.Catalogue, policy, matched string) string {
 		return ""
 	}
 	for _, r := range p.Rules.Rules() {
-		if r.Name == matched {
+		if r.Name == matched || slices.Contains(r.Codes, matched) {
 			return r.Hint
-		}
-		for _, code := range r.Codes {
-			if code == matched {
-				return r.Hint
-			}
 		}
 	}
 	return ""

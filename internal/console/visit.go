@@ -149,17 +149,17 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// answer writes the page, or the one that says what went wrong.
+// answer writes the page, or the one that says what went wrong. Without either the request is answered already.
 func (p *Pages) answer(v *visit, pg *page, err error) {
-	if err != nil {
+	switch {
+	case err != nil:
 		p.fail(v, err)
-		return
-	}
-	if pg.redirect != "" {
+	case pg == nil:
+	case pg.redirect != "":
 		http.Redirect(v.w, v.r, pg.redirect, http.StatusSeeOther)
-		return
+	default:
+		p.write(v, pg)
 	}
-	p.write(v, pg)
 }
 
 func (p *Pages) write(v *visit, pg *page) {

@@ -78,15 +78,6 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	return d, nil
 }
 
-// Counts are how many dead letters there are, by policy, state, team and reason.
-func (s *Service) Counts(ctx context.Context) ([]Count, error) {
-	counts, err := s.store.DeadLetterCounts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("count dead letters: %w", err)
-	}
-	return counts, nil
-}
-
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
 // it as soon as the engine takes it. Its errors hold a *Refusal, or are the journal's.
 func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {

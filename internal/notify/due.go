@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -66,10 +67,7 @@ func (l *glance) due(ctx context.Context, team decision.Team, t *catalogue.Team,
 
 // due in words.
 func (v *view) due(r *renderer, n *Notice, team string) {
-	d := n.Data.Due
-	if d == nil {
-		d = &Due{}
-	}
+	d := cmp.Or(n.Data.Due, &Due{})
 	what := r.count(d.Count, "pendência vence", "pendências vencem") + " até " + r.time(d.Until)
 	v.Subject = subject(team, what)
 	v.Title = "Equipe " + team + ": " + what + r.worth(d.Amount)

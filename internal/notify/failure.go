@@ -55,9 +55,8 @@ func plainly(err error) string {
 			return "no answer in time"
 		}
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		if blocked := (*webclient.BlockedError)(nil); errors.As(op.Err, &blocked) {
+	if op, is := errors.AsType[*net.OpError](err); is && op.Err != nil {
+		if blocked, is := errors.AsType[*webclient.BlockedError](op.Err); is {
 			return blocked.Error()
 		}
 		return op.Op + ": " + op.Err.Error()
@@ -67,8 +66,8 @@ func plainly(err error) string {
 
 // answered returns the failure of a mail server's answer: 5xx is for good, all else may pass.
 func answered(doing string, err error) *Failure {
-	var said *textproto.Error
-	if !errors.As(err, &said) {
+	said, is := errors.AsType[*textproto.Error](err)
+	if !is {
 		return failed(doing, err)
 	}
 	return failure(said.Code/100 == 5, doing+": the server answered "+said.Error())

@@ -106,10 +106,7 @@ func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, 
 
 // outage in words.
 func (v *view) outage(r *renderer, n *Notice, team string) {
-	o := n.Data.Outage
-	if o == nil {
-		o = &Outage{}
-	}
+	o := cmp.Or(n.Data.Outage, &Outage{})
 	name, since := cmp.Or(o.Label, r.named("destination", o.Destination)), r.time(o.Since)
 	v.Open = ""
 	if n.Type == TypeUp {

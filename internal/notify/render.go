@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -97,10 +98,7 @@ func (r *renderer) view(n *Notice) *view {
 func subject(team, what string) string { return "[retry-worker] " + team + ": " + what }
 
 func (v *view) news(r *renderer, n *Notice, team string) {
-	news := n.Data.New
-	if news == nil {
-		news = &Summary{}
-	}
+	news := cmp.Or(n.Data.New, &Summary{})
 	came := r.count(news.Count, "nova pendência", "novas pendências")
 	v.Subject = subject(team, came+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
 	v.Title = "Equipe " + team + ": " + came + r.worth(news.Amount)
@@ -218,7 +216,7 @@ func (r *renderer) kpi(k *kpi.KPI) kpiView {
 }
 
 func (r *renderer) goal(unit string, g *kpi.Goal) string {
-	limit := g.Compare + " " + r.quantity(unit, g.Limit) + " (" + ruleName(g.Rule) + ")"
+	limit := g.Compare + " " + r.quantity(unit, g.Limit) + " (" + string(g.Rule) + ")"
 	switch held := g.Holds != nil && *g.Holds; {
 	case g.Kind == kpi.Alert && held:
 		return "ALERTA " + limit
@@ -230,8 +228,6 @@ func (r *renderer) goal(unit string, g *kpi.Goal) string {
 		return "FORA DA META " + limit
 	}
 }
-
-func ruleName(r decision.BusinessRule) string { return fmt.Sprint(r) }
 
 func (r *renderer) quantity(unit string, x float64) string {
 	switch unit {

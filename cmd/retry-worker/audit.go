@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,7 +107,7 @@ func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done f
 	if err != nil {
 		return ctx, nil, nil, &usageError{err}
 	}
-	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := untilSignal(ctx)
 	reader, err := store.OpenReader(ctx, url)
 	if err != nil {
 		cancel()

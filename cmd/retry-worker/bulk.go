@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -228,7 +226,7 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 // startBulk starts what was planned, and follows it.
 func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool) error {
 	// Before it begins, so that its id is not lost.
-	watch, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	watch, stop := untilSignal(ctx)
 	defer stop()
 	run, text, err := asked[api.BulkRun](ctx, c, "/bulk-runs", request)
 	if err != nil {

@@ -19,9 +19,7 @@ import (
 
 func (c *cli) causesCommand() *cobra.Command {
 	return group("causes", "List causes of failures, teach what is done about one, take that back, or export it as rules",
-		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
-			"the\n"+
-			"one in --token-file. Roles: viewer lists, shows and exports; admin teaches and forgets, each with a reason, "+
+		speaksToAPI+"Roles: viewer lists, shows and exports; admin teaches and forgets, each with a reason, "+
 			"which the\n"+
 			"audit keeps. Failures with the same policy, reason and error, without numbers, ids and dates, have one cause.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",

@@ -13,7 +13,6 @@ import (
 	"retry-worker/bpmn"
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/webserver"
@@ -218,13 +217,10 @@ func inspectCertificate(certFile, keyFile string, now time.Time) (string, error)
 
 // inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
 func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
-	from := catalogue.Default()
-	if s.PoliciesFile != "" {
-		var err error
-		if from, err = catalogue.Load(s.PoliciesFile); err != nil {
-			i.step(ctx, "policies", false, func(context.Context) (string, error) { return "", err })
-			return
-		}
+	from, err := loadCatalogue(s.PoliciesFile)
+	if err != nil {
+		i.step(ctx, "policies", false, func(context.Context) (string, error) { return "", err })
+		return
 	}
 	told := 0
 	for _, t := range from.Teams {

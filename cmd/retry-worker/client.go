@@ -26,6 +26,10 @@ const (
 	tokenVariable = "RETRY_WORKER_TOKEN"
 )
 
+// speaksToAPI begins the help of the groups that ask a worker.
+const speaksToAPI = "Speaks to the API of a running worker. Where that has a tokens file, it shows the token in " +
+	tokenVariable + ", or the\none in --token-file. "
+
 // serverFlags say where the API is and who asks.
 type serverFlags struct {
 	name                      string // of the flag that is server

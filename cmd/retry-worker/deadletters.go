@@ -25,9 +25,7 @@ var deadLetterStates = []string{"open", "reprocessing", "discarded", "recovered"
 
 func (c *cli) deadLettersCommand() *cobra.Command {
 	return group("dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once",
-		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
-			"the\n"+
-			"one in --token-file. Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
+		speaksToAPI+"Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
 			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
 		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(),
@@ -322,7 +320,7 @@ func (c *cli) printDeadLetter(d *api.DeadLetter) {
 	line("given up", d.CreatedAt)
 	line("process", processWords(d))
 	if r := d.Review; r != nil {
-		line("decided", r.Decision+forceWords(r)+" by "+r.By+" at "+r.At)
+		line("decided", r.Decision+forced(r.ForceRetry, r.Fresh)+" by "+r.By+" at "+r.At)
 		line("bulk run", value(d.BulkRun))
 		line("because", r.Reason)
 		line("next retry", value(r.NextRetryTime))
@@ -359,8 +357,6 @@ func limitWords(d *api.DeadLetter) string {
 	}
 	return ""
 }
-
-func forceWords(r *api.Review) string { return forced(r.ForceRetry, r.Fresh) }
 
 // forced says that limits are overridden.
 func forced(force, fresh bool) string {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,7 +57,7 @@ func (c *cli) demo(ctx context.Context, f demoFlags) error {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	o := demo.Options{
 		Engine: client, Out: c.out, JSON: c.json(), WorkerLog: f.workerLog, Run: time.Now().Unix() % 1_000_000,

@@ -16,9 +16,7 @@ import (
 func (c *cli) destinationsCommand() *cobra.Command {
 	return group("destinations", "List where claims are submitted, show one, hold its claims, send one ahead or "+
 		"release them",
-		"Speaks to the API of a running worker. Where that has a tokens file, it shows the token in "+tokenVariable+", or "+
-			"the\n"+
-			"one in --token-file. Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit "+
+		speaksToAPI+"Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit "+
 			"keeps.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
 		c.destinationsListCommand(), c.destinationsShowCommand(), c.destinationsHoldCommand(), c.destinationsReleaseCommand(),

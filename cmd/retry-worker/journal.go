@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,7 +89,7 @@ func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWr
 	if err != nil {
 		return &usageError{err}
 	}
-	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := untilSignal(ctx)
 	defer cancel()
 	s, err := store.Open(ctx, settings.DatabaseURL)
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,6 +81,11 @@ type cli struct {
 	begun       bool   // flags and arguments were understood
 	server      serverFlags
 	page        pageFlags
+}
+
+// untilSignal returns ctx, which ends too when the user ends the command.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }
 
 // usageError is wrong use or input: exit 2.

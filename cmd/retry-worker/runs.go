@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +69,7 @@ func (c *cli) oneRun(ctx context.Context, path string, body any) error {
 }
 
 func (c *cli) watchRun(ctx context.Context, id string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
 	return c.follow(ctx, id, seenRun{})
 }
@@ -216,11 +214,14 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 	var rows []row
 	for _, o := range journal.BulkOutcomes() {
 		if n := r.Counts[o]; n > 0 {
-			rows = append(rows, row{o, n, outcomeWords(r, o)})
+			rows = append(rows, row{o, n, outcomeWords[o]})
 		}
 	}
 	if len(rows) == 0 {
 		return
+	}
+	if first := &rows[0]; first.outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
+		first.words = "left as they were: the run was cancelled before their turn"
 	}
 	fmt.Fprintln(c.out)
 	tableOf(c,
@@ -237,32 +238,17 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 	}
 }
 
-func outcomeWords(r *api.BulkRun, o journal.BulkOutcome) string {
-	switch o {
-	case journal.BulkPlanned:
-		if r.State == journal.BulkCancelled {
-			return "left as they were: the run was cancelled before their turn"
-		}
-		return "their turn has not come yet"
-	case journal.BulkRefused:
-		return "left as they were"
-	case journal.BulkDecided:
-		return "decided, on the way to the process"
-	case journal.BulkTaken:
-		return "the process took it; how the retry ends is not known yet"
-	case journal.BulkNobody:
-		return "no process waited any more"
-	case journal.BulkRecovered:
-		return "the retry succeeded"
-	case journal.BulkDeadAgain:
-		return "failed again, and given up again"
-	case journal.BulkSuperseded:
-		return "something newer of the same subject took its place"
-	case journal.BulkDiscarded:
-		return "let go"
-	default:
-		return ""
-	}
+// outcomeWords say what an outcome means while the run goes on.
+var outcomeWords = map[journal.BulkOutcome]string{
+	journal.BulkPlanned:    "their turn has not come yet",
+	journal.BulkRefused:    "left as they were",
+	journal.BulkDecided:    "decided, on the way to the process",
+	journal.BulkTaken:      "the process took it; how the retry ends is not known yet",
+	journal.BulkNobody:     "no process waited any more",
+	journal.BulkRecovered:  "the retry succeeded",
+	journal.BulkDeadAgain:  "failed again, and given up again",
+	journal.BulkSuperseded: "something newer of the same subject took its place",
+	journal.BulkDiscarded:  "let go",
 }
 
 // printRefused says why some were refused; it looks at so many of them at most.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -273,13 +274,7 @@ func appendTo(path, text string) error {
 		return unwritable(path, err)
 	}
 	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
 		return unwritable(path, err)
 	}
 	_, err = Load(path)

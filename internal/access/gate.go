@@ -339,9 +339,9 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
 	}
 	secret = strings.TrimSpace(secret)
-	find := func(*http.Request) (*Token, error) { return g.Tokens().find(secret, g.Now()) }
+	find := func() (*Token, error) { return g.Tokens().find(secret, g.Now()) }
 	if g.openID != nil && strings.Count(secret, ".") == 2 { // which no token of the file has
-		find = func(r *http.Request) (*Token, error) { return g.openID.program(r.Context(), secret) }
+		find = func() (*Token, error) { return g.openID.program(r.Context(), secret) }
 	}
 	t, refusal := g.tokenBy(r, find)
 	if refusal != nil {
@@ -351,22 +351,17 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 		return nil, refusal
 	}
 	return &asker{Identity: t.identity(), again: func() Identity {
-		if t, err := find(r); err == nil {
+		if t, err := find(); err == nil {
 			return t.identity()
 		}
 		return Identity{}
 	}}, nil
 }
 
-// tokenOf returns the token that the secret is. It is looked up first, in constant time, so that a right one never
-// waits, whoever guesses; wrong ones that come too fast get no answer but to wait.
-func (g *Gate) tokenOf(r *http.Request, secret string) (*Token, *Refusal) {
-	return g.tokenBy(r, func(*http.Request) (*Token, error) { return g.Tokens().find(secret, g.Now()) })
-}
-
-// tokenBy is tokenOf for what finds the token.
-func (g *Gate) tokenBy(r *http.Request, find func(*http.Request) (*Token, error)) (*Token, *Refusal) {
-	t, err := find(r)
+// tokenBy returns the token that find finds. It is looked up first, in constant time, so that a right one never waits,
+// whoever guesses; wrong ones that come too fast get no answer but to wait.
+func (g *Gate) tokenBy(r *http.Request, find func() (*Token, error)) (*Token, *Refusal) {
+	t, err := find()
 	switch {
 	case err == nil:
 		return t, nil

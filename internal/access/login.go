@@ -60,7 +60,8 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	next := safeNext(r.PostForm.Get("next"))
-	t, refusal := g.tokenOf(r, strings.TrimSpace(r.PostForm.Get("token")))
+	secret := strings.TrimSpace(r.PostForm.Get("token"))
+	t, refusal := g.tokenBy(r, func() (*Token, error) { return g.Tokens().find(secret, g.Now()) })
 	if refusal != nil {
 		retryAfter(w, refusal)
 		g.LoginPage(w, r, g.loginOf(next, refusal))

@@ -54,9 +54,6 @@ func NewSink(address, name string) (*Sink, error) {
 	return &Sink{url: address, name: name, host: u.Host, preparing: make(chan struct{}, 1)}, nil
 }
 
-// Host returns where the events go, with nothing secret in it.
-func (s *Sink) Host() string { return s.host }
-
 // Publish sends one event and returns when the stream has taken it, or had taken it before: that is durable as far
 // as the server's own settings make it. An error says that it may not be there; sending it again is safe. It ends
 // with ctx, and when the connection is lost.

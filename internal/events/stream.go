@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,22 +60,14 @@ func checkStream(c *jetstream.StreamConfig) error {
 			"change the stream", Stream)
 	}
 	for _, subject := range neededSubjects {
-		if !coversAny(c.Subjects, subject) {
+		tokens := strings.Split(subject, ".")
+		if !slices.ContainsFunc(c.Subjects, func(p string) bool { return covers(strings.Split(p, "."), tokens) }) {
 			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove "+
 				"the stream and it is created anew",
 				Stream, c.Subjects, subject)
 		}
 	}
 	return nil
-}
-
-func coversAny(patterns []string, subject string) bool {
-	for _, p := range patterns {
-		if covers(strings.Split(p, "."), strings.Split(subject, ".")) {
-			return true
-		}
-	}
-	return false
 }
 
 // covers reports whether every subject that matches the one pattern matches the other.

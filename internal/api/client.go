@@ -74,7 +74,8 @@ func (c *Client) request(ctx context.Context, path string, body any) (*http.Requ
 		if content, err = json.Marshal(body); err != nil {
 			return nil, err
 		}
-		if method = http.MethodPost; is[Forgetting](body) {
+		method = http.MethodPost
+		if _, forgets := body.(Forgetting); forgets {
 			method = http.MethodDelete
 		}
 	}
@@ -90,11 +91,6 @@ func (c *Client) request(ctx context.Context, path string, body any) (*http.Requ
 		r.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	return r, nil
-}
-
-func is[T any](v any) bool {
-	_, is := v.(T)
-	return is
 }
 
 // unanswered says why nobody answered.

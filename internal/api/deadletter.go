@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -94,7 +95,7 @@ type Review struct {
 	NextRetryTime *string `json:"nextRetryTime"`
 }
 
-// noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered.
+// noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered; both are empty texts.
 const (
 	noDelivery                    = "none"
 	answered   deadletter.Process = "answered"
@@ -109,14 +110,8 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
-		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process, Delivery: string(i.Delivery),
+		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered), Delivery: cmp.Or(string(i.Delivery), noDelivery),
 		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
-	}
-	if i.Delivery == journal.DeliveryNone {
-		d.Delivery = noDelivery
-	}
-	if i.Process == deadletter.Answered {
-		d.Process = answered
 	}
 	if i.ReviewJobKey != 0 {
 		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))

@@ -91,13 +91,9 @@ func New(o Options) *API {
 	s := &API{
 		now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler,
 	}
-	login := o.Pages.Login
-	if login == nil {
-		login = plainLogin
-	}
 	s.gate = access.New(access.Options{
-		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public, LoginPage: login,
-		Refuse: o.Pages.Refuse, Hooks: o.Hooks,
+		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public,
+		LoginPage: o.Pages.Login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
 	})
 	return s
 }
@@ -260,14 +256,4 @@ func panicked(why any) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%T", why)
-}
-
-// plainLogin stands in for the log-in page where there are no pages.
-func plainLogin(w http.ResponseWriter, _ *http.Request, l access.Login) {
-	status := http.StatusNotFound
-	text := "there is no log-in page here; programs send `Authorization: Bearer TOKEN` to /api/v1"
-	if l.Refusal != nil {
-		status, text = l.Refusal.Status, l.Refusal.Message
-	}
-	http.Error(w, text, status)
 }

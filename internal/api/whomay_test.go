@@ -152,7 +152,7 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
 	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
-	p := console.New(console.Options{Now: c.Now, Catalogue: catalogue.Default, Log: zap.NewNop()})
+	p := console.New(console.Options{Now: c.Now, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, through, through, through)
 	served := api.New(api.Options{Now: c.Now, Policies: c.Policies, Log: zap.NewNop(), Tokens: c.Tokens.Load,
 		Pages: api.Site{Handler: p, Public: []string{console.AssetsPrefix}, Login: p.Login, Refuse: p.Refuse}})

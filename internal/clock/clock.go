@@ -32,3 +32,20 @@ func (Machine) Rest(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// RestOr is c.Rest, which a value of wake ends, too: woken reports whether one did.
+func RestOr[T any](ctx context.Context, c Clock, d time.Duration, wake <-chan T) (value T, woken bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	rested := make(chan struct{})
+	go func() {
+		defer close(rested)
+		c.Rest(ctx, d)
+	}()
+	defer func() { cancel(); <-rested }()
+	select {
+	case value = <-wake:
+		return value, true
+	case <-rested:
+		return value, false
+	}
+}

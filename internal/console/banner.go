@@ -10,16 +10,14 @@ func (p *Pages) banners(v *visit, section string) (all []banner) {
 	if v.who.Role == 0 {
 		return nil
 	}
-	if p.Health != nil {
-		h := p.Health()
-		for _, s := range []struct {
-			Signal
-			name string
-		}{{h.Engine, "engine"}, {h.Journal, "journal"}} {
-			if s.Known && !s.Up {
-				all = append(all, banner{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
-					v.T("health."+s.name+".down"), "/#health"})
-			}
+	h := p.Health()
+	for _, s := range []struct {
+		Signal
+		name string
+	}{{h.Engine, "engine"}, {h.Journal, "journal"}} {
+		if s.Known && !s.Up {
+			all = append(all, banner{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
+				v.T("health."+s.name+".down"), "/#health"})
 		}
 	}
 	o := p.open.Load()

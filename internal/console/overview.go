@@ -241,10 +241,7 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	var h Health
-	if p.Health != nil {
-		h = p.Health()
-	}
+	h := p.Health()
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
 		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))

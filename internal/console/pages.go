@@ -18,13 +18,13 @@ import (
 // AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
 const AssetsPrefix = "/assets/"
 
-// Options of the pages; all but Health are needed.
+// Options of the pages.
 type Options struct {
 	// Now is the clock that ages and countdowns are told by.
 	Now func() time.Time
 	// Catalogue in force.
 	Catalogue func() *catalogue.Catalogue
-	// Health is what the worker says of itself; nil: nothing is said.
+	// Health is what the worker says of itself.
 	Health func() Health
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 )
 
@@ -75,24 +76,10 @@ func (c *runExecutor) await() error {
 	if c.flying == c.mostFlying {
 		return c.take(<-c.landed)
 	}
-	wait := min(c.pace.wait(), lookEvery)
-	if c.flying == 0 {
-		c.clock.Rest(c.stop, wait)
-		return nil
-	}
-	turn, cancel := context.WithCancel(c.stop)
-	come := make(chan struct{})
-	go func() {
-		defer close(come)
-		c.clock.Rest(turn, wait)
-	}()
-	defer func() { cancel(); <-come }()
-	select {
-	case l := <-c.landed:
+	if l, landed := clock.RestOr(c.stop, c.clock, min(c.pace.wait(), lookEvery), c.landed); landed {
 		return c.take(l)
-	case <-come:
-		return nil
 	}
+	return nil
 }
 
 // step decides on the next item where it is time. Its error is errEnded, or why the journal cannot be used.

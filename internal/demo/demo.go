@@ -36,11 +36,6 @@ type Engine interface {
 	worker.Engine
 	// Create starts an instance and returns its key; variables is a JSON object.
 	Create(ctx context.Context, processID, variables string) (int64, error)
-}
-
-// Publisher is an Engine that also takes messages. Where it is none, a queued job finds its dependencies resolved when
-// it looks again after a minute.
-type Publisher interface {
 	// Publish correlates a message with the instances that wait for it under key, now or within life.
 	Publish(ctx context.Context, name, key string, life time.Duration) error
 }
@@ -51,7 +46,7 @@ type Options struct {
 	Out    io.Writer
 	// JSON writes an object a line instead of text.
 	JSON bool
-	// Ask the worker's API, through which the people decide; nil: nobody does.
+	// Ask the worker's API, through which the people decide.
 	Ask Ask
 	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and
 	// has the demo go on playing until ctx ends; empty: it ends when every sample has.
@@ -77,9 +72,8 @@ func Run(ctx context.Context, o Options) error {
 	// The last answers are told before they have reached the engine: the players finish what they began.
 	players := newPlayers(ctx, &o, s, processes)
 	background.Go(func() { players.worker(o.Engine, processes).Run(playing, ctx) })
-	if d.people = players.people; d.people != nil {
-		background.Go(func() { d.people.work(playing) })
-	}
+	d.people = players.people
+	background.Go(func() { d.people.work(playing) })
 	if o.WorkerLog != "" {
 		background.Go(func() {
 			if err := follow(playing, o.WorkerLog, d.read); err != nil {
@@ -115,7 +109,7 @@ func (d *director) stay(ctx context.Context) {
 type director struct {
 	Options
 	story     *story
-	people    *people // nil: nobody decides
+	people    *people
 	processes []Process
 
 	mu        sync.Mutex
@@ -134,13 +128,9 @@ func (d *director) start(ctx context.Context) error {
 }
 
 func (d *director) create(ctx context.Context, p *Process, x *Sample) error {
-	variables, err := p.start(x)
-	if err != nil {
-		return err
-	}
 	d.mu.Lock() // the log may speak of the instance before its key is known here
 	defer d.mu.Unlock()
-	key, err := d.Engine.Create(ctx, p.ID, variables)
+	key, err := d.Engine.Create(ctx, p.ID, p.start(x))
 	if err != nil {
 		return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
 	}
@@ -183,9 +173,6 @@ func (d *director) passTime(ctx context.Context) error {
 // unreviewed reports whether what is open waits for people who cannot decide, as they have said. Where nobody answers at
 // the worker's address, the worker itself may be missing.
 func (d *director) unreviewed() bool {
-	if d.people == nil {
-		return true
-	}
 	err := d.people.absent()
 	_, gone := errors.AsType[*net.OpError](err)
 	return err != nil && !gone

@@ -17,11 +17,11 @@ const strangerBackoff = 30 * time.Second
 
 // players play every outside system. Safe for concurrent use.
 type players struct {
-	ctx       context.Context // of the run
-	story     *story
-	publisher Publisher // nil: the engine takes no messages
+	ctx    context.Context // of the run
+	story  *story
+	engine Engine
 
-	people *people // who decide; nil: nobody
+	people *people // who decide
 
 	mu       sync.Mutex
 	samples  map[string]*progress
@@ -46,11 +46,9 @@ type progress struct {
 func (g *progress) corrected() { g.Failures = g.Failures[:min(len(g.Failures), g.tries)] }
 
 func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) *players {
-	p := &players{ctx: ctx, story: s, samples: make(map[string]*progress), answered: make(map[int64]worker.Reply)}
-	p.publisher, _ = o.Engine.(Publisher)
-	if o.Ask != nil {
-		p.people = newPeople(p, o)
-	}
+	p := &players{ctx: ctx, story: s, engine: o.Engine, samples: make(map[string]*progress),
+		answered: make(map[int64]worker.Reply)}
+	p.people = newPeople(p, o)
 	for i := range processes {
 		for j := range processes[i].Samples {
 			x := &processes[i].Samples[j]

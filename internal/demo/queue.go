@@ -60,16 +60,12 @@ func (p *players) resolve(g *progress, open int) {
 	p.mu.Lock()
 	g.open = open
 	p.mu.Unlock()
-	switch {
-	case g.Silent:
+	if g.Silent {
 		p.story.say(g.Sample, "a dependency is resolved, and nobody says so")
-	case p.publisher == nil:
-		p.story.say(g.Sample, "a dependency is resolved; the demo has no way to publish the message %s here",
-			dependencyResolved)
-	default:
-		p.story.say(g.Sample, "a dependency is resolved; the message %s is published", dependencyResolved)
-		if err := p.publisher.Publish(p.ctx, dependencyResolved, g.ID, messageLife); err != nil {
-			p.story.note("%v; the job looks again after a minute.", err)
-		}
+		return
+	}
+	p.story.say(g.Sample, "a dependency is resolved; the message %s is published", dependencyResolved)
+	if err := p.engine.Publish(p.ctx, dependencyResolved, g.ID, messageLife); err != nil {
+		p.story.note("%v; the job looks again after a minute.", err)
 	}
 }

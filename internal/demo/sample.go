@@ -3,6 +3,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"retry-worker/internal/worker"
@@ -105,24 +106,15 @@ func texts(all ...string) []Failure {
 func times[T any](n int, x T) []T { return slices.Repeat([]T{x}, n) }
 
 // start is the JSON that an instance starts with.
-func (p *Process) start(s *Sample) (string, error) {
-	all := map[string]any{p.IDVariable: s.ID}
-	for name, v := range s.Variables {
-		all[name] = v
-	}
-	b, err := json.Marshal(all)
-	if err != nil {
-		return "", fmt.Errorf("variables of %s: %w", s.ID, err)
-	}
-	return string(b), nil
-}
+func (p *Process) start(s *Sample) string { return withAlso(p.IDVariable, s.ID, s.Variables) }
 
 // thrown are the variables of the BPMN error that a failure throws.
-func (p *Process) thrown(f Failure) string {
-	all := map[string]any{p.ErrorVariable: f.Text}
-	for name, v := range f.Variables {
-		all[name] = v
-	}
+func (p *Process) thrown(f Failure) string { return withAlso(p.ErrorVariable, f.Text, f.Variables) }
+
+// withAlso is the JSON of a variable, and of others.
+func withAlso(name, value string, others map[string]any) string {
+	all := map[string]any{name: value}
+	maps.Copy(all, others)
 	return jsonObject(all)
 }
 

@@ -43,22 +43,25 @@ func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *No
 func (g *Gatherer) news(
 	ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time,
 ) (*Notice, error) {
+	n, err := g.withOpen(ctx, TypeNew, team, now)
+	if err != nil {
+		return nil, err
+	}
+	news := summary(count, g.Catalogue().Policies)
+	n.Data.New = &news
+	return n, nil
+}
+
+// withOpen returns a notice that says how many dead letters of the team are open, without their causes.
+func (g *Gatherer) withOpen(ctx context.Context, kind string, team decision.Team, now time.Time) (*Notice, error) {
 	open, err := g.Store.OpenDeadLetters(ctx, team, 1)
 	if err != nil {
 		return nil, err
 	}
-	n := g.newNotice(TypeNew, team, now)
-	policies := g.Catalogue().Policies
-	news := summary(count, policies)
-	n.Data.New, n.Data.Open = &news, total(&open, policies)
+	n := g.newNotice(kind, team, now)
+	n.Data.Open = summary(&open, g.Catalogue().Policies)
+	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
 	return n, nil
-}
-
-// total returns a summary without causes.
-func total(c *deadletter.NoticeCount, policies decision.Policies) Summary {
-	s := summary(c, policies)
-	s.Top, s.OtherCount = nil, s.Count
-	return s
 }
 
 // digest of a team: what is open by cause and age, and the figures of its policies.

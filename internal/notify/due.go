@@ -51,12 +51,10 @@ func (l *glance) due(ctx context.Context, team decision.Team, t *catalogue.Team,
 	case !from.At.IsZero() && l.now.Sub(from.At) < l.Interval:
 		return false, nil
 	}
-	open, err := l.Store.OpenDeadLetters(ctx, team, 1)
+	notice, err := l.withOpen(ctx, TypeDue, team, l.now)
 	if err != nil {
 		return false, err
 	}
-	notice := l.newNotice(TypeDue, team, l.now)
-	notice.Data.Open = total(&open, l.Catalogue().Policies)
 	notice.Data.Due = &Due{instant(until), n, amount(cents)}
 	if notice.Data.URL != "" {
 		notice.Data.URL += "&sort=deadline"

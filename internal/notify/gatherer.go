@@ -102,19 +102,7 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 // rest until then, or a wake.
 func (g *Gatherer) rest(stop context.Context, long time.Duration) {
 	g.Clock.Rest(stop, min(leastRest, long))
-	ctx, cancel := context.WithCancel(stop)
-	defer cancel()
-	rested := make(chan struct{})
-	go func() {
-		defer close(rested)
-		g.Clock.Rest(ctx, long-leastRest)
-	}()
-	select {
-	case <-g.woken:
-	case <-rested:
-	}
-	cancel()
-	<-rested
+	clock.RestOr(stop, g.Clock, long-leastRest, g.woken)
 }
 
 // look makes what is due, and says when to look again at the latest.

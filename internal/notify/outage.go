@@ -92,12 +92,11 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 const downTold, upTold = 0, 1
 
 func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, d *gate.Destination) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 1)
+	n, err := l.withOpen(ctx, kind, team, l.now)
 	if err != nil {
 		return nil, err
 	}
-	n := l.newNotice(kind, team, l.now)
-	n.Data.Open, n.Data.Outage = total(&open, l.Catalogue().Policies), outageOf(d)
+	n.Data.Outage = outageOf(d)
 	if l.PublicURL != "" {
 		n.Data.URL = l.PublicURL + "/destinations"
 	}

@@ -73,12 +73,7 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 func reader(pool *sql.DB) sqlstore.Reader {
 	return sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
 		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
-			tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-			if err != nil {
-				return err
-			}
-			defer func() { _ = tx.Rollback() }() // nothing was written
-			return do(tx)
+			return sqlstore.InTransaction(ctx, pool, sql.LevelRepeatableRead, do)
 		}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -110,10 +111,6 @@ const durabilityText = `SELECT set_config(name, value, false)
 	WHERE wanted`
 
 func severalHosts(c *pgconn.Config) bool {
-	for _, f := range c.Fallbacks {
-		if f.Host != c.Host || f.Port != c.Port {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Fallbacks,
+		func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }

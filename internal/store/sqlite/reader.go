@@ -122,19 +122,10 @@ func (r *Reader) inTransaction(ctx context.Context, do func(tx sqlstore.Querier)
 	for {
 		pool, still, err := r.current()
 		if err == nil {
-			err = inTransaction(ctx, pool, do)
+			err = sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do)
 		}
 		if still == (stamp{}) || r.file.stamp() == still {
 			return err
 		}
 	}
-}
-
-func inTransaction(ctx context.Context, pool *sql.DB, do func(tx sqlstore.Querier) error) error {
-	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing was written
-	return do(tx)
 }

@@ -339,16 +339,15 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 }
 
 // DeadLettersAsked implements deadletter.Reader.
-func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) (all []deadletter.Item, err error) {
-	err = r.read(ctx, "read the dead letters that are asked about", func(s *snapshot) error {
+func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) ([]deadletter.Item, error) {
+	return reading(ctx, r, "read the dead letters that are asked about", func(s *snapshot) ([]deadletter.Item, error) {
 		found, err := collect(s, "SELECT record FROM dead_letters WHERE (body ->> 'asked') IS NOT NULL ORDER BY record LIMIT ?",
 			[]any{limit}, func(scan scanner, l *letter) error { return scan(&l.Record) })
-		if err == nil {
-			all, err = s.letterItems(found)
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return s.letterItems(found)
 	})
-	return all, err
 }
 
 // DeadLetterCounts implements deadletter.Reader.

@@ -21,10 +21,10 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 }
 
 // Backlog implements journal.Outbox.
-func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err error) {
-	err = s.read(ctx, "count what waits in the outbox", func(s *snapshot) error {
-		waiting = map[string]int64{}
-		return s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan scanner) error {
+func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
+	return reading(ctx, &s.Reader, "count what waits in the outbox", func(s *snapshot) (map[string]int64, error) {
+		waiting := map[string]int64{}
+		return waiting, s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan scanner) error {
 			var queue string
 			var n int64
 			err := scan(&queue, &n)
@@ -32,7 +32,6 @@ func (s *Store) Backlog(ctx context.Context) (waiting map[string]int64, err erro
 			return err
 		})
 	})
-	return waiting, err
 }
 
 // Lease implements journal.Outbox, by the database's clock.
@@ -128,11 +127,9 @@ func (s *Store) EndSession(ctx context.Context, id [sha256.Size]byte, until, now
 }
 
 // SessionEnded implements access.EndedSessions.
-func (s *Store) SessionEnded(ctx context.Context, id [sha256.Size]byte) (ended bool, err error) {
-	err = s.read(ctx, "look for an ended session", func(s *snapshot) error {
+func (s *Store) SessionEnded(ctx context.Context, id [sha256.Size]byte) (bool, error) {
+	return reading(ctx, &s.Reader, "look for an ended session", func(s *snapshot) (bool, error) {
 		var one int64
-		ended, err = s.one("SELECT 1 FROM ended_sessions WHERE id = ?", []any{id[:]}, &one)
-		return err
+		return s.one("SELECT 1 FROM ended_sessions WHERE id = ?", []any{id[:]}, &one)
 	})
-	return ended, err
 }

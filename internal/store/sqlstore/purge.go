@@ -8,16 +8,15 @@ import (
 )
 
 // LastRecordBefore implements journal.Purger.
-func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (last int64, err error) {
-	err = s.read(ctx, "find the last record before an instant", func(s *snapshot) error {
+func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (int64, error) {
+	return reading(ctx, &s.Reader, "find the last record before an instant", func(s *snapshot) (last int64, err error) {
 		found, err := s.one("SELECT record - 1 FROM records WHERE at >= ? ORDER BY record LIMIT 1",
 			[]any{journal.CeilMilli(t)}, &last)
 		if err == nil && !found {
 			_, err = s.one("SELECT record FROM ledger_head WHERE one = 1", nil, &last)
 		}
-		return err
+		return last, err
 	})
-	return last, err
 }
 
 // Purge implements journal.Purger.

@@ -82,19 +82,17 @@ func (s *snapshot) lastPurge() (*journal.Entry, error) {
 }
 
 // CountAttempts implements journal.Reader.
-func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (n int64, err error) {
-	err = r.read(ctx, "count the attempts of a subject", func(s *snapshot) error {
+func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (int64, error) {
+	return reading(ctx, r, "count the attempts of a subject", func(s *snapshot) (int64, error) {
 		var state string
 		found, err := s.one("SELECT body FROM subjects WHERE id = ? AND policy = ? AND tenant = ?",
 			[]any{of.ID, of.Policy, of.Tenant}, &state)
 		if err != nil || !found {
-			return err
+			return 0, err
 		}
 		st, err := readState(state)
-		n = st.Attempts
-		return err
+		return st.Attempts, err
 	})
-	return n, err
 }
 
 // PendingRetries implements journal.Reader.
@@ -182,24 +180,22 @@ func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error
 // Records implements journal.Archive.
 func (r *Reader) Records(
 	ctx context.Context, f journal.RecordFilter, after int64, limit int,
-) (all []journal.Record, err error) {
-	err = r.read(ctx, "read the audit's records", func(s *snapshot) error {
-		all = nil
+) ([]journal.Record, error) {
+	return reading(ctx, r, "read the audit's records", func(s *snapshot) (all []journal.Record, err error) {
 		w, possible, err := s.filter(&f, after)
 		if err != nil || !possible {
-			return err
+			return nil, err
 		}
 		records, err := s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
 		for i := range records {
 			d, failed := records[i].Entry.Decode()
 			if failed != nil {
-				return failed
+				return all, failed
 			}
 			all = append(all, d)
 		}
-		return err
+		return all, err
 	})
-	return all, err
 }
 
 // filter is what the records behind one must have; false where there are none.

@@ -111,6 +111,16 @@ type Reader struct {
 	Free func() error
 }
 
+// InTransaction runs do in a transaction that reads.
+func InTransaction(ctx context.Context, pool *sql.DB, level sql.IsolationLevel, do func(tx Querier) error) error {
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: level, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	return do(tx)
+}
+
 // Close ends the reader; its methods fail afterwards.
 func (r *Reader) Close() error { return r.Free() }
 

@@ -104,19 +104,15 @@ func instantOf(flag, text string) (time.Time, error) {
 // The shapes that `calendar show -o json` and `calendar check -o json` print.
 type (
 	calendarMonth struct {
-		Zone    string        `json:"zone"`
-		Windows string        `json:"windows"`
-		Days    []calendarDay `json:"days"`
-		Next    []opening     `json:"next"`
+		Zone    string              `json:"zone"`
+		Windows string              `json:"windows"`
+		Days    []calendarDay       `json:"days"`
+		Next    []calendar.Interval `json:"next"`
 	}
 	calendarDay struct {
-		Date    string    `json:"date"`
-		Open    []opening `json:"open"`
-		Holiday string    `json:"holiday,omitempty"`
-	}
-	opening struct {
-		From  time.Time `json:"from"`
-		Until time.Time `json:"until"`
+		Date    string              `json:"date"`
+		Open    []calendar.Interval `json:"open"`
+		Holiday string              `json:"holiday,omitempty"`
 	}
 	calendarInstant struct {
 		At   time.Time `json:"at"`
@@ -173,12 +169,9 @@ func monthOf(found *calendar.Calendar, at time.Time) calendarMonth {
 	return m
 }
 
-func openings(found *calendar.Calendar, from, until time.Time) []opening {
-	all := []opening{}
-	for _, i := range found.Openings(from, until) {
-		all = append(all, opening(i))
-	}
-	return all
+// openings are never null in JSON.
+func openings(found *calendar.Calendar, from, until time.Time) []calendar.Interval {
+	return append([]calendar.Interval{}, found.Openings(from, until)...)
 }
 
 func (c *cli) calendarCheck(f *calendarFlags) error {

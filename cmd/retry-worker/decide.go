@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,11 +118,7 @@ func (c *cli) printDecision(
 	defer done()
 	row("outcome", string(d.Outcome))
 	row("why", d.RetryReason)
-	rule := d.MatchedRule
-	if rule == "" {
-		rule = "no rule matched"
-	}
-	row("classification", string(d.ErrorClassification)+" ("+rule+")")
+	row("classification", string(d.ErrorClassification)+" ("+cmp.Or(d.MatchedRule, "no rule matched")+")")
 	if d.Presumes() {
 		row("looks like", string(d.Reason)+", retried once to be sure")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,19 +52,12 @@ type checkedCatalogue struct {
 	Policies []string `json:"policies"`
 	Rules    *int     `json:"rules"`
 	// Problems, at most 20; More are not listed. Of a file that cannot be read there is one, on line 0.
-	Problems []problem `json:"problems"`
-	More     int       `json:"more"`
-}
-
-type problem struct {
-	Line     int    `json:"line"`
-	Field    string `json:"field"`
-	Found    string `json:"found"`
-	Expected string `json:"expected"`
+	Problems []catalogue.Problem `json:"problems"`
+	More     int                 `json:"more"`
 }
 
 func (c *cli) policiesCheck(file string) error {
-	checked := checkedCatalogue{File: file, Problems: []problem{}}
+	checked := checkedCatalogue{File: file, Problems: []catalogue.Problem{}}
 	policies, err := catalogue.Load(file)
 	if err != nil {
 		checked.fail(err)
@@ -91,14 +85,11 @@ func (checked *checkedCatalogue) fail(err error) {
 	wrong, is := errors.AsType[*catalogue.Error](err)
 	if !is {
 		const expected = "a readable YAML file"
-		checked.Problems = append(checked.Problems,
-			problem{Field: "file", Found: strings.TrimSuffix(err.Error(), ", expected "+expected), Expected: expected})
+		found := strings.TrimSuffix(err.Error(), ", expected "+expected)
+		checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
 		return
 	}
-	for _, p := range wrong.Problems {
-		checked.Problems = append(checked.Problems, problem{p.Line, p.Field, p.Found, p.Expected})
-	}
-	checked.More = wrong.More
+	checked.Problems, checked.More = wrong.Problems, wrong.More
 }
 
 func ruleCount(c *catalogue.Catalogue) int {
@@ -288,7 +279,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	row("total limit", limit)
 	row("at the limit", "to "+string(p.LimitTeam))
 	row("empty error", string(p.EmptyError))
-	row("unknown error", unknownWords(p))
+	row("unknown error", string(cmp.Or(p.UnknownError, decision.RetryUnknown)))
 	for _, team := range teamsOf(p) {
 		row("team", who(from, team))
 	}
@@ -313,13 +304,6 @@ func jobVariables(own *decision.OwnVariables) string {
 	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable},
 		func(name string) bool { return name == "" })
 	return strings.Join(names, ", ") + " (what the job says goes before retries and backoff)"
-}
-
-func unknownWords(p *decision.Policy) string {
-	if p.UnknownError == decision.GiveUpUnknown {
-		return string(p.UnknownError)
-	}
-	return string(decision.RetryUnknown)
 }
 
 // who returns a team with what it does.

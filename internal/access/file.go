@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -259,12 +260,7 @@ func holdsTokens(content []byte) bool {
 
 // taken reports whether there is a token of that name, in whatever case.
 func (t *Tokens) taken(name string) bool {
-	for i := range t.all {
-		if strings.EqualFold(t.all[i].Name, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.all, func(other Token) bool { return strings.EqualFold(other.Name, name) })
 }
 
 // appendTo writes text in one piece and looks at the whole again: somebody else may have written at the same time.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -415,12 +416,8 @@ func (g *Gate) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
-	for _, prefix := range g.Public {
-		if strings.HasPrefix(r.URL.Path, prefix) && path.Clean(r.URL.Path) == r.URL.Path {
-			return true
-		}
-	}
-	return false
+	return path.Clean(r.URL.Path) == r.URL.Path &&
+		slices.ContainsFunc(g.Public, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
 }
 
 // checkJSON refuses what a form of another site could send without the browser asking first.

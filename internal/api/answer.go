@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,10 +126,7 @@ func refusalOf(err error) *refusal {
 		return r
 	}
 	if refused := deadletter.RefusalOf(err); refused != nil {
-		status := statuses[refused.Code]
-		if status == 0 {
-			status = http.StatusUnprocessableEntity
-		}
+		status := cmp.Or(statuses[refused.Code], http.StatusUnprocessableEntity)
 		return &refusal{status, string(refused.Code), refused.Message}
 	}
 	if wrong, is := errors.AsType[*gate.CommandError](err); is {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -244,10 +245,7 @@ func (in *input) tenant() string {
 	if len(tenant) > maxTenantBytes || strings.ContainsFunc(tenant, unicode.IsControl) {
 		in.invalid("tenant", "tenant is no tenant's id, expected printable text of at most %d bytes, or none", maxTenantBytes)
 	}
-	if tenant == "" {
-		return journal.DefaultTenant
-	}
-	return tenant
+	return cmp.Or(tenant, journal.DefaultTenant)
 }
 
 // object is a field that is an object with no fields but these; it must be there.

@@ -100,20 +100,23 @@ func Inert(s string) string {
 	return opensFormula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// table writes RFC 4180 as Excel opens it in Brazil: semicolons, decimal commas, and a byte order mark, which tells
-// that it is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order
-// mark. CRLF, quotes where they are needed, a header even where nothing follows.
+// NewCSV returns what writes RFC 4180 as Excel opens it in Brazil: semicolons, and a byte order mark, which tells that it
+// is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark.
+func NewCSV(w io.Writer) *csv.Writer {
+	_, _ = io.WriteString(w, "\ufeff") // what is written next tells what went wrong
+	c := csv.NewWriter(w)
+	c.Comma, c.UseCRLF = ';', true
+	return c
+}
+
+// table has decimal commas, quotes where they are needed, and a header even where nothing follows.
 type table struct {
 	csv *csv.Writer
 	row []string
 }
 
-const byteOrderMark = "\ufeff"
-
 func newTable(w io.Writer) *table {
-	_, _ = io.WriteString(w, byteOrderMark) // flush tells what went wrong
-	t := &table{csv.NewWriter(w), make([]string, len(columns))}
-	t.csv.Comma, t.csv.UseCRLF = ';', true
+	t := &table{NewCSV(w), make([]string, len(columns))}
 	for i := range columns {
 		t.row[i] = columns[i].name
 	}

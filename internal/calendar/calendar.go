@@ -273,7 +273,10 @@ func (w *window) lastEnd(c *Calendar, s int64) int64 {
 }
 
 // Interval is from From until before Until.
-type Interval struct{ From, Until time.Time }
+type Interval struct {
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"`
+}
 
 // Openings returns when c is open between two instants, one behind the other.
 func (c *Calendar) Openings(from, until time.Time) []Interval {

@@ -15,11 +15,12 @@ import (
 // Problem is one thing that is wrong with a catalogue.
 type Problem struct {
 	// Line in the file, from 1.
-	Line int
+	Line int `json:"line"`
 	// Field as a path, such as policies.tiss-submission.backoff.min; "file" where it is the whole.
-	Field string
+	Field string `json:"field"`
 	// Found and Expected are for people, each one line.
-	Found, Expected string
+	Found    string `json:"found"`
+	Expected string `json:"expected"`
 }
 
 // Error is everything that is wrong with a catalogue, in the order of the file.

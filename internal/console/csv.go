@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/csv"
 	"io"
 	"net/http"
 	"slices"
@@ -40,11 +39,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 	if err != nil {
 		return err
 	}
-	if _, err := io.WriteString(to, "\uFEFF"); err != nil { // Excel takes it for UTF-8 by that alone
-		return err
-	}
-	out, fields := csv.NewWriter(to), v.contextFields(f.Policy)
-	out.Comma, out.UseCRLF = ';', true
+	out, fields := audit.NewCSV(to), v.contextFields(f.Policy)
 	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts",
 		"col.deadline", "col.amount", "col.since"}
 	row := make([]string, 0, len(head)+len(fields)+1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -113,15 +112,11 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 
 // causeRow of a group; f is the filter that it was found by, which its links keep.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
-	teams := make([]string, len(g.Teams))
-	for i, team := range g.Teams {
-		teams[i] = v.team(team)
-	}
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
 		Class: v.badge("class", g.Cause.Classification),
-		Teams: strings.Join(teams, ", "), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
+		Teams: v.teams(g.Teams), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
 		SampleURL: subjectURL(g.Sample.Subject),
 		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}

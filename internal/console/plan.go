@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -116,8 +117,9 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		return n
 	}
 	f = &planForm{
-		Action: q.Get("action"), How: q.Get("how"), When: q.Get("when"), PerMinute: plain(q.Get("perMinute"), maxQueryBytes),
-		Reason: strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes",
+		Action: q.Get("action"), How: q.Get("how"), When: q.Get("when"),
+		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
+		Reason:    strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes",
 		Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"), Total: number("total"), Ready: number("ready"),
 	}
@@ -136,9 +138,6 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		if !slices.Contains(choice.known, *choice.field) {
 			*choice.field = choice.known[0]
 		}
-	}
-	if f.PerMinute == "" {
-		f.PerMinute = strconv.Itoa(deadletter.DefaultPerMinute)
 	}
 	return f, wrong
 }

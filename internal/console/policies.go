@@ -121,9 +121,7 @@ func btoi(b bool) int {
 }
 
 func (v *visit) policyOptions(d *policiesData, selected string) []option {
-	if selected == "" {
-		selected = decision.DefaultPolicy
-	}
+	selected = cmp.Or(selected, decision.DefaultPolicy)
 	all := make([]option, 0, len(d.Policies))
 	for i := range d.Policies {
 		all = append(all, option{d.Policies[i].Name, v.Lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
@@ -171,10 +169,7 @@ func (v *visit) limits(p *decision.Policy) []fact {
 	if p.Own != nil {
 		retries = v.T("limits.own")
 	}
-	unknown := p.UnknownError
-	if unknown == "" {
-		unknown = decision.RetryUnknown
-	}
+	unknown := cmp.Or(p.UnknownError, decision.RetryUnknown)
 	backoff := v.backoff(&p.Backoff)
 	if p.MaxRetries == 0 && p.Own == nil {
 		retries, backoff = v.T("limits.none_f"), v.T("limits.none")

@@ -81,12 +81,7 @@ type ReadyCount struct {
 // checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the
 // *Refusal of what can never be carried out.
 func (c BulkCommand) checked() (BulkCommand, error) {
-	if c.PerMinute == 0 {
-		c.PerMinute = DefaultPerMinute
-	}
-	if c.When == "" {
-		c.When = Backoff
-	}
+	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
 	switch {
 	case c.Action != journal.BulkRetry && c.Action != journal.BulkDiscard:
 		return c, refuse(InvalidAction, "action is %.60q, expected retry or discard", c.Action)

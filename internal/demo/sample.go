@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -86,9 +87,7 @@ func Processes(run int64) []Process {
 // called gives samples without an id a pattern for one.
 func called(pattern string, samples []Sample) []Sample {
 	for i := range samples {
-		if samples[i].ID == "" {
-			samples[i].ID = pattern
-		}
+		samples[i].ID = cmp.Or(samples[i].ID, pattern)
 	}
 	return samples
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -143,11 +144,8 @@ func (s *story) judged(g *progress, waits time.Duration) {
 func (s *story) decided(x *Sample, d logLine) {
 	switch d.Event {
 	case "retry_scheduled", "submission_retry_scheduled":
-		rule := d.MatchedRule
-		if rule == "" {
-			rule = "no rule matched"
-		}
-		s.say(x, "  decided: %s, in %s, at %s (%s)", d.Message, d.wait(), d.NextRetryTime, rule)
+		s.say(x, "  decided: %s, in %s, at %s (%s)", d.Message, d.wait(), d.NextRetryTime,
+			cmp.Or(d.MatchedRule, "no rule matched"))
 	case "max_retries_exceeded", "permanent_error_detected":
 		s.say(x, "  decided: %s; goes to %s", d.Message, d.ResponsibleTeam)
 	}

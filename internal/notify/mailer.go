@@ -120,7 +120,7 @@ func (m *Mailer) message(id string, n *Notice, to []string) ([]byte, error) {
 type talk struct {
 	client *smtp.Client
 	conn   net.Conn
-	stop   func() bool
+	stop   func() bool // ends the connection's guard
 }
 
 // dial connects, and logs in where the server's user is known.
@@ -153,7 +153,7 @@ func (m *Mailer) dial(ctx context.Context) (*talk, error) {
 		return nil, answered("connect to the mail server "+client.ServerAddr(), err)
 	}
 	_ = t.conn.SetDeadline(time.Now().Add(talkTime)) // a connection that is gone shows with the next command
-	t.end()
+	t.stop()
 	t.guard(ctx)
 	return t, nil
 }
@@ -177,9 +177,6 @@ func (t *talk) guard(ctx context.Context) {
 	t.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 }
 
-// end the guard of the connection.
-func (t *talk) end() { t.stop() }
-
 func (t *talk) close() {
 	if t.conn == nil {
 		return
@@ -188,7 +185,7 @@ func (t *talk) close() {
 		_ = t.conn.SetDeadline(time.Now().Add(quitTime))
 		_ = t.client.Quit() // what was taken is taken
 	}
-	t.end()
+	t.stop()
 	_ = t.conn.Close()
 }
 

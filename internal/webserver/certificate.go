@@ -1,7 +1,6 @@
 package webserver
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,7 +16,7 @@ import (
 // Certificate is what a server shows that speaks TLS: two PEM files, taken up again when they change, so that a renewed
 // certificate needs no restart.
 type Certificate struct {
-	watcher *reload.Watcher[tls.Certificate]
+	*reload.Watcher[tls.Certificate]
 }
 
 // CertificateHooks are told of changes while the server runs; see reload.Hooks.
@@ -42,12 +41,9 @@ func LoadCertificate(certFile, keyFile string, hooks CertificateHooks) (*Certifi
 	return &Certificate{reload.Watch(file, first, sha256.Sum256(pair), hooks)}, nil
 }
 
-// Run takes changes up until ctx ends. Call it once.
-func (c *Certificate) Run(ctx context.Context) { c.watcher.Run(ctx) }
-
 // Names that the certificate in force stands for: hosts, then addresses.
 func (c *Certificate) Names() []string {
-	leaf := c.watcher.Current().Leaf
+	leaf := c.Current().Leaf
 	names := slices.Clone(leaf.DNSNames)
 	for _, ip := range leaf.IPAddresses {
 		names = append(names, ip.String())
@@ -56,7 +52,7 @@ func (c *Certificate) Names() []string {
 }
 
 // Until returns the last moment at which the certificate in force holds.
-func (c *Certificate) Until() time.Time { return c.watcher.Current().Leaf.NotAfter }
+func (c *Certificate) Until() time.Time { return c.Current().Leaf.NotAfter }
 
 // authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
 // TLS 1.3 are no other.
@@ -72,7 +68,7 @@ func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		CipherSuites:   authenticated,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.watcher.Current(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current(), nil },
 	}
 }
 

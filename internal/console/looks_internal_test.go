@@ -30,14 +30,14 @@ func TestHostileTextsAreInert(t *testing.T) {
 		{"lines", "a\r\nb\nc", "a \nb\nc"},
 		{"accents", "não é válido €", "não é válido €"},
 	} {
-		if got := string(inertText(c.text)); got != c.want {
+		if got := string(inert(c.text, mostShown, true)); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
 		}
 	}
-	if got := string(inertLine("a\nb")); got != "a b" {
+	if got := string(inert("a\nb", lineShown, false)); got != "a b" {
 		t.Errorf("a line has %q", got)
 	}
-	large := string(inertText(strings.Repeat("é", 1<<20)))
+	large := string(inert(strings.Repeat("é", 1<<20), mostShown, true))
 	if len(large) > mostShown+100 || !utf8.ValidString(large) || !strings.HasSuffix(large, `<span class="unseen">…</span>`) {
 		t.Errorf("of 2 MiB %d bytes are shown", len(large))
 	}

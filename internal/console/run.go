@@ -210,9 +210,6 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 	return nil
 }
 
-// refused says why a dead letter of a run was refused.
-func (l Lang) refused(code string) string { return l.Or("refused."+code, code) }
-
 // done says what the reader's own action came to, for as long as that is still so.
 func (v *visit) done(r *journal.BulkRun) string {
 	done := v.r.URL.Query().Get("done")

@@ -13,8 +13,10 @@ const (
 	mostShown = 8 << 10
 	// lineShown bytes of a text in a table's row.
 	lineShown = 160
-	// detailShown bytes of a text in a paragraph.
+	// detailShown bytes of a text in a paragraph, such as what is wrong with a catalogue.
 	detailShown = 1000
+	// nameShown bytes of an id or a name: whole, since ids are at most 512 bytes.
+	nameShown = 1024
 )
 
 // inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
@@ -64,15 +66,3 @@ func unseen(r rune, size int, first byte) string {
 		return ""
 	}
 }
-
-// inertLine is a text for a table's row.
-func inertLine(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) }
-
-// inertDetail is a text of some lines, such as what is wrong with a catalogue.
-func inertDetail(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) }
-
-// inertText is a text that may have lines.
-func inertText(s string) template.HTML { return inert(s, mostShown, true) }
-
-// inertName is an id or a name: whole, since ids are at most 512 bytes.
-func inertName(s string) template.HTML { return inert(s, 1024, false) }

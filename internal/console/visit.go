@@ -129,11 +129,15 @@ var templates = func() map[Lang]func() *template.Template {
 		all[l] = sync.OnceValue(func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
 				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
-				"line": inertLine, "whole": inertText, "name": inertName, "path": url.PathEscape, "subject": subjectURL,
-				"reason": l.reason, "policy": l.policy, "team": l.team, "retries": l.retries, "badge": l.badge,
-				"refused": l.refused, "dict": dict, "detail": inertDetail,
-				"rest":  func(height float64) float64 { return 100 - height },
-				"len64": func(rules []ruleRow) int64 { return int64(len(rules)) },
+				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
+				"retries": l.retries, "badge": l.badge, "dict": dict,
+				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
+				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
+				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
+				"name":    func(s string) template.HTML { return inert(s, nameShown, false) },
+				"refused": func(code string) string { return l.Or("refused."+code, code) },
+				"rest":    func(height float64) float64 { return 100 - height },
+				"len64":   func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
 	}

@@ -162,7 +162,8 @@ func (s *Sink) connect() error {
 		nats.DisconnectErrHandler(s.lost),
 		nats.IgnoreAuthErrorAbort(), // credentials may be mended on the server
 		nats.ReconnectBufSize(-1),   // the outbox is the buffer
-		nats.ErrorHandler(ignore),   // its default prints; callers get the error of their own event
+		// Its default prints; callers get the error of their own event.
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -177,8 +178,6 @@ func (s *Sink) connect() error {
 	s.nc, s.js = nc, js
 	return nil
 }
-
-func ignore(*nats.Conn, *nats.Subscription, error) {}
 
 // Close ends the connection. Publish connects again.
 func (s *Sink) Close() {

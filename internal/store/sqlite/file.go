@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,15 +58,6 @@ func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// interrupted is err, which came while opening, unless who asked does not wait any longer: all that comes then, comes
-// of that.
-func (f *file) interrupted(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return f.later("was not opened to the end: %w", ended)
-	}
-	return err
-}
-
 // explain says in one line what an error while opening means for the file.
 func (f *file) explain(err error) error {
 	switch code(err) {
@@ -81,9 +71,6 @@ func (f *file) explain(err error) error {
 	}
 	return f.wrong("%s%s", meaning(code(err)), oneLine(err.Error()))
 }
-
-// beside are SQLite's own files beside the database.
-func (f *file) beside() []string { return []string{f.path, f.path + "-wal", f.path + "-shm"} }
 
 // secure makes the file where there is none, and takes it out of everybody's sight: SQLite gives those beside
 // it the same permissions.
@@ -99,7 +86,7 @@ func (f *file) secure() error {
 		return f.wrong("cannot be opened for writing (%v): give the worker's user write access to it", smallfile.Cause(err))
 	}
 	_ = made.Close() // nothing was written
-	for _, name := range f.beside() {
+	for _, name := range []string{f.path, f.path + "-wal", f.path + "-shm"} {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm()&0o007 == 0 {
 			continue

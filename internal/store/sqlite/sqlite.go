@@ -64,7 +64,11 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	db, err := openLocked(ctx, f)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
-		return nil, f.interrupted(ctx, err)
+		// Where who asked does not wait any longer, all that comes then comes of that.
+		if ended := ctx.Err(); ended != nil {
+			err = f.later("was not opened to the end: %w", ended)
+		}
+		return nil, err
 	}
 	db.lock = l
 	return db, nil

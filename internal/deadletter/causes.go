@@ -47,8 +47,9 @@ func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal
 		if err != nil {
 			return nil, "", err
 		}
-		after = &journal.Fingerprint{}
-		if _, err := fmt.Sscan(place, &after.Failures, &after.ID); err != nil {
+		n, id, _ := strings.Cut(place, " ")
+		after = &journal.Fingerprint{ID: id}
+		if after.Failures, err = strconv.ParseInt(n, 10, 64); err != nil {
 			return nil, "", ErrBadCursor
 		}
 	}
@@ -58,7 +59,7 @@ func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal
 	}
 	if len(causes) > limit {
 		last := &causes[limit-1]
-		causes, next = causes[:limit], cursor(name, fmt.Sprint(last.Failures, " ", last.ID))
+		causes, next = causes[:limit], cursor(name, strconv.FormatInt(last.Failures, 10)+" "+last.ID)
 	}
 	return causes, next, nil
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -64,7 +66,7 @@ func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Group
 
 // Cursor goes on behind the cause with that id, of which there were n. It is of this filter alone.
 func (g *GroupQuery) Cursor(n int64, id string) string {
-	return cursor(g.list("causes"), fmt.Sprint(n, " ", id))
+	return cursor(g.list("causes"), strconv.FormatInt(n, 10)+" "+id)
 }
 
 func (g *GroupQuery) resume(text string) error {
@@ -72,9 +74,11 @@ func (g *GroupQuery) resume(text string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Sscan(place, &g.Most, &g.After); err != nil {
+	n, id, _ := strings.Cut(place, " ")
+	if g.Most, err = strconv.ParseInt(n, 10, 64); err != nil {
 		return ErrBadCursor
 	}
+	g.After = id
 	return nil
 }
 

@@ -119,6 +119,13 @@ var measures = []measure{
 // sums of one policy over one window, by figure and bucket.
 type sums map[journal.FigureName]map[int64]int64
 
+func (s sums) add(f *journal.Figure) {
+	if s[f.Name] == nil {
+		s[f.Name] = make(map[int64]int64)
+	}
+	s[f.Name][f.Bucket] += f.Value
+}
+
 func (s sums) total(name journal.FigureName) (n int64) {
 	for _, v := range s[name] {
 		n += v
@@ -197,13 +204,9 @@ func windowOf(figures []journal.Figure, policy string, window time.Duration, now
 	s := make(sums)
 	for i := range figures {
 		f := &figures[i]
-		if f.Policy != policy || !since(f, now.Add(-window)) {
-			continue
+		if f.Policy == policy && since(f, now.Add(-window)) {
+			s.add(f)
 		}
-		if s[f.Name] == nil {
-			s[f.Name] = make(map[int64]int64)
-		}
-		s[f.Name][f.Bucket] += f.Value
 	}
 	return s
 }

@@ -53,10 +53,7 @@ func Learnings(figures []journal.Figure) []Learning {
 		if policies[f.Policy] == nil {
 			policies[f.Policy] = sums{}
 		}
-		if policies[f.Policy][f.Name] == nil {
-			policies[f.Policy][f.Name] = map[int64]int64{}
-		}
-		policies[f.Policy][f.Name][f.Bucket] += f.Value
+		policies[f.Policy].add(&f)
 	}
 	all := []Learning{}
 	for _, policy := range slices.Sorted(maps.Keys(policies)) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/xml"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -238,12 +239,7 @@ func (body *picture) legend(p *Plan) {
 }
 
 func (p *Plan) hasRange() bool {
-	for _, r := range p.Retries {
-		if r.Wait.Earliest != r.Wait.Latest {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Retries, func(r Retry) bool { return r.Wait.Earliest != r.Wait.Latest })
 }
 
 func (body *picture) text(x float64, class, anchor, s string) {

@@ -3,6 +3,7 @@ package simulate
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -103,10 +104,7 @@ func quote(s string) string {
 func byService(outages []Outage) [][]Outage {
 	sorted := slices.Clone(outages)
 	slices.SortStableFunc(sorted, func(a, b Outage) int {
-		if c := strings.Compare(a.Service, b.Service); c != 0 {
-			return c
-		}
-		return int(a.Start - b.Start)
+		return cmp.Or(strings.Compare(a.Service, b.Service), cmp.Compare(a.Start, b.Start))
 	})
 	var all [][]Outage
 	for _, o := range sorted {

@@ -48,7 +48,7 @@ func wordByte(c byte) byte {
 	case ',', ':', '(', ')', '[', ']', '{', '}', '=', '<', '>', '.':
 		return Pause
 	}
-	if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+	if isWordByte(c) {
 		return c
 	}
 	return Space

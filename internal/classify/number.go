@@ -151,12 +151,8 @@ func isStatus(s string, from, to int) bool {
 	}
 	next := behind(s, to)
 	phrase := strings.TrimLeft(next, " -:(")
-	for _, begin := range statusPhrases[s[from:to]] {
-		if strings.HasPrefix(phrase, begin) {
-			return true
-		}
-	}
-	if strings.HasPrefix(phrase, "client error") || strings.HasPrefix(phrase, "server error") {
+	begins := func(words string) bool { return strings.HasPrefix(phrase, words) }
+	if slices.ContainsFunc(statusPhrases[s[from:to]], begins) || begins("client error") || begins("server error") {
 		return true
 	}
 	if next != "" && isWord(rune(next[0])) { // 503ms

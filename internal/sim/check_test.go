@@ -13,7 +13,6 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -25,8 +24,7 @@ type invariants struct {
 	attempts map[int64][]*journal.Attempt // by job
 	answers  map[int64]string             // first answer of a job
 	last     map[string]*journal.Attempt  // by claim
-	left     map[int64]journal.GateBody   // how a job left a gate
-	phases   map[string]*journal.Entry    // the last record of a portal's phase
+	left     map[int64]departed           // how a job left a gate
 	paces    map[string][]time.Time       // what there is a pace of
 	tested   map[string]*process          // the claim that a portal is tested with
 	events   map[string]string            // what was told, by the id of the event
@@ -35,26 +33,32 @@ type invariants struct {
 	notices  map[string]string            // by their ids
 	// noticedAt is when a notice was made last, by its type.
 	noticedAt map[string]time.Time
-	went      map[string]*process           // that took the decision on a dead letter, by its id
-	outages   map[string]*destination.State // portals, as they were recorded last
-	wasUp     map[string]time.Time          // when portals were last recorded as up, or ceased to be
-	waits     map[int64]time.Time           // since when a job does at a gate
-	failures  map[string][]time.Time        // of portals, that speak of them
-	steered   map[string]string             // states of bulk runs
-	held      map[string]hold               // what people hold
-	treated   map[string]time.Time          // when people said that a portal is up, or let claims go
-	retries   map[string]int                // that were decided, by claim
-	scheduled map[string]int                // of which events told
+	went      map[string]*process    // that took the decision on a dead letter, by its id
+	outages   map[string]recorded    // portals, as they were recorded last
+	wasUp     map[string]time.Time   // when portals were last recorded as up, or ceased to be
+	waits     map[int64]time.Time    // since when a job does at a gate
+	failures  map[string][]time.Time // of portals, that speak of them
+	answered  map[string][]time.Time // by portals, of claims that were submitted
+	asked     map[string][]time.Time // for portals, whether a claim may go, or that it may
+	steered   map[string]string      // states of bulk runs
+	decides   map[string]schedule    // of bulk runs
+	stolen    time.Time              // when a lease was last
+	noticing  time.Time              // when a notice was last on its way
+	held      map[string]hold        // what people hold
+	treated   map[string]time.Time   // when people said that a portal is up, or let claims go
+	retries   map[string]int         // that were decided, by claim
+	scheduled map[string]int         // of which events told
 	audited   int64
 }
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
-	i.left, i.phases, i.paces = map[int64]journal.GateBody{}, map[string]*journal.Entry{}, map[string][]time.Time{}
+	i.left, i.paces = map[int64]departed{}, map[string][]time.Time{}
 	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
 	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
-	i.went, i.outages, i.steered = map[string]*process{}, map[string]*destination.State{}, map[string]string{}
+	i.went, i.outages, i.steered = map[string]*process{}, map[string]recorded{}, map[string]string{}
 	i.wasUp, i.waits, i.failures = map[string]time.Time{}, map[int64]time.Time{}, map[string][]time.Time{}
+	i.answered, i.asked, i.decides = map[string][]time.Time{}, map[string][]time.Time{}, map[string]schedule{}
 	i.retries, i.scheduled = map[string]int{}, map[string]int{}
 	i.held, i.treated = map[string]hold{}, map[string]time.Time{}
 }
@@ -162,8 +166,15 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
-	if to := s.jobs[a.JobKey].portal; a.Tells == journal.TellsFailed {
+	switch to := s.jobs[a.JobKey].portal; a.Tells {
+	case journal.TellsFailed:
 		s.failures[to] = append(s.failures[to], time.Now())
+	case journal.TellsAnswered, journal.TellsRateLimited:
+		s.answered[to] = append(s.answered[to], time.Now())
+	}
+	// The task before an analysis is the gate.
+	if through := a.Sent.JobKey; through != 0 && through != a.JobKey-10 && s.begun(a.Decision.SubjectID) == 1 {
+		s.fail("%s fails as what gate %d let go, and went through gate %d since", a.Decision.SubjectID, through, a.JobKey-10)
 	}
 	of := a.Decision.SubjectID
 	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
@@ -173,6 +184,16 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	if s.last[of] = a; a.Revision == 0 && a.ShouldRetry() {
 		s.retries[of]++
 	}
+}
+
+// begun is how many processes a claim had.
+func (s *sim) begun(claim string) (n int) {
+	for _, p := range s.processes {
+		if p.claim == claim {
+			n++
+		}
+	}
+	return n
 }
 
 // recovered reports whether the process reported success of what the attempt had given up.
@@ -236,6 +257,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 	s.clean("record", r.Entry)
 	if of, err := journal.ReadSent(r.Entry); err == nil {
 		s.trail.word(of, "answered")
+		s.answered[of.Destination] = append(s.answered[of.Destination], time.Now())
 	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
@@ -361,6 +383,8 @@ func (s *sim) silent() {
 		after = lateness
 		s.untoldLetters()
 	}
+	s.untoldOutages()
+	s.discards()
 	s.unsent()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {

@@ -102,6 +102,9 @@ func (s *sim) activate(j *job) {
 	}
 	j.locked = time.Now().Add(lock)
 	s.offer(j, lock+time.Millisecond)
+	if j.kind == worker.SubmissionGate {
+		s.asked[j.portal] = append(s.asked[j.portal], time.Now())
+	}
 	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
 	if s.fault(label, "given to two") {
@@ -115,6 +118,9 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	vars, err := json.Marshal(j.vars)
 	if err != nil {
 		panic(err)
+	}
+	if s.fault(fmt.Sprint("job ", j.key), "store slow") {
+		r.slow = time.Now().Add(time.Duration(1+s.draw(fmt.Sprint("slow ", j.key)).IntN(20)) * time.Second)
 	}
 	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond)}
 	if j.kind == worker.AnalyzeRetry {

@@ -2,11 +2,13 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
 )
 
 func (s *sim) checkDestination(r *journal.Record) {
@@ -18,9 +20,6 @@ func (s *sim) checkDestination(r *journal.Record) {
 	if err != nil || b.State == nil {
 		return
 	}
-	if b.Went != "" {
-		s.phases[name] = r.Entry
-	}
 	waits := func(p *process) bool { return p.portal == name && s.isWaiting(p) }
 	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[name]) > clocksApart &&
 		slices.ContainsFunc(s.processes, waits) {
@@ -29,31 +28,72 @@ func (s *sim) checkDestination(r *journal.Record) {
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOutage(name, b.State, b.Version)
+	s.checkRamp(name, b.State, r.Entry.At)
 }
 
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State, version int64) {
-	if b := s.outages[name]; b != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
+	b := s.outages[name]
+	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
-	was := s.outages[name] == nil || s.outages[name].Phase == destination.Up
+	was := b.State == nil || b.Phase == destination.Up
 	if was {
 		s.wasUp[name] = time.Now()
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
-		late := slices.DeleteFunc(slices.Clone(s.failures[name]), func(at time.Time) bool { return time.Since(at) > failedWithin })
-		if most := max(len(late), inARow); o.Failed > most {
+		if most := max(since(s.failures[name], failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
 	}
-	s.outages[name] = now
+	admitted := 0
+	for _, n := range now.Evidence.Admitted {
+		admitted += n
+	}
+	if most := since(s.asked[name], failedWithin); admitted > most {
+		s.fail("%s counts %d claims that it was sent of late, and %d asked", name, admitted, most)
+	}
 	if now.Phase == destination.Ramping && !s.calm && s.draw("engine away in a ramp").IntN(3) == 0 && s.may(fmt.Sprint("away in ramp of ", name, " ", version)) {
 		s.away = time.Now().Add(time.Duration(s.draw("away in a ramp").IntN(120)) * time.Second)
 	}
 }
 
+// recorded is the state of a portal that was recorded last. Basis is what was known as its pace was multiplied last.
+type recorded struct {
+	*destination.State
+	basis time.Time
+}
+
+// checkRamp: the pace of a ramp is doubled once for each claim that is answered, unless all were.
+func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
+	b := s.outages[name]
+	known := recorded{now, time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
+	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
+		n, doubled := since(s.answered[name], time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
+		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
+			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
+		}
+		if b.Flow.Stepped.Equal(now.Flow.Stepped) {
+			known.basis = b.basis
+		}
+	}
+	s.outages[name] = known
+}
+
+// since is how many instants are no longer ago than that.
+func since(all []time.Time, ago time.Duration) (n int) {
+	for _, at := range all {
+		if time.Since(at) <= ago {
+			n++
+		}
+	}
+	return n
+}
+
 const (
+	// hearTime is how long a replica that acts may not know what was recorded.
+	hearTime = 3 * time.Second
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
@@ -79,8 +119,38 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	if b := s.outages[p.portal]; b != nil && b.Phase == destination.Up && min(time.Since(b.Since), calm) > goneWithin && !s.isHeld(p.portal) {
+	if b := s.outages[p.portal]; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), calm) > goneWithin && !s.isHeld(p.portal) {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
+	}
+}
+
+// departed is how a claim left a gate, and when.
+type departed struct {
+	journal.GateBody
+	at time.Time
+}
+
+// unanswered is a claim that was let go a while ago, which the engine was not told; nil for none.
+func (s *sim) unanswered() *process {
+	i := slices.IndexFunc(s.processes, func(p *process) bool {
+		l, left := s.left[p.key+10*p.jobs]
+		return left && p.phase == worker.SubmissionGate && time.Since(l.at) > actTime
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.processes[i]
+}
+
+// admitted: a replica lets a claim through at once where nobody waits, and not just after it joined others.
+func (r *replica) admitted(name string) {
+	if r.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
+		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
+	}
+	for _, p := range r.processes {
+		if since := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(since) > actTime {
+			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, since.Sub(r.began))
+		}
 	}
 }
 
@@ -94,8 +164,12 @@ func (s *sim) checkGate(r *journal.Record) {
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
 	}
+	if p := s.unanswered(); p != nil && b.Action == journal.GateReleased {
+		s.fail("job %d is let go, and the engine was not told that %s is", b.JobKey, p.claim)
+	}
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
-		s.left[b.JobKey] = b
+		s.left[b.JobKey] = departed{b, time.Now()}
+		s.asked[b.Destination] = append(s.asked[b.Destination], time.Now())
 	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
 	case goes && s.down(b.Destination, noLongerDown):
@@ -118,17 +192,14 @@ func (s *sim) checkGate(r *journal.Record) {
 	}
 }
 
-// noLongerDown is how long a replica that lost its lease may take a portal for up that is down.
-const noLongerDown = time.Minute
+// noLongerDown is how long a replica that lost its lease may take a portal for up that is down; actTime is how long one
+// that acts may be at what it began.
+const noLongerDown, actTime = time.Minute, 30 * time.Second
 
 // down reports whether a portal is recorded as down for that long.
 func (s *sim) down(name string, long time.Duration) bool {
-	e := s.phases[name]
-	if e == nil {
-		return false
-	}
-	b, err := journal.ReadDestination(e)
-	return err == nil && (b.State.Phase == destination.Down || b.State.Phase == destination.Testing) && time.Since(e.At) > long
+	b := s.outages[name]
+	return b.State != nil && (b.Phase == destination.Down || b.Phase == destination.Testing) && time.Since(b.Since) > long
 }
 
 // hold is a person's order to hold all claims.

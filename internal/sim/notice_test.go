@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,33 @@ func (s *sim) toldUp(m *journal.Message) {
 	name := n.Data.Outage.Destination
 	if now := s.outages[name]; now.Phase != destination.Up && time.Since(s.wasUp[name]) > noLongerDown {
 		s.fail("%s is told that %s is up, which is %s", m.Key, name, now.Phase)
+	}
+}
+
+// atOnce is how long what is to be done at once may take: a full disk has room within five minutes.
+const atOnce = 10 * time.Minute
+
+// untoldOutages: a team is told of an outage at once, or some time after the one that it was told of last began.
+func (s *sim) untoldOutages() {
+	marks, _ := s.memory.Watermarks(context.Background())
+	if slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue == deadletter.NoticeQueue }) {
+		s.noticing = time.Now()
+	}
+	for _, name := range s.portalNames() {
+		told := time.Time{}
+		for _, m := range marks {
+			if m.Kind == deadletter.OutageNotice+deadletter.NoticeKind(name) {
+				told = m.At
+			}
+		}
+		if !s.down(name, 0) {
+			continue
+		}
+		began := s.outages[name].Outage.Since
+		ago := min(time.Since(began), time.Since(told)-noticeEvery, time.Since(s.noticing))
+		if !told.Equal(began.Truncate(time.Millisecond)) && ago > atOnce {
+			s.fail("nobody tells %s that %s is down since %s", team, name, began.Sub(s.began))
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -81,9 +82,13 @@ func (r *replica) decide(who string, how int) {
 	if how > 9 && !r.calm {
 		r.cancel(d.Subject.ID)
 	}
-	if r.calm || how < 5 {
+	switch {
+	case how%4 == 1: // in the console, where it can be undone
+		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
+		_, err = r.letters.Note(r.life, c, verb)
+	case r.calm || how < 5:
 		_, err = r.letters.Discard(r.life, c)
-	} else {
+	default:
 		_, err = r.letters.Retry(r.life, c)
 	}
 	r.say("somebody decides on %s: %v", d.Subject.ID, r.told(err))
@@ -95,7 +100,7 @@ func (r *replica) decide(who string, how int) {
 // startRun has a bulk run decide on all dead letters, which is mostly paused or ended soon, and goes on later.
 func (r *replica) startRun(who string, letters int) {
 	dice := r.draw("run")
-	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: []int64{6, 60, 600}[dice.IntN(3)]}
+	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: []int64{1, 6, 60, 600}[dice.IntN(4)]}
 	if dice.IntN(2) == 0 {
 		c.When = deadletter.Now
 	}
@@ -116,7 +121,7 @@ func (r *replica) startRun(who string, letters int) {
 	r.Rest(r.life, soon)
 	r.port("steer " + who)
 	r.steer(run.ID, what, who)
-	r.Rest(r.life, min(5*soon, 5*time.Minute))
+	r.Rest(r.life, min(5*soon, []time.Duration{5 * time.Second, 5 * time.Minute}[dice.IntN(2)]))
 	r.port("resume " + who)
 	r.steer(run.ID, 1, who)
 }
@@ -130,6 +135,45 @@ func (r *replica) steer(run string, what int, who string) {
 
 // told is the error that somebody is told, which at a replica's end is one of several.
 func (r *replica) told(err error) error { return cmp.Or(r.life.Err(), err) }
+
+// schedule is how far ahead of its pace a bulk run is: as of when, by all clocks and by the one of who decided last.
+type schedule struct {
+	ahead  time.Duration
+	as, at time.Time
+}
+
+// mostAhead is how long a decision may be on its way.
+const mostAhead = 30 * time.Second
+
+// onSchedule: a bulk run makes nothing up that it missed, whoever leads it, but a second's worth, and what was late.
+func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
+	interval, b := time.Minute/time.Duration(run.PerMinute), s.decides[run.ID]
+	b.ahead = max(b.ahead-max(time.Since(b.as), at.Sub(b.at)), 0)
+	if b.as.IsZero() || time.Since(s.stolen) < 2*time.Minute { // two may carry it out for a moment
+		b.ahead = 0
+	}
+	if b.ahead > min(interval, mostAhead)+2*time.Second {
+		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
+	}
+	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at}
+}
+
+// discards has a replica carry the discards out that are due, and none of them is forgotten.
+func (s *sim) discards() {
+	up := s.up()
+	if len(up) > 0 && slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue == journal.DiscardQueue }) {
+		r := up[s.draw("discards").IntN(12)%len(up)]
+		s.running.Go(func() {
+			r.port(r.name + " discards")
+			_ = r.letters.DiscardDue(r.life, r.store)
+		})
+	}
+	for _, d := range s.openLetters() {
+		if d.Discarding != (journal.Mark{}) && time.Since(d.Discarding.At) > atOnce {
+			s.fail("the dead letter of %s is open, and was to be discarded at %s", d.Subject.ID, d.Discarding.At.Sub(s.began))
+		}
+	}
+}
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
@@ -154,11 +198,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
-		most := int(run.PerMinute/6 + max(run.PerMinute/60, 1))
-		if s.rates["lease stolen"] > 0 { // two may carry it out for a moment
-			most *= 2
-		}
-		s.paced("bulk run "+b.BulkRun, most)
+		s.onSchedule(&run, e.At)
 		if state := journal.BulkState(s.steered[b.BulkRun]); state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
 		}

@@ -47,9 +47,9 @@ func (v *store) Transact(
 		v.die()
 		return err
 	}
-	if time.Now().Before(v.slow) {
-		v.Memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, Hang: true})
-		return v.Memory.Transact(ctx, lookups, decide)
+	if time.Now().Before(v.slow) { // others are before it, for longer than a transaction may take, or not
+		v.Rest(ctx, time.Duration(v.draw("turn of "+v.name).IntN(4000))*time.Millisecond)
+		v.port(v.name + " has its turn")
 	}
 	for _, f := range writeFaults {
 		if v.fault(f.name) {
@@ -114,6 +114,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		if _, err := v.Memory.Lease(ctx, name, at, 0); err != nil {
 			return false, err
 		}
+		v.stolen = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
 	if held = held && !v.fault("lease lost"); held {
@@ -206,8 +207,8 @@ func (v *store) Pending(ctx context.Context, queue string, after int64, limit in
 
 // DeadLetter implements deadletter.Reader.
 func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
-	if err := v.read("dead letter " + id); err != nil {
-		return deadletter.Item{}, false, err
+	if err := v.read("dead letter " + id); err != nil || v.fault("dead letter not read") {
+		return deadletter.Item{}, false, errStore
 	}
 	return v.Memory.DeadLetter(ctx, id)
 }

@@ -37,7 +37,8 @@ const (
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
-	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence"}
+	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence",
+	"store slow", "dead letter not read"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
 var frequent = []string{"killed in mid-commit", "read fails", "lease lost"}
@@ -92,7 +93,7 @@ type replica struct {
 	drift    time.Duration // of its clock, a minute
 	drifts   time.Time     // since when
 	readOnly bool
-	slow     time.Time // until when its writes hang
+	slow     time.Time // until when its writes wait their turn
 	closed   bool      // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
@@ -116,7 +117,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
 		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
-		settings:  gate.Settings{Version: "1", Otherwise: destination.Defaults()},
+		settings:  gate.Settings{Version: "1", Configured: map[string]destination.Settings{}},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
@@ -142,7 +143,7 @@ func newSim(p plan) *sim {
 				w.troubles = append(w.troubles, stretch{from, at, how})
 			}
 		}
-		s.portals[name] = w
+		s.portals[name], s.settings.Configured[name] = w, destination.Defaults()
 	}
 	return s
 }
@@ -203,15 +204,16 @@ func (s *sim) start(n int) {
 	}
 	policies := func() decision.Policies { return s.policies }
 	told := gate.NoHooks()
-	told.Admitted = func(string) {
-		if s.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
-			s.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
-		}
-	}
+	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
 		Log: written, Probe: func(context.Context, string, []int) bool { return false },
 		Settings: func() gate.Settings { return s.settings }})
-	up := func() time.Time { return s.began.Add(-time.Hour) }
+	up := func() time.Time {
+		if time.Now().Before(s.away) {
+			return time.Time{}
+		}
+		return cmp.Or(s.away, s.began.Add(-time.Hour))
+	}
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	no := worker.NoHooks()
 	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
@@ -296,8 +298,8 @@ func (s *sim) arrive() {
 	claims, within := 3+crowd.IntN(30), s.horizon/2
 	if s.lazy { // so that there is something to do
 		claims, within = 3*claims, time.Hour
-	} else if crowd.IntN(4) == 0 {
-		claims, within = 3*claims, []time.Duration{10 * time.Minute, 30 * time.Second}[crowd.IntN(2)]
+	} else if crowd.IntN(3) == 0 {
+		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[crowd.IntN(3)]
 	}
 	s.drawn = claims
 	for i := range claims {
@@ -367,10 +369,6 @@ func (s *sim) disturb() {
 		s.say("the store of %s is read-only", r.name)
 		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
 	})
-	s.every("slow", 40*time.Minute, func(r *replica) {
-		r.slow = time.Now().Add(time.Duration(s.draw("quick").IntN(20)) * time.Second)
-		s.say("the store of %s hangs until %s", r.name, r.slow.Sub(s.began).Truncate(time.Second))
-	})
 	s.every("disk", 2*time.Hour, func(*replica) {
 		s.full = true
 		s.say("the disk is full")
@@ -378,7 +376,7 @@ func (s *sim) disturb() {
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
-		s.away = time.Now().Add(time.Duration(dice.IntN([]int{480, 480, 7200}[dice.IntN(3)])) * time.Second)
+		s.away = time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("listener", 2*time.Hour, func(*replica) {
@@ -392,8 +390,13 @@ func (s *sim) disturb() {
 	})
 	s.every("destinations", 2*time.Hour, func(*replica) {
 		s.settings.Version += "1"
-		s.settings.Otherwise.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
-		s.say("at most %.0f claims a minute from now on", s.settings.Otherwise.Pace.Most)
+		now := destination.Defaults()
+		now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+		s.settings.Configured = map[string]destination.Settings{}
+		for name := range s.portals {
+			s.settings.Configured[name] = now
+		}
+		s.say("at most %.0f claims a minute from now on", now.Pace.Most)
 	})
 	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]

@@ -334,7 +334,7 @@ func (s *sim) submit(p *process) {
 	dice := s.draw(fmt.Sprint("submit ", p.key))
 	p.phase, p.since = "portal", time.Now()
 	s.paced("claims to "+p.portal, most)
-	s.in(time.Second+time.Duration(dice.IntN(20_000))*time.Millisecond, func() {
+	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
 		if dice.IntN(100) < 4 {
 			problem = permanentError
@@ -353,8 +353,11 @@ func (s *sim) submit(p *process) {
 	})
 }
 
-// portal is where claims go, in trouble for stretches of time.
-type portal struct{ troubles []stretch }
+// portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
+type portal struct {
+	troubles []stretch
+	slowest  int
+}
 
 type stretch struct {
 	from, until time.Time

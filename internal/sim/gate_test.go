@@ -92,7 +92,7 @@ func since(all []time.Time, ago time.Duration) (n int) {
 }
 
 const (
-	// hearTime is how long a replica that acts may not know what was recorded.
+	// hearTime is how long a replica may not know what was recorded, while it reads that.
 	hearTime = 3 * time.Second
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
@@ -147,8 +147,12 @@ func (r *replica) admitted(name string) {
 	if r.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
+	known := hearTime
+	if time.Since(r.led) < actTime {
+		known = actTime
+	}
 	for _, p := range r.processes {
-		if since := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(since) > actTime {
+		if since := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(since) > known {
 			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, since.Sub(r.began))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -123,7 +124,9 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if held && span > 0 && strings.HasPrefix(name, shares) {
 		v.share()
 	}
-	v.hold(name, held && span > 0)
+	if v.hold(name, held && span > 0); held && name == gate.Lease {
+		v.led = time.Now()
+	}
 	return held, err
 }
 

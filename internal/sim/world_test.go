@@ -103,9 +103,10 @@ type replica struct {
 	sink     *worker.ReviewSink
 	store    *store
 	leases   map[string]bool // that it was given when it asked last
-	// counted is when its share among the replicas was renewed last, joined when it was given one beside others.
-	counted, joined time.Time
-	handlers        map[string]func() worker.Handler
+	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
+	// it was last given the right to act for portals.
+	counted, joined, led time.Time
+	handlers             map[string]func() worker.Handler
 }
 
 // Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
@@ -117,7 +118,6 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
 		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
-		settings:  gate.Settings{Version: "1", Configured: map[string]destination.Settings{}},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
@@ -131,7 +131,7 @@ func newSim(p plan) *sim {
 		}
 	}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{}, s.began
+		w, at := &portal{slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
 			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
@@ -143,8 +143,9 @@ func newSim(p plan) *sim {
 				w.troubles = append(w.troubles, stretch{from, at, how})
 			}
 		}
-		s.portals[name], s.settings.Configured[name] = w, destination.Defaults()
+		s.portals[name] = w
 	}
+	s.configure()
 	return s
 }
 
@@ -388,22 +389,24 @@ func (s *sim) disturb() {
 			s.wipe(p)
 		}
 	})
-	s.every("destinations", 2*time.Hour, func(*replica) {
-		s.settings.Version += "1"
-		now := destination.Defaults()
-		now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
-		s.settings.Configured = map[string]destination.Settings{}
-		for name := range s.portals {
-			s.settings.Configured[name] = now
-		}
-		s.say("at most %.0f claims a minute from now on", now.Pace.Most)
-	})
+	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
 	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]
 		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
 		s.policies = decision.Policies{decision.DefaultPolicy: &p}
 		s.say("at most %d retries from now on", p.MaxRetries)
 	})
+}
+
+// configure draws the pace of all portals.
+func (s *sim) configure() {
+	now := destination.Defaults()
+	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+	s.settings = gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
+	for name := range s.portals {
+		s.settings.Configured[name] = now
+	}
+	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
 }
 
 // anyOf draws a process of those that were drawn; nil where that one was taken away, or has not begun.

@@ -85,7 +85,10 @@ func (r *replica) decide(who string, how int) {
 	switch {
 	case how%4 == 1: // in the console, where it can be undone
 		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
-		_, err = r.letters.Note(r.life, c, verb)
+		for _, d := range items[:min(5, len(items))] {
+			c.ID = d.ID
+			_, err = r.letters.Note(r.life, c, verb)
+		}
 	case r.calm || how < 5:
 		_, err = r.letters.Discard(r.life, c)
 	default:

@@ -255,9 +255,17 @@ func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal
 	if v.port(v.name + " erase"); v.refuses() {
 		return errStore
 	}
-	before := len(v.pending())
+	before := v.pending()
 	err := v.Memory.Erase(ctx, of, step)
-	v.untold += max(before-len(v.pending()), 0)
+	after := v.pending() // with the erasure's own
+	gone := func(m journal.Message) bool {
+		return !slices.ContainsFunc(after, func(n journal.Message) bool { return n.Sequence == m.Sequence })
+	}
+	for _, m := range before {
+		if gone(m) {
+			v.untold++
+		}
+	}
 	return err
 }
 

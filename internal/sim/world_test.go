@@ -71,6 +71,7 @@ type sim struct {
 	away      time.Time // until when the engine is
 	deaf      time.Time // until when nobody takes events
 	lazy      bool      // people decide by bulk runs alone
+	crowd     bool      // many claims come within a while
 	runs      []string  // bulk runs that people started
 	calm      bool
 	calmSince time.Time
@@ -121,7 +122,7 @@ func newSim(p plan) *sim {
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
-	s.lazy = s.draw("lazy").IntN(3) == 0
+	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
 	for _, f := range faults {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if slices.Contains(frequent, f) {
@@ -135,8 +136,11 @@ func newSim(p plan) *sim {
 		name := fmt.Sprintf("portal-%d", i)
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
 			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
-			if s.lazy && at.Equal(s.began) { // people come to find many dead letters
+			switch first := at.Equal(s.began); {
+			case first && s.lazy: // people come to find many dead letters
 				from, how = at, refusesAll
+			case first && s.crowd: // many claims wait
+				from, how = at, isDown
 			}
 			at = from.Add(time.Duration(dice.IntN(60)) * time.Minute)
 			if s.may(fmt.Sprint(name, " is down #", len(w.troubles))) {
@@ -295,12 +299,12 @@ func play(t *testing.T, p plan) (s *sim) {
 // arrive has claims come in the first half of the weather, or all in ten minutes, some of them twice, some with a deadline.
 func (s *sim) arrive() {
 	names := s.portalNames()
-	crowd := s.draw("claims")
-	claims, within := 3+crowd.IntN(30), s.horizon/2
+	draw := s.draw("claims")
+	claims, within := 3+draw.IntN(30), s.horizon/2
 	if s.lazy { // so that there is something to do
 		claims, within = 3*claims, time.Hour
-	} else if crowd.IntN(3) == 0 {
-		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[crowd.IntN(3)]
+	} else if s.crowd {
+		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[draw.IntN(3)]
 	}
 	s.drawn = claims
 	for i := range claims {

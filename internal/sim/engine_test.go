@@ -333,7 +333,7 @@ const permanentError = "AUTHORIZATION_DENIED"
 func (s *sim) submit(p *process) {
 	dice := s.draw(fmt.Sprint("submit ", p.key))
 	p.phase, p.since = "portal", time.Now()
-	s.paced("claims to "+p.portal, most)
+	s.paced(p.portal)
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
 		if dice.IntN(100) < 4 {

@@ -152,7 +152,7 @@ const mostAhead = 30 * time.Second
 func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	interval, b := time.Minute/time.Duration(run.PerMinute), s.decides[run.ID]
 	b.ahead = max(b.ahead-max(time.Since(b.as), at.Sub(b.at)), 0)
-	if b.as.IsZero() || time.Since(s.stolen) < 2*time.Minute { // two may carry it out for a moment
+	if b.as.IsZero() || s.wasStolen(deadletter.BulkLease) {
 		b.ahead = 0
 	}
 	if b.ahead > min(interval, mostAhead)+2*time.Second {

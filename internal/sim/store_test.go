@@ -115,7 +115,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		if _, err := v.Memory.Lease(ctx, name, at, 0); err != nil {
 			return false, err
 		}
-		v.stolen = time.Now()
+		v.stolen[name] = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
 	if held = held && !v.fault("lease lost"); held {

@@ -326,6 +326,15 @@ func (s *sim) wipe(p *process) {
 	s.send(p.claim, p.portal, p.key, time.Duration(s.draw("anew").IntN(300))*time.Second, time.Time{})
 }
 
+// leave has the engine be away for a while, at one in so many of the steps that it would disturb.
+func (s *sim) leave(during string, oneIn int) {
+	label := "engine away in a " + during
+	dice := s.draw(label)
+	if !s.calm && dice.IntN(oneIn) == 0 && s.may(fmt.Sprint(label, " #", s.nth[label])) {
+		s.away = time.Now().Add(time.Duration(dice.IntN(120)) * time.Second)
+	}
+}
+
 // permanentError is what a portal says that refuses a claim.
 const permanentError = "AUTHORIZATION_DENIED"
 

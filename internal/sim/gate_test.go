@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -27,12 +26,12 @@ func (s *sim) checkDestination(r *journal.Record) {
 	}
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
 	s.trail.state(name, r.Entry.At, b.State)
-	s.checkOutage(name, b.State, b.Version)
+	s.checkOutage(name, b.State)
 	s.checkRamp(name, b.State, r.Entry.At)
 }
 
 // checkOutage: an outage goes on until its portal is up.
-func (s *sim) checkOutage(name string, now *destination.State, version int64) {
+func (s *sim) checkOutage(name string, now *destination.State) {
 	b := s.outages[name]
 	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
@@ -54,8 +53,8 @@ func (s *sim) checkOutage(name string, now *destination.State, version int64) {
 	if most := since(s.asked[name], failedWithin) + 1; admitted > most { // one goes once this is recorded
 		s.fail("%s counts %d claims that it was sent of late, and %d asked", name, admitted, most)
 	}
-	if now.Phase == destination.Ramping && !s.calm && s.draw("engine away in a ramp").IntN(3) == 0 && s.may(fmt.Sprint("away in ramp of ", name, " ", version)) {
-		s.away = time.Now().Add(time.Duration(s.draw("away in a ramp").IntN(120)) * time.Second)
+	if now.Phase == destination.Ramping {
+		s.leave("ramp", 3)
 	}
 }
 

@@ -159,6 +159,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
 	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at}
+	s.leave("run", 10)
 }
 
 // discards has a replica carry the discards out that are due, and none of them is forgotten.

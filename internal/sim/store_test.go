@@ -48,9 +48,18 @@ func (v *store) Transact(
 		v.die()
 		return err
 	}
-	if time.Now().Before(v.slow) { // others are before it, for longer than a transaction may take, or not
-		v.Rest(ctx, time.Duration(v.draw("turn of "+v.name).IntN(4000))*time.Millisecond)
-		v.port(v.name + " has its turn")
+	if time.Now().Before(v.slow) { // a disk that stands still does not hear that nobody waits any more
+		dice := v.draw("slow write of " + v.name)
+		still := dice.IntN(3) == 0
+		if still {
+			ctx = context.WithoutCancel(ctx)
+		}
+		v.Rest(ctx, time.Duration(dice.IntN(12_000))*time.Millisecond)
+		if v.port(v.name + " goes on"); v.life.Err() != nil || ctx.Err() != nil {
+			return errStore
+		} else if still {
+			return v.Memory.Transact(ctx, lookups, decide)
+		}
 	}
 	for _, f := range writeFaults {
 		if v.fault(f.name) {

@@ -40,7 +40,7 @@ type invariants struct {
 	waits     map[int64]time.Time    // since when a job does at a gate
 	failures  map[string][]time.Time // of portals, that speak of them
 	answered  map[string][]time.Time // by portals, of claims that were submitted
-	asked     map[string][]time.Time // for portals, whether a claim may go, or that it may
+	asked     map[string][]time.Time // when a claim asked to go to a portal, or was let go
 	steered   map[string]string      // states of bulk runs
 	decides   map[string]schedule    // of bulk runs
 	stolen    map[string]time.Time   // when leases were last

@@ -51,14 +51,15 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		admitted += n
 	}
 	if most := since(s.asked[name], failedWithin) + 1; admitted > most { // one goes once this is recorded
-		s.fail("%s counts %d claims that it was sent of late, and %d asked", name, admitted, most)
+		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}
 	if now.Phase == destination.Ramping {
 		s.leave("ramp", 3)
 	}
 }
 
-// recorded is the state of a portal that was recorded last. Basis is what was known as its pace was multiplied last.
+// recorded is the state of a portal that was recorded last. Answers since basis count for its pace: until then those were
+// known by which it was multiplied last.
 type recorded struct {
 	*destination.State
 	basis time.Time
@@ -151,8 +152,8 @@ func (r *replica) admitted(name string) {
 		known = actTime
 	}
 	for _, p := range r.processes {
-		if since := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(since) > known {
-			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, since.Sub(r.began))
+		if from := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(from) > known {
+			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, from.Sub(r.began))
 		}
 	}
 }

@@ -94,7 +94,7 @@ type replica struct {
 	drift    time.Duration // of its clock, a minute
 	drifts   time.Time     // since when
 	readOnly bool
-	slow     time.Time // until when its writes wait their turn
+	slow     time.Time // until when its writes take long
 	closed   bool      // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc

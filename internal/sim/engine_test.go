@@ -92,7 +92,9 @@ func (s *sim) activate(j *job) {
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
 	if (j.given || j.kind == worker.RetryReview) && s.fault(label, "offered late") {
 		dice := s.draw("late " + label)
-		s.offer(j, time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1)*time.Minute)
+		late := time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1) * time.Minute
+		j.since = time.Now().Add(late) // nobody could know that it waits
+		s.offer(j, late)
 		return
 	}
 	j.given = true

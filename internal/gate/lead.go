@@ -119,18 +119,8 @@ func (g *Gates) report(err error) {
 func (g *Gates) rest(stop context.Context, atMost time.Duration) {
 	clock.Machine{}.Rest(stop, shortestRest)
 	ctx, cancel := context.WithTimeout(stop, longestRest)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		select {
-		case <-g.nudged:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	g.Clock.Rest(ctx, atMost)
-	cancel()
-	<-heard
+	defer cancel()
+	clock.RestOr(ctx, g.Clock, atMost, g.nudged)
 	select {
 	case <-g.nudged: // what follows looks at everything
 	default:
@@ -142,7 +132,10 @@ func (g *Gates) next(waits bool) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	rest, now := time.Hour, g.Clock.Now()
-	if g.known == nil || waits {
+	switch {
+	case g.known != nil && !g.leads: // what is due, somebody else does
+		return rest
+	case g.known == nil || waits:
 		return longestRest / 4
 	}
 	g.registry.Each(func(d *destination.Gate) {

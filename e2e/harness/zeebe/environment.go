@@ -22,9 +22,8 @@ func (b *Broker) environment(environ []string) []string {
 	logging := b.folder.Join("log4j2.xml")
 	env = append(env,
 		"JAVACMD="+b.java,
-		// The first compiler only: it starts in half the time, and tests are short. Its classes take 130 MB: less to begin with
-		// has it look for rubbish three times meanwhile.
-		"JAVA_OPTS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=160m -XX:-UsePerfData -Xmx512m",
+		// The first compiler only: it starts in half the time, and tests are short.
+		"JAVA_OPTS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xmx512m",
 		// Here, and not in JAVA_OPTS, a path may have spaces.
 		fmt.Sprintf(`JDK_JAVA_OPTIONS="-Djava.io.tmpdir=%s" "-Dlog4j2.configurationFile=%s" "%s"`, b.folder.Join("tmp"), logging, b.classes),
 		"LOGGING_CONFIG="+logging,

@@ -201,7 +201,7 @@ func (s *sim) start(n int) {
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
 	hooks := journal.NoHooks()
 	hooks.Recorded = func(all []journal.Happening) { r.gates.Recorded(all) }
-	publisher := events.Publisher("sim", func(string) string { return "portal" })
+	publisher := events.Publisher("sim", func(portal string) string { return portal })
 	r.journal = journal.New(r.store, r.Now, publisher, hooks)
 	hooks.Open = func(open bool, _ error) {
 		r.closed = !open

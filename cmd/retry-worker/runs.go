@@ -213,15 +213,16 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 	}
 	var rows []row
 	for _, o := range journal.BulkOutcomes() {
+		words := outcomeWords[o]
+		if o == journal.BulkPlanned && r.State == journal.BulkCancelled {
+			words = "left as they were: the run was cancelled before their turn"
+		}
 		if n := r.Counts[o]; n > 0 {
-			rows = append(rows, row{o, n, outcomeWords[o]})
+			rows = append(rows, row{o, n, words})
 		}
 	}
 	if len(rows) == 0 {
 		return
-	}
-	if first := &rows[0]; first.outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
-		first.words = "left as they were: the run was cancelled before their turn"
 	}
 	fmt.Fprintln(c.out)
 	tableOf(c,

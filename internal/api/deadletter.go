@@ -110,7 +110,8 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
-		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered), Delivery: cmp.Or(string(i.Delivery), noDelivery),
+		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
+		Delivery:   cmp.Or(string(i.Delivery), noDelivery),
 		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if i.ReviewJobKey != 0 {

@@ -135,21 +135,19 @@ func only(given map[string]json.RawMessage, within string, known []string) error
 	return nil
 }
 
-// oneOf says which names are known; none is what is said where no name is.
-func oneOf(known []string, none string) string {
+// listed says which names are expected, behind words that begin it; none is what is said where no name is.
+func listed(begin string, known []string, none string) string {
 	if len(known) == 0 {
 		return none
 	}
-	return "one of " + strings.Join(known, ", ")
+	return begin + strings.Join(known, ", ")
 }
 
+// oneOf says which names are known; none is what is said where no name is.
+func oneOf(known []string, none string) string { return listed("one of ", known, none) }
+
 // objectOf says which object is expected.
-func objectOf(known []string) string {
-	if len(known) == 0 {
-		return "{}"
-	}
-	return "one with the fields " + strings.Join(known, ", ")
-}
+func objectOf(known []string) string { return listed("one with the fields ", known, "{}") }
 
 // snake returns a field's name as the codes have it: force_retry for forceRetry.
 func snake(name string) string {

@@ -100,8 +100,8 @@ func Inert(s string) string {
 	return opensFormula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// NewCSV returns what writes RFC 4180 as Excel opens it in Brazil: semicolons, and a byte order mark, which tells that it
-// is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark.
+// NewCSV returns what writes RFC 4180 as Excel opens it in Brazil: semicolons, and a byte order mark, which tells that
+// it is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark.
 func NewCSV(w io.Writer) *csv.Writer {
 	_, _ = io.WriteString(w, "\ufeff") // what is written next tells what went wrong
 	c := csv.NewWriter(w)

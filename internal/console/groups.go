@@ -116,9 +116,9 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	row := causeRow{
 		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
 		Class: v.badge("class", g.Cause.Classification),
-		Teams: v.teams(g.Teams), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last), SampleID: g.Sample.Subject.ID,
-		SampleURL: subjectURL(g.Sample.Subject),
-		Show:      listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
+		Teams: v.teams(g.Teams), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last),
+		SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
+		Show: listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
 	}
 	if g.Cause.ID != "" {
 		row.About = causeURL(g.Cause.ID)

@@ -25,6 +25,9 @@ type process struct {
 	since  time.Time
 }
 
+// latest is the key of its latest job.
+func (p *process) latest() int64 { return p.key + 10*p.jobs }
+
 // job is one that the engine offers until it is answered.
 type job struct {
 	*process
@@ -55,7 +58,7 @@ const (
 func (s *sim) wait(p *process, kind string) {
 	p.jobs++
 	p.phase, p.since = kind, time.Now()
-	j := &job{process: p, key: p.key + 10*p.jobs, kind: kind}
+	j := &job{process: p, key: p.latest(), kind: kind}
 	s.jobs[j.key] = j
 	s.offer(j, time.Duration(s.draw(fmt.Sprint("offer ", j.key)).IntN(2000))*time.Millisecond)
 }
@@ -309,7 +312,7 @@ func (s *sim) end(p *process, how string) {
 func (s *sim) cancel(claim string) {
 	for _, p := range s.processes {
 		if p.claim == claim && p.phase == worker.RetryReview {
-			s.jobs[p.key+10*p.jobs].done = true
+			s.jobs[p.latest()].done = true
 			s.end(p, "cancelled")
 		}
 	}

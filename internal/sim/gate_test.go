@@ -103,7 +103,7 @@ const (
 
 // isWaiting reports whether a claim is recorded as held, and did not leave.
 func (s *sim) isWaiting(p *process) bool {
-	key := p.key + 10*p.jobs
+	key := p.latest()
 	_, waits := s.waits[key]
 	_, left := s.left[key]
 	return p.ended == "" && waits && !left
@@ -114,7 +114,7 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !s.isWaiting(p) {
 		return
 	}
-	since := s.waits[p.key+10*p.jobs]
+	since := s.waits[p.latest()]
 	giveUp, calm := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0))), min(time.Since(since), time.Since(s.away))
 	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
@@ -133,7 +133,7 @@ type departed struct {
 // unanswered is a claim that was let go a while ago, which the engine was not told; nil for none.
 func (s *sim) unanswered() *process {
 	i := slices.IndexFunc(s.processes, func(p *process) bool {
-		l, left := s.left[p.key+10*p.jobs]
+		l, left := s.left[p.latest()]
 		return left && p.phase == worker.SubmissionGate && time.Since(l.at) > actTime
 	})
 	if i < 0 {
@@ -152,7 +152,7 @@ func (r *replica) admitted(name string) {
 		known = actTime
 	}
 	for _, p := range r.processes {
-		if from := r.waits[p.key+10*p.jobs]; p.portal == name && r.isWaiting(p) && time.Since(from) > known {
+		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && time.Since(from) > known {
 			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, from.Sub(r.began))
 		}
 	}

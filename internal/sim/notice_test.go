@@ -140,14 +140,14 @@ func (s *sim) untoldOutages() {
 		s.noticing = time.Now()
 	}
 	for _, name := range s.portalNames() {
+		if !s.down(name, 0) {
+			continue
+		}
 		told := time.Time{}
 		for _, m := range marks {
 			if m.Kind == deadletter.OutageNotice+deadletter.NoticeKind(name) {
 				told = m.At
 			}
-		}
-		if !s.down(name, 0) {
-			continue
 		}
 		began := s.outages[name].Outage.Since
 		ago := min(time.Since(began), time.Since(told)-noticeEvery, time.Since(s.noticing))

@@ -77,10 +77,12 @@ func (b *box) wait(ctx context.Context, goesOn bool) {
 func (b *box) release(ctx context.Context, sequences []int64) error {
 	defer b.rests()
 	b.wait(ctx, true)
-	if b.port(b.name + " lets go of " + b.queue); ctx.Err() != nil {
-		return ctx.Err()
+	within, cancel := context.WithTimeout(ctx, relayRest-time.Second) // the time of the call began with the drawn pause
+	defer cancel()
+	if b.port(b.name + " lets go of " + b.queue); within.Err() != nil {
+		return within.Err()
 	}
-	return b.letGo(ctx, sequences)
+	return b.letGo(within, sequences)
 }
 
 // Pending implements journal.Outbox.

@@ -183,10 +183,12 @@ func (g *Gates) Recorded(records []journal.Happening) {
 		g.nudge()
 		return
 	}
+	wakes := false
 	for i := range records {
-		if g.take(records[i].Told()) {
-			g.nudge()
-		}
+		wakes = g.take(records[i].Told()) || wakes
+	}
+	if wakes {
+		g.nudge()
 	}
 }
 

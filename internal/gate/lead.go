@@ -217,10 +217,61 @@ func (g *Gates) read(ctx context.Context) error {
 		return err
 	}
 	k.seen = head.Record
+	words, err := g.words(ctx, k)
+	if err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = k
+	for i := range words {
+		if a := words[i].Attempt; a != nil {
+			g.attempt(a)
+		} else {
+			g.answered(words[i].Entry)
+		}
+	}
 	return nil
+}
+
+// wordsBefore makes up for clocks: the instants of records are those of whoever wrote them.
+const wordsBefore = time.Minute
+
+// words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
+// failed, before the destination's state was recorded.
+func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
+	canaries, f := map[int64]bool{}, journal.RecordFilter{}
+	k.registry.Each(func(d *destination.Gate) {
+		if c := d.State.Canary; d.State.Phase == destination.Testing && c.Claim != "" {
+			canaries[jobOf(c.Claim)] = true
+			if since := c.Sent.Add(-wordsBefore); f.Since.IsZero() || since.Before(f.Since) {
+				f.Since = since
+			}
+		}
+	})
+	for after, more := int64(0), len(canaries) > 0; more; {
+		page, err := g.Store.Records(ctx, f, after, pageRecords)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			r := &page[i]
+			if after = r.Number(); after <= k.seen && canaries[sentBy(r)] {
+				words = append(words, *r)
+			}
+		}
+		more = len(page) == pageRecords
+	}
+	return words, nil
+}
+
+// sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.
+func sentBy(r *journal.Record) int64 {
+	if r.Attempt != nil {
+		return r.Attempt.Sent.JobKey
+	}
+	sent, _ := journal.ReadSent(r.Entry)
+	return sent.JobKey
 }
 
 // restore takes over what was recorded of a destination.

@@ -154,13 +154,14 @@ func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
 func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 	body := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}
 	if d.GiveUp != "" {
-		body.Action, body.GiveUp, body.Episode = GateGivenUp, d.GiveUp, h.Episode.Number
+		// The count is the subject's (R12): another process may have failed, or recovered, while this one waited.
+		body.Action, body.GiveUp, body.Episode, body.Retries = GateGivenUp, d.GiveUp, h.Episode.Number, h.Episode.Retries
 		if s := h.Episode.State; s != Scheduled && s != Reprocessing {
-			body.Episode, body.Opens = body.Episode+1, true
+			body.Episode, body.Opens, body.Retries = body.Episode+1, true, 0
 		}
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
 			Failure: &decision.Failure{}}
-		body.DeadLetter = deadLetterID(&asked, body.Episode, held.Retries, h.Attempts)
+		body.DeadLetter = deadLetterID(&asked, body.Episode, body.Retries, h.Attempts)
 	}
 	b.entry(h, d.Subject, GateEntry, body, Happening{}, 0)
 	b.changes.Outbox = append(b.changes.Outbox, Message{

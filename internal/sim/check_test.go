@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/worker"
 )
 
@@ -28,6 +29,8 @@ type invariants struct {
 	left     map[int64]departed           // how a job left a gate
 	paces    map[string][]time.Time       // when claims went to portals
 	tested   map[string]*process          // the claim that a portal is tested with
+	canaries map[string]int64             // its gate's job
+	word     map[string]time.Time         // when what came of it was recorded
 	events   map[string]string            // what was told, by the id of the event
 	order    map[string]int64             // the last record that was told, by claim
 	decided  map[string]string            // what people decided on dead letters, by their ids
@@ -50,6 +53,12 @@ type invariants struct {
 	retries   map[string]int         // that were decided, by claim
 	scheduled map[string]int         // of which events told
 	audited   int64
+
+	paused  map[string]hold      // until when portals asked to wait
+	resting map[string]time.Time // since when bulk runs show why they decide nothing
+	due     map[string]time.Time // when discards of the console are, by dead letter and person
+	// wentUp and wentDown are how often portals did less how often that was told.
+	wentUp, wentDown map[string]int
 }
 
 func (i *invariants) init() {
@@ -61,6 +70,8 @@ func (i *invariants) init() {
 	i.wasUp, i.waits, i.failures = map[string]time.Time{}, map[int64]time.Time{}, map[string][]time.Time{}
 	i.answered, i.asked, i.decides = map[string][]time.Time{}, map[string][]time.Time{}, map[string]schedule{}
 	i.retries, i.scheduled = map[string]int{}, map[string]int{}
+	i.word, i.paused, i.resting, i.due = map[string]time.Time{}, map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
+	i.canaries, i.wentUp, i.wentDown = map[string]int64{}, map[string]int{}, map[string]int{}
 	i.held, i.treated, i.stolen = map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
@@ -167,11 +178,15 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
+	s.heardOf(a.Sent)
 	switch to := s.jobs[a.JobKey].portal; a.Tells {
 	case journal.TellsFailed:
 		s.failures[to] = append(s.failures[to], time.Now())
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		s.answered[to] = append(s.answered[to], time.Now())
+		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(s.paused[to].until) {
+			s.paused[to] = hold{time.Now(), until}
+		}
 	}
 	// The task before an analysis is the gate.
 	if through := a.Sent.JobKey; through != 0 && through != a.JobKey-10 && s.begun(a.Decision.SubjectID) == 1 {
@@ -258,15 +273,30 @@ func (s *sim) checkRecord(r *journal.Record) {
 	s.clean("record", r.Entry)
 	if of, err := journal.ReadSent(r.Entry); err == nil {
 		s.trail.word(of, "answered")
+		s.heardOf(of)
 		s.answered[of.Destination] = append(s.answered[of.Destination], time.Now())
 	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.BulkEntry:
-		var b struct{ BulkRun, State string }
-		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil && b.State != "" {
+		var b struct{ BulkRun, State, Verb, Hold string }
+		if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
+			return
+		}
+		if b.Verb == "hold" || b.State != "" {
+			delete(s.resting, b.BulkRun)
+		}
+		if b.Hold != "" {
+			s.resting[b.BulkRun] = time.Now()
+		}
+		if b.State != "" {
 			s.steered[b.BulkRun] = b.State
+		}
+	case journal.NoteEntry:
+		var b struct{ DeadLetterID, By string }
+		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil {
+			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor)
 		}
 	case journal.GateEntry:
 		s.checkGate(r)
@@ -295,6 +325,9 @@ func (s *sim) sent(j *job, a answer) {
 	_ = json.Unmarshal([]byte(a.vars), &told)
 	if j.kind == worker.SubmissionGate {
 		return // one that was let through at once, and one that was held, differ
+	}
+	if at, err := time.Parse(time.RFC3339, told.NextRetryTime); err == nil && j.kind == worker.AnalyzeRetry && time.Since(at) > clocksApart {
+		s.fail("%s: job %d is answered with a retry at %s, which is past", j.claim, j.key, at.Sub(s.began))
 	}
 	says := fmt.Sprint(a.thrown, told.RetryCount, told.ReviewDecision, told.DeadLetterID)
 	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) {
@@ -386,6 +419,7 @@ func (s *sim) silent() {
 	s.untoldOutages()
 	s.discards()
 	s.unsent()
+	s.untaken()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
@@ -426,6 +460,14 @@ func (s *sim) checkEnd() {
 	}
 	if n := len(s.memory.Outbox()); n > 0 {
 		s.fail("%d messages are in the outbox", n)
+	}
+	if _, made := s.noticedAt[notify.TypeDaily]; time.Since(s.began) > digestHour*time.Hour+toldWithin && !made {
+		s.fail("%s has not got the digest of the day", team)
+	}
+	for name, n := range s.wentUp {
+		if n != 0 || s.wentDown[name] != 0 {
+			s.fail("%s went up %d times more than was told, and down %d times", name, n, s.wentDown[name])
+		}
 	}
 	told := 0
 	for _, body := range s.events {

@@ -138,6 +138,7 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 func (r *replica) handle(j *worker.Job) {
 	r.port(fmt.Sprint(r.name, " begin ", j.Key))
 	reply := r.handlers[j.Type]()(r.life, j)
+	r.port(fmt.Sprint(r.name, " has handled ", j.Key))     // several are in one commit
 	if r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
 		return
 	}
@@ -401,7 +402,7 @@ func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
 				return permanentError
 			case isFlapping:
 				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
-					return "HTTP 429 Too Many Requests, Retry-After: 20"
+					return fmt.Sprint("HTTP 429 Too Many Requests, Retry-After: ", 20+dice.IntN(2)*680)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -20,7 +21,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 		return
 	}
 	waits := func(p *process) bool { return p.portal == name && s.isWaiting(p) }
-	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[name]) > clocksApart &&
+	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[name]) > atOnce &&
 		slices.ContainsFunc(s.processes, waits) {
 		s.fail("%s was %s and is up, claims wait, and nobody said so", name, b.Went)
 	}
@@ -38,6 +39,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
+	if was != (now.Phase == destination.Up || now.Phase == destination.Ramping) && was {
+		s.wentDown[name]++
+	} else if !was && now.Phase == destination.Up {
+		s.wentUp[name]++
+	}
 	if was {
 		s.wasUp[name] = time.Now()
 	}
@@ -58,17 +64,20 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	}
 }
 
-// recorded is the state of a portal that was recorded last. Answers since basis count for its pace: until then those were
-// known by which it was multiplied last.
+// recorded is the state of a portal that was recorded last, and when. Answers since basis count for its pace: until then
+// those were known by which it was multiplied last.
 type recorded struct {
 	*destination.State
-	basis time.Time
+	at, basis time.Time
 }
 
 // checkRamp: the pace of a ramp is doubled once for each claim that is answered, unless all were.
 func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 	b := s.outages[name]
-	known := recorded{now, time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
+	known := recorded{now, time.Now(), time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
+	if time.Since(b.at) > actTime { // who acts was at something, and may have heard late
+		known.basis = b.at.Add(-hearTime)
+	}
 	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
 		n, doubled := since(s.answered[name], time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
 		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
@@ -97,6 +106,8 @@ const (
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
+	// longestPause is how long a portal may ask claims to wait.
+	longestPause = 15 * time.Minute
 	// goneWithin is how long claims may wait for a portal that is up, at most.
 	goneWithin = 25 * time.Minute
 )
@@ -119,7 +130,7 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	if b := s.outages[p.portal]; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), calm) > goneWithin && !s.isHeld(p.portal) {
+	if b := s.outages[p.portal]; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), time.Since(s.paused[p.portal].until), calm) > goneWithin && !s.held[p.portal].holds() {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }
@@ -178,7 +189,9 @@ func (s *sim) checkGate(r *journal.Record) {
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
 	case goes && s.down(b.Destination, noLongerDown):
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
-	case goes && s.isHeld(b.Destination):
+	case goes && s.paused[b.Destination].holds() && time.Since(s.treated[b.Destination]) > longestPause:
+		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, s.paused[b.Destination].until.Sub(s.began))
+	case goes && s.held[b.Destination].holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
 	}
 	switch j := s.jobs[b.JobKey]; {
@@ -187,7 +200,8 @@ func (s *sim) checkGate(r *journal.Record) {
 		if before := s.tested[b.Destination]; before != nil && before != j.process && before.phase == "portal" {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
-		s.tested[b.Destination] = j.process
+		s.tested[b.Destination], s.canaries[b.Destination] = j.process, b.JobKey
+		delete(s.word, b.Destination)
 	case b.Action == journal.GateHeld:
 		s.waits[b.JobKey] = time.Now()
 		s.say("%s is held", j.claim)
@@ -206,8 +220,13 @@ func (s *sim) down(name string, long time.Duration) bool {
 	return b.State != nil && (b.Phase == destination.Down || b.Phase == destination.Testing) && time.Since(b.Since) > long
 }
 
-// hold is a person's order to hold all claims.
+// hold is for how long claims are held, by a person's order or as the portal asks for.
 type hold struct{ since, until time.Time }
+
+// holds reports whether all know of it, and it is not over, beside what clocks are apart.
+func (h hold) holds() bool {
+	return time.Since(h.since) > noLongerDown && time.Until(h.until) > clocksApart
+}
 
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
@@ -220,8 +239,23 @@ func (s *sim) ordered(name string, c *journal.DestinationCommand) {
 	}
 }
 
-// isHeld reports whether a person holds the claims of a portal, beside what clocks are apart.
-func (s *sim) isHeld(name string) bool {
-	h := s.held[name]
-	return time.Since(h.since) > noLongerDown && time.Until(h.until) > clocksApart
+// heardOf notes that what came of a canary is recorded.
+func (s *sim) heardOf(of journal.SentJob) {
+	if p := s.tested[of.Destination]; p != nil && s.canaries[of.Destination] == of.JobKey {
+		s.word[of.Destination] = time.Now()
+	}
+}
+
+// wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still.
+const wordTime = 5 * time.Minute
+
+// untaken: nobody waits for what came of a canary once that is recorded.
+func (s *sim) untaken() {
+	for _, name := range s.portalNames() {
+		b, at := s.outages[name], s.word[name]
+		if !at.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(s.canaries[name]) &&
+			min(time.Since(at), time.Since(s.storeAway)) > wordTime {
+			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, at.Sub(s.began))
+		}
+	}
 }

@@ -29,6 +29,8 @@ const (
 	// toldWithin is how soon a team knows of a dead letter when all is calm.
 	toldWithin = 2*noticeEvery + clocksApart
 	team       = decision.Team("faturamento")
+	// digestHour is when the digest of the day is due.
+	digestHour = 2
 )
 
 // employ has the team that most dead letters are for told of them by webhook.
@@ -38,7 +40,7 @@ func (s *sim) employ(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.teams = map[decision.Team]catalogue.Team{team: {Webhook: &catalogue.Webhook{URL: "https://faturamento.example/", SecretFile: file},
-		Due: &catalogue.Due{Within: time.Hour, Claims: 0, Cents: -1}}}
+		Digests: []catalogue.Digest{catalogue.Daily}, Due: &catalogue.Due{Within: time.Hour, Claims: 0, Cents: -1}}}
 }
 
 // inForce is the catalogue.
@@ -50,7 +52,7 @@ func (s *sim) inForce() *catalogue.Catalogue {
 
 // gather returns what makes notices.
 func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
-	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r, Interval: noticeEvery, DigestHour: 7,
+	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r, Interval: noticeEvery, DigestHour: digestHour,
 		Zone: time.UTC, PublicURL: "https://retry.example", Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
 }
 

@@ -50,8 +50,8 @@ type box struct {
 	worked time.Time // when the relay did something last
 }
 
-// relayRest is the longest pause between two sweeps of a relay.
-const relayRest = 5 * time.Second
+// relayRest is the longest pause between two sweeps of a relay, and odd: it ends at the instant of nothing else.
+const relayRest = 5*time.Second + 411
 
 func (b *box) rests() {
 	b.mu.Lock()
@@ -75,8 +75,10 @@ func (b *box) wait(ctx context.Context, goesOn bool) {
 }
 
 func (b *box) release(ctx context.Context, sequences []int64) error {
+	if b.wait(ctx, true); ctx.Err() != nil {
+		return ctx.Err()
+	}
 	defer b.rests()
-	b.wait(ctx, true)
 	within, cancel := context.WithTimeout(ctx, relayRest-time.Second) // the time of the call began with the drawn pause
 	defer cancel()
 	if b.port(b.name + " lets go of " + b.queue); within.Err() != nil {
@@ -87,10 +89,10 @@ func (b *box) release(ctx context.Context, sequences []int64) error {
 
 // Pending implements journal.Outbox.
 func (b *box) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	defer b.rests()
-	if b.wait(ctx, false); ctx.Err() != nil {
+	if b.wait(ctx, false); ctx.Err() != nil { // in this rest or in the product's own, which is drawn
 		return nil, errStore
 	}
+	defer b.rests()
 	return b.store.Pending(ctx, queue, after, limit)
 }
 
@@ -105,6 +107,12 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 	if l.life.Err() != nil || time.Now().Before(l.deaf) || l.fault("event not taken") {
 		return errors.New("nobody takes events")
 	}
+	if l.fault("event taken slowly") {
+		if l.Rest(ctx, 4*time.Second); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.port(fmt.Sprint(l.name, " takes event ", m.Sequence))
+	}
 	l.heard(m)
 	if l.fault("event taken in silence") {
 		<-ctx.Done()
@@ -114,7 +122,10 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 
 // heard: an event has one content, and those of a claim come in order.
 func (s *sim) heard(m *journal.Message) {
-	var e struct{ Policy, Subject string }
+	var e struct {
+		Policy, Subject string
+		Data            struct{ Destination string }
+	}
 	_ = json.Unmarshal([]byte(m.Body), &e)
 	of := e.Policy + "/" + e.Subject
 	before, known := s.events[m.ID]
@@ -124,6 +135,13 @@ func (s *sim) heard(m *journal.Message) {
 	}
 	last := s.order[of]
 	s.order[of] = max(last, m.Sequence)
+	switch {
+	case known:
+	case strings.HasSuffix(m.Type, events.DestinationUp):
+		s.wentUp[e.Data.Destination]--
+	case strings.HasSuffix(m.Type, events.DestinationDown):
+		s.wentDown[e.Data.Destination]--
+	}
 	switch told, decided := s.scheduled[e.Subject], s.retries[e.Subject]; {
 	case told > decided:
 		s.fail("events tell of %d retries of %s, and %d were decided", told, e.Subject, decided)

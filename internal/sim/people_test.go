@@ -88,13 +88,20 @@ func (r *replica) decide(who string, how int) {
 		for _, d := range items[:min(5, len(items))] {
 			c.ID = d.ID
 			_, err = r.letters.Note(r.life, c, verb)
+			if how == 5 { // undoes it, and asks for it again
+				for _, verb := range []journal.NoteVerb{journal.Undo, journal.DiscardLater} {
+					r.Rest(r.life, 9*time.Second)
+					r.port("note " + who)
+					_, err = r.letters.Note(r.life, c, verb)
+				}
+			}
 		}
 	case r.calm || how < 5:
 		_, err = r.letters.Discard(r.life, c)
 	default:
 		_, err = r.letters.Retry(r.life, c)
 	}
-	r.say("somebody decides on %s: %v", d.Subject.ID, r.told(err))
+	r.say("somebody decides on %s: %v", d.Subject.ID, r.told(who, err))
 	if no := deadletter.RefusalOf(err); no != nil && no.By == who {
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
 	}
@@ -112,7 +119,7 @@ func (r *replica) startRun(who string, letters int) {
 		return
 	}
 	run, _, err := r.letters.Start(r.life, c, p.Token)
-	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, r.told(err))
+	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, r.told(who, err))
 	if err != nil {
 		return
 	}
@@ -133,11 +140,14 @@ func (r *replica) startRun(who string, letters int) {
 func (r *replica) steer(run string, what int, who string) {
 	verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkPause, journal.BulkPause, journal.BulkPause}[what]
 	_, err := r.letters.Steer(r.life, run, verb, who)
-	r.say("somebody steers the bulk run: %s, %v", verb, r.told(err))
+	r.say("somebody steers the bulk run: %s, %v", verb, r.told(who, err))
 }
 
 // told is the error that somebody is told, which at a replica's end is one of several.
-func (r *replica) told(err error) error { return cmp.Or(r.life.Err(), err) }
+func (r *replica) told(who string, err error) error {
+	r.port("told " + who) // several are in one commit
+	return cmp.Or(r.life.Err(), err)
+}
 
 // schedule is how far ahead of its pace a bulk run is: as of when, by all clocks and by the one of who decided last.
 type schedule struct {
@@ -157,6 +167,9 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	}
 	if b.ahead > min(interval, mostAhead)+2*time.Second {
 		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
+	}
+	if at, rests := s.resting[run.ID]; rests && time.Since(at) > mostAhead && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
+		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at}
 	s.leave("run", 10)
@@ -179,9 +192,22 @@ func (s *sim) discards() {
 	}
 }
 
+// apart is how far the replicas' clocks are from each other.
+func (s *sim) apart() time.Duration {
+	first, last := time.Now(), time.Now()
+	for _, r := range s.replicas {
+		if now := r.Now(); now.Before(first) {
+			first = now
+		} else if now.After(last) {
+			last = now
+		}
+	}
+	return last.Sub(first)
+}
+
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
-	var b struct{ DeadLetterID, State, Decision, BulkRun string }
+	var b struct{ DeadLetterID, State, Decision, BulkRun, By string }
 	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
 		s.fail("record %d: %v", e.Record, err)
 	}
@@ -199,6 +225,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if s.decided[b.DeadLetterID] != "" {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
+	}
+	if early := time.Until(s.due[b.DeadLetterID+b.By]); early > s.apart()+time.Second && time.Since(s.jumped) > time.Minute {
+		s.fail("the dead letter of %s is discarded %s before that can be undone no longer", e.Subject.ID, early)
 	}
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)

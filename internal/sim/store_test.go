@@ -54,7 +54,7 @@ func (v *store) Transact(
 		if still {
 			ctx = context.WithoutCancel(ctx)
 		}
-		v.Rest(ctx, time.Duration(dice.IntN(12_000))*time.Millisecond)
+		v.Rest(ctx, time.Duration(dice.Int64N(int64(12*time.Second))))
 		if v.port(v.name + " goes on"); v.life.Err() != nil || ctx.Err() != nil {
 			return errStore
 		} else if still {
@@ -75,7 +75,10 @@ func (v *store) Transact(
 }
 
 // refuses reports whether nothing can be written; what there is can be read.
-func (v *store) refuses() bool { return v.readOnly || v.full }
+func (v *store) refuses() bool { return v.readOnly || v.full || v.isCut() }
+
+// isCut reports whether the replica does not reach the store.
+func (r *replica) isCut() bool { return time.Now().Before(r.cut) }
 
 // Probe implements journal.Store.
 func (v *store) Probe(ctx context.Context) error {
@@ -89,7 +92,8 @@ func (v *store) Probe(ctx context.Context) error {
 // read parks and reports what a read suffers.
 func (v *store) read(what string) error {
 	v.port(v.name + " read " + what)
-	if v.fault("read fails") {
+	if v.isCut() || v.fault("read fails") {
+		v.forgets()
 		return errStore
 	}
 	return nil
@@ -107,16 +111,21 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if !strings.HasPrefix(name, shares) && span > 0 {
 		since := time.Since(v.began) - v.offset
 		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
-		if v.holds(name) {
+		if v.given(name) > 0 {
 			wait = renewTime
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
+			v.hold(name, false)
 			return false, errStore
 		}
 	}
 	if err := v.read("lease " + name); err != nil {
+		if v.given(name) == 1 && span > 0 && !strings.HasPrefix(name, shares) {
+			err = nil // it is lost: else it would end so long after it was asked for, which is drawn
+		}
+		v.hold(name, false)
 		return false, err
 	}
 	relays := strings.HasPrefix(name, "outbox/") // two at once may open again what a process took
@@ -127,8 +136,12 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.stolen[name] = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
-	if held = held && !v.fault("lease lost"); held {
+	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
 		v.holders[name] = holder
+		v.forgets()
+		for run := range v.resting { // who leads now may show the same until something is decided
+			v.resting[run] = time.Now()
+		}
 	}
 	if held && span > 0 && strings.HasPrefix(name, shares) {
 		v.share()
@@ -153,8 +166,8 @@ func (v *store) share() {
 	v.counted = time.Now()
 }
 
-// holds reports whether the replica was given that lease when it asked last.
-func (r *replica) holds(name string) bool {
+// given is how often the replica was given that lease since it had none.
+func (r *replica) given(name string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.leases[name]
@@ -163,7 +176,9 @@ func (r *replica) holds(name string) bool {
 func (r *replica) hold(name string, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leases[name] = held
+	if r.leases[name]++; !held {
+		r.leases[name] = 0
+	}
 }
 
 // Records implements journal.Archive.
@@ -203,6 +218,14 @@ func (v *store) BulkItems(ctx context.Context, run string, outcome journal.BulkO
 	return v.Memory.BulkItems(ctx, run, outcome, after, limit)
 }
 
+// BulkRun implements deadletter.BulkStore.
+func (v *store) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error) {
+	if err := v.ofRun("", id); err != nil { // runs look at the same instants
+		return journal.BulkRun{}, false, err
+	}
+	return v.Memory.BulkRun(ctx, id)
+}
+
 // ofRun is read for what is read of a bulk run, whose id is drawn.
 func (v *store) ofRun(what, id string) error {
 	run, _, _ := v.Memory.BulkRun(context.Background(), id)
@@ -234,13 +257,30 @@ type memory struct {
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
 	m.port(m.name + " depart " + d.Subject.ID)
-	return m.Journal.Depart(ctx, d)
+	went, err := m.Journal.Depart(ctx, d)
+	if err != nil {
+		m.forgets()
+	}
+	return went, err
+}
+
+// forgets: what gates heard of and did not record they may not know any more.
+func (r *replica) forgets() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, h := range r.paused {
+		r.paused[name] = hold{h.until, h.until}
+	}
 }
 
 // RecordDestination implements gate.Memory.
 func (m memory) RecordDestination(ctx context.Context, name string, b journal.DestinationBody) error {
 	m.port(m.name + " record " + name)
-	return m.Journal.RecordDestination(ctx, name, b)
+	err := m.Journal.RecordDestination(ctx, name, b)
+	if err != nil {
+		m.forgets()
+	}
+	return err
 }
 
 // Delivered implements worker.ReviewMemory.

@@ -37,7 +37,7 @@ const (
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
-	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence",
+	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence", "event taken slowly",
 	"store slow", "dead letter not read"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
@@ -70,6 +70,8 @@ type sim struct {
 	full      bool      // the store's disk
 	away      time.Time // until when the engine is
 	deaf      time.Time // until when nobody takes events
+	jumped    time.Time // when a clock did last
+	storeAway time.Time // until when the store is, for somebody
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	runs      []string  // bulk runs that people started
@@ -95,6 +97,7 @@ type replica struct {
 	drifts   time.Time     // since when
 	readOnly bool
 	slow     time.Time // until when its writes take long
+	cut      time.Time // until when it does not reach the store
 	closed   bool      // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
@@ -103,7 +106,7 @@ type replica struct {
 	letters  *deadletter.Service
 	sink     *worker.ReviewSink
 	store    *store
-	leases   map[string]bool // that it was given when it asked last
+	leases   map[string]int // how often it was given each since it had none
 	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
 	// it was last given the right to act for portals.
 	counted, joined, led time.Time
@@ -114,7 +117,9 @@ type replica struct {
 func (r *replica) Now() time.Time {
 	return time.Now().Add(r.skew + time.Duration(time.Since(r.drifts).Minutes()*float64(r.drift)))
 }
-func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
+
+// Rest ends a moment later than asked: of a rest and a wake at one instant the product takes either.
+func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, max(d, 0)+3) }
 
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
@@ -195,7 +200,7 @@ func (log) Sync() error { return nil }
 
 // start starts a replica, again where it was killed.
 func (s *sim) start(n int) {
-	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), number: n, offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]bool{}}
+	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), number: n, offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]int{}}
 	r.life, r.kill = context.WithCancel(context.Background())
 	r.store = &store{s.memory, r}
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
@@ -341,6 +346,11 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 	}
 	s.processes = append(s.processes, p)
 	s.in(after, func() {
+		if first := s.jobs[p.key-500_000+10]; first != nil && s.draw("count").IntN(2) == 0 { // another instance of it, which tells how often it was tried
+			if n, known := first.vars["retryCount"]; known {
+				p.vars["retryCount"] = n
+			}
+		}
 		s.say("%s begins, for %s", claim, to)
 		s.wait(p, worker.SubmissionGate)
 	})
@@ -353,6 +363,7 @@ func (s *sim) disturb() {
 	s.every("clock", 50*time.Minute, func(r *replica) {
 		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
 		r.drift, r.drifts = time.Duration(s.draw("drift").IntN(400)-200)*time.Millisecond, time.Now()
+		s.jumped = time.Now()
 		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
 	})
 	s.every("purge", time.Hour, func(r *replica) {
@@ -375,10 +386,23 @@ func (s *sim) disturb() {
 		s.say("the store of %s is read-only", r.name)
 		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
 	})
+	s.every("store away", 90*time.Minute, func(r *replica) {
+		dice := s.draw("reaches")
+		until := time.Now().Add(time.Duration(dice.IntN(120)) * time.Second)
+		all := dice.IntN(2) == 0
+		for _, one := range s.replicas {
+			if one == r || all {
+				one.cut = until
+			}
+		}
+		s.storeAway = until
+		s.say("the store cannot be reached until %s", until.Sub(s.began).Truncate(time.Second))
+	})
 	s.every("disk", 2*time.Hour, func(*replica) {
-		s.full = true
+		long := time.Duration(s.draw("room").IntN(300)) * time.Second
+		s.full, s.storeAway = true, time.Now().Add(long)
 		s.say("the disk is full")
-		s.in(time.Duration(s.draw("room").IntN(300))*time.Second, func() { s.full = false; s.say("there is room on the disk") })
+		s.in(long, func() { s.full = false; s.say("there is room on the disk") })
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
@@ -467,6 +491,6 @@ func (s *sim) calmDown() {
 	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Time{}, time.Time{}
 	s.mu.Unlock()
 	for _, r := range s.replicas {
-		r.skew, r.drift, r.readOnly = 0, 0, false
+		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}
 	}
 }

@@ -36,7 +36,9 @@ type world struct {
 	memory *testkit.Memory
 	// fails returns why a submission fails, empty where it does not; the lock is held.
 	fails func(w *world) string
-	began time.Time
+	// recorded is told what was, before gates are.
+	recorded func(records []journal.Happening)
+	began    time.Time
 
 	mu       sync.Mutex
 	settings destination.Settings
@@ -76,7 +78,7 @@ type replica struct {
 }
 
 func newWorld(t *testing.T, fails func(w *world) string) *world {
-	return &world{t: t, memory: testkit.NewMemory(), fails: fails, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
+	return &world{t: t, memory: testkit.NewMemory(), fails: fails, recorded: func([]journal.Happening) {}, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
 		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -87,7 +89,7 @@ func (w *world) start() *replica {
 	r := &replica{world: w}
 	r.ctx, r.kill = context.WithCancel(context.Background())
 	hooks := journal.NoHooks()
-	hooks.Recorded = func(records []journal.Happening) { r.gates.Recorded(records) }
+	hooks.Recorded = func(records []journal.Happening) { w.recorded(records); r.gates.Recorded(records) }
 	memory := journal.New(w.memory, time.Now, nil, hooks)
 	told := gate.NoHooks()
 	told.Admitted = func(string) { r.admitted++ }
@@ -382,4 +384,41 @@ func TestOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCanaryHeardBeforeAFailure: what came of a canary is known where the store failed before the portal's state was
+// recorded: the next goes as if it had not.
+func TestCanaryHeardBeforeAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const outage, claims = 30 * time.Minute, 30
+		w := newWorld(t, func(w *world) string {
+			if w.now() > outage {
+				return ""
+			}
+			return "Read timed out after 30000 ms"
+		})
+		w.recorded = func(records []journal.Happening) {
+			for _, r := range records {
+				if r.Attempt != nil && r.Attempt.Sent.JobKey != 0 && w.now() < outage {
+					w.memory.Fail(80, testkit.Fault{Kind: journal.Unavailable})
+				}
+			}
+		}
+		w.start()
+		defer w.stop()
+		time.Sleep(20 * time.Second) // for the lease
+		go w.arrive(claims, time.Second)
+		for w.all() < claims && w.now() < 12*time.Hour {
+			time.Sleep(time.Minute)
+		}
+		var canaries []time.Duration
+		for _, s := range w.sent {
+			if s.canary && s.at < outage {
+				canaries = append(canaries, s.at.Truncate(time.Minute))
+			}
+		}
+		if len(canaries) < 5 {
+			t.Errorf("in half an hour canaries went after %s, expected one every 5 minutes", canaries)
+		}
+	})
 }

@@ -234,8 +234,12 @@ func (g *Gates) read(ctx context.Context) error {
 	return nil
 }
 
-// wordsBefore makes up for clocks: the instants of records are those of whoever wrote them.
-const wordsBefore = time.Minute
+const (
+	// wordsBefore makes up for clocks: the instants of records are those of whoever wrote them.
+	wordsBefore = time.Minute
+	// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+	wordPages = 100
+)
 
 // words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
 // failed, before the destination's state was recorded.
@@ -249,7 +253,7 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 			}
 		}
 	})
-	for after, more := int64(0), len(canaries) > 0; more; {
+	for n, after, more := 0, int64(0), len(canaries) > 0; more && n < wordPages; n++ {
 		page, err := g.Store.Records(ctx, f, after, pageRecords)
 		if err != nil {
 			return nil, err

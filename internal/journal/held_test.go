@@ -45,6 +45,40 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 	}
 }
 
+// TestGivenUpCountsTheSubjectsRetries: while a process waits, another of its claim fails, or fails and recovers. The dead
+// letter of who waited counts the retries of the claim's episode (R12).
+func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
+	for name, recovers := range map[string]bool{"it fails": false, "it recovers": true} {
+		t.Run(name, func(t *testing.T) {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+			of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
+			hold := func(key int64) {
+				testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: key, ProcessInstanceKey: key,
+					Destination: "portal", Policy: f.Policies()[decision.DefaultPolicy]}))
+			}
+			want := f.Fail(decision.DefaultPolicy, of.ID, "Read timed out", 0).RetryCount
+			if recovers {
+				hold(7)
+				f.Succeed(decision.DefaultPolicy, of.ID)
+				want = 0
+			} else {
+				f.Succeed(decision.DefaultPolicy, of.ID)
+				hold(7)
+				want = f.Fail(decision.DefaultPolicy, of.ID, "Read timed out", 0).RetryCount
+			}
+			if _, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline}); err != nil {
+				t.Fatal(err)
+			}
+			told, _, err := f.Memory.Story(t.Context(), of)
+			testkit.Must(t, err)
+			last := told.Episodes[len(told.Episodes)-1]
+			if d := told.DeadLetters[len(told.DeadLetters)-1]; d.RetryCount != want || last.Retries != want {
+				t.Errorf("the dead letter counts %d retries and its episode %d, want %d", d.RetryCount, last.Retries, want)
+			}
+		})
+	}
+}
+
 // TestStateOfAnotherIsNotOnesOwn: what became of a commit is not known, and another replica has recorded a state since. Whoever
 // tried is told so, or two replicas would act on two states.
 func TestStateOfAnotherIsNotOnesOwn(t *testing.T) {

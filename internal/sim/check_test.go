@@ -54,9 +54,10 @@ type invariants struct {
 	scheduled map[string]int         // of which events told
 	audited   int64
 
-	paused  map[string]hold      // until when portals asked to wait
-	resting map[string]time.Time // since when bulk runs show why they decide nothing
-	due     map[string]time.Time // when discards of the console are, by dead letter and person
+	paused    map[string]hold      // until when portals asked to wait
+	resting   map[string]time.Time // since when bulk runs show why they decide nothing
+	due       map[string]time.Time // when discards of the console are, by dead letter and person
+	departing map[int64]bool       // jobs that gates are about to let go
 	// wentUp and wentDown are how often portals did less how often that was told.
 	wentUp, wentDown map[string]int
 }
@@ -71,6 +72,7 @@ func (i *invariants) init() {
 	i.answered, i.asked, i.decides = map[string][]time.Time{}, map[string][]time.Time{}, map[string]schedule{}
 	i.retries, i.scheduled = map[string]int{}, map[string]int{}
 	i.word, i.paused, i.resting, i.due = map[string]time.Time{}, map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
+	i.departing = map[int64]bool{}
 	i.canaries, i.wentUp, i.wentDown = map[string]int64{}, map[string]int{}, map[string]int{}
 	i.held, i.treated, i.stolen = map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
 }

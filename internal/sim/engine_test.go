@@ -85,7 +85,7 @@ func (s *sim) activate(j *job) {
 		return // it is offered again when its lock ends
 	}
 	if away := time.Until(s.away); away > 0 {
-		s.offer(j, away)
+		s.offer(j, min(away, time.Minute)) // it may be back before
 		return
 	}
 	if len(up) == 0 {
@@ -323,6 +323,13 @@ func (s *sim) cancel(claim string) {
 func (s *sim) wipe(p *process) {
 	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
 		return
+	}
+	for n := range p.jobs { // what may not have been answered is answered again
+		for _, a := range s.attempts[p.key+10*(n+1)] {
+			if !s.memory.Answered(a.Record) {
+				return
+			}
+		}
 	}
 	s.end(p, "wiped")
 	delete(s.last, p.claim)

@@ -163,7 +163,7 @@ func (r *replica) admitted(name string) {
 		known = actTime
 	}
 	for _, p := range r.processes {
-		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && time.Since(from) > known {
+		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && !r.departing[p.latest()] && time.Since(from) > known {
 			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, from.Sub(r.began))
 		}
 	}

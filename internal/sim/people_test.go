@@ -118,6 +118,7 @@ func (r *replica) startRun(who string, letters int) {
 	if err != nil {
 		return
 	}
+	r.port("start " + who)
 	run, _, err := r.letters.Start(r.life, c, p.Token)
 	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, r.told(who, err))
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if b.ahead > min(interval, mostAhead)+2*time.Second {
 		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
 	}
-	if at, rests := s.resting[run.ID]; rests && time.Since(at) > mostAhead && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
+	if at, rests := s.resting[run.ID]; rests && time.Since(at) > atOnce && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at}

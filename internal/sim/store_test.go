@@ -220,10 +220,14 @@ func (v *store) BulkItems(ctx context.Context, run string, outcome journal.BulkO
 
 // BulkRun implements deadletter.BulkStore.
 func (v *store) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error) {
-	if err := v.ofRun("", id); err != nil { // runs look at the same instants
+	if err := v.ofRun("", id); err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	return v.Memory.BulkRun(ctx, id)
+	run, found, err := v.Memory.BulkRun(ctx, id)
+	if found {
+		v.Rest(ctx, time.Duration(run.Begun)) // runs look at the same instants, and go on apart
+	}
+	return run, found, err
 }
 
 // ofRun is read for what is read of a bulk run, whose id is drawn.
@@ -256,6 +260,8 @@ type memory struct {
 
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
+	m.departing[d.JobKey] = true
+	defer delete(m.departing, d.JobKey)
 	m.port(m.name + " depart " + d.Subject.ID)
 	went, err := m.Journal.Depart(ctx, d)
 	if err != nil {

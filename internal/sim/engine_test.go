@@ -20,6 +20,7 @@ type process struct {
 	jobs     int64
 	phase    string
 	ended    string
+	two      bool // replicas had a job of it at once
 	// canary tells that its outcome is wanted, since when it is at the portal.
 	canary bool
 	since  time.Time
@@ -36,7 +37,6 @@ type job struct {
 	locked time.Time
 	offers int
 	given  bool // before
-	two    bool // replicas had it at once
 	done   bool
 	taken  answer
 	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved.
@@ -45,8 +45,8 @@ type job struct {
 
 // answer is what a job was answered with.
 type answer struct {
-	thrown bool
-	vars   string
+	thrown     bool
+	code, vars string
 }
 
 const (
@@ -171,7 +171,7 @@ func (r *replica) Complete(_ context.Context, j *worker.Job, variables string) e
 }
 
 func (r *replica) Throw(_ context.Context, j *worker.Job, e worker.BPMNError) error {
-	return r.answer(j.Key, answer{true, e.Variables})
+	return r.answer(j.Key, answer{true, e.Code, e.Variables})
 }
 
 func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) error {
@@ -183,8 +183,8 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if time.Now().Before(r.away) {
 		return engineError(worker.NotTaken)
 	}
-	if f.Retries == 0 {
-		r.fail("%s: job %d is an incident: %s", j.claim, j.key, f.Message)
+	if f.Retries != given.Retries {
+		r.fail("%s: job %d is handed back with %d retries: %s", j.claim, j.key, f.Retries, f.Message)
 	}
 	r.say("%s hands %s of %s back: %s", r.name, j.kind, j.claim, f.Message)
 	j.locked = time.Time{}
@@ -306,6 +306,10 @@ func (s *sim) goOn(j *job, told map[string]any) {
 
 func (s *sim) end(p *process, how string) {
 	p.phase, p.ended, p.since = "ended", how, time.Now()
+	told, _, _ := s.memory.Story(context.Background(), subjectOf(p.claim))
+	if n := len(told.Episodes) - 1; n >= 0 && told.Episodes[n].State.Open() && s.begun(p.claim) == 1 && how != "cancelled" && how != "wiped" && !p.two {
+		s.fail("%s is %s, and its episode %s", p.claim, how, told.Episodes[n].State)
+	}
 	s.say("%s is %s", p.claim, how)
 }
 
@@ -367,7 +371,7 @@ func (s *sim) submit(p *process) {
 			s.wait(p, worker.AnalyzeRetry)
 			return
 		}
-		if _, failed := p.vars["submissionError"]; failed || p.canary {
+		if n, _ := p.vars["retryCount"].(float64); n > 0 || p.vars["reviewDecision"] == "reprocess" || p.canary { // as in SUB_06
 			s.wait(p, worker.RecordRetryOutcome)
 			return
 		}

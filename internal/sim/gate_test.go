@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/destination"
+	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -40,9 +41,9 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	}
 	was := b.State == nil || b.Phase == destination.Up
 	if was != (now.Phase == destination.Up || now.Phase == destination.Ramping) && was {
-		s.wentDown[name]++
+		s.expected[events.DestinationDown]++
 	} else if !was && now.Phase == destination.Up {
-		s.wentUp[name]++
+		s.expected[events.DestinationUp]++
 	}
 	if was {
 		s.wasUp[name] = time.Now()

@@ -122,25 +122,18 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 
 // heard: an event has one content, and those of a claim come in order.
 func (s *sim) heard(m *journal.Message) {
-	var e struct {
-		Policy, Subject string
-		Data            struct{ Destination string }
-	}
+	var e struct{ Policy, Subject string }
 	_ = json.Unmarshal([]byte(m.Body), &e)
 	of := e.Policy + "/" + e.Subject
 	before, known := s.events[m.ID]
 	s.events[m.ID] = m.Body
-	if !known && strings.HasSuffix(m.Type, "RetryScheduled") {
+	if !known && kindOf(m) == "RetryScheduled" {
 		s.scheduled[e.Subject]++
 	}
 	last := s.order[of]
 	s.order[of] = max(last, m.Sequence)
-	switch {
-	case known:
-	case strings.HasSuffix(m.Type, events.DestinationUp):
-		s.wentUp[e.Data.Destination]--
-	case strings.HasSuffix(m.Type, events.DestinationDown):
-		s.wentDown[e.Data.Destination]--
+	if !known {
+		s.expected[kindOf(m)]--
 	}
 	switch told, decided := s.scheduled[e.Subject], s.retries[e.Subject]; {
 	case told > decided:
@@ -153,6 +146,9 @@ func (s *sim) heard(m *journal.Message) {
 		s.fail("event %s of %s is told after a later one", m.ID, of)
 	}
 }
+
+// kindOf is an event's type.
+func kindOf(m *journal.Message) string { return m.Type[strings.LastIndex(m.Type, ".")+1:] }
 
 // unsent: no message waits for long that can be sent.
 func (s *sim) unsent() {

@@ -208,11 +208,14 @@ func (s *sim) apart() time.Duration {
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
-	var b struct{ DeadLetterID, State, Decision, BulkRun, By string }
+	var b struct{ DeadLetterID, State, Decision, BulkRun, By, Delivery string }
 	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	if e.Kind == journal.DeliveryEntry {
+		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil {
+			s.fail("the decision on %s of %s is said to be taken, and no process did", b.DeadLetterID, e.Subject.ID)
+		}
 		if b.State == string(journal.DeadLetterOpen) {
 			if s.decided[b.DeadLetterID] != "" {
 				s.trail.letter("reopen", b.DeadLetterID)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -318,13 +319,13 @@ func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal
 	}
 	for _, m := range before {
 		if gone(m) {
-			v.untold++
+			v.expected[kindOf(&m)]--
 		}
 	}
 	return err
 }
 
-// pending are the messages that tell of records.
+// pending are the events that nobody was told yet.
 func (v *store) pending() []journal.Message {
-	return slices.DeleteFunc(v.Outbox(), func(m journal.Message) bool { return !tellsRecord(m.Body) })
+	return slices.DeleteFunc(v.Outbox(), func(m journal.Message) bool { return m.Queue != events.Queue })
 }

@@ -65,6 +65,7 @@ type sim struct {
 	jobs      map[int64]*job
 	portals   map[string]*portal
 	policies  decision.Policies
+	limit     time.Duration // of all retries of a claim
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
 	full      bool      // the store's disk
@@ -83,7 +84,6 @@ type sim struct {
 	invariants
 	trail   *trace
 	holders map[string]string // of leases, as they were given last
-	untold  int               // events of records that were erased before they were told
 }
 
 // replica is one worker.
@@ -154,6 +154,10 @@ func newSim(p plan) *sim {
 		}
 		s.portals[name] = w
 	}
+	policy := *s.policies[decision.DefaultPolicy]
+	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
+	policy.TotalLimit = s.limit
+	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
 	s.configure()
 	return s
 }
@@ -472,13 +476,16 @@ const retention = 90 * time.Minute
 
 // erase erases a claim, about which nothing is to be done any more: its name stands nowhere then.
 func (r *replica) erase(claim string) {
-	of := journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}
-	done, err := r.journal.Erase(r.life, r.store, journal.Erasure{Subject: of, Reason: "simulated", By: "ana"})
+	done, err := r.journal.Erase(r.life, r.store, journal.Erasure{Subject: subjectOf(claim), Reason: "simulated", By: "ana"})
 	if err == nil {
 		r.erased(claim)
 	}
 	why, _, _ := strings.Cut(fmt.Sprint(err), ":") // the rest may name a bulk run, whose id is drawn
 	r.say("somebody erases %s: %d records, %s", claim, done.Records, why)
+}
+
+func subjectOf(claim string) journal.Subject {
+	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}
 }
 
 // calmDown ends the weather.

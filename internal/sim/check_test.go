@@ -22,60 +22,36 @@ import (
 
 // invariants are what is known for checking.
 type invariants struct {
-	seen     int64                        // the last record that was looked at
-	attempts map[int64][]*journal.Attempt // by job
-	answers  map[int64]string             // first answer of a job
-	last     map[string]*journal.Attempt  // by claim
-	left     map[int64]departed           // how a job left a gate
-	paces    map[string][]time.Time       // when claims went to portals
-	tested   map[string]*process          // the claim that a portal is tested with
-	canaries map[string]int64             // its gate's job
-	word     map[string]time.Time         // when what came of it was recorded
-	events   map[string]string            // what was told, by the id of the event
-	order    map[string]int64             // the last record that was told, by claim
-	decided  map[string]string            // what people decided on dead letters, by their ids
-	notices  map[string]string            // by their ids
-	// noticedAt is when a notice was made last, by its type.
-	noticedAt map[string]time.Time
-	went      map[string]*process    // that took the decision on a dead letter, by its id
-	outages   map[string]recorded    // portals, as they were recorded last
-	wasUp     map[string]time.Time   // when portals were last recorded as up, or ceased to be
-	waits     map[int64]time.Time    // since when a job does at a gate
-	failures  map[string][]time.Time // of portals, that speak of them
-	answered  map[string][]time.Time // by portals, of claims that were submitted
-	asked     map[string][]time.Time // when a claim asked to go to a portal, or was let go
-	steered   map[string]string      // states of bulk runs
-	decides   map[string]schedule    // of bulk runs
-	stolen    map[string]time.Time   // when leases were last
-	noticing  time.Time              // when a notice was last on its way
-	held      map[string]hold        // what people hold
-	treated   map[string]time.Time   // when people said that a portal is up, or let claims go
-	retries   map[string]int         // that were decided, by claim
-	scheduled map[string]int         // of which events told
-	audited   int64
-
-	paused    map[string]hold          // until when portals asked to wait
-	resting   map[string]time.Time     // since when bulk runs show why they decide nothing
-	due       map[string]time.Time     // when discards of the console are, by dead letter and person
-	departing map[int64]bool           // jobs that gates are about to let go
-	delays    map[string]time.Duration // of retries, by claim and count
-	expected  map[string]int           // events by type, less those that were told
+	seen, audited int64                        // the last record that was looked at
+	attempts      map[int64][]*journal.Attempt // by job
+	answers       map[int64]string             // first answer of a job
+	last          map[string]*journal.Attempt  // by claim
+	delays        map[string]time.Duration     // of retries, by claim and count
+	waits         map[int64]time.Time          // since when a job does at a gate
+	departing     map[int64]bool               // jobs that gates are about to let go
+	left          map[int64]departed           // how a job left a gate
+	events        map[string]string            // what was told, by the id of the event
+	expected      map[string]int               // events by type, less those that were told
+	order         map[string]int64             // the last record that was told, by claim
+	decided       map[string]string            // what people decided on dead letters, by their ids
+	due           map[string]time.Time         // when discards of the console are, by dead letter and person
+	went          map[string]*process          // that took the decision on a dead letter, by its id
+	notices       map[string]string            // by their ids
+	noticedAt     map[string]time.Time         // when a notice was made last, by its type
+	noticing      time.Time                    // when a notice was last on its way
+	steered       map[string]string            // states of bulk runs
+	decides       map[string]schedule          // of bulk runs
+	resting       map[string]time.Time         // since when bulk runs show why they decide nothing
+	stolen        map[string]time.Time         // when leases were last
 }
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
-	i.left, i.paces = map[int64]departed{}, map[string][]time.Time{}
-	i.tested, i.events, i.order = map[string]*process{}, map[string]string{}, map[string]int64{}
-	i.decided, i.notices, i.noticedAt = map[string]string{}, map[string]string{}, map[string]time.Time{}
-	i.went, i.outages, i.steered = map[string]*process{}, map[string]recorded{}, map[string]string{}
-	i.wasUp, i.waits, i.failures = map[string]time.Time{}, map[int64]time.Time{}, map[string][]time.Time{}
-	i.answered, i.asked, i.decides = map[string][]time.Time{}, map[string][]time.Time{}, map[string]schedule{}
-	i.retries, i.scheduled = map[string]int{}, map[string]int{}
-	i.word, i.paused, i.resting, i.due = map[string]time.Time{}, map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
-	i.delays, i.expected = map[string]time.Duration{}, map[string]int{}
-	i.departing = map[int64]bool{}
-	i.canaries = map[string]int64{}
-	i.held, i.treated, i.stolen = map[string]hold{}, map[string]time.Time{}, map[string]time.Time{}
+	i.delays, i.waits, i.departing, i.left = map[string]time.Duration{}, map[int64]time.Time{}, map[int64]bool{}, map[int64]departed{}
+	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
+	i.decided, i.due, i.went = map[string]string{}, map[string]time.Time{}, map[string]*process{}
+	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]string{}
+	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
 // forget forgets a job, whose key is another's from now on.
@@ -184,11 +160,11 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.heardOf(a.Sent)
 	switch to := s.jobs[a.JobKey].portal; a.Tells {
 	case journal.TellsFailed:
-		s.failures[to] = append(s.failures[to], time.Now())
+		s.portals[to].failures = append(s.portals[to].failures, time.Now())
 	case journal.TellsAnswered, journal.TellsRateLimited:
-		s.answered[to] = append(s.answered[to], time.Now())
-		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(s.paused[to].until) {
-			s.paused[to] = hold{time.Now(), until}
+		s.portals[to].answered = append(s.portals[to].answered, time.Now())
+		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(s.portals[to].paused.until) {
+			s.portals[to].paused = hold{time.Now(), until}
 		}
 	}
 	// The task before an analysis is the gate.
@@ -208,9 +184,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	case a.Revision == 0, letter.State == journal.DeadLetterOpen:
 		s.expected["MaxRetriesExceeded"]++
 	}
-	if s.last[of] = a; a.Revision == 0 && a.ShouldRetry() {
-		s.retries[of]++
-	}
+	s.last[of] = a
 }
 
 // begun is how many processes a claim had.
@@ -287,10 +261,10 @@ func (s *sim) checkRecord(r *journal.Record) {
 		return
 	}
 	s.clean("record", r.Entry)
-	if of, err := journal.ReadSent(r.Entry); err == nil {
+	if of, err := journal.ReadSent(r.Entry); err == nil && of.JobKey != 0 {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
-		s.answered[of.Destination] = append(s.answered[of.Destination], time.Now())
+		s.portals[of.Destination].answered = append(s.portals[of.Destination].answered, time.Now())
 	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
@@ -417,8 +391,8 @@ const (
 
 // paced: no more than so many claims go to a portal in the time of pace.
 func (s *sim) paced(portal string) {
-	s.paces[portal] = append(s.paces[portal], time.Now())
-	n := since(s.paces[portal], paceTime)
+	s.portals[portal].paces = append(s.portals[portal].paces, time.Now())
+	n := since(s.portals[portal].paces, paceTime)
 	if n > most+len(s.replicas)-1 && !s.wasStolen(gate.Lease) { // each may have led since
 		s.fail("claims to %s: %d within %s", portal, n, paceTime)
 	}

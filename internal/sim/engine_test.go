@@ -108,7 +108,7 @@ func (s *sim) activate(j *job) {
 	j.locked = time.Now().Add(lock)
 	s.offer(j, lock+time.Millisecond)
 	if j.kind == worker.SubmissionGate {
-		s.asked[j.portal] = append(s.asked[j.portal], time.Now())
+		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
 	}
 	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
@@ -383,6 +383,19 @@ func (s *sim) submit(p *process) {
 type portal struct {
 	troubles []stretch
 	slowest  int
+
+	recorded recorded    // as it was last
+	wasUp    time.Time   // when it was last recorded as up, or ceased to be
+	paces    []time.Time // when claims went
+	asked    []time.Time // when a claim asked to go, or was let go
+	failures []time.Time // that speak of it
+	answered []time.Time // claims that were submitted
+	tested   *process    // the claim that it is tested with
+	canary   int64       // that claim's gate's job
+	word     time.Time   // when what came of it was recorded
+	held     hold        // by a person
+	treated  time.Time   // when a person said that it is up, or let claims go
+	paused   hold        // as it asked for
 }
 
 type stretch struct {

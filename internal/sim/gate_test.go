@@ -22,7 +22,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 		return
 	}
 	waits := func(p *process) bool { return p.portal == name && s.isWaiting(p) }
-	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.treated[name]) > atOnce &&
+	if b.Went == destination.Down && b.State.Phase == destination.Up && time.Since(s.portals[name].treated) > atOnce &&
 		slices.ContainsFunc(s.processes, waits) {
 		s.fail("%s was %s and is up, claims wait, and nobody said so", name, b.Went)
 	}
@@ -34,7 +34,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
-	b := s.outages[name]
+	b := s.portals[name].recorded
 	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
@@ -46,10 +46,10 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.expected[events.DestinationUp]++
 	}
 	if was {
-		s.wasUp[name] = time.Now()
+		s.portals[name].wasUp = time.Now()
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
-		if most := max(since(s.failures[name], failedWithin), inARow); o.Failed > most {
+		if most := max(since(s.portals[name].failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	for _, n := range now.Evidence.Admitted {
 		admitted += n
 	}
-	if most := since(s.asked[name], failedWithin) + 1; admitted > most { // one goes once this is recorded
+	if most := since(s.portals[name].asked, failedWithin) + 1; admitted > most { // one goes once this is recorded
 		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}
 	if now.Phase == destination.Ramping {
@@ -74,21 +74,18 @@ type recorded struct {
 
 // checkRamp: the pace of a ramp is doubled once for each claim that is answered, unless all were.
 func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
-	b := s.outages[name]
+	b := s.portals[name].recorded
 	known := recorded{now, time.Now(), time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
-	if time.Since(b.at) > actTime { // who acts was at something, and may have heard late
-		known.basis = b.at.Add(-hearTime)
-	}
 	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
-		n, doubled := since(s.answered[name], time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
+		n, doubled := since(s.portals[name].answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
 		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
 			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
 		}
-		if b.Flow.Stepped.Equal(now.Flow.Stepped) {
+		if b.Flow.Stepped.Equal(now.Flow.Stepped) || time.Since(b.at) > actTime { // who acts was at something, and heard late
 			known.basis = b.basis
 		}
 	}
-	s.outages[name] = known
+	s.portals[name].recorded = known
 }
 
 // since is how many instants are no longer ago than that.
@@ -131,7 +128,7 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	if b := s.outages[p.portal]; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), time.Since(s.paused[p.portal].until), calm) > goneWithin && !s.held[p.portal].holds() {
+	if b := s.portals[p.portal].recorded; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), time.Since(s.portals[p.portal].paused.until), calm) > goneWithin && !s.portals[p.portal].held.holds() {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }
@@ -177,6 +174,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		return
 	}
 	s.trail.held(&b)
+	w := s.portals[b.Destination]
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
 	}
@@ -185,24 +183,24 @@ func (s *sim) checkGate(r *journal.Record) {
 	}
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
 		s.left[b.JobKey] = departed{b, time.Now()}
-		s.asked[b.Destination] = append(s.asked[b.Destination], time.Now())
+		w.asked = append(w.asked, time.Now())
 	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
 	case goes && s.down(b.Destination, noLongerDown):
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
-	case goes && s.paused[b.Destination].holds() && time.Since(s.treated[b.Destination]) > longestPause:
-		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, s.paused[b.Destination].until.Sub(s.began))
-	case goes && s.held[b.Destination].holds():
+	case goes && w.paused.holds() && time.Since(w.treated) > longestPause:
+		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, w.paused.until.Sub(s.began))
+	case goes && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
 	}
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.say("%s is the canary of %s", j.claim, b.Destination)
-		if before := s.tested[b.Destination]; before != nil && before != j.process && before.phase == "portal" {
+		if before := w.tested; before != nil && before != j.process && before.phase == "portal" {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
-		s.tested[b.Destination], s.canaries[b.Destination] = j.process, b.JobKey
-		delete(s.word, b.Destination)
+		w.tested, w.canary = j.process, b.JobKey
+		w.word = time.Time{}
 	case b.Action == journal.GateHeld:
 		s.waits[b.JobKey] = time.Now()
 		s.say("%s is held", j.claim)
@@ -217,7 +215,7 @@ const noLongerDown, actTime = time.Minute, 30 * time.Second
 
 // down reports whether a portal is recorded as down for that long.
 func (s *sim) down(name string, long time.Duration) bool {
-	b := s.outages[name]
+	b := s.portals[name].recorded
 	return b.State != nil && (b.Phase == destination.Down || b.Phase == destination.Testing) && time.Since(b.Since) > long
 }
 
@@ -231,19 +229,19 @@ func (h hold) holds() bool {
 
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
-	delete(s.held, name)
+	s.portals[name].held = hold{}
 	switch c.Verb {
 	case journal.HoldClaims:
-		s.held[name] = hold{time.Now(), c.Until}
+		s.portals[name].held = hold{time.Now(), c.Until}
 	case journal.TreatAsUp, journal.ReleaseAt:
-		s.treated[name] = time.Now()
+		s.portals[name].treated = time.Now()
 	}
 }
 
 // heardOf notes that what came of a canary is recorded.
 func (s *sim) heardOf(of journal.SentJob) {
-	if p := s.tested[of.Destination]; p != nil && s.canaries[of.Destination] == of.JobKey {
-		s.word[of.Destination] = time.Now()
+	if w := s.portals[of.Destination]; w != nil && w.canary == of.JobKey {
+		w.word = time.Now()
 	}
 }
 
@@ -253,8 +251,8 @@ const wordTime = 5 * time.Minute
 // untaken: nobody waits for what came of a canary once that is recorded.
 func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
-		b, at := s.outages[name], s.word[name]
-		if !at.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(s.canaries[name]) &&
+		b, at := s.portals[name].recorded, s.portals[name].word
+		if !at.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(s.portals[name].canary) &&
 			min(time.Since(at), time.Since(s.storeAway)) > wordTime {
 			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, at.Sub(s.began))
 		}

@@ -127,7 +127,7 @@ func (s *sim) toldUp(m *journal.Message) {
 		return
 	}
 	name := n.Data.Outage.Destination
-	if now := s.outages[name]; now.Phase != destination.Up && time.Since(s.wasUp[name]) > noLongerDown {
+	if now := s.portals[name].recorded; now.Phase != destination.Up && time.Since(s.portals[name].wasUp) > noLongerDown {
 		s.fail("%s is told that %s is up, which is %s", m.Key, name, now.Phase)
 	}
 }
@@ -151,7 +151,7 @@ func (s *sim) untoldOutages() {
 				told = m.At
 			}
 		}
-		began := s.outages[name].Outage.Since
+		began := s.portals[name].recorded.Outage.Since
 		ago := min(time.Since(began), time.Since(told)-noticeEvery, time.Since(s.noticing))
 		if !told.Equal(began.Truncate(time.Millisecond)) && ago > atOnce {
 			s.fail("nobody tells %s that %s is down since %s", team, name, began.Sub(s.began))

@@ -275,8 +275,8 @@ func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) 
 func (r *replica) forgets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, h := range r.paused {
-		r.paused[name] = hold{h.until, h.until}
+	for _, w := range r.portals {
+		w.paused.since = w.paused.until
 	}
 }
 

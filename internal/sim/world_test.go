@@ -371,8 +371,11 @@ func (s *sim) disturb() {
 		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
 	})
 	s.every("purge", time.Hour, func(r *replica) {
-		old := func(d deadletter.Item) bool { return time.Since(d.CreatedAt) > retention-2*clocksApart }
-		if slices.ContainsFunc(s.openLetters(), old) { // people are slower here than in the years that records are kept
+		waits := func(p *process) bool { // people, and engines, are slower here than in the years that records are kept
+			d, _, _ := s.memory.DeadLetter(context.Background(), fmt.Sprint(p.vars["deadLetterId"]))
+			return p.phase == worker.RetryReview && time.Since(d.CreatedAt) > retention-2*clocksApart
+		}
+		if slices.ContainsFunc(s.processes, waits) {
 			return
 		}
 		s.running.Go(func() {
@@ -495,7 +498,7 @@ func (s *sim) calmDown() {
 	}
 	s.say("all is calm from now on")
 	s.mu.Lock()
-	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Time{}, time.Time{}
+	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Now(), time.Now()
 	s.mu.Unlock()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}

@@ -28,6 +28,7 @@ type invariants struct {
 	last          map[string]*journal.Attempt  // by claim
 	delays        map[string]time.Duration     // of retries, by claim and count
 	waits         map[int64]time.Time          // since when a job does at a gate
+	heldAs        map[int64]journal.HeldJob    // and as what
 	departing     map[int64]bool               // jobs that gates are about to let go
 	left          map[int64]departed           // how a job left a gate
 	events        map[string]string            // what was told, by the id of the event
@@ -35,6 +36,7 @@ type invariants struct {
 	order         map[string]int64             // the last record that was told, by claim
 	decided       map[string]string            // what people decided on dead letters, by their ids
 	due           map[string]time.Time         // when discards of the console are, by dead letter and person
+	reviews       map[string][]review          // people's decisions on dead letters, by their ids
 	went          map[string]*process          // that took the decision on a dead letter, by its id
 	notices       map[string]string            // by their ids
 	noticedAt     map[string]time.Time         // when a notice was made last, by its type
@@ -47,9 +49,10 @@ type invariants struct {
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
+	i.heldAs = map[int64]journal.HeldJob{}
 	i.delays, i.waits, i.departing, i.left = map[string]time.Duration{}, map[int64]time.Time{}, map[int64]bool{}, map[int64]departed{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
-	i.decided, i.due, i.went = map[string]string{}, map[string]time.Time{}, map[string]*process{}
+	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]string{}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
 }
@@ -60,6 +63,7 @@ func (s *sim) forget(key int64) {
 	delete(s.answers, key)
 	delete(s.left, key)
 	delete(s.waits, key)
+	delete(s.heldAs, key)
 	delete(s.trail.claims, key)
 	delete(s.trail.worded, key)
 }
@@ -345,7 +349,11 @@ func (s *sim) taken(j *job, told map[string]any) {
 			(told["gateCanary"] != true || held && b.Kind.Wanted())
 	case worker.RetryReview:
 		id := fmt.Sprint(j.vars["deadLetterId"])
-		recorded = told["reviewDecision"] != "reprocess" || s.decided[id] == string(journal.DeadLetterReprocessing)
+		again := told["reviewDecision"] == "reprocess"
+		recorded = slices.ContainsFunc(s.reviews[id], func(b review) bool {
+			return told["reviewedBy"] == b.By && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
+				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true)
+		}) || !again && told["reviewedBy"] == "retry-worker" // nobody decides on it any more
 		s.went[id] = j.process
 	}
 	if !recorded {

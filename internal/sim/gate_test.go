@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -123,14 +124,29 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !s.isWaiting(p) {
 		return
 	}
-	since := s.waits[p.latest()]
-	giveUp, calm := p.deadline.Add(-min(time.Hour, max(p.deadline.Sub(since)/2, 0))), min(time.Since(since), time.Since(s.away))
-	if !p.deadline.IsZero() && min(time.Since(giveUp), calm) > most {
+	since, as := s.waits[p.latest()], s.heldAs[p.latest()]
+	giveUp, calm := lastChance(&as), min(time.Since(since), time.Since(s.away))
+	if min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
+	}
+	if b := s.portals[p.portal].recorded; s.down(p.portal, 0) {
+		last := slices.MaxFunc([]time.Time{b.Outage.Since, b.Outage.LastTest, b.HeldUntil, b.Since}, time.Time.Compare)
+		if idle := min(time.Since(last), calm); idle > longestPause+most+clocksApart {
+			s.fail("%s waits, and nobody tests %s since %s", p.claim, p.portal, last.Sub(s.began))
+		}
 	}
 	if b := s.portals[p.portal].recorded; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), time.Since(s.portals[p.portal].paused.until), calm) > goneWithin && !s.portals[p.portal].held.holds() {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
 	}
+}
+
+// lastChance is when a claim is to be given up: people need an hour for it, or half of the time that it had.
+func lastChance(h *journal.HeldJob) time.Time {
+	last := h.Deadline
+	if last.IsZero() || h.Limit.Before(last) {
+		last = h.Limit
+	}
+	return last.Add(-min(time.Hour, max(last.Sub(h.Since)/2, 0)))
 }
 
 // departed is how a claim left a gate, and when.
@@ -185,6 +201,14 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.left[b.JobKey] = departed{b, time.Now()}
 		w.asked = append(w.asked, time.Now())
 	}
+	for _, p := range s.processes { // the nearest deadline goes first, then what waits longest
+		y, known := s.heldAs[p.latest()]
+		sooner := !y.Deadline.IsZero() && (b.Deadline.IsZero() || y.Deadline.Before(b.Deadline)) || y.Deadline.Equal(b.Deadline) && y.Since.Before(b.Since)
+		if b.Action == journal.GateReleased && b.Kind != destination.Test && known && sooner && p.portal == b.Destination && s.isWaiting(p) &&
+			time.Since(s.waits[p.latest()]) > actTime && !s.departing[p.latest()] && !s.wasStolen(gate.Lease) && time.Until(lastChance(&y)) > clocksApart {
+			s.fail("job %d goes to %s before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, p.claim, y.Deadline, y.Since)
+		}
+	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
 	case goes && s.down(b.Destination, noLongerDown):
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
@@ -202,7 +226,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		w.tested, w.canary = j.process, b.JobKey
 		w.word = time.Time{}
 	case b.Action == journal.GateHeld:
-		s.waits[b.JobKey] = time.Now()
+		s.waits[b.JobKey], s.heldAs[b.JobKey] = time.Now(), b.HeldJob
 		s.say("%s is held", j.claim)
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)

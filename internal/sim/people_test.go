@@ -206,9 +206,32 @@ func (s *sim) apart() time.Duration {
 	return last.Sub(first)
 }
 
+// review is a person's decision, as it is recorded, or what became of it.
+type review struct {
+	DeadLetterID, State, Decision, BulkRun, By, Delivery string
+	RetryCount                                           int64
+	JobKey                                               int64 `json:",string"`
+	ForceRetry, Fresh                                    bool
+	NextRetryTime                                        time.Time
+}
+
+// allowed: one retry more, or none where it begins anew, no more than the policy has but by force, of the process that waits,
+// now or after the claim's own delay (R17).
+func (s *sim) allowed(b *review, e *journal.Entry) bool {
+	d, _, _ := s.memory.DeadLetter(context.Background(), b.DeadLetterID)
+	want := d.RetryCount + 1
+	if b.Fresh {
+		want = 0
+	}
+	own, j := s.delays[fmt.Sprint(e.Subject.ID, "/", max(want, 1))], s.jobs[b.JobKey]
+	wait := b.NextRetryTime.Sub(e.At.Truncate(time.Second))
+	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j != nil && j.claim == e.Subject.ID &&
+		(b.NextRetryTime.Equal(e.At) || own == 0 || wait == own)
+}
+
 // checkReview: a dead letter is decided on once, unless it was opened again.
 func (s *sim) checkReview(e *journal.Entry) {
-	var b struct{ DeadLetterID, State, Decision, BulkRun, By, Delivery string }
+	var b review
 	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
 		s.fail("record %d: %v", e.Record, err)
 	}
@@ -240,6 +263,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
 		}
 	}
+	if b.Decision == string(journal.DeadLetterReprocessing) && !s.allowed(&b, e) {
+		s.fail("the dead letter %s of %s is sent again as %+v", b.DeadLetterID, e.Subject.ID, b)
+	}
 	s.decided[b.DeadLetterID] = b.Decision
+	s.reviews[b.DeadLetterID] = append(s.reviews[b.DeadLetterID], b)
 	s.trail.letter("review", b.DeadLetterID)
 }

@@ -343,10 +343,16 @@ func (s *sim) taken(j *job, told map[string]any) {
 	switch j.kind {
 	case worker.AnalyzeRetry:
 		recorded = s.recorded(j, told)
-	case worker.SubmissionGate: // one that was let through at once is not
+	case worker.SubmissionGate:
 		b, held := s.left[j.key]
-		recorded = j.taken.thrown == (b.Action == journal.GateGivenUp) && (!j.taken.thrown || told["deadLetterId"] == b.DeadLetter) &&
-			(told["gateCanary"] != true || held && b.Kind.Wanted())
+		if j.taken.thrown {
+			recorded = b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
+				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
+			break
+		}
+		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false // at once, unrecorded
+		recorded = b.Action != journal.GateGivenUp && (atOnce || held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
+			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:
 		id := fmt.Sprint(j.vars["deadLetterId"])
 		again := told["reviewDecision"] == "reprocess"

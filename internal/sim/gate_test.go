@@ -152,7 +152,7 @@ func lastChance(h *journal.HeldJob) time.Time {
 // departed is how a claim left a gate, and when.
 type departed struct {
 	journal.GateBody
-	at time.Time
+	at, recorded time.Time
 }
 
 // unanswered is a claim that was let go a while ago, which the engine was not told; nil for none.
@@ -198,7 +198,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go, and the engine was not told that %s is", b.JobKey, p.claim)
 	}
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
-		s.left[b.JobKey] = departed{b, time.Now()}
+		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
 		w.asked = append(w.asked, time.Now())
 	}
 	for _, p := range s.processes { // the nearest deadline goes first, then what waits longest

@@ -11,7 +11,6 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/worker"
 )
 
 // order has a person order something about the portal, and waits for a minute.
@@ -60,36 +59,6 @@ func TestGivenUpInTime(t *testing.T) {
 		if w.check(4, 1); w.now() < 6*time.Hour {
 			t.Errorf("they go after %s", w.now())
 		}
-	})
-}
-
-// TestWhatWentIsNotHeldAgain: the engine gives the canary's job to another once more when it has gone. It is handed back, and
-// no other claim goes until the canary's time is over, though a person asks for it.
-func TestWhatWentIsNotHeldAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(*world) string { return "" })
-		w.start()
-		defer w.stop()
-		time.Sleep(2 * time.Minute)
-		w.order(journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour)})
-		gone := make(chan string, 2)
-		for _, claim := range []string{"CLM-gate-1", "CLM-gate-2"} {
-			go func() { w.gate(claim, time.Time{}); gone <- claim }()
-			time.Sleep(time.Second)
-		}
-		w.order(journal.DestinationCommand{Verb: journal.SendCanary})
-		canary := <-gone
-		again := &worker.Job{Key: map[string]int64{"CLM-gate-1": 10, "CLM-gate-2": 20}[canary], Type: worker.SubmissionGate, Retries: 3,
-			Variables: `{"claimId": "` + canary + `", "operadora": "` + portal + `"}`}
-		if reply := w.replicas[0].handle[again.Type](t.Context(), again); reply.Action != worker.Released {
-			t.Errorf("the job that was answered is %s", reply.Action)
-		}
-		w.order(journal.DestinationCommand{Verb: journal.SendCanary})
-		time.Sleep(7 * time.Minute)
-		if len(gone) > 0 {
-			t.Errorf("another goes while %s is waited for", canary)
-		}
-		<-gone
 	})
 }
 

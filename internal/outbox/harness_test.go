@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -306,17 +305,6 @@ func (k *sink) distinct() int {
 		seen[m.Sequence] = true
 	}
 	return len(seen)
-}
-
-// newDraw gives numbers below n, the same for the same seed, safe for concurrent use.
-func newDraw(seed uint64) func(n int) int {
-	var mu sync.Mutex
-	r := rand.New(rand.NewPCG(seed, 1))
-	return func(n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return r.IntN(n)
-	}
 }
 
 // account is what was seen so far.

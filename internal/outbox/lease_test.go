@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 )
 
@@ -101,57 +100,6 @@ func TestLeaseTakenByAnother(t *testing.T) {
 			t.Errorf("%d tries without the lease", s.account().tries-tries)
 		}
 	})
-}
-
-// TestFaultsOfAllKinds plays random faults with several relays: nothing is lost, nothing overtaken.
-func TestFaultsOfAllKinds(t *testing.T) {
-	for seed := range uint64(20) {
-		bubble(t, func(s *stage) {
-			draw := newDraw(seed)
-			relays := []*running{s.relay("first"), s.relay("second")} // no name twice: a holder is one relay
-			filled := 0
-			for step := range 60 {
-				switch draw(7) {
-				case 0:
-					i := draw(2)
-					relays[i].halt()
-					if draw(2) == 0 {
-						relays[i].kill()
-					}
-					<-relays[i].done
-					relays[i] = s.relay(string(rune('a'+step%26)) + string(rune('0'+step/26)))
-				case 1:
-					odds := draw(4) + 1
-					s.sink.set(func() {
-						s.sink.answer = func(*journal.Message) error {
-							if draw(odds) == 0 {
-								return errRefused
-							}
-							return nil
-						}
-					})
-				case 2:
-					s.sink.set(func() { s.sink.answer, s.sink.hang = nil, draw(5) == 0 })
-				case 3:
-					s.set(func() { s.noRelief = !s.noRelief })
-				case 4:
-					s.set(func() { s.noLease = draw(3) == 0 })
-				default:
-					n := draw(300)
-					s.fill(n, keys(1+draw(40))...)
-					filled += n
-				}
-				time.Sleep(time.Duration(draw(8000)) * time.Millisecond)
-			}
-			s.set(func() { s.noRelief, s.noLease = false, false })
-			s.sink.set(func() { s.sink.answer, s.sink.hang = nil, false })
-			s.within(5*time.Minute, "all is sent", s.empty)
-			s.sink.checkOrder(t, true)
-			if n := s.sink.distinct(); n != filled {
-				t.Errorf("seed %d: %d of %d messages came", seed, n, filled)
-			}
-		})
-	}
 }
 
 // TestLead: one leader at a time; the next comes at once where it was stopped, and after the lease's end where it was killed.

@@ -3,6 +3,7 @@ package outbox_test
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"testing"
@@ -80,7 +81,7 @@ func TestKilledInMidPublish(t *testing.T) {
 	program, err := os.Executable()
 	testkit.Must(t, err)
 	asked, _ := json.Marshal([2]string{url, n.URL()})
-	draw := newDraw(2)
+	draw := rand.New(rand.NewPCG(2, 1)).IntN
 	sends := func() {
 		before := messages(n)
 		wait.Until(t, "it sends", func() bool { return messages(n) > before || messages(n) == 12_000 })

@@ -406,7 +406,6 @@ func TestCanaryHeardBeforeAFailure(t *testing.T) {
 		}
 		w.start()
 		defer w.stop()
-		time.Sleep(20 * time.Second) // for the lease
 		go w.arrive(claims, time.Second)
 		for w.all() < claims && w.now() < 12*time.Hour {
 			time.Sleep(time.Minute)

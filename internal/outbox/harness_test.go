@@ -296,17 +296,6 @@ func keys(n int) []string {
 	return all
 }
 
-// distinct is how many messages came, repetitions not counted.
-func (k *sink) distinct() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	seen := map[int64]bool{}
-	for _, m := range k.taken {
-		seen[m.Sequence] = true
-	}
-	return len(seen)
-}
-
 // account is what was seen so far.
 type account struct {
 	reads, sent, tries, onWayMax int

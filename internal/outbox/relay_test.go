@@ -158,18 +158,6 @@ func TestLateCommits(t *testing.T) {
 	})
 }
 
-func TestOtherQueuesAreLeftAlone(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.change(&journal.Changes{Outbox: []journal.Message{{ID: "x", Queue: "notices", Key: "k"}}})
-		s.fill(1, "A")
-		s.relay("a")
-		s.within(time.Minute, "its own is sent", func() bool { return len(s.Outbox()) == 1 })
-		if s.sink.count() != 1 || s.Outbox()[0].Queue != "notices" {
-			t.Errorf("left: %v", s.Outbox())
-		}
-	})
-}
-
 func TestIdleRelayLooksSeldomAndHeedsAWake(t *testing.T) {
 	bubble(t, func(s *stage) {
 		r := s.relay("a")

@@ -318,7 +318,7 @@ func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal
 		return !slices.ContainsFunc(after, func(n journal.Message) bool { return n.Sequence == m.Sequence })
 	}
 	for _, m := range before {
-		if gone(m) {
+		if _, heard := v.events[m.ID]; gone(m) && !heard {
 			v.expected[kindOf(&m)]--
 		}
 	}

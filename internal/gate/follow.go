@@ -1,0 +1,154 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
+)
+
+// pageRecords are read at once.
+const pageRecords = 500
+
+// follow takes in what was recorded since.
+func (g *Gates) follow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	g.mu.Lock()
+	open, now := g.known != nil, time.Now()
+	look := g.behind || now.Sub(g.looked) >= longestRest
+	if look {
+		g.behind, g.looked = false, now
+	}
+	g.configure()
+	g.mu.Unlock()
+	if open && !look {
+		return nil
+	}
+	if !open {
+		if err := g.read(ctx); err != nil {
+			return err
+		}
+	}
+	for seen := g.takeAll(nil); open; {
+		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
+		if err != nil {
+			return err
+		}
+		seen, open = g.takeAll(page), len(page) == pageRecords
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.heard = now
+	return nil
+}
+
+// configure takes over the settings of the catalogue in force.
+func (g *Gates) configure() {
+	s := g.Settings()
+	if g.known != nil && s.Version != g.version {
+		g.version = s.Version
+		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
+	}
+}
+
+// takeAll takes in records that this process did not hear of itself, and returns the last one that was taken in.
+func (g *Gates) takeAll(page []journal.Record) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range page {
+		if r := page[i]; g.known != nil && r.Number() > g.seen {
+			g.take(r)
+		}
+	}
+	return g.seen
+}
+
+// read makes the gates of what the journal has.
+func (g *Gates) read(ctx context.Context) error {
+	s, now := g.Settings(), g.Clock.Now()
+	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
+		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}}
+	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
+		for i := range of.State.Held {
+			k.hold(of.Subject, &of.State.Held[i], now)
+		}
+		if of.State.Destination != nil {
+			k.restore(of.Subject.ID, of.State.Destination, now)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	k.seen = head.Record
+	words, err := g.words(ctx, k)
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known = k
+	for i := range words {
+		if a := words[i].Attempt; a != nil {
+			g.attempt(a)
+		} else {
+			g.answered(words[i].Entry)
+		}
+	}
+	return nil
+}
+
+const (
+	// wordsBefore makes up for clocks: the instants of records are those of whoever wrote them.
+	wordsBefore = time.Minute
+	// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+	wordPages = 100
+)
+
+// words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
+// failed, before the destination's state was recorded.
+func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
+	canaries, f := map[int64]bool{}, journal.RecordFilter{}
+	k.registry.Each(func(d *destination.Gate) {
+		if c := d.State.Canary; d.State.Phase == destination.Testing && c.Claim != "" {
+			canaries[jobOf(c.Claim)] = true
+			if since := c.Sent.Add(-wordsBefore); f.Since.IsZero() || since.Before(f.Since) {
+				f.Since = since
+			}
+		}
+	})
+	for n, after, more := 0, int64(0), len(canaries) > 0; more && n < wordPages; n++ {
+		page, err := g.Store.Records(ctx, f, after, pageRecords)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			r := &page[i]
+			if after = r.Number(); after <= k.seen && canaries[sentBy(r)] {
+				words = append(words, *r)
+			}
+		}
+		more = len(page) == pageRecords
+	}
+	return words, nil
+}
+
+// sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.
+func sentBy(r *journal.Record) int64 {
+	if r.Attempt != nil {
+		return r.Attempt.Sent.JobKey
+	}
+	sent, _ := journal.ReadSent(r.Entry)
+	return sent.JobKey
+}
+
+// restore takes over what was recorded of a destination.
+func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
+	d := k.registry.Gate(name, now)
+	if of.Version > 0 {
+		k.recorded[d.Name], k.versions[d.Name] = *of, of.Version
+		d.Take(of.State, now)
+	}
+	k.order(d, of.Command, now)
+}

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// sent: two answers to one job say the same, but for a retry whose time had passed (R20).
+func (s *sim) sent(j *job, a answer) {
+	var told struct {
+		RetryCount                   int64
+		NextRetryTime, BPMN          string
+		ReviewDecision, DeadLetterID string
+	}
+	_ = json.Unmarshal([]byte(a.vars), &told)
+	if j.kind == worker.SubmissionGate {
+		return // one that was let through at once, and one that was held, differ
+	}
+	if at, err := time.Parse(time.RFC3339, told.NextRetryTime); err == nil && j.kind == worker.AnalyzeRetry && time.Since(at) > clocksApart {
+		s.fail("%s: job %d is answered with a retry at %s, which is past", j.claim, j.key, at.Sub(s.began))
+	}
+	says := fmt.Sprint(a.thrown, told.RetryCount, told.ReviewDecision, told.DeadLetterID)
+	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) {
+		s.fail("%s: job %d is answered %s, and was answered %s", j.claim, j.key, says, before)
+	}
+	s.answers[j.key] = says
+}
+
+// rebased reports whether the job's decision was made anew.
+func (s *sim) rebased(j *job) bool { return len(s.attempts[j.key]) > 1 }
+
+// taken: what was answered is recorded, and nothing secret.
+func (s *sim) taken(j *job, told map[string]any) {
+	recorded := true
+	switch j.kind {
+	case worker.AnalyzeRetry:
+		recorded = s.recorded(j, told)
+	case worker.SubmissionGate:
+		b, held := s.left[j.key]
+		if j.taken.thrown {
+			recorded = b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
+				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
+			break
+		}
+		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false // at once, unrecorded
+		recorded = b.Action != journal.GateGivenUp && (atOnce || held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
+			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
+	case worker.RetryReview:
+		id := fmt.Sprint(j.vars["deadLetterId"])
+		again := told["reviewDecision"] == "reprocess"
+		recorded = slices.ContainsFunc(s.reviews[id], func(b review) bool {
+			return told["reviewedBy"] == b.By && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
+				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true)
+		}) || !again && told["reviewedBy"] == "retry-worker" // nobody decides on it any more
+		s.went[id] = j.process
+	}
+	if !recorded {
+		s.fail("%s: job %d is answered with %v, which is not recorded", j.claim, j.key, told)
+	}
+	told = maps.Clone(told)
+	delete(told, "originalError") // the process's own
+	s.clean("variable", told)
+}
+
+func (s *sim) recorded(j *job, told map[string]any) bool {
+	class := "TRANSIENT"
+	if strings.Contains(fmt.Sprint(j.vars["submissionError"]), permanentError) {
+		class = "PERMANENT"
+	}
+	is := func(a *journal.Attempt) bool {
+		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
+			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": j.vars["submissionError"]}
+		if a.ShouldRetry() {
+			want["backoffMinutes"], want["backoffDuration"] = decision.Minutes(a.Wait()), decision.ISODuration(a.Wait())
+			want["nextRetryTime"] = decision.Instant(a.NextRetryTime)
+		} else {
+			want["deadLetterId"], want["responsibleTeam"] = a.DeadLetter, a.Team
+		}
+		return fmt.Sprint(want) == fmt.Sprint(told) && a.ShouldRetry() != j.taken.thrown && (a.ShouldRetry() || j.taken.code == string(a.Outcome))
+	}
+	if slices.ContainsFunc(s.attempts[j.key], is) {
+		return true
+	}
+	for _, all := range s.attempts { // a duplicate is told what another process was (R18)
+		if slices.ContainsFunc(all, func(a *journal.Attempt) bool { return a.Decision.SubjectID == j.claim && is(a) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// disturb kills replicas, moves their clocks, takes the right to write from them, fills the disk, has the engine lose a
+// process, and changes the policies.
+func (s *sim) disturb() {
+	s.every("kill", 40*time.Minute, (*replica).die)
+	s.every("clock", 50*time.Minute, func(r *replica) {
+		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
+		r.drift, r.drifts = time.Duration(s.draw("drift").IntN(400)-200)*time.Millisecond, time.Now()
+		s.jumped = time.Now()
+		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
+	})
+	s.every("purge", time.Hour, func(r *replica) {
+		waits := func(p *process) bool { // people, and engines, are slower here than in the years that records are kept
+			d, _, _ := s.memory.DeadLetter(context.Background(), fmt.Sprint(p.vars["deadLetterId"]))
+			return p.phase == worker.RetryReview && time.Since(d.CreatedAt) > retention-2*clocksApart
+		}
+		if slices.ContainsFunc(s.processes, waits) {
+			return
+		}
+		s.running.Go(func() {
+			n, err := r.journal.Purge(r.life, r.store, retention, false)
+			s.say("%s purges %d records: %v", r.name, n, err)
+		})
+	})
+	s.every("erasure", 20*time.Minute, func(r *replica) {
+		if p := s.anyOf("erased"); p != nil {
+			s.running.Go(func() { r.erase(p.claim) })
+		}
+	})
+	s.every("read-only", 70*time.Minute, func(r *replica) {
+		r.readOnly = true
+		s.say("the store of %s is read-only", r.name)
+		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
+	})
+	s.every("store away", 90*time.Minute, func(r *replica) {
+		dice := s.draw("reaches")
+		until := time.Now().Add(time.Duration(dice.IntN(120)) * time.Second)
+		all := dice.IntN(2) == 0
+		for _, one := range s.replicas {
+			if one == r || all {
+				one.cut = until
+			}
+		}
+		s.storeAway = until
+		s.say("the store cannot be reached until %s", until.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("disk", 2*time.Hour, func(*replica) {
+		long := time.Duration(s.draw("room").IntN(300)) * time.Second
+		s.full, s.storeAway = true, time.Now().Add(long)
+		s.say("the disk is full")
+		s.in(long, func() { s.full = false; s.say("there is room on the disk") })
+	})
+	s.every("engine", 90*time.Minute, func(*replica) {
+		dice := s.draw("away")
+		s.away = time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
+		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("listener", 2*time.Hour, func(*replica) {
+		s.deaf = time.Now().Add(time.Duration(s.draw("deaf").IntN(20)) * time.Minute)
+		s.say("nobody takes events until %s", s.deaf.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("wipe", 30*time.Minute, func(*replica) {
+		if p := s.anyOf("wiped"); p != nil {
+			s.wipe(p)
+		}
+	})
+	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
+	s.every("policies", 2*time.Hour, func(*replica) {
+		p := *s.policies[decision.DefaultPolicy]
+		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
+		s.policies = decision.Policies{decision.DefaultPolicy: &p}
+		s.say("at most %d retries from now on", p.MaxRetries)
+	})
+}
+
+// configure draws the pace of all portals.
+func (s *sim) configure() {
+	now := destination.Defaults()
+	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+	s.settings = gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
+	for name := range s.portals {
+		s.settings.Configured[name] = now
+	}
+	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
+}
+
+// anyOf draws a process of those that were drawn; nil where that one was taken away, or has not begun.
+func (s *sim) anyOf(label string) *process {
+	claim := fmt.Sprintf("CLM-SIM-%d", 1+s.draw(label).IntN(s.drawn))
+	i := slices.IndexFunc(s.processes, func(p *process) bool { return p.claim == claim && p.ended != "wiped" })
+	if i < 0 {
+		return nil
+	}
+	return s.processes[i]
+}
+
+// every has something happen to a replica again and again, apart on average, while there is weather.
+func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
+	if s.draw("any "+label).IntN(3) == 0 {
+		return
+	}
+	var next func()
+	next = func() {
+		dice := s.draw(label)
+		s.in(time.Duration(dice.Int64N(int64(2*apart))), func() {
+			name := fmt.Sprint(label, " #", s.nth[label])
+			if r := s.replicas[dice.IntN(12)%len(s.replicas)]; !s.calm && r.life.Err() == nil && s.may(name) {
+				do(r)
+			}
+			next()
+		})
+	}
+	next()
+}
+
+// retention is how long records are kept: not as long as claims are retried.
+const retention = 90 * time.Minute
+
+// erase erases a claim, about which nothing is to be done any more: its name stands nowhere then.
+func (r *replica) erase(claim string) {
+	done, err := r.journal.Erase(r.life, r.store, journal.Erasure{Subject: subjectOf(claim), Reason: "simulated", By: "ana"})
+	if err == nil {
+		r.erased(claim)
+	}
+	why, _, _ := strings.Cut(fmt.Sprint(err), ":") // the rest may name a bulk run, whose id is drawn
+	r.say("somebody erases %s: %d records, %s", claim, done.Records, why)
+}
+
+func subjectOf(claim string) journal.Subject {
+	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: claim}
+}
+
+// calmDown ends the weather.
+func (s *sim) calmDown() {
+	if s.failed != "" {
+		return
+	}
+	s.say("all is calm from now on")
+	s.mu.Lock()
+	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Now(), time.Now()
+	s.mu.Unlock()
+	for _, r := range s.replicas {
+		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}
+	}
+}

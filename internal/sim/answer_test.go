@@ -51,7 +51,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 			break
 		}
 		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false // at once, unrecorded
-		recorded = b.Action != journal.GateGivenUp && (atOnce || held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
+		recorded = atOnce || b.Action != journal.GateGivenUp && (held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
 			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:
 		id := fmt.Sprint(j.vars["deadLetterId"])

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"retry-worker/internal/audit"
@@ -28,7 +29,7 @@ type invariants struct {
 	delays        map[string]time.Duration     // of retries, by claim and count
 	waits         map[int64]time.Time          // since when a job does at a gate
 	heldAs        map[int64]journal.HeldJob    // and as what
-	departing     map[int64]bool               // jobs that gates are about to let go
+	departing     sync.Map                     // jobs that gates are about to let go
 	left          map[int64]departed           // how a job left a gate
 	events        map[string]string            // what was told, by the id of the event
 	expected      map[string]int               // events by type, less those that were told
@@ -49,7 +50,7 @@ type invariants struct {
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
 	i.heldAs = map[int64]journal.HeldJob{}
-	i.delays, i.waits, i.departing, i.left = map[string]time.Duration{}, map[int64]time.Time{}, map[int64]bool{}, map[int64]departed{}
+	i.delays, i.waits, i.left = map[string]time.Duration{}, map[int64]time.Time{}, map[int64]departed{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]string{}

@@ -19,8 +19,10 @@ import (
 func (s *sim) disturb() {
 	s.every("kill", 40*time.Minute, (*replica).die)
 	s.every("clock", 50*time.Minute, func(r *replica) {
-		r.skew = time.Duration(s.draw("skew").IntN(80_000)-40_000) * time.Millisecond
-		r.drift, r.drifts = time.Duration(s.draw("drift").IntN(400)-200)*time.Millisecond, time.Now()
+		skew, drift := s.draw("skew").IntN(80_000)-40_000, s.draw("drift").IntN(400)-200
+		r.mu.Lock()
+		r.skew, r.drift, r.drifts = time.Duration(skew)*time.Millisecond, time.Duration(drift)*time.Millisecond, time.Now()
+		r.mu.Unlock()
 		s.jumped = time.Now()
 		s.say("the clock of %s is off by %s, and by %s more each minute", r.name, r.skew, r.drift)
 	})
@@ -67,7 +69,7 @@ func (s *sim) disturb() {
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
-		s.away = time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
+		set(&s.scheduler, &s.away, time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)]))*time.Second))
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("listener", 2*time.Hour, func(*replica) {
@@ -83,7 +85,7 @@ func (s *sim) disturb() {
 	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]
 		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
-		s.policies = decision.Policies{decision.DefaultPolicy: &p}
+		set(&s.scheduler, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
 		s.say("at most %d retries from now on", p.MaxRetries)
 	})
 }
@@ -92,10 +94,11 @@ func (s *sim) disturb() {
 func (s *sim) configure() {
 	now := destination.Defaults()
 	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
-	s.settings = gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
+	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
 	for name := range s.portals {
-		s.settings.Configured[name] = now
+		settings.Configured[name] = now
 	}
+	set(&s.scheduler, &s.settings, settings)
 	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
 }
 
@@ -153,8 +156,8 @@ func (s *sim) calmDown() {
 	s.say("all is calm from now on")
 	s.mu.Lock()
 	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Now(), time.Now()
-	s.mu.Unlock()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}
 	}
+	s.mu.Unlock()
 }

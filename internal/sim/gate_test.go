@@ -177,7 +177,8 @@ func (r *replica) admitted(name string) {
 		known = actTime
 	}
 	for _, p := range r.processes {
-		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && !r.departing[p.latest()] && time.Since(from) > known {
+		_, going := r.departing.Load(p.latest())
+		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && !going && time.Since(from) > known {
 			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, from.Sub(r.began))
 		}
 	}
@@ -203,9 +204,10 @@ func (s *sim) checkGate(r *journal.Record) {
 	}
 	for _, p := range s.processes { // the nearest deadline goes first, then what waits longest
 		y, known := s.heldAs[p.latest()]
+		_, going := s.departing.Load(p.latest())
 		sooner := !y.Deadline.IsZero() && (b.Deadline.IsZero() || y.Deadline.Before(b.Deadline)) || y.Deadline.Equal(b.Deadline) && y.Since.Before(b.Since)
 		if b.Action == journal.GateReleased && b.Kind != destination.Test && known && sooner && p.portal == b.Destination && s.isWaiting(p) &&
-			time.Since(s.waits[p.latest()]) > actTime && !s.departing[p.latest()] && !s.wasStolen(gate.Lease) && time.Until(lastChance(&y)) > clocksApart {
+			time.Since(s.waits[p.latest()]) > actTime && !going && !s.wasStolen(gate.Lease) && time.Until(lastChance(&y)) > clocksApart {
 			s.fail("job %d goes to %s before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, p.claim, y.Deadline, y.Since)
 		}
 	}

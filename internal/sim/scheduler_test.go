@@ -87,6 +87,19 @@ func (s *scheduler) draw(label string) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, h.Sum64()))
 }
 
+// get and set are for what the product asks for without a port.
+func get[T any](s *scheduler, of *T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *of
+}
+
+func set[T any](s *scheduler, of *T, to T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*of = to
+}
+
 // port parks the calling goroutine until its turn comes.
 func (s *scheduler) port(label string) {
 	c := &call{label, make(chan struct{})}

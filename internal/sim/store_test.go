@@ -261,8 +261,8 @@ type memory struct {
 
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
-	m.departing[d.JobKey] = true
-	defer delete(m.departing, d.JobKey)
+	m.departing.Store(d.JobKey, true) // several do at once
+	defer m.departing.Delete(d.JobKey)
 	m.port(m.name + " depart " + d.Subject.ID)
 	went, err := m.Journal.Depart(ctx, d)
 	if err != nil {

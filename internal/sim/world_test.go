@@ -114,6 +114,8 @@ type replica struct {
 
 // Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
 func (r *replica) Now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return time.Now().Add(r.skew + time.Duration(time.Since(r.drifts).Minutes()*float64(r.drift)))
 }
 
@@ -215,17 +217,18 @@ func (s *sim) start(n int) {
 		r.closed = !open
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
-	policies := func() decision.Policies { return s.policies }
+	policies := func() decision.Policies { return get(&s.scheduler, &s.policies) }
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
 		Log: written, Probe: func(context.Context, string, []int) bool { return false },
-		Settings: func() gate.Settings { return s.settings }})
+		Settings: func() gate.Settings { return get(&s.scheduler, &s.settings) }})
 	up := func() time.Time {
-		if time.Now().Before(s.away) {
+		away := get(&s.scheduler, &s.away)
+		if time.Now().Before(away) {
 			return time.Time{}
 		}
-		return cmp.Or(s.away, s.began.Add(-time.Hour))
+		return cmp.Or(away, s.began.Add(-time.Hour))
 	}
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	no := worker.NoHooks()

@@ -282,7 +282,9 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		s.say("%s is given up: %v after %v", p.claim, told["retryReason"], told["retryCount"])
 		s.wait(p, worker.RetryReview)
 	case j.kind == worker.SubmissionGate:
-		s.inTime(p, "goes", lateness)
+		if time.Since(s.away) > lateness { // else it was let go before, and the engine was told now
+			s.inTime(p, "goes", lateness)
+		}
 		p.canary, _ = told["gateCanary"].(bool)
 		s.submit(p)
 	case j.kind == worker.AnalyzeRetry, j.kind == worker.RetryReview && told["reviewDecision"] == "reprocess":

@@ -89,12 +89,8 @@ func (g *Gates) read(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = k
-	for i := range words {
-		if a := words[i].Attempt; a != nil {
-			g.attempt(a)
-		} else {
-			g.answered(words[i].Entry)
-		}
+	for _, r := range words {
+		g.hear(r)
 	}
 	return nil
 }
@@ -118,20 +114,34 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 			}
 		}
 	})
-	for n, after, more := 0, int64(0), len(canaries) > 0; more && n < wordPages; n++ {
+	if len(canaries) == 0 {
+		return nil, nil
+	}
+	err = g.records(ctx, f, wordPages, func(r *journal.Record) error {
+		if r.Number() <= k.seen && canaries[sentBy(r)] {
+			words = append(words, *r)
+		}
+		return nil
+	})
+	return words, err
+}
+
+// records calls take for the records that the filter lets through, of so many pages at most. It returns take's error.
+func (g *Gates) records(ctx context.Context, f journal.RecordFilter, pages int, take func(*journal.Record) error) error {
+	for after, more := int64(0), true; more && pages > 0; pages-- {
 		page, err := g.Store.Records(ctx, f, after, pageRecords)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range page {
-			r := &page[i]
-			if after = r.Number(); after <= k.seen && canaries[sentBy(r)] {
-				words = append(words, *r)
+			after = page[i].Number()
+			if err := take(&page[i]); err != nil {
+				return err
 			}
 		}
 		more = len(page) == pageRecords
 	}
-	return words, nil
+	return nil
 }
 
 // sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.

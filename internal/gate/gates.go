@@ -199,9 +199,14 @@ func (g *Gates) nudge() {
 	}
 }
 
-// take takes a record in, and reports whether it is about a destination. What cannot be read says nothing.
+// take takes in the record that follows, and reports whether it is about a destination.
 func (g *Gates) take(r journal.Record) bool {
 	g.seen = r.Number()
+	return g.hear(r)
+}
+
+// hear takes in what a record says, and reports whether it is about a destination. What cannot be read says nothing.
+func (g *Gates) hear(r journal.Record) bool {
 	s, e := r.Subject, r.Entry
 	switch {
 	case r.Attempt != nil:

@@ -318,19 +318,22 @@ func (w *world) wasted() (n int) {
 	return n
 }
 
+// down has submissions time out from then until then, unless they do not though.
+func down(from, until time.Duration, though func(w *world) bool) func(w *world) string {
+	return func(w *world) string {
+		if at := w.now(); at < from || at > until || though(w) {
+			return ""
+		}
+		return "Read timed out after 30000 ms"
+	}
+}
+
+func never(*world) bool { return false }
+
 // TestOutage: of a portal that is down for three hours, one replica, two of which one is killed again and again, each claim is sent
 // once it is up, and few find it down.
 func TestOutage(t *testing.T) {
-	const timeout = "Read timed out after 30000 ms"
-	down := func(from, until time.Duration, though func(w *world) bool) func(w *world) string {
-		return func(w *world) string {
-			if at := w.now(); at < from || at > until || though(w) {
-				return ""
-			}
-			return timeout
-		}
-	}
-	outage := down(30*time.Minute, 210*time.Minute, func(*world) bool { return false })
+	outage := down(30*time.Minute, 210*time.Minute, never)
 	for name, test := range map[string]struct {
 		replicas, kills, mostWasted, mostGiven int
 		fails                                  func(w *world) string
@@ -391,12 +394,7 @@ func TestOutage(t *testing.T) {
 func TestCanaryHeardBeforeAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outage, claims = 30 * time.Minute, 30
-		w := newWorld(t, func(w *world) string {
-			if w.now() > outage {
-				return ""
-			}
-			return "Read timed out after 30000 ms"
-		})
+		w := newWorld(t, down(0, outage, never))
 		w.recorded = func(records []journal.Happening) {
 			for _, r := range records {
 				if r.Attempt != nil && r.Attempt.Sent.JobKey != 0 && w.now() < outage {

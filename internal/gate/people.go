@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ const (
 func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 	now := g.Clock.Now()
 	from := now.Add(-shownHistory)
-	filter, after := journal.RecordFilter{Subject: journal.DestinationSubject(name), Since: from}, int64(0)
+	filter := journal.RecordFilter{Subject: journal.DestinationSubject(name), Since: from}
 	d, err := g.find(name)
 	if err != nil {
 		return nil, err
@@ -122,18 +123,9 @@ func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 	for at := from.Truncate(shownStep); !at.After(now); at = at.Add(shownStep) {
 		h.Traffic = append(h.Traffic, Traffic{From: at, Until: at.Add(shownStep)})
 	}
-	for more := true; more; {
-		page, err := g.Store.Records(ctx, filter, after, pageRecords)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page {
-			after = page[i].Number()
-			if err := h.add(page[i].Entry); err != nil {
-				return nil, err
-			}
-		}
-		more = len(page) == pageRecords
+	add := func(r *journal.Record) error { return h.add(r.Entry) }
+	if err := g.records(ctx, filter, math.MaxInt, add); err != nil {
+		return nil, err
 	}
 	g.countedYet(h, d.Name)
 	last := &h.Phases[len(h.Phases)-1]

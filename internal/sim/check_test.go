@@ -27,8 +27,7 @@ type invariants struct {
 	answers       map[int64]string             // first answer of a job
 	last          map[string]*journal.Attempt  // by claim
 	delays        map[string]time.Duration     // of retries, by claim and count
-	waits         map[int64]time.Time          // since when a job does at a gate
-	heldAs        map[int64]journal.HeldJob    // and as what
+	waits         map[int64]waiting            // how a job does at a gate
 	departing     sync.Map                     // jobs that gates are about to let go
 	left          map[int64]departed           // how a job left a gate
 	events        map[string]string            // what was told, by the id of the event
@@ -49,8 +48,7 @@ type invariants struct {
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
-	i.heldAs = map[int64]journal.HeldJob{}
-	i.delays, i.waits, i.left = map[string]time.Duration{}, map[int64]time.Time{}, map[int64]departed{}
+	i.delays, i.waits, i.left = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]string{}
@@ -63,7 +61,6 @@ func (s *sim) forget(key int64) {
 	delete(s.answers, key)
 	delete(s.left, key)
 	delete(s.waits, key)
-	delete(s.heldAs, key)
 	delete(s.trail.claims, key)
 	delete(s.trail.worded, key)
 }
@@ -162,13 +159,13 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
 	s.heardOf(a.Sent)
-	switch to := s.jobs[a.JobKey].portal; a.Tells {
+	switch to := s.portals[s.jobs[a.JobKey].portal]; a.Tells {
 	case journal.TellsFailed:
-		s.portals[to].failures = append(s.portals[to].failures, time.Now())
+		to.failures = append(to.failures, time.Now())
 	case journal.TellsAnswered, journal.TellsRateLimited:
-		s.portals[to].answered = append(s.portals[to].answered, time.Now())
-		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(s.portals[to].paused.until) {
-			s.portals[to].paused = hold{time.Now(), until}
+		to.answered = append(to.answered, time.Now())
+		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
+			to.paused = hold{time.Now(), until}
 		}
 	}
 	// The task before an analysis is the gate.
@@ -207,21 +204,26 @@ func (s *sim) recovered(a *journal.Attempt) bool {
 	return d.State == journal.DeadLetterRecovered
 }
 
+// onLadder reports whether that is how long a retry of a claim waits: 5, 10, 20, … minutes, varied by a fifth, and the same
+// whoever decides it, whenever.
+func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
+	raw, before := min(5*time.Minute<<max(retry-1, 0), 4*time.Hour), s.delays[fmt.Sprint(claim, "/", max(retry, 1))]
+	return wait >= max(raw*4/5, 5*time.Minute) && wait <= min(raw*6/5, 4*time.Hour) && wait%time.Minute == 0 && (before == 0 || before == wait)
+}
+
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
 // where it is permanent, the retries are used up or the next would be too late.
 func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent := &a.Decision, strings.Contains(a.Error, permanentError)
 	wait, raw := d.Backoff.Delay, min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
-	key := fmt.Sprint(d.SubjectID, "/", d.RetryCount)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
 	var right bool
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			!late(d.NextRetryTime, d.FirstFailure.Add(s.limit)) && wait >= max(raw*4/5, 5*time.Minute) && wait%time.Minute == 0 &&
-			wait <= min(raw*6/5, 4*time.Hour) && d.NextRetryTime.Equal(a.At.Truncate(time.Second).Add(wait)) &&
-			(s.delays[key] == 0 || s.delays[key] == wait) // whoever decides, whenever
-		s.delays[key] = wait
+			!late(d.NextRetryTime, d.FirstFailure.Add(s.limit)) && d.NextRetryTime.Equal(a.At.Truncate(time.Second).Add(wait)) &&
+			s.onLadder(d.SubjectID, d.RetryCount, wait)
+		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent
 	case d.Reason == decision.ReasonDeadline:
@@ -268,13 +270,11 @@ func (s *sim) checkRecord(r *journal.Record) {
 	if of, err := journal.ReadSent(r.Entry); err == nil && of.JobKey != 0 {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
-		s.portals[of.Destination].answered = append(s.portals[of.Destination].answered, time.Now())
+		w := s.portals[of.Destination]
+		w.answered = append(w.answered, time.Now())
 	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
-		if r.Entry.Kind == journal.ReviewEntry {
-			s.expected[events.DeadLetterReviewed]++
-		}
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
 		if strings.Contains(r.Entry.Body, `"state":"`+string(journal.Recovered)+`"`) {
@@ -321,8 +321,9 @@ const (
 
 // paced: no more than so many claims go to a portal in the time of pace.
 func (s *sim) paced(portal string) {
-	s.portals[portal].paces = append(s.portals[portal].paces, time.Now())
-	n := since(s.portals[portal].paces, paceTime)
+	w := s.portals[portal]
+	w.paces = append(w.paces, time.Now())
+	n := since(w.paces, paceTime)
 	if n > most+len(s.replicas)-1 && !s.wasStolen(gate.Lease) { // each may have led since
 		s.fail("claims to %s: %d within %s", portal, n, paceTime)
 	}

@@ -69,7 +69,7 @@ func (s *sim) disturb() {
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
-		set(&s.scheduler, &s.away, time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)]))*time.Second))
+		set(&s.mu, &s.away, time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)]))*time.Second))
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("listener", 2*time.Hour, func(*replica) {
@@ -85,7 +85,7 @@ func (s *sim) disturb() {
 	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]
 		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
-		set(&s.scheduler, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
+		set(&s.mu, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
 		s.say("at most %d retries from now on", p.MaxRetries)
 	})
 }
@@ -98,7 +98,7 @@ func (s *sim) configure() {
 	for name := range s.portals {
 		settings.Configured[name] = now
 	}
-	set(&s.scheduler, &s.settings, settings)
+	set(&s.mu, &s.settings, settings)
 	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
 }
 

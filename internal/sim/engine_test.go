@@ -350,7 +350,7 @@ func (s *sim) leave(during string, oneIn int) {
 	label := "engine away in a " + during
 	dice := s.draw(label)
 	if !s.calm && dice.IntN(oneIn) == 0 && s.may(fmt.Sprint(label, " #", s.nth[label])) {
-		set(&s.scheduler, &s.away, time.Now().Add(time.Duration(dice.IntN(120))*time.Second))
+		set(&s.mu, &s.away, time.Now().Add(time.Duration(dice.IntN(120))*time.Second))
 	}
 }
 

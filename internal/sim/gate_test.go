@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -41,9 +42,10 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
-	if was != (now.Phase == destination.Up || now.Phase == destination.Ramping) && was {
+	switch {
+	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
 		s.expected[events.DestinationDown]++
-	} else if !was && now.Phase == destination.Up {
+	case !was && now.Phase == destination.Up:
 		s.expected[events.DestinationUp]++
 	}
 	if was {
@@ -124,19 +126,21 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !s.isWaiting(p) {
 		return
 	}
-	since, as := s.waits[p.latest()], s.heldAs[p.latest()]
-	giveUp, calm := lastChance(&as), min(time.Since(since), time.Since(s.away))
+	is := s.waits[p.latest()]
+	giveUp, calm := lastChance(&is.HeldJob), min(time.Since(is.since), time.Since(s.away))
 	if min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	if b := s.portals[p.portal].recorded; s.down(p.portal, 0) {
+	w := s.portals[p.portal]
+	if b := w.recorded; s.down(p.portal, 0) {
 		last := slices.MaxFunc([]time.Time{b.Outage.Since, b.Outage.LastTest, b.HeldUntil, b.Since}, time.Time.Compare)
 		if idle := min(time.Since(last), calm); idle > longestPause+most+clocksApart {
 			s.fail("%s waits, and nobody tests %s since %s", p.claim, p.portal, last.Sub(s.began))
 		}
 	}
-	if b := s.portals[p.portal].recorded; b.State != nil && b.Phase == destination.Up && min(time.Since(b.Since), time.Since(s.portals[p.portal].paused.until), calm) > goneWithin && !s.portals[p.portal].held.holds() {
-		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, since.Sub(s.began), b.Since.Sub(s.began))
+	if b := w.recorded; b.State != nil && b.Phase == destination.Up && !w.held.holds() &&
+		min(time.Since(b.Since), time.Since(w.paused.until), calm) > goneWithin {
+		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, is.since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }
 
@@ -147,6 +151,12 @@ func lastChance(h *journal.HeldJob) time.Time {
 		last = h.Limit
 	}
 	return last.Add(-min(time.Hour, max(last.Sub(h.Since)/2, 0)))
+}
+
+// waiting is how a claim waits at a gate, and since when.
+type waiting struct {
+	journal.HeldJob
+	since time.Time
 }
 
 // departed is how a claim left a gate, and when.
@@ -178,7 +188,7 @@ func (r *replica) admitted(name string) {
 	}
 	for _, p := range r.processes {
 		_, going := r.departing.Load(p.latest())
-		if from := r.waits[p.latest()]; p.portal == name && r.isWaiting(p) && !going && time.Since(from) > known {
+		if from := r.waits[p.latest()].since; p.portal == name && r.isWaiting(p) && !going && time.Since(from) > known {
 			r.fail("%s lets a claim through to %s, and %s waits since %s", r.name, name, p.claim, from.Sub(r.began))
 		}
 	}
@@ -202,15 +212,6 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
 		w.asked = append(w.asked, time.Now())
 	}
-	for _, p := range s.processes { // the nearest deadline goes first, then what waits longest
-		y, known := s.heldAs[p.latest()]
-		_, going := s.departing.Load(p.latest())
-		sooner := !y.Deadline.IsZero() && (b.Deadline.IsZero() || y.Deadline.Before(b.Deadline)) || y.Deadline.Equal(b.Deadline) && y.Since.Before(b.Since)
-		if b.Action == journal.GateReleased && b.Kind != destination.Test && known && sooner && p.portal == b.Destination && s.isWaiting(p) &&
-			time.Since(s.waits[p.latest()]) > actTime && !going && !s.wasStolen(gate.Lease) && time.Until(lastChance(&y)) > clocksApart {
-			s.fail("job %d goes to %s before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, p.claim, y.Deadline, y.Since)
-		}
-	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
 	case goes && s.down(b.Destination, noLongerDown):
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
@@ -218,6 +219,8 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, w.paused.until.Sub(s.began))
 	case goes && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
+	case goes && !s.wasStolen(gate.Lease):
+		s.inTurn(&b)
 	}
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
@@ -225,13 +228,27 @@ func (s *sim) checkGate(r *journal.Record) {
 		if before := w.tested; before != nil && before != j.process && before.phase == "portal" {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
-		w.tested, w.canary = j.process, b.JobKey
-		w.word = time.Time{}
+		w.tested, w.canary, w.word = j.process, b.JobKey, time.Time{}
 	case b.Action == journal.GateHeld:
-		s.waits[b.JobKey], s.heldAs[b.JobKey] = time.Now(), b.HeldJob
+		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)
+	}
+}
+
+// inTurn: the claim with the nearest deadline goes first, then the one that waits longest.
+func (s *sim) inTurn(b *journal.GateBody) {
+	turn := func(h *journal.HeldJob) time.Time { // without a deadline last
+		return cmp.Or(h.Deadline, h.Since.AddDate(100, 0, 0))
+	}
+	for _, p := range s.processes {
+		y := s.waits[p.latest()]
+		_, going := s.departing.Load(p.latest())
+		if !going && p.portal == b.Destination && s.isWaiting(p) && cmp.Or(turn(&y.HeldJob).Compare(turn(&b.HeldJob)), y.Since.Compare(b.Since)) < 0 &&
+			time.Since(y.since) > actTime && time.Until(lastChance(&y.HeldJob)) > clocksApart {
+			s.fail("job %d goes to %s before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, p.claim, y.Deadline, y.Since)
+		}
 	}
 }
 
@@ -277,10 +294,10 @@ const wordTime = 5 * time.Minute
 // untaken: nobody waits for what came of a canary once that is recorded.
 func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
-		b, at := s.portals[name].recorded, s.portals[name].word
-		if !at.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(s.portals[name].canary) &&
-			min(time.Since(at), time.Since(s.storeAway)) > wordTime {
-			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, at.Sub(s.began))
+		w := s.portals[name]
+		if b := w.recorded; !w.word.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
+			min(time.Since(w.word), time.Since(s.storeAway)) > wordTime {
+			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, w.word.Sub(s.began))
 		}
 	}
 }

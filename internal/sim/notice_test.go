@@ -46,7 +46,7 @@ func (s *sim) employ(t *testing.T) {
 // inForce is the catalogue.
 func (s *sim) inForce() *catalogue.Catalogue {
 	c := *catalogue.Default()
-	c.Policies, c.Teams = get(&s.scheduler, &s.policies), s.teams
+	c.Policies, c.Teams = get(&s.mu, &s.policies), s.teams
 	return &c
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 )
 
@@ -195,15 +196,11 @@ func (s *sim) discards() {
 
 // apart is how far the replicas' clocks are from each other.
 func (s *sim) apart() time.Duration {
-	first, last := time.Now(), time.Now()
+	all := []time.Time{time.Now()}
 	for _, r := range s.replicas {
-		if now := r.Now(); now.Before(first) {
-			first = now
-		} else if now.After(last) {
-			last = now
-		}
+		all = append(all, r.Now())
 	}
-	return last.Sub(first)
+	return slices.MaxFunc(all, time.Time.Compare).Sub(slices.MinFunc(all, time.Time.Compare))
 }
 
 // review is a person's decision, as it is recorded, or what became of it.
@@ -223,10 +220,9 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	if b.Fresh {
 		want = 0
 	}
-	own, j := s.delays[fmt.Sprint(e.Subject.ID, "/", max(want, 1))], s.jobs[b.JobKey]
-	wait, raw := b.NextRetryTime.Sub(e.At.Truncate(time.Second)), min(5*time.Minute<<max(want-1, 0), 4*time.Hour)
+	j, wait := s.jobs[b.JobKey], b.NextRetryTime.Sub(e.At.Truncate(time.Second))
 	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j != nil && j.claim == e.Subject.ID &&
-		(b.NextRetryTime.Equal(e.At) || wait == own || own == 0 && wait >= max(raw*4/5, 5*time.Minute) && wait <= min(raw*6/5, 4*time.Hour))
+		(b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait))
 }
 
 // checkReview: a dead letter is decided on once, unless it was opened again.
@@ -250,6 +246,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		return
 	}
+	s.expected[events.DeadLetterReviewed]++
 	if s.decided[b.DeadLetterID] != "" {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}

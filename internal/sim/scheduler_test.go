@@ -88,15 +88,15 @@ func (s *scheduler) draw(label string) *rand.Rand {
 }
 
 // get and set are for what the product asks for without a port.
-func get[T any](s *scheduler, of *T) T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func get[T any](mu *sync.Mutex, of *T) T {
+	mu.Lock()
+	defer mu.Unlock()
 	return *of
 }
 
-func set[T any](s *scheduler, of *T, to T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func set[T any](mu *sync.Mutex, of *T, to T) {
+	mu.Lock()
+	defer mu.Unlock()
 	*of = to
 }
 

@@ -3,10 +3,11 @@ package sim
 import (
 	"maps"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/e2e/harness"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
 // (a duration) plays new ones for so long, SIM_TRACES (a folder) has what they did for the specifications.
 func TestSeeds(t *testing.T) {
-	if text := os.Getenv("SIM_SEED"); text != "" {
-		tell(t, play(t, worldOf(t, text)))
+	if seed := harness.Setting(t, "SIM_SEED", -1); seed >= 0 {
+		tell(t, play(t, plan{seed: uint64(seed), horizon: weather}))
 		return
 	}
 	first, last, until := uint64(1), uint64(seeds), time.Time{}
@@ -56,15 +57,12 @@ func TestSeeds(t *testing.T) {
 
 // TestSameSeedSameTrace plays a world twice; PROOF_SAME is how many, with an hour of weather each.
 func TestSameSeedSameTrace(t *testing.T) {
-	worlds, long, same := uint64(2), weather, 0
-	if text := os.Getenv("PROOF_SAME"); text != "" {
-		var err error
-		if worlds, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+	const few = 2
+	worlds, long, same := harness.Setting(t, "PROOF_SAME", few), weather, 0
+	if worlds > few {
 		long = time.Hour
 	}
-	for seed := range worlds {
+	for seed := range uint64(worlds) {
 		one, two := play(t, plan{seed: seed, horizon: long}), play(t, plan{seed: seed, horizon: long})
 		if same++; one.trace != two.trace {
 			same--
@@ -72,14 +70,6 @@ func TestSameSeedSameTrace(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d worlds had the same trace twice", same, worlds)
-}
-
-func worldOf(t *testing.T, text string) plan {
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan{seed: seed, horizon: weather}
 }
 
 // tell prints the story of a world, all of it, and how it is replayed.

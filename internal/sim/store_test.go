@@ -109,7 +109,8 @@ const (
 
 // Lease implements journal.Outbox.
 func (v *store) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
-	if !strings.HasPrefix(name, shares) && span > 0 {
+	drawn := span > 0 && !strings.HasPrefix(name, shares)
+	if drawn {
 		since := time.Since(v.began) - v.offset
 		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
 		if v.given(name) > 0 {
@@ -123,7 +124,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		}
 	}
 	if err := v.read("lease " + name); err != nil {
-		if v.given(name) == 1 && span > 0 && !strings.HasPrefix(name, shares) {
+		if drawn && v.given(name) == 1 {
 			err = nil // it is lost: else it would end so long after it was asked for, which is drawn
 		}
 		v.hold(name, false)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -217,14 +218,14 @@ func (s *sim) start(n int) {
 		r.closed = !open
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
-	policies := func() decision.Policies { return get(&s.scheduler, &s.policies) }
+	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
 		Log: written, Probe: func(context.Context, string, []int) bool { return false },
-		Settings: func() gate.Settings { return get(&s.scheduler, &s.settings) }})
+		Settings: func() gate.Settings { return get(&s.mu, &s.settings) }})
 	up := func() time.Time {
-		away := get(&s.scheduler, &s.away)
+		away := get(&s.mu, &s.away)
 		if time.Now().Before(away) {
 			return time.Time{}
 		}
@@ -332,18 +333,15 @@ func (s *sim) arrive() {
 		}
 		s.send(claim, name, int64(i+1)*1_000_000, at, deadline)
 		if twice {
-			s.send(claim, name, int64(i+1)*1_000_000+500_000, at+time.Duration(dice.IntN(120))*time.Minute, deadline)
+			s.send(claim, name, int64(i+1)*1_000_000+another, at+time.Duration(dice.IntN(120))*time.Minute, deadline)
 		}
 	}
 }
 
-func (s *sim) portalNames() (names []string) {
-	for name := range s.portals {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)) }
+
+// another instance of a claim has keys that are so far from those of the first. It may tell how often that was tried.
+const another = 500_000
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
 	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to}}
@@ -352,7 +350,7 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 	}
 	s.processes = append(s.processes, p)
 	s.in(after, func() {
-		if first := s.jobs[p.key-500_000+10]; first != nil && s.draw("count").IntN(2) == 0 { // another instance of it, which tells how often it was tried
+		if first := s.jobs[key-another+10]; first != nil && s.draw("count").IntN(2) == 0 {
 			if n, known := first.vars["retryCount"]; known {
 				p.vars["retryCount"] = n
 			}

@@ -71,11 +71,17 @@ func (s *sim) taken(j *job, told map[string]any) {
 }
 
 func (s *sim) recorded(j *job, told map[string]any) bool {
-	class := "TRANSIENT"
-	if strings.Contains(fmt.Sprint(j.vars["submissionError"]), permanentError) {
+	text, class := fmt.Sprint(j.vars["submissionError"]), "TRANSIENT"
+	switch {
+	case strings.HasPrefix(text, permanentError), strings.HasPrefix(text, ofPatient):
 		class = "PERMANENT"
+	case strings.HasPrefix(text, unknownError):
+		class = "UNKNOWN"
 	}
 	is := func(a *journal.Attempt) bool {
+		if strings.HasPrefix(text, presumedError) { // it depends on what came before
+			class = string(a.ErrorClassification)
+		}
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
 			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": j.vars["submissionError"]}
 		if a.ShouldRetry() {

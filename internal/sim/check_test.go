@@ -40,10 +40,12 @@ type invariants struct {
 	notices       map[string]string            // by their ids
 	noticedAt     map[string]time.Time         // when a notice was made last, by its type
 	noticing      time.Time                    // when a notice was last on its way
-	steered       map[string]string            // states of bulk runs
+	dueSince      time.Time                    // since when dead letters are due
+	steered       map[string]steering          // bulk runs
 	decides       map[string]schedule          // of bulk runs
 	resting       map[string]time.Time         // since when bulk runs show why they decide nothing
 	stolen        map[string]time.Time         // when leases were last
+	tally
 }
 
 func (i *invariants) init() {
@@ -51,7 +53,8 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
-	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]string{}
+	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
+	i.tally = tally{map[journal.FigureName]int64{}, map[string]*episode{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
@@ -78,8 +81,12 @@ func (s *sim) checkStep() {
 		s.seen = page[i].Number()
 		s.checkRecord(&page[i])
 	}
+	checked := map[journal.Subject]bool{}
 	for i := range page {
-		s.checkSubject(page[i].Subject)
+		if of := page[i].Subject; !checked[of] {
+			checked[of] = true
+			s.checkSubject(of)
+		}
 	}
 	if s.seen-s.audited >= 50 {
 		s.audit()
@@ -136,6 +143,7 @@ func (s *sim) audit() {
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
 	}
+	s.checkFigures()
 	for key, all := range s.attempts {
 		for _, a := range all {
 			if j := s.jobs[key]; !j.done && !j.uncaught && s.memory.Answered(a.Record) {
@@ -158,10 +166,12 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
 	s.clean("record", a)
-	s.heardOf(a.Sent)
+	if a.Tells != "" {
+		s.heardOf(a.Sent)
+	}
 	switch to := s.portals[s.jobs[a.JobKey].portal]; a.Tells {
 	case journal.TellsFailed:
-		to.failures = append(to.failures, time.Now())
+		to.fails()
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		to.answered = append(to.answered, time.Now())
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
@@ -177,15 +187,35 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
 		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
 	}
-	switch letter, _, _ := s.memory.DeadLetter(context.Background(), a.DeadLetter); {
+	s.checkCount(a, last)
+	dies := s.letter(a.DeadLetter).State == journal.DeadLetterOpen
+	s.tally.attempt(a, a.ShouldRetry() || dies)
+	switch {
 	case a.Revision == 0 && a.ShouldRetry():
 		s.expected["RetryScheduled"]++
 	case a.Revision == 0 && a.Outcome == decision.PermanentError:
 		s.expected["PermanentErrorDetected"]++
-	case a.Revision == 0, letter.State == journal.DeadLetterOpen:
+	case a.Revision == 0, dies:
 		s.expected["MaxRetriesExceeded"]++
 	}
 	s.last[of] = a
+}
+
+// checkCount: a failure counts the retries that came with it or are known, whichever are more, and its clock stands.
+func (s *sim) checkCount(a, b *journal.Attempt) {
+	e := s.tally.episodes[a.Decision.SubjectID]
+	if b == nil || e == nil || a.Revision > 0 || b.Revision > 0 || b.Episode != a.Episode || b.JobKey == a.JobKey ||
+		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
+		return
+	}
+	first := b.FirstFailure
+	if a.AnalysedAt.Before(first) {
+		first = a.AnalysedAt
+	}
+	if a.AnalysedCount != max(a.GivenCount, e.retries) || !a.FirstFailure.Equal(first) {
+		s.fail("%s fails after %d retries, %d are known and %d came with it; it failed first at %s, and that was %s", a.Decision.SubjectID,
+			a.AnalysedCount, e.retries, a.GivenCount, a.FirstFailure, first)
+	}
 }
 
 // begun is how many processes a claim had.
@@ -200,8 +230,13 @@ func (s *sim) begun(claim string) (n int) {
 
 // recovered reports whether the process reported success of what the attempt had given up.
 func (s *sim) recovered(a *journal.Attempt) bool {
-	d, _, _ := s.memory.DeadLetter(context.Background(), a.DeadLetter)
-	return d.State == journal.DeadLetterRecovered
+	return s.letter(a.DeadLetter).State == journal.DeadLetterRecovered
+}
+
+// letter is a dead letter as it is shown; its zero value where there is none.
+func (s *sim) letter(id string) deadletter.Item {
+	d, _, _ := s.memory.DeadLetter(context.Background(), id)
+	return d
 }
 
 // onLadder reports whether that is how long a retry of a claim waits: 5, 10, 20, … minutes, varied by a fifth, and the same
@@ -214,7 +249,7 @@ func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
 // where it is permanent, the retries are used up or the next would be too late.
 func (s *sim) checkDecision(a *journal.Attempt) {
-	d, permanent := &a.Decision, strings.Contains(a.Error, permanentError)
+	d, permanent := &a.Decision, s.isPermanent(a)
 	wait, raw := d.Backoff.Delay, min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
 	var right bool
@@ -225,7 +260,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
-		right = permanent
+		right = permanent && (d.Team == "cadastro") == strings.HasPrefix(a.Error, ofPatient)
 	case d.Reason == decision.ReasonDeadline:
 		right = late(d.AnalysedAt.Add(3*raw), a.Deadline)
 	case d.Reason == decision.ReasonTimeLimit:
@@ -239,6 +274,13 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
+}
+
+// isPermanent reports whether an error is no passing one, as refusals are, and what looks like one for the second time (R25).
+func (s *sim) isPermanent(a *journal.Attempt) bool {
+	e := s.tally.episodes[a.Decision.SubjectID]
+	again := e != nil && e.number == a.Episode && e.presumed > 0
+	return strings.HasPrefix(a.Error, permanentError) || strings.HasPrefix(a.Error, ofPatient) || again && strings.HasPrefix(a.Error, presumedError)
 }
 
 // made is how many retries were made before an attempt, at most.
@@ -267,6 +309,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 		return
 	}
 	s.clean("record", r.Entry)
+	s.tally.entry(r.Entry)
 	if of, err := journal.ReadSent(r.Entry); err == nil && of.JobKey != 0 {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
@@ -292,7 +335,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 			s.resting[b.BulkRun] = time.Now()
 		}
 		if b.State != "" {
-			s.steered[b.BulkRun] = b.State
+			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now()}
 		}
 	case journal.NoteEntry:
 		var b struct{ DeadLetterID, By string }
@@ -350,8 +393,11 @@ func (s *sim) silent() {
 	if s.calm && time.Since(s.calmSince) > lateness {
 		after = lateness
 		s.untoldLetters()
+		s.slowRuns()
 	}
 	s.untoldOutages()
+	s.untoldDue()
+	s.unopened()
 	s.discards()
 	s.unsent()
 	s.untaken()
@@ -409,6 +455,7 @@ func (s *sim) checkEnd() {
 // erased: what is kept does not name the claim.
 func (s *sim) erased(claim string) {
 	delete(s.last, claim)
+	delete(s.tally.episodes, claim)
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)
 	if err != nil {
 		s.fail("records cannot be read: %v", err)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,8 +27,8 @@ func (s *sim) disturb() {
 	})
 	s.every("purge", time.Hour, func(r *replica) {
 		waits := func(p *process) bool { // people, and engines, are slower here than in the years that records are kept
-			d, _, _ := s.memory.DeadLetter(context.Background(), fmt.Sprint(p.vars["deadLetterId"]))
-			return p.phase == worker.RetryReview && time.Since(d.CreatedAt) > retention-2*clocksApart
+			born := s.letter(fmt.Sprint(p.vars["deadLetterId"])).CreatedAt
+			return p.phase == worker.RetryReview && time.Since(born) > retention-2*clocksApart
 		}
 		if slices.ContainsFunc(s.processes, waits) {
 			return
@@ -40,7 +39,9 @@ func (s *sim) disturb() {
 		})
 	})
 	s.every("erasure", 20*time.Minute, func(r *replica) {
-		if p := s.anyOf("erased"); p != nil {
+		p := s.anyOf("erased")
+		unseen := p != nil && p.phase == worker.RetryReview && !s.jobs[p.latest()].given // decided on before it is offered
+		if p != nil && !unseen {
 			s.running.Go(func() { r.erase(p.claim) })
 		}
 	})

@@ -24,6 +24,8 @@ type process struct {
 	// canary tells that its outcome is wanted, since when it is at the portal.
 	canary bool
 	since  time.Time
+	// gateless: the model has no gate before its submission.
+	gateless bool
 }
 
 // latest is the key of its latest job.
@@ -296,7 +298,7 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		p.phase, p.since = "timer", time.Now()
 		s.in(max(time.Until(at), 0), func() {
 			if p.ended == "" {
-				s.wait(p, worker.SubmissionGate)
+				s.ask(p)
 			}
 		})
 	case j.kind == worker.RetryReview:
@@ -354,18 +356,29 @@ func (s *sim) leave(during string, oneIn int) {
 	}
 }
 
-// permanentError is what a portal says that refuses a claim.
-const permanentError = "AUTHORIZATION_DENIED"
+// What a portal says that refuses a claim: whatever is sent, of its patient, perhaps for a while only, and nobody knows why.
+const permanentError, ofPatient, presumedError, unknownError = "AUTHORIZATION_DENIED", "INVALID_PATIENT_DATA", "HTTP 404", "falha XPTO"
+
+// ask has the process come to its gate, if it has one.
+func (s *sim) ask(p *process) {
+	if p.gateless {
+		s.submit(p)
+		return
+	}
+	s.wait(p, worker.SubmissionGate)
+}
 
 // submit sends the claim to its portal.
 func (s *sim) submit(p *process) {
 	dice := s.draw(fmt.Sprint("submit ", p.key))
 	p.phase, p.since = "portal", time.Now()
-	s.paced(p.portal)
+	if !p.gateless {
+		s.paced(p.portal)
+	}
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
 		if dice.IntN(100) < 4 {
-			problem = permanentError
+			problem = []string{permanentError, ofPatient, presumedError, unknownError}[dice.IntN(4)]
 		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)
@@ -398,6 +411,7 @@ type portal struct {
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	paused   hold        // as it asked for
+	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
 }
 
 type stretch struct {

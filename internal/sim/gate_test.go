@@ -2,11 +2,13 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -88,7 +90,41 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 			known.basis = b.basis
 		}
 	}
+	if b.State != nil && b.Phase != destination.Ramping && now.Phase == destination.Ramping && !now.Flow.Fixed {
+		steps := math.Floor(max(at.Sub(now.Since), 0).Seconds()/rampStep) + 1 - float64(min(now.Outage.FailedRamps, 4))
+		if now.Flow.Ramp > math.Exp2(steps)+0.01 {
+			s.fail("a ramp of %s begins at %.2f a minute after %d that failed", name, now.Flow.Ramp, now.Outage.FailedRamps)
+		}
+	}
+	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Down && now.Outage.Since.Equal(b.Outage.Since) &&
+		now.Outage.Cause != destination.CausePerson && now.Outage.FailedRamps <= b.Outage.FailedRamps {
+		s.fail("a ramp of %s failed, and is not counted", name)
+	}
 	s.portals[name].recorded = known
+}
+
+// rampStep is after how many seconds the pace of a ramp may be doubled.
+const rampStep = 15
+
+// fails notes a failure that speaks of a portal, and whether it is down by that: most of many claims failed.
+func (w *portal) fails() {
+	w.failures = append(w.failures, time.Now())
+	n := since(w.failures, 100*time.Second)
+	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && n >= 20 && since(w.asked, 130*time.Second) <= 2*n {
+		w.opens = time.Now()
+	}
+}
+
+// unopened: no claims go to a portal for long where most of many failed.
+func (s *sim) unopened() {
+	for _, name := range s.portalNames() {
+		w := s.portals[name]
+		if s.down(name, 0) || min(time.Since(w.treated), time.Since(w.wasUp), time.Since(s.storeAway), time.Since(s.ledSince)) < atOnce {
+			w.opens = time.Time{}
+		} else if !w.opens.IsZero() && time.Since(w.opens) > lateness {
+			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)
+		}
+	}
 }
 
 // since is how many instants are no longer ago than that.
@@ -201,6 +237,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		return
 	}
 	s.trail.held(&b)
+	s.tally.gate(r.Subject.ID, &b)
 	w := s.portals[b.Destination]
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
@@ -229,11 +266,32 @@ func (s *sim) checkGate(r *journal.Record) {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
 		w.tested, w.canary, w.word = j.process, b.JobKey, time.Time{}
+	case b.Action == journal.GateGivenUp:
+		limit := b.Deadline.IsZero() || b.Limit.Before(b.Deadline)
+		if early := lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {
+			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)
+		}
 	case b.Action == journal.GateHeld:
+		s.heldWell(r.Subject, &b, j)
 		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)
+	}
+}
+
+// heldWell: a claim waits with the count and the clock of its retries (R27).
+func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
+	first, retries := b.Since, int64(0)
+	told, _, _ := s.memory.Story(context.Background(), of)
+	if n := len(told.Episodes) - 1; n >= 0 {
+		if e := &told.Episodes[n]; e.State == journal.Scheduled || e.State == journal.Reprocessing {
+			first, retries = e.FirstFailure, e.Retries
+		}
+	}
+	if b.Retries != retries || !b.Limit.Equal(first.Add(s.limit)) || !b.Deadline.Equal(j.deadline) {
+		s.fail("%s is held after %d retries until %s or %s, and has made %d since %s, with a deadline at %s", j.claim, b.Retries, b.Limit,
+			b.Deadline, retries, first, j.deadline)
 	}
 }
 

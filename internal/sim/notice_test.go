@@ -31,6 +31,8 @@ const (
 	team       = decision.Team("faturamento")
 	// digestHour is when the digest of the day is due.
 	digestHour = 2
+	// dueWithin is how near a deadline is that the team is told of.
+	dueWithin = time.Hour
 )
 
 // employ has the team that most dead letters are for told of them by webhook.
@@ -40,7 +42,7 @@ func (s *sim) employ(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.teams = map[decision.Team]catalogue.Team{team: {Webhook: &catalogue.Webhook{URL: "https://faturamento.example/", SecretFile: file},
-		Digests: []catalogue.Digest{catalogue.Daily}, Due: &catalogue.Due{Within: time.Hour, Claims: 0, Cents: -1}}}
+		Digests: []catalogue.Digest{catalogue.Daily}, Due: &catalogue.Due{Within: dueWithin, Claims: 0, Cents: -1}}}
 }
 
 // inForce is the catalogue.
@@ -111,7 +113,7 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
-		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < noticeEvery-clocksApart && m.Type == notify.TypeNew {
+		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < noticeEvery-clocksApart && (m.Type == notify.TypeNew || m.Type == notify.TypeDue) {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
 		v.noticedAt[m.Type] = time.Now()
@@ -142,16 +144,19 @@ func (s *sim) untoldOutages() {
 		s.noticing = time.Now()
 	}
 	for _, name := range s.portalNames() {
+		b := s.portals[name].recorded
+		if b.State == nil {
+			continue
+		}
+		began, mark := b.Outage.Since, markOf(marks, deadletter.OutageNotice+deadletter.NoticeKind(name))
+		told := mark.At
+		if b.Phase == destination.Up && mark.Record == 0 && !told.IsZero() && told.Equal(began.Truncate(time.Millisecond)) &&
+			min(time.Since(b.Since), time.Since(s.noticing)) > atOnce+clocksApart {
+			s.fail("%s was told that %s is down, and not that it is up since %s", team, name, b.Since.Sub(s.began))
+		}
 		if !s.down(name, 0) {
 			continue
 		}
-		told := time.Time{}
-		for _, m := range marks {
-			if m.Kind == deadletter.OutageNotice+deadletter.NoticeKind(name) {
-				told = m.At
-			}
-		}
-		began := s.portals[name].recorded.Outage.Since
 		ago := min(time.Since(began), time.Since(told)-noticeEvery, time.Since(s.noticing))
 		if !told.Equal(began.Truncate(time.Millisecond)) && ago > atOnce {
 			s.fail("nobody tells %s that %s is down since %s", team, name, began.Sub(s.began))
@@ -159,15 +164,36 @@ func (s *sim) untoldOutages() {
 	}
 }
 
+// untoldDue: a team is told once of dead letters whose deadline is near.
+func (s *sim) untoldDue() {
+	near := func(d deadletter.Item) bool {
+		left := time.Until(d.Deadline)
+		return d.Team == team && left > 20*time.Minute && left < dueWithin-clocksApart
+	}
+	if !slices.ContainsFunc(s.openLetters(), near) {
+		s.dueSince = time.Now()
+	}
+	marks, _ := s.memory.Watermarks(context.Background())
+	mark := markOf(marks, deadletter.DueNotice)
+	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); mark.Record == 0 && ago > atOnce {
+		s.fail("nobody tells %s of what is due, since %s", team, s.dueSince.Sub(s.began))
+	}
+}
+
+// markOf is how far the team was told of that kind.
+func markOf(marks []deadletter.Watermark, kind deadletter.NoticeKind) deadletter.Watermark {
+	for _, m := range marks {
+		if m.Team == team && m.Kind == kind {
+			return m
+		}
+	}
+	return deadletter.Watermark{}
+}
+
 // untoldLetters: a team knows of the dead letters that wait for it.
 func (s *sim) untoldLetters() {
 	marks, _ := s.memory.Watermarks(context.Background())
-	told := int64(0)
-	for _, m := range marks {
-		if m.Team == team && m.Kind == deadletter.NewsNotice {
-			told = m.Record
-		}
-	}
+	told := markOf(marks, deadletter.NewsNotice).Record
 	for _, d := range s.openLetters() {
 		if d.Team == team && d.Record > told && time.Since(d.CreatedAt) > toldWithin && time.Since(s.calmSince) > toldWithin {
 			s.fail("nobody tells %s of the dead letter of %s", team, d.Subject.ID)

@@ -111,8 +111,14 @@ func (r *replica) decide(who string, how int) {
 // startRun has a bulk run decide on all dead letters, which is mostly paused or ended soon, and goes on later.
 func (r *replica) startRun(who string, letters int) {
 	dice := r.draw("run")
-	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, Force: true, PerMinute: []int64{1, 6, 60, 600}[dice.IntN(4)]}
-	if dice.IntN(2) == 0 {
+	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, PerMinute: []int64{1, 6, 60, 600}[dice.IntN(4)]}
+	switch what := dice.IntN(12); {
+	case what == 0:
+		c.Action = journal.BulkDiscard
+	case what > 1:
+		c.Force, c.Fresh = true, what == 2
+	}
+	if c.Action == journal.BulkRetry && dice.IntN(2) == 0 {
 		c.When = deadletter.Now
 	}
 	p, err := r.letters.Plan(r.life, c)
@@ -149,6 +155,22 @@ func (r *replica) steer(run string, what int, who string) {
 func (r *replica) told(who string, err error) error {
 	r.port("told " + who) // several are in one commit
 	return cmp.Or(r.life.Err(), err)
+}
+
+// steering is what a bulk run was told to be last, and when.
+type steering struct {
+	state journal.BulkState
+	at    time.Time
+}
+
+// slowRuns: a bulk run is through when its pace says so, where all is calm.
+func (s *sim) slowRuns() {
+	for _, run := range s.onTheWay() {
+		all := time.Duration(run.Total) * time.Minute / time.Duration(run.PerMinute)
+		if ago := min(time.Since(s.calmSince), time.Since(s.steered[run.ID].at)); ago > all+2*lateness {
+			s.fail("a bulk run of %d, %d a minute, is not through after %s", run.Total, run.PerMinute, ago)
+		}
+	}
 }
 
 // schedule is how far ahead of its pace a bulk run is: as of when, by all clocks and by the one of who decided last.
@@ -215,7 +237,7 @@ type review struct {
 // allowed: one retry more, or none where it begins anew, no more than the policy has but by force, of the process that waits,
 // now or after the claim's own delay (R17).
 func (s *sim) allowed(b *review, e *journal.Entry) bool {
-	d, _, _ := s.memory.DeadLetter(context.Background(), b.DeadLetterID)
+	d := s.letter(b.DeadLetterID)
 	want := d.RetryCount + 1
 	if b.Fresh {
 		want = 0
@@ -243,6 +265,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
 			}
 			delete(s.decided, b.DeadLetterID)
+			if e, d := s.tally.episodes[e.Subject.ID], s.letter(b.DeadLetterID); e != nil {
+				e.retries = d.RetryCount
+			}
 		}
 		return
 	}
@@ -256,7 +281,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
 		s.onSchedule(&run, e.At)
-		if state := journal.BulkState(s.steered[b.BulkRun]); state == journal.BulkPaused || state.Ended() {
+		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
+			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {
+			s.fail("a bulk run decides %+v, and is %+v", b, run)
+		}
+		if state := s.steered[b.BulkRun].state; state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)
 		}
 	}

@@ -139,7 +139,9 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
-		v.holders[name] = holder
+		if v.holders[name] = holder; name == gate.Lease {
+			v.ledSince = time.Now()
+		}
 		v.forgets()
 		for run := range v.resting { // who leads now may show the same until something is decided
 			v.resting[run] = time.Now()
@@ -304,6 +306,13 @@ func (v *store) Purge(
 	if v.port(v.name + " purge"); v.refuses() {
 		return 0, errStore
 	}
+	defer func() {
+		for claim := range v.tally.episodes { // those of what was purged begin at 1 again
+			if told, _, _ := v.Memory.Story(context.Background(), subjectOf(claim)); len(told.Episodes) == 0 {
+				delete(v.tally.episodes, claim)
+			}
+		}
+	}()
 	return v.Memory.Purge(ctx, through, limit, step)
 }
 

@@ -82,8 +82,9 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
-	trail   *trace
-	holders map[string]string // of leases, as they were given last
+	trail    *trace
+	holders  map[string]string // of leases, as they were given last
+	ledSince time.Time         // when another replica was last given the right to act for portals
 }
 
 // replica is one worker.
@@ -344,7 +345,8 @@ func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)
 const another = 500_000
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
-	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to}}
+	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to},
+		gateless: s.draw("gateless "+claim).IntN(6) == 0}
 	if !deadline.IsZero() {
 		p.vars["submissionDeadline"] = deadline
 	}
@@ -356,6 +358,6 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 			}
 		}
 		s.say("%s begins, for %s", claim, to)
-		s.wait(p, worker.SubmissionGate)
+		s.ask(p)
 	})
 }

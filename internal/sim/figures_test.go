@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// tally is what the journal's sums are to be (R19): what is recorded, counted anew.
+type tally struct {
+	sums     map[journal.FigureName]int64
+	episodes map[string]*episode // the last of each claim
+}
+
+type episode struct {
+	number, retries int64
+	presumed        int  // errors that look permanent and were retried
+	died            bool // once, whatever people made of it since
+}
+
+// of returns the episode of a claim; it ends the one before.
+func (t *tally) of(claim string, number int64, ends journal.State) *episode {
+	e := t.episodes[claim]
+	if e == nil || e.number != number {
+		if e != nil && ends != "" && !e.died {
+			t.sums[journal.FigureClosed]++
+		}
+		e = &episode{number: number}
+		t.episodes[claim] = e
+	}
+	return e
+}
+
+// dies counts that an episode is given up.
+func (t *tally) dies(e *episode, byLimit bool) {
+	if !e.died {
+		t.sums[journal.FigureClosed]++
+		if byLimit {
+			t.sums[journal.FigureExhausted]++
+		}
+	}
+	e.died = true
+}
+
+func (t *tally) attempt(a *journal.Attempt, open bool) {
+	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends)
+	switch {
+	case a.Revision > 0 && !open: // the episode went on
+		return
+	case a.Revision == 0:
+		t.sums[journal.FigureDecisions]++
+		if a.ErrorClassification == decision.Permanent {
+			t.sums[journal.FigurePermanent]++
+		}
+		if a.ShouldRetry() {
+			if strings.HasPrefix(a.Error, presumedError) {
+				e.presumed++
+			}
+			t.sums[journal.FigureScheduled]++
+			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
+		}
+	}
+	if e.retries = a.RetryCount; !a.ShouldRetry() {
+		t.dies(e, a.Outcome == decision.MaxRetriesExceeded)
+	}
+}
+
+func (t *tally) gate(claim string, b *journal.GateBody) {
+	switch b.Action {
+	case journal.GateHeld:
+		t.sums[journal.FigureHeld]++
+	case journal.GateGivenUp:
+		e := t.of(claim, b.Episode, "")
+		e.retries = b.Retries
+		t.dies(e, true)
+	}
+}
+
+func (t *tally) entry(e *journal.Entry) {
+	var b struct {
+		Episode, RetryCount int64
+		State, Decision     string
+		Fresh               bool
+	}
+	_ = json.Unmarshal([]byte(e.Body), &b)
+	switch is := t.episodes[e.Subject.ID]; {
+	case is == nil:
+	case e.Kind == journal.OutcomeEntry:
+		if !is.died {
+			t.sums[journal.FigureClosed]++
+		}
+		is.died = true
+	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
+		if is.retries = b.RetryCount; b.Fresh {
+			is.number, is.presumed = is.number+1, 0
+		}
+	}
+}
+
+// checkFigures: the sums are what was recorded.
+func (s *sim) checkFigures() {
+	all, err := s.memory.Figures(context.Background(), 0)
+	sums := map[journal.FigureName]int64{}
+	for _, f := range all {
+		sums[f.Name] += f.Value
+	}
+	for name, want := range s.tally.sums {
+		if err != nil || sums[name] != want {
+			s.fail("the sum %s is %d, and is to be %d", name, sums[name], want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -40,6 +41,7 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) error {
 		return err
 	}
 	var done []int64
+	var failed error
 	for i := range waiting {
 		m := &waiting[i]
 		if m.At.Add(journal.UndoFor).After(s.now()) {
@@ -51,14 +53,15 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) error {
 				Reason: asked.Text, By: asked.By, Note: asked.Record})
 		}
 		if err != nil && RefusalOf(err) == nil {
-			return err
+			failed = err // what was carried out is let go of all the same
+			break
 		}
 		done = append(done, m.Sequence)
 	}
 	if done == nil {
-		return nil
+		return failed
 	}
-	return s.memory.Published(ctx, done)
+	return cmp.Or(s.memory.Published(ctx, done), failed)
 }
 
 // RunDiscards carries discards out as they come due, until ctx ends. What fails is tried again: the journal says itself

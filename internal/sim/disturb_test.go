@@ -100,6 +100,7 @@ func (s *sim) configure() {
 		settings.Configured[name] = now
 	}
 	set(&s.mu, &s.settings, settings)
+	s.configured = time.Now()
 	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"retry-worker/internal/worker"
@@ -303,6 +304,8 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		})
 	case j.kind == worker.RetryReview:
 		s.end(p, "discarded")
+	case p.vars["retryOutcome"] == "failure":
+		s.end(p, "gave up")
 	default:
 		s.end(p, "recovered")
 	}
@@ -311,7 +314,8 @@ func (s *sim) goOn(j *job, told map[string]any) {
 func (s *sim) end(p *process, how string) {
 	p.phase, p.ended, p.since = "ended", how, time.Now()
 	told, _, _ := s.memory.Story(context.Background(), subjectOf(p.claim))
-	if n := len(told.Episodes) - 1; n >= 0 && told.Episodes[n].State.Open() && s.begun(p.claim) == 1 && how != "cancelled" && how != "wiped" && !p.two {
+	if n := len(told.Episodes) - 1; n >= 0 && told.Episodes[n].State.Open() && s.begun(p.claim) == 1 && !p.two &&
+		!slices.Contains([]string{"cancelled", "wiped", "gave up"}, how) {
 		s.fail("%s is %s, and its episode %s", p.claim, how, told.Episodes[n].State)
 	}
 	s.say("%s is %s", p.claim, how)
@@ -372,9 +376,6 @@ func (s *sim) ask(p *process) {
 func (s *sim) submit(p *process) {
 	dice := s.draw(fmt.Sprint("submit ", p.key))
 	p.phase, p.since = "portal", time.Now()
-	if !p.gateless {
-		s.paced(p.portal)
-	}
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
 		if dice.IntN(100) < 4 {
@@ -386,7 +387,11 @@ func (s *sim) submit(p *process) {
 			s.wait(p, worker.AnalyzeRetry)
 			return
 		}
-		if n, _ := p.vars["retryCount"].(float64); n > 0 || p.vars["reviewDecision"] == "reprocess" || p.canary { // as in SUB_06
+		n, _ := p.vars["retryCount"].(float64)
+		if n > 0 && !s.calm && dice.IntN(30) == 0 { // its model gives it up by itself
+			p.vars["retryOutcome"] = "failure"
+		}
+		if n > 0 || p.vars["reviewDecision"] == "reprocess" || p.canary { // as in SUB_06
 			s.wait(p, worker.RecordRetryOutcome)
 			return
 		}
@@ -408,6 +413,8 @@ type portal struct {
 	tested   *process    // the claim that it is tested with
 	canary   int64       // that claim's gate's job
 	word     time.Time   // when what came of it was recorded
+	testedAt time.Time   // when the last canary went
+	ordered  time.Time   // when a person last ordered something
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	paused   hold        // as it asked for

@@ -218,6 +218,11 @@ func (r *replica) admitted(name string) {
 	if r.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
+	w := r.portals[name]
+	if (r.down(name, noLongerDown) || w.held.holds() || w.paused.holds()) && time.Since(w.treated) > longestPause {
+		r.fail("%s lets a claim through to %s at once, which is %s", r.name, name, w.recorded.Phase)
+	}
+	r.paced(name)
 	known := hearTime
 	if time.Since(r.led) < actTime {
 		known = actTime
@@ -239,6 +244,12 @@ func (s *sim) checkGate(r *journal.Record) {
 	s.trail.held(&b)
 	s.tally.gate(r.Subject.ID, &b)
 	w := s.portals[b.Destination]
+	if _, waits := s.waits[b.JobKey]; waits && b.Action == journal.GateHeld {
+		s.fail("job %d is held at the gate of %s twice", b.JobKey, b.Destination)
+	}
+	if b.Action == journal.GateReleased {
+		s.paced(b.Destination)
+	}
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
 	}
@@ -265,7 +276,11 @@ func (s *sim) checkGate(r *journal.Record) {
 		if before := w.tested; before != nil && before != j.process && before.phase == "portal" {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
-		w.tested, w.canary, w.word = j.process, b.JobKey, time.Time{}
+		since := min(time.Since(w.testedAt), time.Since(w.recorded.Outage.Since))
+		if most := 2 * time.Minute; since < leastApart && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
+			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
+		}
+		w.tested, w.canary, w.word, w.testedAt = j.process, b.JobKey, time.Time{}, time.Now()
 	case b.Action == journal.GateGivenUp:
 		limit := b.Deadline.IsZero() || b.Limit.Before(b.Deadline)
 		if early := lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {
@@ -294,6 +309,9 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 			b.Deadline, retries, first, j.deadline)
 	}
 }
+
+// leastApart are canaries, and the first from when its portal went down.
+const leastApart = time.Minute - time.Second
 
 // inTurn: the claim with the nearest deadline goes first, then the one that waits longest.
 func (s *sim) inTurn(b *journal.GateBody) {
@@ -330,7 +348,7 @@ func (h hold) holds() bool {
 
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
-	s.portals[name].held = hold{}
+	s.portals[name].held, s.portals[name].ordered = hold{}, time.Now()
 	switch c.Verb {
 	case journal.HoldClaims:
 		s.portals[name].held = hold{time.Now(), c.Until}

@@ -146,9 +146,9 @@ func (s *sim) heard(m *journal.Message) {
 func kindOf(m *journal.Message) string { return m.Type[strings.LastIndex(m.Type, ".")+1:] }
 
 // unsent: no message waits for long that can be sent.
-func (s *sim) unsent() {
+func (s *sim) unsent(most time.Duration) {
 	for _, m := range s.memory.Outbox() {
-		if m.Queue != deadletter.NoticeQueue && min(time.Since(m.At), time.Since(s.away), time.Since(s.deaf)) > longLateness {
+		if m.Queue != deadletter.NoticeQueue && min(time.Since(m.At), time.Since(s.away), time.Since(s.deaf)) > most {
 			s.fail("the message %s of %s waits since %s in the queue %s", m.ID, m.Key, m.At.Sub(s.began), m.Queue)
 			return
 		}

@@ -177,6 +177,7 @@ func (s *sim) slowRuns() {
 type schedule struct {
 	ahead  time.Duration
 	as, at time.Time
+	n      int64 // decisions
 }
 
 // mostAhead is how long a decision may be on its way.
@@ -195,7 +196,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if at, rests := s.resting[run.ID]; rests && time.Since(at) > atOnce && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
-	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at}
+	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1}
 	s.leave("run", 10)
 }
 

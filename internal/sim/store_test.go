@@ -278,6 +278,7 @@ func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) 
 func (r *replica) forgets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forgot = time.Now()
 	for _, w := range r.portals {
 		w.paused.since = w.paused.until
 	}

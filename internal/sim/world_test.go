@@ -82,9 +82,10 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
-	trail    *trace
-	holders  map[string]string // of leases, as they were given last
-	ledSince time.Time         // when another replica was last given the right to act for portals
+	trail                       *trace
+	holders                     map[string]string // of leases, as they were given last
+	configured, started, forgot time.Time         // when paces changed, a replica started, and one may have forgotten what it heard
+	ledSince                    time.Time         // when another replica was last given the right to act for portals
 }
 
 // replica is one worker.
@@ -257,7 +258,7 @@ func (s *sim) start(n int) {
 	lead(deadletter.BulkLease, runner.Run)
 	lead("notify", r.gather(written))
 	r.carryAll(written)
-	s.replicas[n] = r
+	s.replicas[n], s.started = r, time.Now()
 	s.say("%s starts", r.name)
 }
 

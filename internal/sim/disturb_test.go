@@ -46,9 +46,10 @@ func (s *sim) disturb() {
 		}
 	})
 	s.every("read-only", 70*time.Minute, func(r *replica) {
-		r.readOnly = true
+		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
+		r.readOnly, s.storeAway = true, time.Now().Add(long)
 		s.say("the store of %s is read-only", r.name)
-		s.in(time.Duration(s.draw("writable").IntN(180))*time.Second, func() { r.readOnly = false })
+		s.in(long, func() { r.readOnly = false })
 	})
 	s.every("store away", 90*time.Minute, func(r *replica) {
 		dice := s.draw("reaches")
@@ -70,7 +71,7 @@ func (s *sim) disturb() {
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
-		set(&s.mu, &s.away, time.Now().Add(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)]))*time.Second))
+		s.goAway(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("listener", 2*time.Hour, func(*replica) {
@@ -96,8 +97,12 @@ func (s *sim) configure() {
 	now := destination.Defaults()
 	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
 	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
-	for name := range s.portals {
-		settings.Configured[name] = now
+	for name, w := range s.portals {
+		with := now
+		if w.probed {
+			with.Probe.URL = probeURL + name
+		}
+		settings.Configured[name] = with
 	}
 	set(&s.mu, &s.settings, settings)
 	s.configured = time.Now()

@@ -356,8 +356,16 @@ func (s *sim) leave(during string, oneIn int) {
 	label := "engine away in a " + during
 	dice := s.draw(label)
 	if !s.calm && dice.IntN(oneIn) == 0 && s.may(fmt.Sprint(label, " #", s.nth[label])) {
-		set(&s.mu, &s.away, time.Now().Add(time.Duration(dice.IntN(120))*time.Second))
+		s.goAway(time.Duration(dice.IntN(120)) * time.Second)
 	}
+}
+
+// goAway has the engine be away for that long.
+func (s *sim) goAway(long time.Duration) {
+	if time.Since(s.away) > 0 {
+		s.gone = time.Now()
+	}
+	set(&s.mu, &s.away, time.Now().Add(long))
 }
 
 // What a portal says that refuses a claim: whatever is sent, of its patient, perhaps for a while only, and nobody knows why.
@@ -403,6 +411,7 @@ func (s *sim) submit(p *process) {
 type portal struct {
 	troubles []stretch
 	slowest  int
+	probed   bool // by its URL, too
 
 	recorded recorded    // as it was last
 	wasUp    time.Time   // when it was last recorded as up, or ceased to be
@@ -415,6 +424,8 @@ type portal struct {
 	word     time.Time   // when what came of it was recorded
 	testedAt time.Time   // when the last canary went
 	ordered  time.Time   // when a person last ordered something
+	well     time.Time   // when its URL was last found to answer
+	badly    int         // how often it was found not to since
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	paused   hold        // as it asked for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -57,6 +58,9 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		if most := max(since(s.portals[name].failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
+	}
+	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseProbe && s.portals[name].badly < 2 {
+		s.fail("%s is down by its probes, of which %d failed", name, s.portals[name].badly)
 	}
 	admitted := 0
 	for _, n := range now.Evidence.Admitted {
@@ -170,7 +174,12 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 	w := s.portals[p.portal]
 	if b := w.recorded; s.down(p.portal, 0) {
 		last := slices.MaxFunc([]time.Time{b.Outage.Since, b.Outage.LastTest, b.HeldUntil, b.Since}, time.Time.Compare)
-		if idle := min(time.Since(last), calm); idle > longestPause+most+clocksApart {
+		idle := min(time.Since(last), calm, time.Since(s.storeAway), time.Since(s.ledSince), time.Since(s.jumped))
+		most := longestPause
+		if w.probed {
+			most = probeAnew
+		}
+		if idle > most+lateness+s.apart() {
 			s.fail("%s waits, and nobody tests %s since %s", p.claim, p.portal, last.Sub(s.began))
 		}
 	}
@@ -276,7 +285,11 @@ func (s *sim) checkGate(r *journal.Record) {
 		if before := w.tested; before != nil && before != j.process && before.phase == "portal" {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
-		since := min(time.Since(w.testedAt), time.Since(w.recorded.Outage.Since))
+		s.afterProbe(b.Destination, j)
+		since := time.Since(w.testedAt)
+		if !w.probed { // else a probe may have been under way
+			since = min(since, time.Since(w.recorded.Outage.Since))
+		}
 		if most := 2 * time.Minute; since < leastApart && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
 			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
 		}
@@ -312,6 +325,32 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 
 // leastApart are canaries, and the first from when its portal went down.
 const leastApart = time.Minute - time.Second
+
+// probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
+const probeURL, probeAnew = "https://portal.example/", time.Hour
+
+// probe asks a portal whether it answers.
+func (r *replica) probe(_ context.Context, url string, _ []int) bool {
+	name := strings.TrimPrefix(url, probeURL)
+	r.port(r.name + " probes " + name)
+	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
+	well := problem == "" || problem == permanentError // of a claim
+	if w.badly++; well {
+		w.well, w.badly = time.Now(), 0
+	}
+	r.say("%s probes %s, which answers: %t", r.name, name, well)
+	return well
+}
+
+// afterProbe: a canary follows a probe that went well, where there are probes, or an hour without.
+func (s *sim) afterProbe(name string, j *job) {
+	w := s.portals[name]
+	last := slices.MaxFunc([]time.Time{w.recorded.Outage.Since, w.testedAt}, time.Time.Compare)
+	lost := w.word.IsZero() && time.Since(w.testedAt) > destination.CanaryTimeout-clocksApart || w.tested != nil && w.tested.phase != "portal"
+	if w.probed && w.well.Before(last) && w.ordered.Before(last) && time.Since(last) < probeAnew-clocksApart && !lost && !s.wasStolen(gate.Lease) {
+		s.fail("%s is the canary of %s, and no probe went well since %s", j.claim, name, last.Sub(s.began))
+	}
+}
 
 // inTurn: the claim with the nearest deadline goes first, then the one that waits longest.
 func (s *sim) inTurn(b *journal.GateBody) {

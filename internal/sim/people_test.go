@@ -196,6 +196,9 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if at, rests := s.resting[run.ID]; rests && time.Since(at) > atOnce && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
+	if time.Now().Before(s.away) && time.Since(s.gone) > mostAhead {
+		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
+	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1}
 	s.leave("run", 10)
 }

@@ -69,7 +69,8 @@ type sim struct {
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
 	full      bool      // the store's disk
-	away      time.Time // until when the engine is
+	gone      time.Time // since when the engine is away
+	away      time.Time // until when
 	deaf      time.Time // until when nobody takes events
 	jumped    time.Time // when a clock did last
 	storeAway time.Time // until when the store is, for somebody
@@ -141,7 +142,7 @@ func newSim(p plan) *sim {
 		}
 	}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
 			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
@@ -224,7 +225,7 @@ func (s *sim) start(n int) {
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
-		Log: written, Probe: func(context.Context, string, []int) bool { return false },
+		Log: written, Probe: r.probe,
 		Settings: func() gate.Settings { return get(&s.mu, &s.settings) }})
 	up := func() time.Time {
 		away := get(&s.mu, &s.away)

@@ -59,8 +59,8 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
 	}
-	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseProbe && s.portals[name].badly < 2 {
-		s.fail("%s is down by its probes, of which %d failed", name, s.portals[name].badly)
+	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseProbe && !s.portals[name].badly { // one that acts no more may have asked, too
+		s.fail("%s is down by its probes, and the last one went well", name)
 	}
 	admitted := 0
 	for _, n := range now.Evidence.Admitted {
@@ -83,7 +83,11 @@ type recorded struct {
 
 // checkRamp: the pace of a ramp is doubled once for each claim that is answered, unless all were.
 func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
-	b := s.portals[name].recorded
+	w, b := s.portals[name], s.portals[name].recorded
+	if time.Since(w.paused.since) > actTime && time.Until(w.paused.until) > clocksApart && time.Since(w.treated) > longestPause &&
+		now.Phase != destination.Down && now.Flow.PauseUntil.Before(w.paused.until.Add(-clocksApart)) {
+		s.fail("%s asked to wait until %s, and is %s", name, w.paused.until.Sub(s.began), now.Phase)
+	}
 	known := recorded{now, time.Now(), time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
 	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
 		n, doubled := since(s.portals[name].answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
@@ -335,8 +339,8 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	r.port(r.name + " probes " + name)
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
-	if w.badly++; well {
-		w.well, w.badly = time.Now(), 0
+	if w.badly = !well; well {
+		w.well = time.Now()
 	}
 	r.say("%s probes %s, which answers: %t", r.name, name, well)
 	return well

@@ -108,6 +108,7 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 		return errors.New("nobody takes events")
 	}
 	if l.fault("event taken slowly") {
+		set(&l.mu, &l.lapses, l.draw("lapses "+l.name).IntN(4) == 0)
 		if l.Rest(ctx, 4*time.Second); ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -138,6 +138,10 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.stolen[name] = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
+	if name == eventsLease && get(&v.mu, &v.lapses) { // with an event on its way
+		set(&v.mu, &v.lapses, false)
+		held = false
+	}
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
 		if v.holders[name] = holder; name == gate.Lease {
 			v.ledSince = time.Now()
@@ -155,6 +159,9 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	}
 	return held, err
 }
+
+// eventsLease is that of the relay of events.
+const eventsLease = "outbox/" + events.Queue
 
 // shares are the leases by which replicas are counted.
 const shares = "gates/"

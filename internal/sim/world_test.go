@@ -102,6 +102,7 @@ type replica struct {
 	slow     time.Time // until when its writes take long
 	cut      time.Time // until when it does not reach the store
 	closed   bool      // its journal cannot be written
+	lapses   bool      // it is to lose the lease of events
 	life     context.Context
 	kill     context.CancelFunc
 	journal  *journal.Journal

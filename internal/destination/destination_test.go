@@ -291,19 +291,21 @@ func TestFewWait(t *testing.T) {
 	}
 }
 
-// TestLateCanary: a canary that left only when it had timed out, as the engine was away, is the canary again; unless a person
-// holds what follows.
+// TestLateCanary: a canary that left only when it had timed out, as the engine was away, is the canary again. Where a person
+// holds all but it, no other goes either.
 func TestLateCanary(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		f := newFixture(t, settings(60))
 		f.fail()
 		f.arrive("1")
 		f.arrive("2")
+		if held {
+			f.apply(Hold{f.now.Add(time.Hour)})
+			f.apply(TestNow{})
+		}
 		f.until(f.now.Add(time.Minute))
 		f.want(Testing)
-		if f.now = f.now.Add(CanaryTimeout + time.Minute); held {
-			f.apply(Hold{f.now.Add(time.Hour)})
-		}
+		f.now = f.now.Add(CanaryTimeout + time.Minute)
 		f.apply(Departed{"1"})
 		if released := f.due(); len(released) != 0 {
 			t.Errorf("held %t: %v goes beside the canary that has just left", held, released)

@@ -92,12 +92,12 @@ func (m *machine) pass() {
 	}
 }
 
-// lost lets another canary go in the place of the one that nothing will be heard of.
+// lost lets another canary go in the place of the one that nothing will be heard of, unless a person holds what follows.
 func (m *machine) lost() {
 	m.Canary = Canary{}
 	if m.Phase == Testing {
 		m.enter(Down)
-		m.NextTest = m.now
+		m.NextTest = latest(m.now, m.HeldUntil)
 	}
 }
 

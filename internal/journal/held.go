@@ -127,8 +127,19 @@ func (b *batch) hold(a *Arrival, h *History) error {
 		first, held.Retries = e.FirstFailure, e.Retries
 	}
 	held.Limit = a.Policy.TimeLimit(a.Destination, first)
+	if h.Episode.State == Reprocessing { // a person sent it all the same (R29)
+		held.Deadline, held.Limit = ahead(held.Deadline, held.Since), ahead(held.Limit, held.Since)
+	}
 	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
 	return nil
+}
+
+// ahead returns t, or the zero time where it has passed.
+func ahead(t, now time.Time) time.Time {
+	if t.After(now) {
+		return t
+	}
+	return time.Time{}
 }
 
 // ErrLate is why a claim does not go: its Departure had to be recorded before.

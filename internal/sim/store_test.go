@@ -50,6 +50,7 @@ func (v *store) Transact(
 		return err
 	}
 	if time.Now().Before(v.slow) { // a disk that stands still does not hear that nobody waits any more
+		set(&v.mu, &v.forgot, time.Now())
 		dice := v.draw("slow write of " + v.name)
 		still := dice.IntN(3) == 0
 		if still {
@@ -64,6 +65,7 @@ func (v *store) Transact(
 	}
 	for _, f := range writeFaults {
 		if v.fault(f.name) {
+			set(&v.mu, &v.forgot, time.Now())
 			v.Memory.Fail(1, f.Fault)
 			break
 		}

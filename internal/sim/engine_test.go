@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/worker"
@@ -185,6 +186,9 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	}
 	if time.Now().Before(r.away) {
 		return engineError(worker.NotTaken)
+	}
+	if strings.Contains(f.Message, forbidden) {
+		r.fail("%s: job %d is handed back with a secret: %s", j.claim, j.key, f.Message)
 	}
 	if f.Retries != given.Retries {
 		r.fail("%s: job %d is handed back with %d retries: %s", j.claim, j.key, f.Retries, f.Message)

@@ -40,7 +40,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
 	b := s.portals[name].recorded
-	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up &&
+	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up && !s.portals[name].treated.After(b.at) &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}

@@ -157,12 +157,12 @@ func (p *projection) countDecision(policy string, a *Attempt) {
 	}
 }
 
-// countEnd adds an episode that ended, or died, at the moment it did (R19). first tells that it had not died
-// before: an episode is closed once, whatever people make of it afterwards.
-func (p *projection) countEnd(policy string, e *Episode, first, byLimit bool) {
+// countEnd adds an episode that ended, or died, at the moment it did (R19): it is closed once, whatever people make of it
+// afterwards.
+func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 	add := func(name FigureName, value int64) { p.tally.add(policy, p.at, name, value) }
-	retried := e.Scheduled > 0
-	if first {
+	retried, first := e.Scheduled > 0, !e.Counted
+	if e.Counted = true; first {
 		add(FigureClosed, 1)
 	}
 	switch {

@@ -245,7 +245,7 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	p.countHandedOver(l.subject.Policy, d)
 	p.countFailure(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
-		p.countEnd(l.subject.Policy, e, opens || before.DeadLetter == "", d.Outcome == decision.MaxRetriesExceeded)
+		p.countEnd(l.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
 	}
 }
 
@@ -292,7 +292,7 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 	}
 	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, a.Decision.RetryCount, time.Time{}, a.DeadLetter
 	p.createDeadLetter(l, letter)
-	p.countEnd(l.subject.Policy, e, old == nil, true)
+	p.countEnd(l.subject.Policy, e, true)
 	f := p.cause(l.subject.Policy, a)
 	f.Retried--
 	f.Exhausted++
@@ -306,7 +306,7 @@ func (p *projection) end(l *life, as State) {
 	e, alive := &l.Episode, l.Episode.State != Dead
 	e.State, e.ClosedAt = as, p.at
 	if alive {
-		p.countEnd(l.subject.Policy, e, e.DeadLetter == "", false)
+		p.countEnd(l.subject.Policy, e, false)
 	}
 	if d := l.letter(); d != nil {
 		p.settle(d, DeadLetterSuperseded)
@@ -360,7 +360,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 			p.settle(d, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
-		p.countEnd(l.subject.Policy, e, d == nil, false)
+		p.countEnd(l.subject.Policy, e, false)
 		if l.last != nil {
 			p.cause(l.subject.Policy, l.last).Recovered++
 		}
@@ -378,7 +378,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	}
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
 	p.createDeadLetter(l, born)
-	p.countEnd(l.subject.Policy, e, d == nil, false)
+	p.countEnd(l.subject.Policy, e, false)
 }
 
 // review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
@@ -395,7 +395,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 			old := *e
 			old.State, old.ClosedAt, old.DeadLetter = Superseded, p.at, ""
 			l.ended = append(l.ended, old)
-			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey}
+			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey, Counted: true}
 		}
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
 		e.Tried = ""

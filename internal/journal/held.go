@@ -259,7 +259,6 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 			l.ended = append(l.ended, *e)
 		}
 		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since, ProcessInstanceKey: b.ProcessInstanceKey}
-		old = nil
 	} else if old != nil {
 		p.settle(old, DeadLetterSuperseded)
 	}
@@ -272,7 +271,7 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	}
 	e.State, e.DeadLetter, e.NextRetryTime, e.ProcessInstanceKey = Dead, b.DeadLetter, time.Time{}, b.ProcessInstanceKey
 	p.createDeadLetter(l, born)
-	p.countEnd(l.subject.Policy, e, old == nil, true)
+	p.countEnd(l.subject.Policy, e, true)
 }
 
 // answeredGate records the success of what a gate let through, of a subject that has no failure to recover from.

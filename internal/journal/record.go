@@ -133,6 +133,8 @@ type Episode struct {
 	Tried string `json:"tried,omitempty"`
 	// DeadLetter is the id of the open one; empty where there is none.
 	DeadLetter string `json:"deadLetterId,omitempty"`
+	// Counted tells that it has ended, or died, and counts as closed (R19).
+	Counted bool `json:"counted,omitempty"`
 }
 
 // DeadLetterState is what became of a dead letter. The set is closed.

@@ -58,6 +58,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		if most := max(since(s.portals[name].failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
+		if b.State != nil {
+			if n := since(s.portals[name].failures, time.Since(b.Outage.Until)+s.apart()); n < inARow {
+				s.fail("%s is down again after %d failures, since %s", name, n, b.Outage.Until)
+			}
+		}
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseProbe && !s.portals[name].badly { // one that acts no more may have asked, too
 		s.fail("%s is down by its probes, and the last one went well", name)
@@ -298,7 +303,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.afterProbe(b.Destination, j)
 		since := time.Since(w.testedAt)
 		if !w.probed { // else a probe may have been under way
-			since = min(since, time.Since(w.recorded.Outage.Since))
+			since = min(since, time.Since(w.wasUp))
 		}
 		if most := 2 * time.Minute; since < leastApart && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
 			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
@@ -339,8 +344,8 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 	}
 }
 
-// leastApart are canaries, and the first from when its portal went down.
-const leastApart = time.Minute - time.Second
+// leastApart are canaries, and the first from when its portal went down: a minute, less what a record may take.
+const leastApart = 40 * time.Second
 
 // probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
 const probeURL, probeAnew = "https://portal.example/", time.Hour

@@ -68,7 +68,7 @@ func TestStopWithHangingStore(t *testing.T) {
 func TestKillReturnsAtOnce(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Fail(1, testkit.Fault{Hang: true})
-		answers := b.ask(t.Context(), failures(1, 300)...)
+		answers := b.ask(t.Context(), failures(1, 1100)...) // the queue holds 1,024: some wait to be let in
 		began := time.Now()
 		b.kill()
 		for _, c := range answers {
@@ -110,20 +110,6 @@ func TestCallersLeave(t *testing.T) {
 		}
 		if _, err := b.journal.Conclude(ctx, &journal.Outcome{Subject: failure(claim(1), 1).Subject}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
-		}
-	})
-}
-
-// TestLateCallersAreToldTheEnd: nobody waits for a journal that has ended, wherever he stands.
-func TestLateCallersAreToldTheEnd(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(1, testkit.Fault{Hang: true})
-		answers := b.ask(t.Context(), failures(0, 1100)...)
-		b.kill()
-		for i, c := range answers {
-			if a := <-c; !errors.Is(a.err, journal.ErrUnavailable) {
-				t.Fatalf("call %d: %v, want unavailable", i, a.err)
-			}
 		}
 	})
 }

@@ -30,6 +30,7 @@ type invariants struct {
 	waits         map[int64]waiting            // how a job does at a gate
 	departing     sync.Map                     // jobs that gates are about to let go
 	left          map[int64]departed           // how a job left a gate
+	reported      map[int64]bool               // what succeeded of that
 	events        map[string]string            // what was told, by the id of the event
 	expected      map[string]int               // events by type, less those that were told
 	order         map[string]int64             // the last record that was told, by claim
@@ -50,7 +51,7 @@ type invariants struct {
 
 func (i *invariants) init() {
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
-	i.delays, i.waits, i.left = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}
+	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
@@ -63,6 +64,7 @@ func (s *sim) forget(key int64) {
 	delete(s.attempts, key)
 	delete(s.answers, key)
 	delete(s.left, key)
+	delete(s.reported, key)
 	delete(s.waits, key)
 	delete(s.trail.claims, key)
 	delete(s.trail.worded, key)
@@ -313,6 +315,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 	if of, err := journal.ReadSent(r.Entry); err == nil && of.JobKey != 0 {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
+		s.reported[of.JobKey] = true
 		w := s.portals[of.Destination]
 		w.answered = append(w.answered, time.Now())
 	}

@@ -311,6 +311,10 @@ func (s *sim) goOn(j *job, told map[string]any) {
 	case p.vars["retryOutcome"] == "failure":
 		s.end(p, "gave up")
 	default:
+		through := p.latest() - 10 // the task before is the gate
+		if l := s.left[through]; p.canary && !s.reported[through] && s.begun(p.claim) == 1 && !p.two && time.Since(l.at) < atOnce {
+			s.fail("%s went through its gate as job %d and succeeded, and nobody is told that %s answers", p.claim, through, p.portal)
+		}
 		s.end(p, "recovered")
 	}
 }

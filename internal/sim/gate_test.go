@@ -58,7 +58,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		if most := max(since(s.portals[name].failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
-		if b.State != nil {
+		if b.State != nil && !b.Outage.Until.IsZero() {
 			if n := since(s.portals[name].failures, time.Since(b.Outage.Until)+s.apart()); n < inARow {
 				s.fail("%s is down again after %d failures, since %s", name, n, b.Outage.Until)
 			}

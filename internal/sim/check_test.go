@@ -175,7 +175,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	case journal.TellsFailed:
 		to.fails()
 	case journal.TellsAnswered, journal.TellsRateLimited:
-		to.answered = append(to.answered, time.Now())
+		to.answers()
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
 			to.paused = hold{time.Now(), until}
 		}
@@ -316,8 +316,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
 		s.reported[of.JobKey] = true
-		w := s.portals[of.Destination]
-		w.answered = append(w.answered, time.Now())
+		s.portals[of.Destination].answers()
 	}
 	switch r.Entry.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:

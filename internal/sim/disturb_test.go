@@ -40,8 +40,10 @@ func (s *sim) disturb() {
 	})
 	s.every("erasure", 20*time.Minute, func(r *replica) {
 		p := s.anyOf("erased")
-		unseen := p != nil && p.phase == worker.RetryReview && !s.jobs[p.latest()].given // decided on before it is offered
-		if p != nil && !unseen {
+		unseen := func(q *process) bool { // its dead letter may be decided on, and it not be known to wait
+			return q.claim == p.claim && q.phase == worker.RetryReview && s.letter(fmt.Sprint(q.vars["deadLetterId"])).ReviewJobKey != q.latest()
+		}
+		if p != nil && !slices.ContainsFunc(s.processes, unseen) {
 			s.running.Go(func() { r.erase(p.claim) })
 		}
 	})
@@ -73,6 +75,13 @@ func (s *sim) disturb() {
 		dice := s.draw("away")
 		s.goAway(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("refused", 3*time.Hour, func(*replica) {
+		if p := s.anyOf("refused"); p != nil {
+			of := subjectOf(p.claim)
+			s.refused, s.refusedUntil = of.OutboxKey(), time.Now().Add(time.Duration(s.draw("refused").IntN(150))*time.Minute)
+			s.say("nobody takes the events of %s until %s", p.claim, s.refusedUntil.Sub(s.began).Truncate(time.Second))
+		}
 	})
 	s.every("listener", 2*time.Hour, func(*replica) {
 		s.deaf = time.Now().Add(time.Duration(s.draw("deaf").IntN(20)) * time.Minute)
@@ -163,6 +172,7 @@ func (s *sim) calmDown() {
 	s.say("all is calm from now on")
 	s.mu.Lock()
 	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Now(), time.Now()
+	s.refusedUntil = time.Now()
 	for _, r := range s.replicas {
 		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}
 	}

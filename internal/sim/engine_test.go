@@ -426,6 +426,8 @@ type portal struct {
 	paces    []time.Time // when claims went
 	asked    []time.Time // when a claim asked to go, or was let go
 	failures []time.Time // that speak of it
+	row      []time.Time // those without an answer between them
+	ramped   time.Time   // when a ramp was last recorded
 	answered []time.Time // claims that were submitted
 	tested   *process    // the claim that it is tested with
 	canary   int64       // that claim's gate's job

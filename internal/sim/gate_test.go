@@ -75,7 +75,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}
 	if now.Phase == destination.Ramping {
+		s.portals[name].ramped = time.Now()
 		s.leave("ramp", 3)
+	}
+	if now.Phase != destination.Up {
+		s.portals[name].row = nil
 	}
 }
 
@@ -123,18 +127,24 @@ const rampStep = 15
 func (w *portal) fails() {
 	w.failures = append(w.failures, time.Now())
 	n := since(w.failures, 100*time.Second)
-	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && n >= 20 && since(w.asked, 130*time.Second) <= 2*n {
+	w.row = append(w.row, time.Now())
+	first := w.row[max(len(w.row)-inARow, 0)]
+	row := len(w.row) >= inARow && time.Since(first) < 100*time.Second && since(w.asked, time.Since(first)) <= inARow
+	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && (row || n >= 20 && since(w.asked, 130*time.Second) <= 2*n) {
 		w.opens = time.Now()
 	}
 }
+
+func (w *portal) answers() { w.answered, w.row = append(w.answered, time.Now()), nil }
 
 // unopened: no claims go to a portal for long where most of many failed.
 func (s *sim) unopened() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
-		if s.down(name, 0) || min(time.Since(w.treated), time.Since(w.wasUp), time.Since(s.storeAway), time.Since(s.ledSince)) < atOnce {
+		began := w.opens.Add(-failedWithin) // of what is evidence
+		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || min(time.Since(w.treated), time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
 			w.opens = time.Time{}
-		} else if !w.opens.IsZero() && time.Since(w.opens) > lateness {
+		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
 			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)
 		}
 	}
@@ -226,7 +236,7 @@ type departed struct {
 func (s *sim) unanswered() *process {
 	i := slices.IndexFunc(s.processes, func(p *process) bool {
 		l, left := s.left[p.latest()]
-		return left && p.phase == worker.SubmissionGate && time.Since(l.at) > actTime
+		return left && p.phase == worker.SubmissionGate && min(time.Since(l.at), time.Since(s.away)) > actTime
 	})
 	if i < 0 {
 		return nil
@@ -305,7 +315,12 @@ func (s *sim) checkGate(r *journal.Record) {
 		if !w.probed { // else a probe may have been under way
 			since = min(since, time.Since(w.wasUp))
 		}
-		if most := 2 * time.Minute; since < leastApart && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
+		least := leastApart
+		lasted := func(name string) bool { b := s.portals[name].recorded; return b.State != nil && len(b.Lasted) > 0 }
+		if w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
+			least = unknownApart
+		}
+		if most := 2 * time.Minute; since < least && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
 			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
 		}
 		w.tested, w.canary, w.word, w.testedAt = j.process, b.JobKey, time.Time{}, time.Now()
@@ -344,8 +359,9 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 	}
 }
 
-// leastApart are canaries, and the first from when its portal went down: a minute, less what a record may take.
-const leastApart = 40 * time.Second
+// Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages
+// last. Both are less what a record may take.
+const leastApart, unknownApart = 40 * time.Second, 4 * time.Minute
 
 // probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
 const probeURL, probeAnew = "https://portal.example/", time.Hour

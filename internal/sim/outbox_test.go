@@ -61,6 +61,7 @@ func (b *box) rests() {
 
 func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 	defer b.rests()
+	b.leads("outbox/" + b.queue)
 	return b.sink.Publish(ctx, m)
 }
 
@@ -104,7 +105,7 @@ type listener struct{ *replica }
 
 func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 	l.port(fmt.Sprint(l.name, " event ", m.Sequence))
-	if l.life.Err() != nil || time.Now().Before(l.deaf) || l.fault("event not taken") {
+	if l.life.Err() != nil || time.Now().Before(l.deaf) || m.Key == l.refused && time.Now().Before(l.refusedUntil) || l.fault("event not taken") {
 		return errors.New("nobody takes events")
 	}
 	if l.fault("event taken slowly") {
@@ -149,6 +150,9 @@ func kindOf(m *journal.Message) string { return m.Type[strings.LastIndex(m.Type,
 // unsent: no message waits for long that can be sent.
 func (s *sim) unsent(most time.Duration) {
 	for _, m := range s.memory.Outbox() {
+		if m.Key == s.refused && time.Since(s.refusedUntil) < most {
+			continue
+		}
 		if m.Queue != deadletter.NoticeQueue && min(time.Since(m.At), time.Since(s.away), time.Since(s.deaf)) > most {
 			s.fail("the message %s of %s waits since %s in the queue %s", m.ID, m.Key, m.At.Sub(s.began), m.Queue)
 			return

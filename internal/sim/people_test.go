@@ -189,6 +189,7 @@ type schedule struct {
 	ahead  time.Duration
 	as, at time.Time
 	n      int64 // decisions
+	burst  int64 // of them in one commit
 }
 
 // mostAhead is how long a decision may be on its way.
@@ -211,7 +212,13 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if time.Now().Before(s.away) && time.Since(s.gone) > mostAhead {
 		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
 	}
-	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1}
+	if !at.Equal(b.at) {
+		b.burst = 0
+	}
+	if most := max(run.PerMinute/60, 1); b.burst > most && !s.wasStolen(deadletter.BulkLease) {
+		s.fail("a bulk run of %d a minute decides %d at once", run.PerMinute, b.burst+1)
+	}
+	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1}
 	s.leave("run", 10)
 }
 

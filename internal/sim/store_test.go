@@ -145,9 +145,11 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		held = false
 	}
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
+		v.mu.Lock()
 		if v.holders[name] = holder; name == gate.Lease {
 			v.ledSince = time.Now()
 		}
+		v.mu.Unlock()
 		v.forgets()
 		for run := range v.resting { // who leads now may show the same until something is decided
 			v.resting[run] = time.Now()
@@ -158,6 +160,10 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	}
 	if v.hold(name, held && span > 0); held && name == gate.Lease {
 		v.led = time.Now()
+	}
+	if held && drawn && v.fault("lease told late") {
+		v.Rest(ctx, 14*time.Second)
+		v.port(v.name + " has lease " + name)
 	}
 	return held, err
 }
@@ -170,6 +176,16 @@ const shares = "gates/"
 
 // joinTime is how long a replica that joins others lets no claim through at once, until all have counted it.
 const joinTime = 15 * time.Second
+
+// leads: who does what one alone may do has the lease for it.
+func (r *replica) leads(lease string) {
+	r.mu.Lock()
+	of := r.holders[lease]
+	r.mu.Unlock()
+	if of != "" && !strings.HasPrefix(of, r.name) && !r.wasStolen(lease) && r.life.Err() == nil {
+		r.fail("%s acts, and the lease %s is of %s", r.name, lease, of)
+	}
+}
 
 // share notes when the replica joined others.
 func (v *store) share() {
@@ -273,6 +289,7 @@ type memory struct {
 
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
+	m.leads(gate.Lease)
 	m.departing.Store(d.JobKey, true) // several do at once
 	defer m.departing.Delete(d.JobKey)
 	m.port(m.name + " depart " + d.Subject.ID)

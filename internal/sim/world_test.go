@@ -35,13 +35,13 @@ const (
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
-	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "answer lost", "engine busy", "answer late",
+	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "lease told late", "answer lost", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence", "event taken slowly",
 	"store slow", "dead letter not read"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
-var frequent = []string{"killed in mid-commit", "read fails", "lease lost"}
+var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lease told late"}
 
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
@@ -72,6 +72,7 @@ type sim struct {
 	gone      time.Time // since when the engine is away
 	away      time.Time // until when
 	deaf      time.Time // until when nobody takes events
+	refused   string    // the key of those that nobody takes
 	jumped    time.Time // when a clock did last
 	storeAway time.Time // until when the store is, for somebody
 	lazy      bool      // people decide by bulk runs alone
@@ -86,7 +87,8 @@ type sim struct {
 	trail                       *trace
 	holders                     map[string]string // of leases, as they were given last
 	configured, started, forgot time.Time         // when paces changed, a replica started, and one may have forgotten what it heard
-	ledSince                    time.Time         // when another replica was last given the right to act for portals
+	refusedUntil                time.Time
+	ledSince                    time.Time // when another replica was last given the right to act for portals
 }
 
 // replica is one worker.

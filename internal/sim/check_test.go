@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -174,6 +175,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	switch to := s.portals[s.jobs[a.JobKey].portal]; a.Tells {
 	case journal.TellsFailed:
 		to.fails()
+		to.failed = cmp.Or(a.Sent.At, to.failed)
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		to.answers()
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {

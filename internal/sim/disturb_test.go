@@ -77,7 +77,7 @@ func (s *sim) disturb() {
 		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("refused", 3*time.Hour, func(*replica) {
-		if p := s.anyOf("refused"); p != nil {
+		if p := s.anyOf("refused"); p != nil && time.Since(s.refusedUntil) > longLateness {
 			of := subjectOf(p.claim)
 			s.refused, s.refusedUntil = of.OutboxKey(), time.Now().Add(time.Duration(s.draw("refused").IntN(150))*time.Minute)
 			s.say("nobody takes the events of %s until %s", p.claim, s.refusedUntil.Sub(s.began).Truncate(time.Second))

@@ -428,6 +428,7 @@ type portal struct {
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded
+	failed   time.Time   // when the claim went that failed last, as its gate tells
 	answered []time.Time // claims that were submitted
 	tested   *process    // the claim that it is tested with
 	canary   int64       // that claim's gate's job

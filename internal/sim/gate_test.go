@@ -117,7 +117,11 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 		now.Outage.Cause != destination.CausePerson && now.Outage.FailedRamps <= b.Outage.FailedRamps {
 		s.fail("a ramp of %s failed, and is not counted", name)
 	}
-	s.portals[name].recorded = known
+	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson &&
+		b.Outage.Tests > 0 && w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
+		s.fail("a ramp of %s ended, and the last claim that failed went at %s", name, w.failed.Sub(s.began))
+	}
+	w.recorded = known
 }
 
 // rampStep is after how many seconds the pace of a ramp may be doubled.

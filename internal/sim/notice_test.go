@@ -116,6 +116,9 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < noticeEvery-clocksApart && (m.Type == notify.TypeNew || m.Type == notify.TypeDue) {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
+		if m.Type == notify.TypeDown && !from.At.IsZero() && time.Since(from.At) < noticeEvery-clocksApart {
+			v.fail("%s is told of an outage, and of the one that began %s before", m.Key, time.Since(from.At))
+		}
 		v.noticedAt[m.Type] = time.Now()
 		v.toldUp(m)
 	}

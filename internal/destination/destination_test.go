@@ -291,22 +291,23 @@ func TestFewWait(t *testing.T) {
 	}
 }
 
-// TestLateCanary: a canary that left only when it had timed out, as the engine was away, is the canary again. Where a person
-// holds all but it, no other goes either.
+// TestLateCanary: a canary that left only when it had timed out, or nearly, as the engine was away, is waited for from then on.
+// Where a person holds all but it, no other goes either.
 func TestLateCanary(t *testing.T) {
-	for _, held := range []bool{false, true} {
+	for late, held := range map[time.Duration]bool{time.Minute: false, -time.Second: false, time.Hour: true} {
 		f := newFixture(t, settings(60))
 		f.fail()
 		f.arrive("1")
 		f.arrive("2")
 		if held {
-			f.apply(Hold{f.now.Add(time.Hour)})
+			f.apply(Hold{f.now.Add(2 * time.Hour)})
 			f.apply(TestNow{})
 		}
 		f.until(f.now.Add(time.Minute))
 		f.want(Testing)
-		f.now = f.now.Add(CanaryTimeout + time.Minute)
+		f.now = f.now.Add(CanaryTimeout + late)
 		f.apply(Departed{"1"})
+		f.now = f.now.Add(time.Minute)
 		if released := f.due(); len(released) != 0 {
 			t.Errorf("held %t: %v goes beside the canary that has just left", held, released)
 		}

@@ -259,7 +259,10 @@ func (e Lost) apply(m *machine) {
 }
 
 func (e Departed) apply(m *machine) {
-	if m.Phase == Down && m.HeldUntil.IsZero() && m.Canary.Claim == "" { // it timed out
+	switch {
+	case m.Phase == Testing && m.Canary.Claim == e.Claim:
+		m.Canary.Sent = m.now
+	case m.Phase == Down && m.HeldUntil.IsZero() && m.Canary.Claim == "": // it timed out
 		m.enter(Testing)
 		m.Canary = Canary{Claim: e.Claim, Sent: m.now}
 	}

@@ -128,6 +128,7 @@ type known struct {
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
 	recorded map[string]journal.DestinationState
 	versions map[string]int64 // of what is recorded, or is being recorded by this process
+	orders   map[string]int64 // records of the last orders that were taken in
 	seen     int64            // the last record that was taken in
 }
 
@@ -299,29 +300,46 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	if err != nil {
 		return
 	}
-	d := g.registry.Gate(name, g.Clock.Now())
+	now := g.Clock.Now()
+	d := g.registry.Gate(name, now)
 	if b.State != nil {
+		orders := g.recorded[d.Name].Orders
 		g.recorded[d.Name] = journal.DestinationState{Version: b.Version, State: *b.State}
-		if b.Version > g.versions[d.Name] { // another process's
+		theirs := b.Version > g.versions[d.Name]
+		if theirs { // another process's
 			g.versions[d.Name] = b.Version
-			d.Take(*b.State, g.Clock.Now())
+			d.Take(*b.State, now)
+		}
+		for _, o := range orders {
+			if o.Record > b.Follows {
+				if theirs {
+					order(d, &o.DestinationCommand, now)
+				}
+				g.show(d, o, now)
+			}
 		}
 	}
 	if t := b.Traffic; t != nil && t.Replica != g.id {
-		d.Apply(destination.Admitted{Count: t.Admitted}, g.Clock.Now())
+		d.Apply(destination.Admitted{Count: t.Admitted}, now)
 	}
-	g.order(d, b.Command, g.Clock.Now())
+	if b.Command != nil {
+		g.order(d, journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command}, now)
+	}
 }
 
-// order takes in what a person ordered, if anything: people see it at once.
-func (k *known) order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
-	if c != nil {
-		order(d, c, now)
-		of := k.stand(d, now)
-		ordered := destination.Gate{Settings: d.Settings, State: of.State}
-		order(&ordered, c, now)
-		k.recorded[d.Name] = journal.DestinationState{Version: of.Version, State: ordered.State, Command: c}
-	}
+// order takes in what a person ordered.
+func (k *known) order(d *destination.Gate, o journal.DestinationOrder, now time.Time) {
+	k.orders[d.Name] = o.Record
+	order(d, &o.DestinationCommand, now)
+	k.show(d, o, now)
+}
+
+// show has people see at once what was ordered.
+func (k *known) show(d *destination.Gate, o journal.DestinationOrder, now time.Time) {
+	of := k.stand(d, now)
+	ordered := destination.Gate{Settings: d.Settings, State: of.State}
+	order(&ordered, &o.DestinationCommand, now)
+	k.recorded[d.Name] = journal.DestinationState{Version: of.Version, State: ordered.State, Orders: append(of.Orders, o)}
 }
 
 func order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
@@ -389,7 +407,7 @@ func (k *known) tell(d *destination.Gate, now time.Time) Destination {
 	}
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := shown.Back(now)
-	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), of.Command != nil, oldest, deadline, back}
+	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(of.Orders) > 0, oldest, deadline, back}
 }
 
 // stand returns what is recorded, with what people ordered since.

@@ -212,7 +212,7 @@ func (g *Gates) look() (steps []step) {
 		if d.Changed {
 			state := d.State
 			g.versions[d.Name]++
-			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
+			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state, Follows: g.orders[d.Name]}
 			if d.Left != state.Phase {
 				s.record.Went = d.Left
 			}

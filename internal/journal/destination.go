@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,15 +48,26 @@ func (a *Analysis) tells(now time.Time) (Tells, time.Duration) {
 type DestinationState struct {
 	Version int64             `json:"version,omitempty"`
 	State   destination.State `json:"state,omitzero"`
-	// Command is what was ordered since.
-	Command *DestinationCommand `json:"command,omitempty"`
+	// Orders are what people ordered since, the oldest first.
+	Orders []DestinationOrder `json:"orders,omitempty"`
 }
+
+// DestinationOrder is what a person ordered, and its record.
+type DestinationOrder struct {
+	Record int64 `json:"record"`
+	DestinationCommand
+}
+
+// mostOrders are kept while nobody follows them, the latest.
+const mostOrders = 16
 
 // DestinationBody is the body of a destination's record: what it is in now, what a person ordered, or what went.
 type DestinationBody struct {
 	// Version is that of State, one more than the last one's; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
 	State   *destination.State `json:"state,omitempty"`
+	// Follows is the record of the last order that State follows. Later ones are still to be followed.
+	Follows int64 `json:"follows,omitempty"`
 	// Went is the phase that was left, where it is another.
 	Went    destination.Phase   `json:"went,omitempty"`
 	Command *DestinationCommand `json:"command,omitempty"`
@@ -134,7 +146,7 @@ func alike(a, b *destination.State) bool {
 }
 
 // destination folds a destination's record.
-func (l *life) destination(b *DestinationBody) {
+func (l *life) destination(b *DestinationBody, record int64) {
 	if b.Traffic != nil {
 		return
 	}
@@ -142,8 +154,13 @@ func (l *life) destination(b *DestinationBody) {
 	if l.Destination != nil {
 		d = *l.Destination
 	}
-	if d.Command = b.Command; b.State != nil {
+	if b.State != nil {
 		d.Version, d.State = b.Version, *b.State
+		d.Orders = slices.DeleteFunc(slices.Clone(d.Orders), func(o DestinationOrder) bool { return o.Record <= b.Follows })
+	}
+	if b.Command != nil {
+		d.Orders = append(slices.Clone(d.Orders), DestinationOrder{record, *b.Command})
+		d.Orders = d.Orders[max(len(d.Orders)-mostOrders, 0):]
 	}
 	l.Destination = &d
 }

@@ -86,7 +86,7 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 	case *GateBody:
 		p.gate(l, b)
 	case *DestinationBody:
-		l.destination(b)
+		l.destination(b, p.record)
 	case *TeachingBody:
 		p.teaching(l, b)
 	}

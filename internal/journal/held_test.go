@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,36 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOrdersAreFollowed: what a person ordered stands until a state follows it. One that was on its way does not, nor does an
+// order take the place of the one before.
+func TestOrdersAreFollowed(t *testing.T) {
+	f := testkit.New(t)
+	record := func(b journal.DestinationBody) {
+		testkit.Must(t, f.Journal.RecordDestination(t.Context(), "portal", b))
+	}
+	state := func(version, follows int64, want ...journal.DestinationVerb) {
+		t.Helper()
+		record(journal.DestinationBody{Version: version, State: &destination.State{Phase: destination.Down}, Follows: follows})
+		var verbs []journal.DestinationVerb
+		_, err := f.Memory.Held(t.Context(), func(s *journal.KeyedState) {
+			for _, o := range s.State.Destination.Orders {
+				verbs = append(verbs, o.Verb)
+			}
+		})
+		testkit.Must(t, err)
+		if !slices.Equal(verbs, want) {
+			t.Errorf("version %d: %v are to be followed, want %v", version, verbs, want)
+		}
+	}
+	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary} {
+		record(journal.DestinationBody{Command: &journal.DestinationCommand{Verb: verb, Reason: "maintenance", By: "ana"}})
+	}
+	end := f.Memory.End().Record
+	state(1, 0, journal.HoldClaims, journal.SendCanary)
+	state(2, end-1, journal.SendCanary)
+	state(3, end)
 }
 
 // TestStateOfAnotherIsNotOnesOwn: what became of a commit is not known, and another replica has recorded a state since. Whoever

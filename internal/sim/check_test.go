@@ -283,7 +283,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 // isPermanent reports whether an error is no passing one, as refusals are, and what looks like one for the second time (R25).
 func (s *sim) isPermanent(a *journal.Attempt) bool {
 	e := s.tally.episodes[a.Decision.SubjectID]
-	again := e != nil && e.number == a.Episode && e.presumed > 0
+	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
 	return strings.HasPrefix(a.Error, permanentError) || strings.HasPrefix(a.Error, ofPatient) || again && strings.HasPrefix(a.Error, presumedError)
 }
 
@@ -476,6 +476,11 @@ func (s *sim) checkEnd() {
 func (s *sim) erased(claim string) {
 	delete(s.last, claim)
 	delete(s.tally.episodes, claim)
+	for _, p := range s.processes {
+		if p.claim == claim { // nobody knows any more what it went through
+			s.reported[p.latest()] = true
+		}
+	}
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)
 	if err != nil {
 		s.fail("records cannot be read: %v", err)

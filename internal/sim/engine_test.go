@@ -111,9 +111,6 @@ func (s *sim) activate(j *job) {
 	}
 	j.locked = time.Now().Add(lock)
 	s.offer(j, lock+time.Millisecond)
-	if j.kind == worker.SubmissionGate {
-		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
-	}
 	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
 	if s.fault(label, "given to two") {
@@ -134,6 +131,9 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond)}
 	if j.kind == worker.AnalyzeRetry {
 		s.trail.job(j.key, `"give"`)
+	}
+	if j.kind == worker.SubmissionGate {
+		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
 	}
 	s.running.Go(func() { r.handle(given) })
 }

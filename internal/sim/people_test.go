@@ -215,7 +215,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if !at.Equal(b.at) {
 		b.burst = 0
 	}
-	if most := max(run.PerMinute/60, 1); b.burst > most && !s.wasStolen(deadletter.BulkLease) {
+	if most := max(run.PerMinute/60, 1); b.burst >= 2*most && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run of %d a minute decides %d at once", run.PerMinute, b.burst+1)
 	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1}

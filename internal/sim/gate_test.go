@@ -44,7 +44,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
 	b := s.portals[name].recorded
-	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up && !s.portals[name].treated.After(b.at) &&
+	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up && !s.portals[name].treated.After(b.at.Add(-time.Minute)) &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
@@ -319,7 +319,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		before := w.tested
 		anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
 		late := anew && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // that it went late is forgotten
-		if before != nil && before != j.process && before.phase == "portal" && !late && !s.wasStolen(gate.Lease) {
+		if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
 		}
 		s.afterProbe(b.Destination, j)

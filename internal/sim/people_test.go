@@ -199,7 +199,7 @@ const mostAhead = 30 * time.Second
 func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	interval, b := time.Minute/time.Duration(run.PerMinute), s.decides[run.ID]
 	b.ahead = max(b.ahead-max(time.Since(b.as), at.Sub(b.at)), 0)
-	if b.as.IsZero() || s.wasStolen(deadletter.BulkLease) {
+	if b.as.IsZero() || s.wasStolen(deadletter.BulkLease) || time.Since(s.ranSince) < time.Minute { // who begins does not know what is on its way
 		b.ahead = 0
 	}
 	if b.ahead > min(interval, mostAhead)+2*time.Second {
@@ -215,7 +215,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if !at.Equal(b.at) {
 		b.burst = 0
 	}
-	if most := max(run.PerMinute/60, 1); b.burst >= 2*most && !s.wasStolen(deadletter.BulkLease) {
+	if atOnce := max(run.PerMinute/60, 1); b.burst >= 2*atOnce && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run of %d a minute decides %d at once", run.PerMinute, b.burst+1)
 	}
 	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1}

@@ -87,6 +87,7 @@ type sim struct {
 	trail                       *trace
 	holders                     map[string]string // of leases, as they were given last
 	configured, started, forgot time.Time         // when paces changed, a replica started, and one may have forgotten what it heard
+	ranSince                    time.Time         // when a replica was last given the right to carry out bulk runs
 	refusedUntil                time.Time
 	ledSince                    time.Time // when another replica was last given the right to act for portals
 }

@@ -205,8 +205,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if b.ahead > min(interval, mostAhead)+2*time.Second {
 		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
 	}
-	slow := slices.ContainsFunc(s.replicas, func(r *replica) bool { return time.Since(r.slow) < lateness })
-	if at, rests := s.resting[run.ID]; rests && !slow && time.Since(at) > lateness && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
+	if at, rests := s.resting[run.ID]; rests && !s.isSlow() && time.Since(at) > lateness && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
 	if time.Now().Before(s.away) && time.Since(s.gone) > mostAhead {

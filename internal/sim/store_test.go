@@ -80,6 +80,11 @@ func (v *store) Transact(
 // refuses reports whether nothing can be written; what there is can be read.
 func (v *store) refuses() bool { return v.readOnly || v.full || v.isCut() }
 
+// isSlow reports whether writes took long a moment ago.
+func (s *sim) isSlow() bool {
+	return slices.ContainsFunc(s.replicas, func(r *replica) bool { return time.Since(r.slow) < lateness })
+}
+
 // isCut reports whether the replica does not reach the store.
 func (r *replica) isCut() bool { return time.Now().Before(r.cut) }
 

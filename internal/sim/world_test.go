@@ -351,14 +351,15 @@ func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)
 const another = 500_000
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
+	twin := key/another%2 == 1
 	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to},
-		gateless: s.draw("gateless "+claim).IntN(6-4*int(key/another%2)) == 0}
+		gateless: s.draw("gateless "+claim).IntN(map[bool]int{false: 6, true: 2}[twin]) == 0}
 	if !deadline.IsZero() {
 		p.vars["submissionDeadline"] = deadline
 	}
 	s.processes = append(s.processes, p)
 	s.in(after, func() {
-		if first := s.jobs[key-another+10]; first != nil { // it may tell what was tried, or what was before the last retry
+		if first := s.jobs[key-another+10]; twin && first != nil { // it may tell what was tried, or what was before the last retry
 			n, known := first.vars["retryCount"].(float64)
 			if less := s.draw("count").IntN(3); known && less < 2 {
 				p.vars["retryCount"] = max(n-float64(less), 0)

@@ -161,6 +161,10 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	last := s.last[a.Decision.SubjectID]
 	for _, b := range s.attempts[a.JobKey] {
 		late := s.jobs[a.JobKey].two && s.memory.Answered(b.Record) // the other replica was faster
+		all := s.attempts[a.JobKey]
+		if l := all[len(all)-1]; s.jobs[a.JobKey].uncaught && s.memory.Answered(l.Record) && s.letter(l.DeadLetter).State != journal.DeadLetterOpen {
+			late = true // nobody acts on what the process did not catch
+		}
 		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 		}

@@ -433,7 +433,7 @@ type portal struct {
 	tested   *process    // the claim that it is tested with
 	canary   int64       // that claim's gate's job
 	word     time.Time   // when what came of it was recorded
-	testedAt time.Time   // when the last canary went
+	testedAt time.Time   // when it was recorded that the last canary goes
 	ordered  time.Time   // when a person last ordered something
 	well     time.Time   // when its URL was last found to answer
 	badly    bool        // it was found not to since

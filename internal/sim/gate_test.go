@@ -338,7 +338,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		if most := 2 * time.Minute; since < least && !s.isSlow() && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
 			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
 		}
-		w.tested, w.canary, w.word, w.testedAt = j.process, b.JobKey, time.Time{}, time.Now()
+		w.tested, w.canary, w.word, w.testedAt = j.process, b.JobKey, time.Time{}, w.recorded.at
 	case b.Action == journal.GateGivenUp:
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(b.Deadline)
 		if early := lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {

@@ -367,12 +367,12 @@ func (s *sim) clean(what string, v any) {
 // paceTime is the time in which claims are counted that go to a portal.
 const paceTime = 10 * time.Second
 
-// paced: no more claims go to a portal at the pace that is set than one, and what that lets through meanwhile. Who acts for
-// it, or shares in it, knows of no claim that went before.
+// paced: no more claims go to a portal than one of each replica, and what the pace lets through meanwhile. Who acts for it, or
+// shares in it, knows of no claim that went before.
 func (s *sim) paced(portal string) {
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
-	most := 1 + int(s.settings.Configured[portal].Pace.Most*paceTime.Minutes())
+	most := len(s.replicas) + int(s.settings.Configured[portal].Pace.Most*paceTime.Minutes()) // each lets one go at once
 	if time.Since(s.configured) < time.Minute {
 		most = 11
 	}

@@ -173,6 +173,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if late {
 		v.Rest(ctx, 14*time.Second)
 		v.hold(name, false) // it is asked for anew
+		v.forgets()
 		v.port(v.name + " has lease " + name)
 	}
 	return held, err

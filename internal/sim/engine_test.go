@@ -436,7 +436,6 @@ type portal struct {
 	testedAt time.Time   // when it was recorded that the last canary goes
 	ordered  time.Time   // when a person last ordered something
 	well     time.Time   // when its URL was last found to answer
-	badly    bool        // it was found not to since
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	paused   hold        // as it asked for

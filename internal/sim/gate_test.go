@@ -68,9 +68,6 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 			}
 		}
 	}
-	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseProbe && !s.portals[name].badly { // one that acts no more may have asked, too
-		s.fail("%s is down by its probes, and the last one went well", name)
-	}
 	admitted := 0
 	for _, n := range now.Evidence.Admitted {
 		admitted += n
@@ -262,8 +259,9 @@ func (r *replica) admitted(name string) {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
 	w := r.portals[name]
-	if (r.down(name, noLongerDown) || w.held.holds() || w.paused.holds()) && time.Since(w.treated) > longestPause {
-		r.fail("%s lets a claim through to %s at once, which is %s", r.name, name, w.recorded.Phase)
+	paused := w.paused.holds() && r.started.Before(w.paused.since) // who started since may not know
+	if (r.down(name, noLongerDown) || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
+		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
 	r.paced(name)
 	known := hearTime
@@ -390,7 +388,7 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	r.port(r.name + " probes " + name)
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
-	if w.badly = !well; well {
+	if well {
 		w.well = time.Now()
 	}
 	r.say("%s probes %s, which answers: %t", r.name, name, well)

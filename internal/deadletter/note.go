@@ -41,27 +41,33 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) error {
 		return err
 	}
 	var done []int64
-	var failed error
 	for i := range waiting {
 		m := &waiting[i]
 		if m.At.Add(journal.UndoFor).After(s.now()) {
 			break // those behind it were asked for later
 		}
-		d, err := s.Show(ctx, m.Key)
-		if asked := &d.Discarding; err == nil && *asked != (journal.Mark{}) && asked.At.Equal(m.At) {
-			_, err = s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true,
-				Reason: asked.Text, By: asked.By, Note: asked.Record})
-		}
-		if err != nil && RefusalOf(err) == nil {
-			failed = err // what was carried out is let go of all the same
+		if err = s.discardAsked(ctx, m); err != nil {
 			break
 		}
 		done = append(done, m.Sequence)
 	}
-	if done == nil {
-		return failed
+	if done != nil {
+		err = cmp.Or(s.memory.Published(ctx, done), err)
 	}
-	return cmp.Or(s.memory.Published(ctx, done), failed)
+	return err
+}
+
+// discardAsked carries out the discard that m asks for, unless it was undone or somebody has decided since.
+func (s *Service) discardAsked(ctx context.Context, m *journal.Message) error {
+	d, err := s.Show(ctx, m.Key)
+	if asked := &d.Discarding; err == nil && *asked != (journal.Mark{}) && asked.At.Equal(m.At) {
+		_, err = s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true,
+			Reason: asked.Text, By: asked.By, Note: asked.Record})
+	}
+	if RefusalOf(err) != nil {
+		err = nil
+	}
+	return err
 }
 
 // RunDiscards carries discards out as they come due, until ctx ends. What fails is tried again: the journal says itself

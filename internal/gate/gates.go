@@ -128,7 +128,6 @@ type known struct {
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
 	recorded map[string]journal.DestinationState
 	versions map[string]int64 // of what is recorded, or is being recorded by this process
-	orders   map[string]int64 // records of the last orders that were taken in
 	seen     int64            // the last record that was taken in
 }
 
@@ -311,10 +310,11 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 			d.Take(*b.State, now)
 		}
 		for _, o := range orders {
-			if o.Record > b.Follows {
-				if theirs {
-					order(d, &o.DestinationCommand, now)
-				}
+			switch {
+			case o.Record <= b.Follows:
+			case theirs:
+				g.order(d, o, now)
+			default:
 				g.show(d, o, now)
 			}
 		}
@@ -329,7 +329,6 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 
 // order takes in what a person ordered.
 func (k *known) order(d *destination.Gate, o journal.DestinationOrder, now time.Time) {
-	k.orders[d.Name] = o.Record
 	order(d, &o.DestinationCommand, now)
 	k.show(d, o, now)
 }

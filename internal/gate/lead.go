@@ -212,7 +212,10 @@ func (g *Gates) look() (steps []step) {
 		if d.Changed {
 			state := d.State
 			g.versions[d.Name]++
-			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state, Follows: g.orders[d.Name]}
+			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
+			if orders := g.recorded[d.Name].Orders; len(orders) > 0 {
+				s.record.Follows = orders[len(orders)-1].Record
+			}
 			if d.Left != state.Phase {
 				s.record.Went = d.Left
 			}

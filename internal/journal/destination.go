@@ -66,7 +66,8 @@ type DestinationBody struct {
 	// Version is that of State, one more than the last one's; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
 	State   *destination.State `json:"state,omitempty"`
-	// Follows is the record of the last order that State follows. Later ones are still to be followed.
+	// Follows is the record of the last order that State follows, 0 where none was left to follow. Later ones are still to
+	// be followed.
 	Follows int64 `json:"follows,omitempty"`
 	// Went is the phase that was left, where it is another.
 	Went    destination.Phase   `json:"went,omitempty"`

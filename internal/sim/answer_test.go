@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,18 +72,23 @@ func (s *sim) taken(j *job, told map[string]any) {
 	s.clean("variable", told)
 }
 
-func (s *sim) recorded(j *job, told map[string]any) bool {
-	text, class := fmt.Sprint(j.vars["submissionError"]), "TRANSIENT"
+// classOf is how an error of a portal is classified; empty where that depends on what came before.
+func classOf(text string) decision.ErrorClassification {
 	switch {
 	case strings.HasPrefix(text, permanentError), strings.HasPrefix(text, ofPatient):
-		class = "PERMANENT"
+		return decision.Permanent
 	case strings.HasPrefix(text, unknownError):
-		class = "UNKNOWN"
+		return decision.Unknown
+	case strings.HasPrefix(text, presumedError):
+		return ""
 	}
+	return decision.Transient
+}
+
+func (s *sim) recorded(j *job, told map[string]any) bool {
+	known := classOf(fmt.Sprint(j.vars["submissionError"]))
 	is := func(a *journal.Attempt) bool {
-		if strings.HasPrefix(text, presumedError) { // it depends on what came before
-			class = string(a.ErrorClassification)
-		}
+		class := cmp.Or(known, a.ErrorClassification)
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
 			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": j.vars["submissionError"]}
 		if a.ShouldRetry() {

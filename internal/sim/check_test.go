@@ -158,25 +158,25 @@ func (s *sim) audit() {
 
 // checkAttempt: a job is decided once, unless a person decided on what it came to, or another episode began since.
 func (s *sim) checkAttempt(a *journal.Attempt) {
-	last := s.last[a.Decision.SubjectID]
-	for _, b := range s.attempts[a.JobKey] {
-		late := s.jobs[a.JobKey].two && s.memory.Answered(b.Record) // the other replica was faster
-		all := s.attempts[a.JobKey]
-		if l := all[len(all)-1]; s.jobs[a.JobKey].uncaught && s.memory.Answered(l.Record) && s.letter(l.DeadLetter).State != journal.DeadLetterOpen {
-			late = true // nobody acts on what the process did not catch
-		}
+	j, last, all := s.jobs[a.JobKey], s.last[a.Decision.SubjectID], s.attempts[a.JobKey]
+	settled := false // nobody acts on what the process did not catch
+	if n := len(all) - 1; n >= 0 && j.uncaught {
+		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
+	}
+	for _, b := range all {
+		late := settled || j.two && s.memory.Answered(b.Record) // the other replica was faster
 		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 		}
 	}
-	s.trail.attempt(a, s.attempts[a.JobKey])
+	s.trail.attempt(a, all)
 	s.checkDecision(a)
-	s.attempts[a.JobKey] = append(s.attempts[a.JobKey], a)
+	s.attempts[a.JobKey] = append(all, a)
 	s.clean("record", a)
 	if a.Tells != "" {
 		s.heardOf(a.Sent)
 	}
-	switch to := s.portals[s.jobs[a.JobKey].portal]; a.Tells {
+	switch to := s.portals[j.portal]; a.Tells {
 	case journal.TellsFailed:
 		to.fails()
 		to.failed = cmp.Or(a.Sent.At, to.failed)
@@ -288,7 +288,8 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 func (s *sim) isPermanent(a *journal.Attempt) bool {
 	e := s.tally.episodes[a.Decision.SubjectID]
 	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
-	return strings.HasPrefix(a.Error, permanentError) || strings.HasPrefix(a.Error, ofPatient) || again && strings.HasPrefix(a.Error, presumedError)
+	class := classOf(a.Error)
+	return class == decision.Permanent || again && class == ""
 }
 
 // made is how many retries were made before an attempt, at most.

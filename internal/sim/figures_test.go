@@ -34,7 +34,7 @@ func (t *tally) of(claim string, number int64, ends journal.State) *episode {
 	return e
 }
 
-// dies counts that an episode is given up.
+// dies counts that an episode is given up, or ends.
 func (t *tally) dies(e *episode, byLimit bool) {
 	if !e.died {
 		t.sums[journal.FigureClosed]++
@@ -89,10 +89,7 @@ func (t *tally) entry(e *journal.Entry) {
 	switch is := t.episodes[e.Subject.ID]; {
 	case is == nil:
 	case e.Kind == journal.OutcomeEntry:
-		if !is.died {
-			t.sums[journal.FigureClosed]++
-		}
-		is.died = true
+		t.dies(is, false)
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
 		if is.retries = b.RetryCount; b.Fresh {
 			is.number, is.presumed = is.number+1, 0

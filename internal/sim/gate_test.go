@@ -27,12 +27,11 @@ func (s *sim) checkDestination(r *journal.Record) {
 		return
 	}
 	w := s.portals[name]
-	waits := func(p *process) bool {
+	i := slices.IndexFunc(s.processes, func(p *process) bool {
 		return p.portal == name && s.isWaiting(p) && time.Since(s.waits[p.latest()].since) > actTime
-	}
-	if b.Went == destination.Down && b.State.Phase == destination.Up && b.State.Flow.Limit == 0 && time.Since(w.treated) > atOnce && w.treated.Before(w.recorded.at) &&
-		slices.ContainsFunc(s.processes, waits) {
-		p := s.processes[slices.IndexFunc(s.processes, waits)]
+	})
+	if b.Went == destination.Down && b.State.Phase == destination.Up && b.State.Flow.Limit == 0 && time.Since(w.treated) > atOnce && w.treated.Before(w.recorded.at) && i >= 0 {
+		p := s.processes[i]
 		s.fail("%s was %s and is up, %s waits since %s, and nobody said so", name, b.Went, p.claim, s.waits[p.latest()].since.Sub(s.began))
 	}
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
@@ -43,8 +42,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
-	b := s.portals[name].recorded
-	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up && !s.portals[name].treated.After(b.at.Add(-time.Minute)) &&
+	w, b := s.portals[name], s.portals[name].recorded
+	if b.State != nil && b.Phase != destination.Up && now.Phase != destination.Up && !w.treated.After(b.at.Add(-time.Minute)) &&
 		(!now.Outage.Since.Equal(b.Outage.Since) || now.Outage.FailedRamps < b.Outage.FailedRamps) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
@@ -56,14 +55,14 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.expected[events.DestinationUp]++
 	}
 	if was {
-		s.portals[name].wasUp = time.Now()
+		w.wasUp = time.Now()
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
-		if most := max(since(s.portals[name].failures, failedWithin), inARow); o.Failed > most {
+		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
 		if b.State != nil && !b.Outage.Until.IsZero() {
-			if n := since(s.portals[name].failures, time.Since(b.Outage.Until)+s.apart()); n < inARow {
+			if n := since(w.failures, time.Since(b.Outage.Until)+s.apart()); n < inARow {
 				s.fail("%s is down again after %d failures, since %s", name, n, b.Outage.Until)
 			}
 		}
@@ -72,7 +71,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	for _, n := range now.Evidence.Admitted {
 		admitted += n
 	}
-	most := since(s.portals[name].asked, failedWithin) + 1 // one goes once this is recorded
+	most := since(w.asked, failedWithin) + 1 // one goes once this is recorded
 	if s.rates["write lost its acknowledgement"]+s.rates["write hangs when done"] > 0 {
 		most *= 2 // what others let through is told again
 	}
@@ -80,11 +79,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}
 	if now.Phase == destination.Ramping {
-		s.portals[name].ramped = time.Now()
+		w.ramped = time.Now()
 		s.leave("ramp", 3)
 	}
 	if now.Phase != destination.Up {
-		s.portals[name].row = nil
+		w.row = nil
 	}
 }
 
@@ -103,8 +102,9 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 		s.fail("%s asked to wait until %s, and is %s", name, w.paused.until.Sub(s.began), now.Phase)
 	}
 	known := recorded{now, time.Now(), time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
-	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
-		n, doubled := b.Flow.Answers+since(s.portals[name].answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
+	ramped := b.State != nil && b.Phase == destination.Ramping
+	if ramped && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
+		n, doubled := b.Flow.Answers+since(w.answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
 		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
 			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
 		}
@@ -112,18 +112,17 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 			known.basis = b.basis
 		}
 	}
-	if b.State != nil && b.Phase != destination.Ramping && now.Phase == destination.Ramping && !now.Flow.Fixed {
+	if b.State != nil && !ramped && now.Phase == destination.Ramping && !now.Flow.Fixed {
 		steps := math.Floor(max(at.Sub(now.Since), 0).Seconds()/rampStep) + 1 - float64(min(now.Outage.FailedRamps, 4))
 		if now.Flow.Ramp > math.Exp2(steps)+0.01 {
 			s.fail("a ramp of %s begins at %.2f a minute after %d that failed", name, now.Flow.Ramp, now.Outage.FailedRamps)
 		}
 	}
-	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Down && now.Outage.Since.Equal(b.Outage.Since) &&
-		now.Outage.Cause != destination.CausePerson && now.Outage.FailedRamps <= b.Outage.FailedRamps {
+	failed := ramped && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson
+	if failed && now.Outage.Since.Equal(b.Outage.Since) && now.Outage.FailedRamps <= b.Outage.FailedRamps {
 		s.fail("a ramp of %s failed, and is not counted", name)
 	}
-	if b.State != nil && b.Phase == destination.Ramping && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson &&
-		b.Outage.Tests > 0 && w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
+	if failed && b.Outage.Tests > 0 && w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
 		s.fail("a ramp of %s ended, and the last claim that failed went at %s", name, w.failed.Sub(s.began))
 	}
 	w.recorded = known
@@ -316,27 +315,7 @@ func (s *sim) checkGate(r *journal.Record) {
 	}
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
-		s.say("%s is the canary of %s", j.claim, b.Destination)
-		before := w.tested
-		anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
-		late := anew && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // that it went late is forgotten
-		if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
-			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, b.Destination, before.claim)
-		}
-		s.afterProbe(b.Destination, j)
-		since := time.Since(w.testedAt)
-		if !w.probed { // else a probe may have been under way
-			since = min(since, time.Since(w.wasUp))
-		}
-		least := leastApart
-		lasted := func(name string) bool { b := s.portals[name].recorded; return b.State != nil && len(b.Lasted) > 0 }
-		if w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
-			least = unknownApart
-		}
-		if most := 2 * time.Minute; since < least && !s.isSlow() && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
-			s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, b.Destination, since)
-		}
-		w.tested, w.canary, w.word, w.testedAt = j.process, b.JobKey, time.Time{}, w.recorded.at
+		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(b.Deadline)
 		if early := lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {
@@ -349,6 +328,32 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)
 	}
+}
+
+// checkCanary: one at a time goes, not too soon, and after a probe where the portal has one.
+func (s *sim) checkCanary(name string, j *job) {
+	w := s.portals[name]
+	s.say("%s is the canary of %s", j.claim, name)
+	before := w.tested
+	anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
+	late := anew && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // that it went late is forgotten
+	if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
+		s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
+	}
+	s.afterProbe(name, j)
+	since := time.Since(w.testedAt)
+	if !w.probed { // else a probe may have been under way
+		since = min(since, time.Since(w.wasUp))
+	}
+	least := leastApart
+	lasted := func(other string) bool { b := s.portals[other].recorded; return b.State != nil && len(b.Lasted) > 0 }
+	if w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
+		least = unknownApart
+	}
+	if most := 2 * time.Minute; since < least && !s.isSlow() && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
+		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
+	}
+	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at
 }
 
 // departedFor is how long it is remembered that a claim was let go.

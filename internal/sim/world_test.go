@@ -72,7 +72,6 @@ type sim struct {
 	gone      time.Time // since when the engine is away
 	away      time.Time // until when
 	deaf      time.Time // until when nobody takes events
-	refused   string    // the key of those that nobody takes
 	jumped    time.Time // when a clock did last
 	storeAway time.Time // until when the store is, for somebody
 	lazy      bool      // people decide by bulk runs alone
@@ -84,12 +83,16 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
-	trail                       *trace
-	holders                     map[string]string // of leases, as they were given last
-	configured, started, forgot time.Time         // when paces changed, a replica started, and one may have forgotten what it heard
-	ranSince                    time.Time         // when a replica was last given the right to carry out bulk runs
-	refusedUntil                time.Time
-	ledSince                    time.Time // when another replica was last given the right to act for portals
+	trail   *trace
+	holders map[string]string // of leases, as they were given last
+
+	refused      string    // the key of the events that nobody takes
+	refusedUntil time.Time // until when
+	configured   time.Time // when paces changed
+	started      time.Time // when a replica did last
+	forgot       time.Time // when one may have forgotten what it heard, or was late
+	ledSince     time.Time // when another replica was last given the right to act for portals
+	ranSince     time.Time // when a replica was last given the right to carry out bulk runs
 }
 
 // replica is one worker.

@@ -3,7 +3,10 @@ package sim
 import (
 	"maps"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,18 +40,21 @@ func TestSeeds(t *testing.T) {
 		}
 		first, last, until = uint64(time.Now().UnixMilli()), 1<<63, time.Now().Add(long)
 	}
-	began, lasted := time.Now(), time.Duration(0)
-	played, told, dir := 0, &traces{}, os.Getenv("SIM_TRACES")
-	for seed := first; seed <= last && (until.IsZero() || time.Now().Before(until)); seed++ {
+	began, told, dir := time.Now(), &traces{}, os.Getenv("SIM_TRACES")
+	var mu sync.Mutex
+	played, lasted := 0, time.Duration(0)
+	each(t, first, last, until, func(t *testing.T, seed uint64) {
 		s := play(t, plan{seed: seed, horizon: weather})
-		lasted += s.lasted
-		if dir != "" {
-			told.add(s)
-		}
-		if played++; s.failed != "" {
+		if s.failed != "" {
 			tell(t, shrink(t, s))
 		}
-	}
+		mu.Lock()
+		defer mu.Unlock()
+		lasted += s.lasted
+		if played++; dir != "" {
+			told.add(s)
+		}
+	})
 	if dir != "" {
 		told.write(t, dir)
 	}
@@ -58,18 +64,41 @@ func TestSeeds(t *testing.T) {
 // TestSameSeedSameTrace plays a world twice; PROOF_SAME is how many, with an hour of weather each.
 func TestSameSeedSameTrace(t *testing.T) {
 	const few = 2
-	worlds, long, same := harness.Setting(t, "PROOF_SAME", few), weather, 0
+	worlds, long := harness.Setting(t, "PROOF_SAME", few), weather
 	if worlds > few {
 		long = time.Hour
 	}
-	for seed := range uint64(worlds) {
+	var same atomic.Int32
+	each(t, 1, uint64(worlds), time.Time{}, func(t *testing.T, seed uint64) {
 		one, two := play(t, plan{seed: seed, horizon: long}), play(t, plan{seed: seed, horizon: long})
-		if same++; one.trace != two.trace {
-			same--
+		if one.trace != two.trace {
 			t.Errorf("seed %d: traces %x and %x", seed, one.trace, two.trace)
+			return
 		}
-	}
-	t.Logf("%d of %d worlds had the same trace twice", same, worlds)
+		same.Add(1)
+	})
+	t.Logf("%d of %d worlds had the same trace twice", same.Load(), worlds)
+}
+
+// each does that for each seed, one world on each processor at a time, until an instant where there is one.
+func each(t *testing.T, first, last uint64, until time.Time, do func(*testing.T, uint64)) {
+	t.Run("worlds", func(t *testing.T) {
+		seeds := make(chan uint64)
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				for seed := range seeds {
+					do(t, seed)
+				}
+			})
+		}
+		go func() {
+			defer close(seeds)
+			for seed := first; seed <= last && (until.IsZero() || time.Now().Before(until)); seed++ {
+				seeds <- seed
+			}
+		}()
+	})
 }
 
 // tell prints the story of a world, all of it, and how it is replayed.

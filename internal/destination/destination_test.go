@@ -179,7 +179,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestReplicas let claims through at their share of the pace until one has waited for three seconds.
+// TestReplicas let claims through at their share of the pace until one has waited for three seconds. Whoever has all of it
+// then leaves time for one that each of the others let through.
 func TestReplicas(t *testing.T) {
 	for replicas, wakes := range map[int]time.Duration{1: 5 * time.Second, 2: sharedFor} {
 		f := newFixture(t, settings(12))
@@ -192,7 +193,7 @@ func TestReplicas(t *testing.T) {
 			if f.arrive(fmt.Sprint("a", begin)) != Pass || !f.gate.Next().IsZero() || f.arrive(fmt.Sprint("b", begin)) != "" || !f.gate.Next().Equal(begin.Add(wakes)) {
 				t.Errorf("%d replicas: next is %s", replicas, f.gate.Next())
 			}
-			if r := f.until(begin.Add(30 * time.Second)); len(r) != 1 || !r[0].At.Equal(begin.Add(5*time.Second)) {
+			if r := f.until(begin.Add(30 * time.Second)); len(r) != 1 || !r[0].At.Equal(begin.Add(time.Duration(replicas)*5*time.Second)) {
 				t.Errorf("%d replicas: %+v goes", replicas, r)
 			}
 			for i, want := range []string{"x up", "x takes no more at once; waited its turn"} {

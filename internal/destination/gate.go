@@ -34,12 +34,24 @@ const sharedFor = 3 * time.Second
 
 // settings are those that are in force at now.
 func (g *Gate) settings(now time.Time) *Settings {
-	if g.Replicas <= 1 || g.Queue.Len() > 0 && now.Sub(g.Queue.since) >= sharedFor {
+	if g.Replicas <= 1 || g.Queue.Len() > 0 && !now.Before(g.alone()) {
 		return &g.Settings
 	}
 	c := g.Settings
 	c.Pace.shared = g.Replicas
 	return &c
+}
+
+// alone is when who owns the Gates has all of the pace that was shared.
+func (g *Gate) alone() time.Time { return g.Queue.since.Add(sharedFor) }
+
+// goAlone begins with all of the pace. Each of the others may have let one go just before, which nobody counts here.
+func (g *Gate) goAlone(now time.Time) {
+	f, at := &g.State.Flow, g.alone()
+	if g.Replicas > 1 && g.State.Phase == Up && g.Queue.Len() > 0 && f.At.Before(at) && !now.Before(at) {
+		f.fill(g.State.PerMinute(&g.Settings, at), at)
+		f.Credit -= float64(g.Replicas - 1)
+	}
 }
 
 // Release is a claim that may go.
@@ -97,6 +109,7 @@ func (g *Gate) Hold(h Held) {
 func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
+	g.goAlone(now)
 	before := g.State
 	if g.State, a = g.State.Step(g.settings(now), e, now); g.State.Phase == Up {
 		g.curve = nil
@@ -106,7 +119,7 @@ func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	}
 	flow := &g.State.Flow
 	g.Changed = g.Changed || a.Went != "" || g.State.Canary.Sent.After(before.Canary.Sent) ||
-		!flow.LimitAt.Equal(before.Flow.LimitAt) || g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
+		!flow.LimitAt.Equal(before.Flow.LimitAt) || !flow.PauseUntil.Equal(before.Flow.PauseUntil) || g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
 	return a
 }
 
@@ -132,8 +145,8 @@ func (g *Gate) Admit(now time.Time) bool {
 // Next returns when Due has something to do if nothing happens until then; zero is never.
 func (g *Gate) Next() time.Time {
 	next, end := g.State.Next(g.settings(g.State.Flow.At), g.Queue.Len()), g.Queue.GiveUpAt()
-	if alone := g.Queue.since.Add(sharedFor); g.Replicas > 1 && g.Queue.Len() > 0 && g.State.Flow.At.Before(alone) {
-		next = soonest(next, alone)
+	if at := g.alone(); g.Replicas > 1 && g.Queue.Len() > 0 && g.State.Flow.At.Before(at) {
+		next = soonest(next, at)
 	}
 	return soonest(next, end)
 }

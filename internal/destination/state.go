@@ -137,6 +137,8 @@ type (
 	Lost struct{ Claim string }
 	// Departed tells that a canary went only now, long after its turn. Another one waits for it as if it had gone in time.
 	Departed struct{ Claim string }
+	// Unclear tells that a claim failed, and that this says nothing of the destination.
+	Unclear struct{ Claim string }
 	// RateLimited tells that the destination asked for a lower pace, or for none for RetryAfter.
 	RateLimited struct {
 		Claim      string

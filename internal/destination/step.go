@@ -252,6 +252,12 @@ func (e Failed) apply(m *machine) {
 	}
 }
 
+func (e Unclear) apply(m *machine) {
+	if m.tookCanary(e.Claim) {
+		m.enter(Down)
+	}
+}
+
 func (e Lost) apply(m *machine) {
 	if e.Claim == m.Canary.Claim {
 		m.lost()

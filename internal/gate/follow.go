@@ -69,7 +69,7 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 func (g *Gates) read(ctx context.Context) error {
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
-		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}}
+		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		for i := range of.State.Held {
 			k.hold(of.Subject, &of.State.Held[i], now)

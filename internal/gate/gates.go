@@ -128,8 +128,25 @@ type known struct {
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
 	recorded map[string]journal.DestinationState
 	versions map[string]int64 // of what is recorded, or is being recorded by this process
-	seen     int64            // the last record that was taken in
+	counts   counts
+	left     leavers
+	seen     int64 // the last record that was taken in
 }
+
+// leavers are the claims that left their gates of late, by halves. Few are unanswered at a time: while one is, none goes.
+type leavers struct{ these, before map[string]bool }
+
+// halfOfLeavers is how many of them are in a half.
+const halfOfLeavers = 1000
+
+func (l *leavers) add(claim string) {
+	if l.these == nil || len(l.these) >= halfOfLeavers {
+		l.these, l.before = map[string]bool{}, l.these
+	}
+	l.these[claim] = true
+}
+
+func (l *leavers) has(claim string) bool { return l.these[claim] || l.before[claim] }
 
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
@@ -146,12 +163,12 @@ func jobOf(claim string) int64 {
 }
 
 // Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The
-// others are held, and the leader releases them.
-func (g *Gates) Admit(name string, deadline time.Time) (ok bool) {
+// others are held, and the leader releases them. A job that left its gate, of which the engine has not heard, may not.
+func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.known == nil || !g.mayAdmit() || !deadline.IsZero() && !deadline.After(now) {
+	if g.known == nil || !g.mayAdmit() || g.left.has(claimOf(jobKey)) || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
 	d := g.registry.Gate(name, now)
@@ -210,8 +227,7 @@ func (g *Gates) hear(r journal.Record) bool {
 	s, e := r.Subject, r.Entry
 	switch {
 	case r.Attempt != nil:
-		g.attempt(r.Attempt)
-		return r.Attempt.Tells != ""
+		return g.attempt(r.Attempt)
 	case e.Kind == journal.OutcomeEntry:
 		g.answered(e)
 	case e.Kind == journal.GateEntry:
@@ -224,17 +240,21 @@ func (g *Gates) hear(r journal.Record) bool {
 	return true
 }
 
-// attempt tells a destination of a failure.
-func (g *Gates) attempt(a *journal.Attempt) {
-	if a.Tells == "" {
-		return
-	}
+// attempt tells a destination of a failure, and reports whether that says something of it.
+func (g *Gates) attempt(a *journal.Attempt) bool {
 	now := g.Clock.Now()
-	d := g.registry.Gate(a.Destination, now)
 	claim, sent := "", a.Sent.At
 	if !sent.IsZero() {
 		claim = claimOf(a.Sent.JobKey)
-	} else if d.State.Phase == destination.Ramping && d.State.Outage.Tests > 0 {
+	}
+	if a.Tells == "" {
+		if claim != "" {
+			g.registry.Gate(a.Sent.Destination, now).Apply(destination.Unclear{Claim: claim}, now)
+		}
+		return claim != ""
+	}
+	d := g.registry.Gate(a.Destination, now)
+	if claim == "" && d.State.Phase == destination.Ramping && d.State.Outage.Tests > 0 {
 		sent = d.State.Outage.Since // its gate let it go before: what goes now has a.Sent
 	}
 	switch a.Tells {
@@ -251,6 +271,7 @@ func (g *Gates) attempt(a *journal.Attempt) {
 	case journal.TellsRateLimited:
 		d.Apply(destination.RateLimited{Claim: claim, Sent: sent, RetryAfter: a.RetryAfter}, now)
 	}
+	return true
 }
 
 // answered tells a destination of a success.
@@ -274,9 +295,11 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	case b.Action == journal.GateAnswered:
 		g.answered(e)
 	default:
-		delete(g.subjects, claimOf(b.JobKey))
+		claim := claimOf(b.JobKey)
+		delete(g.subjects, claim)
+		g.left.add(claim)
 		d := g.registry.Gate(b.Destination, g.Clock.Now())
-		d.Queue.Remove(claimOf(b.JobKey))
+		d.Queue.Remove(claim)
 		switch {
 		case g.leads && b.Action == journal.GateReleased:
 			g.count(d.Name).Released++
@@ -319,7 +342,7 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 			}
 		}
 	}
-	if t := b.Traffic; t != nil && t.Replica != g.id {
+	if t := b.Traffic; t != nil && t.Replica != g.id && g.counts.isNew(d.Name, t) {
 		d.Apply(destination.Admitted{Count: t.Admitted}, now)
 	}
 	if b.Command != nil {

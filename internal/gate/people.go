@@ -96,6 +96,7 @@ type History struct {
 	Traffic []Traffic
 	// Orders are what people ordered, the newest first.
 	Orders []Order
+	counts counts
 }
 
 // Order is a person's, as it was recorded.
@@ -119,7 +120,7 @@ func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &History{Phases: []Stretch{{From: from, Until: now}}}
+	h := &History{Phases: []Stretch{{From: from, Until: now}}, counts: counts{}}
 	for at := from.Truncate(shownStep); !at.After(now); at = at.Add(shownStep) {
 		h.Traffic = append(h.Traffic, Traffic{From: at, Until: at.Add(shownStep)})
 	}
@@ -143,8 +144,8 @@ func (h *History) add(e *journal.Entry) error {
 	if b.Command != nil {
 		h.Orders = append(h.Orders, Order{*b.Command, e.At})
 	}
-	if b.Traffic != nil {
-		h.count(b.Traffic)
+	if t := b.Traffic; t != nil && h.counts.isNew("", t) {
+		h.count(t)
 	}
 	h.Phases = advance(h.Phases, &b)
 	return nil

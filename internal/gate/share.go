@@ -103,6 +103,17 @@ func (g *Gates) count(name string) *journal.Traffic {
 	return t
 }
 
+// counts are when the last of them began, by destination and replica.
+type counts map[[2]string]time.Time
+
+// isNew reports whether a count is not the last of its replica told again, as its acknowledgement was lost.
+func (c counts) isNew(name string, t *journal.Traffic) bool {
+	of := [2]string{name, t.Replica}
+	again := c[of].Equal(t.Since)
+	c[of] = t.Since
+	return !again
+}
+
 // flush records the counts that are due. What a replica counted that ended is forgotten.
 func (g *Gates) flush(ctx context.Context) error {
 	due := g.dueCounts()

@@ -147,8 +147,8 @@ func (c *committer) commit(stop, kill context.Context, batch []*item) {
 }
 
 // try runs the transaction up to three times. Doing it again after an ambiguous commit is safe: what was
-// recorded is recalled then, and the answer that led to it stands. Only a rejection, which has no identity,
-// may be in the audit twice.
+// recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
+// twice: a rejection, a person's order, a count of what went to a destination.
 func (c *committer) try(kill context.Context, batch []*item) error {
 	var err error
 	for n := range tries {

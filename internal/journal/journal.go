@@ -191,6 +191,9 @@ func outcomeOf[T any](
 
 // submit has the item committed.
 func (j *Journal) submit(ctx context.Context, i *item) error {
+	if err := ctx.Err(); err != nil { // of two ways at once the one below is drawn
+		return err
+	}
 	i.ctx, i.done = ctx, make(chan error, 1)
 	select {
 	case j.queue <- i:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -52,7 +51,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}
-		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two || b.Kind == destination.Pass) // at once, unrecorded
+		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two) // at once, unrecorded
 		recorded = atOnce || b.Action != journal.GateGivenUp && (held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
 			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:

@@ -173,9 +173,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(all, a)
 	s.clean("record", a)
-	if a.Tells != "" {
-		s.heardOf(a.Sent)
-	}
+	s.heardOf(a.Sent)
 	switch to := s.portals[j.portal]; a.Tells {
 	case journal.TellsFailed:
 		to.fails()
@@ -368,12 +366,12 @@ func (s *sim) clean(what string, v any) {
 // paceTime is the time in which claims are counted that go to a portal.
 const paceTime = 10 * time.Second
 
-// paced: no more claims go to a portal than one of each replica, and what the pace lets through meanwhile. Who acts for it, or
+// paced: no more claims go to a portal than one, and what the pace lets through meanwhile. Who acts for it, or
 // shares in it, knows of no claim that went before.
 func (s *sim) paced(portal string) {
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
-	most := len(s.replicas) + int(s.settings.Configured[portal].Pace.Most*paceTime.Minutes()) // each lets one go at once
+	most := 1 + int(s.settings.Configured[portal].Pace.Most*paceTime.Minutes())
 	if time.Since(s.configured) < time.Minute {
 		most = 11
 	}

@@ -72,9 +72,6 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		admitted += n
 	}
 	most := since(w.asked, failedWithin) + 1 // one goes once this is recorded
-	if s.rates["write lost its acknowledgement"]+s.rates["write hangs when done"] > 0 {
-		most *= 2 // what others let through is told again
-	}
 	if admitted > most {
 		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}

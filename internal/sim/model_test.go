@@ -60,10 +60,10 @@ func (t *trace) attempt(a *journal.Attempt, before []*journal.Attempt) {
 		t.letters[a.DeadLetter] = ofLetter{a.JobKey, len(before) + 1}
 	}
 	switch a.Tells {
-	case journal.TellsFailed:
-		t.word(a.Sent, "failed")
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		t.word(a.Sent, "answered")
+	default:
+		t.word(a.Sent, "failed")
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 
 // Admission says who may go at once.
 type Admission interface {
-	// Admit reports whether a claim of that destination may go at once; the deadline is zero where it has none.
-	Admit(destination string, deadline time.Time) bool
+	// Admit reports whether a claim of that destination, which asks by a job, may go at once; the deadline is zero where it
+	// has none.
+	Admit(destination string, jobKey int64, deadline time.Time) bool
 }
 
 // Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
@@ -64,7 +65,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	if rejection != nil {
 		return refuse(ctx, g.memory, j, "", rejection, g.hooks, g.log)
 	}
-	if arrival.Destination == "" || g.admission.Admit(arrival.Destination, arrival.Deadline) {
+	if arrival.Destination == "" || g.admission.Admit(arrival.Destination, j.Key, arrival.Deadline) {
 		return Reply{Action: Completed, Variables: gateOutputs(0, arrival.Destination+" up", false)}
 	}
 	switch err := g.memory.Hold(ctx, arrival); {

@@ -22,7 +22,7 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	for _, claim := range []struct {
 		id, amount string
 		left       time.Duration
-	}{{"CLM-3-3", "", 0}, {"CLM-1-1", "31000.00", time.Hour}, {"CLM-2-2", "153200.00", 48 * time.Hour}} {
+	}{{"CLM-3-3", "", 0}, {"CLM-1-1", "31000.00", 30 * time.Second}, {"CLM-2-2", "153200.00", 48 * time.Hour}} {
 		a := w.Analysis(decision.DefaultPolicy, claim.id, "DUPLICATE_CLAIM", 0)
 		if claim.left > 0 {
 			a.Failure.Deadline = now.Add(claim.left)
@@ -53,6 +53,13 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 		if d := s.page(address); d.link("1 vence hoje: R$ 31.000,00") == nil {
 			t.Errorf("%s does not say what is due today", address)
 		}
+	}
+	const missed = "O prazo de envio já terminou: hoje "
+	if of := s.page("/subjects/tiss-submission/CLM-1-1"); strings.Contains(of.raw, missed) {
+		t.Error("a deadline that lies ahead has passed")
+	}
+	if w.Advance(40 * time.Second); !strings.Contains(s.page("/subjects/tiss-submission/CLM-1-1").raw, missed) || strings.Contains(s.page("/subjects/tiss-submission/CLM-2-2").raw, missed) {
+		t.Error("whoever sends it again is not told which deadline was missed (R29)")
 	}
 	run := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "x", By: "ada"})
 	w.Gather(run)

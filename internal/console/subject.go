@@ -93,6 +93,8 @@ type reviewForm struct {
 	MayNot                string
 	MayRestart, AtLimit   bool
 	NextRetry, MaxRetries string
+	// Missed is the deadline that has passed (R29), empty where none has.
+	Missed string
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
 	// Discarded tells that it is about to be.
@@ -333,6 +335,9 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 		f.MayNot = v.T("form.other_team", l.Team, v.ownTeams())
 	}
 	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
+	if at := l.DeadLetter.Deadline; !at.IsZero() && v.Past(at) {
+		f.Missed = v.clock(at)
+	}
 	if p != nil {
 		f.Wait = v.wait(&p.Backoff, l.RetryCount)
 	}

@@ -318,7 +318,8 @@ func play(t *testing.T, p plan) (s *sim) {
 	return s
 }
 
-// arrive has claims come in the first half of the weather, or all in ten minutes, some of them twice, some with a deadline.
+// arrive has claims come in the first half of the weather, or all in ten minutes, many of them in one batch, some of them
+// twice, some with a deadline.
 func (s *sim) arrive() {
 	names := s.portalNames()
 	draw := s.draw("claims")
@@ -329,10 +330,15 @@ func (s *sim) arrive() {
 		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[draw.IntN(3)]
 	}
 	s.drawn = claims
+	batch := s.draw("batch")
+	sent, batches := time.Duration(batch.Int64N(int64(within))), batch.IntN(3) == 0
 	for i := range claims {
 		claim := fmt.Sprintf("CLM-SIM-%d", i+1)
 		dice := s.draw(claim)
 		at := time.Duration(dice.Int64N(int64(within)))
+		if batches && batch.IntN(2) == 0 {
+			at = sent + time.Duration(batch.IntN(5000))*time.Millisecond
+		}
 		deadline := time.Time{}
 		if dice.IntN(3) == 0 {
 			deadline = s.began.Add(at + time.Duration(dice.IntN([]int{70, 610}[dice.IntN(2)])-10)*time.Minute).Truncate(time.Second)

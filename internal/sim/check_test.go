@@ -340,6 +340,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		}
 		if b.Hold != "" {
 			s.resting[b.BulkRun] = time.Now()
+			if r := s.carrier(); r != nil && s.sometimes("killed in a held run", 4) { // the next one goes on
+				s.in(time.Second, r.die)
+			}
 		}
 		if b.State != "" {
 			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now()}

@@ -361,10 +361,8 @@ func (s *sim) wipe(p *process) {
 
 // leave has the engine be away for a while, at one in so many of the steps that it would disturb.
 func (s *sim) leave(during string, oneIn int) {
-	label := "engine away in a " + during
-	dice := s.draw(label)
-	if !s.calm && dice.IntN(oneIn) == 0 && s.may(fmt.Sprint(label, " #", s.nth[label])) {
-		s.goAway(time.Duration(dice.IntN(120)) * time.Second)
+	if during = "engine away in a " + during; s.sometimes(during, oneIn) {
+		s.goAway(time.Duration(s.draw("long "+during).IntN(120)) * time.Second)
 	}
 }
 
@@ -469,6 +467,9 @@ func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
 			case refusesAll:
 				return permanentError
 			case isFlapping:
+				if dice.IntN(3) == 0 {
+					return "Read timed out after 30000 ms"
+				}
 				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
 					return fmt.Sprint("HTTP 429 Too Many Requests, Retry-After: ", 20+dice.IntN(2)*680)
 				}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -221,6 +222,39 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	s.leave("run", 10)
 }
 
+// carrier is the replica that carries out bulk runs; nil where none does.
+func (s *sim) carrier() *replica {
+	i := slices.IndexFunc(s.replicas, func(r *replica) bool {
+		return r.life.Err() == nil && strings.HasPrefix(s.holders[deadletter.BulkLease], r.name)
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.replicas[i]
+}
+
+// beside has a person decide on what a bulk run decides on next, at that instant, while the journal is busy.
+func (s *sim) beside(run *journal.BulkRun) {
+	who := "person beside a run"
+	if !s.sometimes(who, 8) {
+		return
+	}
+	who = fmt.Sprint(who, " ", s.nth[who])
+	s.in(time.Minute/time.Duration(run.PerMinute), func() {
+		next, err := s.memory.BulkItems(context.Background(), run.ID, journal.BulkPlanned, 0, 1)
+		r := s.carrier()
+		if err != nil || len(next) == 0 || r == nil {
+			return
+		}
+		r.slow = time.Now().Add(5 * time.Second)
+		s.running.Go(func() {
+			r.port(who)
+			_, err := r.letters.Discard(r.life, deadletter.Command{ID: next[0].DeadLetter, Reason: typed, By: who})
+			r.say("somebody discards %s beside a run: %v", next[0].Subject.ID, r.told(who, err))
+		})
+	})
+}
+
 // discards has a replica carry the discards out that are due, and none of them is forgotten.
 func (s *sim) discards() {
 	up := s.up()
@@ -303,6 +337,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
 		s.onSchedule(&run, e.At)
+		s.beside(&run)
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {
 			s.fail("a bulk run decides %+v, and is %+v", b, run)

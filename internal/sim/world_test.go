@@ -183,6 +183,11 @@ func (s *sim) may(label string) bool {
 	return true
 }
 
+// sometimes reports whether that happens here and now, as it does once in so many times while there is weather.
+func (s *sim) sometimes(label string, oneIn int) bool {
+	return s.draw(label).IntN(oneIn) == 0 && !s.calm && s.may(fmt.Sprint(label, " #", s.nth[label]))
+}
+
 // fault reports whether that kind strikes here and now.
 func (r *replica) fault(kind string) bool { return r.sim.fault(r.name, kind) }
 

@@ -162,13 +162,9 @@ type step struct {
 // release records what became of the destinations, and lets go whose turn it is. While answers wait, of which waits
 // tells that there may be some, nobody goes: they would come all at once when the engine is back.
 func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err error) {
-	if waits {
-		if err := g.deliver(ctx, false); err != nil {
-			return true, nil //nolint:nilerr // the engine is away: its loop says so
-		}
-	}
+	goes := !waits || g.deliver(ctx, false) == nil // else the engine is away: its loop says so
 	departed := false
-	for _, s := range g.look() {
+	for _, s := range g.look(goes) {
 		if s.probe != nil {
 			go g.probe(ctx, s.name, s.probe)
 		}
@@ -183,48 +179,63 @@ func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err e
 		}
 		departed = departed || len(s.departures) > 0
 	}
-	return departed && g.deliver(ctx, true) != nil, nil
+	return !goes || departed && g.deliver(ctx, true) != nil, nil
 }
 
-// look asks each gate whose turn it is, and returns what there is to do by their names.
-func (g *Gates) look() (steps []step) {
+// look asks each gate whose turn it is, unless nobody goes, and returns what there is to do by their names.
+func (g *Gates) look(goes bool) (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
 	g.registry.Each(func(d *destination.Gate) {
 		d.Replicas = g.share.count()
 		s := step{name: d.Name}
-		g.resend(d, &s)
-		if at := d.Next(); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
-			return
-		}
-		released, givenUp, probe := d.Due(now)
-		for i := range released {
-			r := &released[i]
-			s.add(g, &r.Held, now, g.departureOf(d, r))
-		}
-		for i := range givenUp {
-			s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
-		}
-		if probe {
-			s.probe = &d.Settings.Probe
+		if goes {
+			g.due(d, &s, now)
 		}
 		if d.Changed {
-			state := d.State
-			g.versions[d.Name]++
-			s.record = &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
-			if orders := g.recorded[d.Name].Orders; len(orders) > 0 {
-				s.record.Follows = orders[len(orders)-1].Record
-			}
-			if d.Left != state.Phase {
-				s.record.Went = d.Left
-			}
-			d.Changed, d.Left = false, ""
+			s.record = g.change(d)
 		}
-		steps = append(steps, s)
+		if s.record != nil || s.probe != nil || len(s.departures) > 0 {
+			steps = append(steps, s)
+		}
 	})
 	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.name, b.name) })
 	return steps
+}
+
+// due adds whose turn it is, and who is given up.
+func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
+	g.resend(d, s)
+	if at := d.Next(); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
+		return
+	}
+	released, givenUp, probe := d.Due(now)
+	for i := range released {
+		r := &released[i]
+		s.add(g, &r.Held, now, g.departureOf(d, r))
+	}
+	for i := range givenUp {
+		s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
+	}
+	if probe {
+		s.probe = &d.Settings.Probe
+	}
+}
+
+// change returns the record of a state that is another.
+func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
+	state := d.State
+	g.versions[d.Name]++
+	b := &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
+	if orders := g.recorded[d.Name].Orders; len(orders) > 0 {
+		b.Follows = orders[len(orders)-1].Record
+	}
+	if d.Left != state.Phase {
+		b.Went = d.Left
+	}
+	d.Changed, d.Left = false, ""
+	return b
 }
 
 func (s *step) add(g *Gates, h *destination.Held, now time.Time, d journal.Departure) {

@@ -416,6 +416,7 @@ func (s *sim) silent() {
 	s.discards()
 	s.unsent(after)
 	s.untaken()
+	s.unfollowed()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)

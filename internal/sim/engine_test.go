@@ -433,6 +433,7 @@ type portal struct {
 	word     time.Time   // when what came of it was recorded
 	testedAt time.Time   // when it was recorded that the last canary goes
 	ordered  time.Time   // when a person last ordered something
+	order    int64       // the record of that, until it is followed
 	well     time.Time   // when its URL was last found to answer
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go

@@ -20,13 +20,17 @@ import (
 func (s *sim) checkDestination(r *journal.Record) {
 	name := r.Subject.ID
 	b, err := journal.ReadDestination(r.Entry)
+	w := s.portals[name]
 	if err == nil && b.Command != nil {
 		s.ordered(name, b.Command)
+		w.order = r.Number()
 	}
 	if err != nil || b.State == nil {
 		return
 	}
-	w := s.portals[name]
+	if b.Follows >= w.order {
+		w.order = 0
+	}
 	i := slices.IndexFunc(s.processes, func(p *process) bool {
 		return p.portal == name && s.isWaiting(p) && time.Since(s.waits[p.latest()].since) > actTime
 	})
@@ -151,6 +155,16 @@ func (s *sim) unopened() {
 			w.opens = time.Time{}
 		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
 			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)
+		}
+	}
+}
+
+// unfollowed: what people order of a portal is followed.
+func (s *sim) unfollowed() {
+	for _, name := range s.portalNames() {
+		w := s.portals[name]
+		if w.order > 0 && min(time.Since(w.ordered), time.Since(s.ledSince), time.Since(s.storeAway), time.Since(s.started)) > wordTime {
+			s.fail("%s was ordered about at %s, and nobody follows", name, w.ordered.Sub(s.began))
 		}
 	}
 }
@@ -458,7 +472,8 @@ func (s *sim) heardOf(of journal.SentJob) {
 	}
 }
 
-// wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still.
+// wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still, and how long what a
+// person orders.
 const wordTime = 5 * time.Minute
 
 // untaken: nobody waits for what came of a canary once that is recorded.

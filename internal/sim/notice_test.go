@@ -154,7 +154,7 @@ func (s *sim) untoldOutages() {
 		began, mark := b.Outage.Since, markOf(marks, deadletter.OutageNotice+deadletter.NoticeKind(name))
 		told := mark.At
 		if b.Phase == destination.Up && mark.Record == 0 && !told.IsZero() && told.Equal(began.Truncate(time.Millisecond)) &&
-			min(time.Since(b.Since), time.Since(s.noticing), time.Since(s.away)) > atOnce+clocksApart {
+			min(time.Since(b.Since), time.Since(s.noticing)) > atOnce+clocksApart {
 			s.fail("%s was told that %s is down, and not that it is up since %s", team, name, b.Since.Sub(s.began))
 		}
 		if !s.down(name, 0) {

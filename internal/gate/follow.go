@@ -86,9 +86,18 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unheard, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+	if err != nil {
+		return err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known = k
+	for i := range unheard {
+		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
+			g.left.add(claimOf(a.JobKey), now)
+		}
+	}
 	for _, r := range words {
 		g.hear(r)
 	}

@@ -117,6 +117,7 @@ type Gates struct {
 	looked, heard time.Time
 	share         share
 	traffic       map[string]*journal.Traffic // since the last count, by destination
+	left          leavers
 	// leads tells that this process acts; told that why it cannot was logged.
 	leads, told bool
 }
@@ -129,19 +130,21 @@ type known struct {
 	recorded map[string]journal.DestinationState
 	versions map[string]int64 // of what is recorded, or is being recorded by this process
 	counts   counts
-	left     leavers
 	seen     int64 // the last record that was taken in
 }
 
-// leavers are the claims that left their gates of late, by halves. Few are unanswered at a time: while one is, none goes.
-type leavers struct{ these, before map[string]bool }
+// leavers are the claims that left their gates in the last half of leaversFor, and in the one before.
+type leavers struct {
+	these, before map[string]bool
+	since         time.Time // of these
+}
 
-// halfOfLeavers is how many of them are in a half.
-const halfOfLeavers = 1000
+// leaversFor is how long the engine may not have heard that a claim left, at most. A wiped broker's keys start over.
+const leaversFor = 10 * time.Minute
 
-func (l *leavers) add(claim string) {
-	if l.these == nil || len(l.these) >= halfOfLeavers {
-		l.these, l.before = map[string]bool{}, l.these
+func (l *leavers) add(claim string, now time.Time) {
+	if now.Sub(l.since) >= leaversFor/2 {
+		l.these, l.before, l.since = map[string]bool{}, l.these, now
 	}
 	l.these[claim] = true
 }
@@ -295,16 +298,16 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	case b.Action == journal.GateAnswered:
 		g.answered(e)
 	default:
-		claim := claimOf(b.JobKey)
+		claim, now := claimOf(b.JobKey), g.Clock.Now()
 		delete(g.subjects, claim)
-		g.left.add(claim)
-		d := g.registry.Gate(b.Destination, g.Clock.Now())
+		g.left.add(claim, now)
+		d := g.registry.Gate(b.Destination, now)
 		d.Queue.Remove(claim)
 		switch {
 		case g.leads && b.Action == journal.GateReleased:
 			g.count(d.Name).Released++
 		case !g.leads && d.Queue.Len() == 0: // the leader has let claims go at the whole pace
-			d.Wait(g.Clock.Now())
+			d.Wait(now)
 		}
 	}
 }

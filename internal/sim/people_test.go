@@ -233,20 +233,26 @@ func (s *sim) carrier() *replica {
 	return s.replicas[i]
 }
 
-// beside has a person decide on what a bulk run decides on next, at that instant, while the journal is busy.
+// beside has a person decide on what a bulk run decides on next, at that instant, and both wait for what is written.
 func (s *sim) beside(run *journal.BulkRun) {
 	who := "person beside a run"
 	if !s.sometimes(who, 8) {
 		return
 	}
 	who = fmt.Sprint(who, " ", s.nth[who])
-	s.in(time.Minute/time.Duration(run.PerMinute), func() {
+	at := time.Minute / time.Duration(run.PerMinute)
+	s.in(at-50*time.Millisecond, func() {
+		if r := s.carrier(); r != nil {
+			r.slow = time.Now().Add(5 * time.Second)
+			s.running.Go(func() { r.port(who); r.order(s.portalNames()[0], 3) })
+		}
+	})
+	s.in(at, func() {
 		next, err := s.memory.BulkItems(context.Background(), run.ID, journal.BulkPlanned, 0, 1)
 		r := s.carrier()
 		if err != nil || len(next) == 0 || r == nil {
 			return
 		}
-		r.slow = time.Now().Add(5 * time.Second)
 		s.running.Go(func() {
 			r.port(who)
 			_, err := r.letters.Discard(r.life, deadletter.Command{ID: next[0].DeadLetter, Reason: typed, By: who})

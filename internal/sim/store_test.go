@@ -70,11 +70,14 @@ func (v *store) Transact(
 			break
 		}
 	}
-	if err := v.Memory.Transact(ctx, lookups, decide); err != nil {
-		return err
+	err := v.Memory.Transact(ctx, lookups, decide)
+	if refused, ok := errors.AsType[*journal.StoreError](err); ok && refused.Kind == journal.Invalid { // each change is tried alone then
+		v.fail("the store refuses a transaction: %v", err)
 	}
-	v.port(v.name + " committed")
-	return nil
+	if err == nil {
+		v.port(v.name + " committed")
+	}
+	return err
 }
 
 // refuses reports whether nothing can be written; what there is can be read.

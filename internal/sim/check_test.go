@@ -164,7 +164,8 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
 	}
 	for _, b := range all {
-		late := settled || j.two && s.memory.Answered(b.Record) // the other replica was faster
+		late := settled || j.two && s.memory.Answered(b.Record) || // the other replica was faster
+			a.At.Sub(b.At) > retention-clocksApart // it may be purged
 		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 		}
@@ -331,9 +332,13 @@ func (s *sim) checkRecord(r *journal.Record) {
 			s.expected[events.RetryRecovered]++
 		}
 	case journal.BulkEntry:
-		var b struct{ BulkRun, State, Verb, Hold string }
+		var b struct{ BulkRun, State, Verb, Hold, Code, DeadLetterID string }
 		if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
 			return
+		}
+		if d := s.letter(b.DeadLetterID); b.Code != "" && b.Code != string(deadletter.InvalidRetryState) &&
+			(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
+			s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
 		}
 		if b.Verb == "hold" || b.State != "" {
 			delete(s.resting, b.BulkRun)

@@ -151,6 +151,7 @@ func newSim(p plan) *sim {
 	for i := range 1 + s.draw("portals").IntN(3) {
 		w, at := &portal{probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
+		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
 			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
 			switch first := at.Equal(s.began); {
@@ -159,7 +160,7 @@ func newSim(p plan) *sim {
 			case first && s.crowd: // many claims wait
 				from, how = at, isDown
 			}
-			at = from.Add(time.Duration(dice.IntN(60)) * time.Minute)
+			at = from.Add(time.Duration(dice.IntN(longest)) * time.Minute)
 			if s.may(fmt.Sprint(name, " is down #", len(w.troubles))) {
 				w.troubles = append(w.troubles, stretch{from, at, how})
 			}

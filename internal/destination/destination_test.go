@@ -59,6 +59,8 @@ func (f *fixture) apply(e Event) {
 		delete(f.out, e.Claim)
 	case RateLimited:
 		delete(f.out, e.Claim)
+	case Unclear:
+		delete(f.out, e.Claim)
 	case Lost:
 		delete(f.out, e.Claim)
 	}
@@ -127,7 +129,9 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("after %s %v goes, want the canary claim-%d", at, released, i)
 		}
 		if i < 2 {
-			f.apply(Failed{released[0].Claim, f.now})
+			f.apply(Unclear{"another"})
+			f.want(Testing)
+			f.apply([]Event{Failed{released[0].Claim, f.now}, Unclear{released[0].Claim}}[i])
 			f.want(Down)
 		}
 	}
@@ -339,6 +343,8 @@ func TestChanged(t *testing.T) {
 		{time.Second, func() { f.apply(Admitted{}) }, true, ""}, // the pace grows
 		{0, func() { f.due() }, true, Ramping},
 		{time.Second, func() { f.apply(RateLimited{Sent: f.now}) }, true, ""},
+		{time.Second, func() { f.apply(RateLimited{Sent: start}) }, true, ""}, // the pause grows
+		{0, func() { f.apply(RateLimited{Sent: start, RetryAfter: 0}) }, false, ""},
 	} {
 		f.now = f.now.Add(step.after)
 		f.gate.Changed, f.gate.Left = false, ""

@@ -36,9 +36,9 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 	w := s.serve("worker", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
 	s.startPortal(w)
 	each := harness.Setting(t, "PROOF_CLAIMS", fewAgree) / 4
-	l := s.startLoadOf(4 * each)
+	l := s.startLoad(4 * each)
 	s.finish(l)
-	s.expectCounts(loadCountsOf(4 * each))
+	s.expectCounts(loadCounts(4 * each))
 
 	n := float64(each)
 	s.expectMetrics(w, map[string]float64{

@@ -73,7 +73,6 @@ type portal struct {
 
 	mu     sync.Mutex
 	claims map[string]claim // of the jobs that came, by the subject's id
-	given  map[int64]int64  // the instance of each job that came, by the job's key
 	wrong  []error          // what people were told that they should not be
 }
 
@@ -84,7 +83,7 @@ func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) 
 		return nil, err
 	}
 	stop, cancel := context.WithCancel(context.Background())
-	h := &portal{stop: cancel, client: client, claims: make(map[string]claim), given: make(map[int64]int64)}
+	h := &portal{stop: cancel, client: client, claims: make(map[string]claim)}
 	w := worker.New(client, worker.Config{
 		Name: "portal", JobTimeout: f.jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, h.subscriptions(jobTypes), worker.NoHooks(), zap.NewNop())
@@ -155,7 +154,6 @@ func (h *portal) answer(say func(context.Context, *worker.Job, claim, int) worke
 				h.claims[id] = c
 			}
 		}
-		h.given[j.Key] = j.ProcessInstanceKey
 		h.mu.Unlock()
 		retries, err := strconv.Atoi(variables["retryCount"])
 		if err != nil { // none yet, or a wrong one
@@ -198,22 +196,6 @@ func (h *portal) work(_ context.Context, j *worker.Job, c claim, retries int) wo
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{
 		Code: errorCodes[j.Type], Message: "the work failed", Variables: jsonOf(c.Failures[n]),
 	}}
-}
-
-// forgotten is how many jobs came that the broker knows nothing of, or knows as another instance's: it gives
-// jobs out before they are safe from a crash.
-func (h *portal) forgotten(s *scenario) int {
-	s.history.Lock()
-	defer s.history.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := 0
-	for key, instance := range h.given {
-		if j := s.history.jobs[key]; j == nil || j.instance != instance {
-			n++
-		}
-	}
-	return n
 }
 
 func jsonOf(v any) string {

@@ -25,10 +25,9 @@ const recordMark = " records - {"
 // record is one line of what the broker committed, with the fields that the scenarios look at.
 type record struct {
 	Position   int64
-	Source     int64 `json:"sourceRecordPosition"` // of the command that it follows from
 	Timestamp  int64 // on the broker's clock, in milliseconds
 	Key        int64
-	RecordType string // EVENT, COMMAND, COMMAND_REJECTION
+	RecordType string // EVENT and others
 	ValueType  string
 	Intent     string
 	Value      struct {
@@ -45,7 +44,6 @@ type record struct {
 		JobKey                             int64   // INCIDENT
 		DueDate                            int64   // TIMER, milliseconds
 	}
-	RejectionReason string
 }
 
 func (r *record) at() time.Time { return time.UnixMilli(r.Timestamp) }
@@ -57,7 +55,7 @@ type job struct {
 	kind        string // its type
 	instance    int64
 	created     time.Time
-	activations []activation
+	activations []time.Time
 	timeouts    []time.Time
 	failures    []answer
 	answers     []answer // COMPLETED, ERROR_THROWN or CANCELED: at most one
@@ -67,12 +65,7 @@ type answer struct {
 	intent, worker, code, message string
 	retries                       int
 	at                            time.Time
-	position                      int64
 }
-
-// activation is when the broker was asked for jobs, and when it gave this one out: a broker that was killed
-// in between does the second after its restart, for a worker that no longer listens.
-type activation struct{ asked, given time.Time }
 
 // open tells whether somebody is to answer the job; not where it is an incident.
 func (j *job) open() bool {
@@ -182,17 +175,15 @@ func (i *instance) clone() instance {
 // history is what the broker said it did, over all its restarts. It takes the broker's output.
 type history struct {
 	harness.Board
-	pending    []byte
-	last       int64 // position of the newest record: a restart prints old ones again
-	instances  map[int64]*instance
-	jobs       map[int64]*job
-	locals     map[int64]map[string]string // variables of tasks, by the scope's key
-	asked      map[int64]time.Time         // when the broker was asked for jobs, by the command's position
-	rejections []record                    // commands on jobs that the broker refused
+	pending   []byte
+	last      int64 // position of the newest record: a restart prints old ones again
+	instances map[int64]*instance
+	jobs      map[int64]*job
+	locals    map[int64]map[string]string // variables of tasks, by the scope's key
 }
 
 func newHistory() *history {
-	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), locals: make(map[int64]map[string]string), asked: make(map[int64]time.Time)}
+	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), locals: make(map[int64]map[string]string)}
 }
 
 // Write takes a part of the broker's output.
@@ -215,10 +206,6 @@ func (h *history) read(line []byte) {
 	}
 	h.last = r.Position
 	switch {
-	case r.RecordType == "COMMAND_REJECTION" && r.ValueType == "JOB":
-		h.rejections = append(h.rejections, r)
-	case r.RecordType == "COMMAND" && r.ValueType == "JOB_BATCH":
-		h.asked[r.Position] = r.at()
 	case r.RecordType != "EVENT":
 	case r.ValueType == "PROCESS_INSTANCE":
 		h.element(&r)
@@ -234,7 +221,7 @@ func (h *history) read(line []byte) {
 	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
 		for _, key := range r.Value.JobKeys {
 			if j := h.jobs[key]; j != nil {
-				j.activations = append(j.activations, activation{h.asked[r.Source], r.at()})
+				j.activations = append(j.activations, r.at())
 			}
 		}
 	case r.ValueType == "TIMER":
@@ -285,7 +272,7 @@ func (h *history) job(r *record) {
 			i.reviews = append(i.reviews, known)
 		}
 	}
-	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, r.Value.Retries, r.at(), r.Position}
+	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, r.Value.Retries, r.at()}
 	switch r.Intent {
 	case "COMPLETED", "ERROR_THROWN", "CANCELED":
 		j.answers = append(j.answers, a)
@@ -340,8 +327,8 @@ func (i *instance) describe() string {
 	}
 	for _, j := range i.jobs {
 		fmt.Fprintf(&b, "\n  job %d %s: created %s", j.key, j.kind, clock(j.created))
-		for _, a := range j.activations {
-			fmt.Fprintf(&b, ", activated %s", clock(a.given))
+		for _, at := range j.activations {
+			fmt.Fprintf(&b, ", activated %s", clock(at))
 		}
 		for _, at := range j.timeouts {
 			fmt.Fprintf(&b, ", timed out %s", clock(at))

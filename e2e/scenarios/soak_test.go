@@ -132,11 +132,11 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 		s.advanceTo(s.clock.Now().Add(soakStep))
 	}
 	s.awaitEnded(keys...)
-	o := s.look(keys)
+	jobs, timedOut := s.look(keys)
 	testkit.Must(s.t, w.Stop(s.t.Context(), harness.StopTime))
 	verified := strings.Split(s.run(database, "audit", "verify"), "\n")[0]
 	s.done("soak on "+store, "%v, %.1f claims/s, %d lives, %d claims ended once, %d jobs, %d timed out; %s",
-		length, rate, lives, len(keys), o.jobs, len(o.timedOut), verified)
+		length, rate, lives, len(keys), jobs, timedOut, verified)
 }
 
 var analysisBucket = regexp.MustCompile(`(?m)^retry_analysis_duration_seconds_bucket\{.*le="([^"]+)"\} (\S+)$`)

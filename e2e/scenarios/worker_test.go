@@ -1,13 +1,10 @@
 package scenarios
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
 	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
 	"retry-worker/e2e/harness"
@@ -58,29 +55,6 @@ func get(t *testing.T, url string) string {
 }
 
 var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="([\w-]+)"\} (\d+)$`)
-
-// actions are what became of the worker's jobs, all types together.
-func (p *process) actions(t *testing.T) map[string]int {
-	t.Helper()
-	all := make(map[string]int)
-	for _, m := range jobsTotal.FindAllStringSubmatch(get(t, p.Ops+"/metrics"), -1) {
-		n, _ := strconv.Atoi(m[3]) // digits only
-		if n > 0 {
-			all[m[1]] += n
-		}
-	}
-	return all
-}
-
-// said reports whether the worker's log has a message.
-func (p *process) said(message string) bool {
-	found := false
-	for line := range strings.Lines(p.Log.Text()) {
-		var l struct{ Message string }
-		found = found || json.Unmarshal([]byte(line), &l) == nil && l.Message == message
-	}
-	return found
-}
 
 // engine is the environment of a command that asks the broker.
 func (f *fixture) engine() []string {

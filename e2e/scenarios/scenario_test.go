@@ -26,7 +26,6 @@ type scenario struct {
 	t     *testing.T
 	begun time.Time // by the fixture's clock
 	real  time.Time // the same by this machine's
-	first int64     // position of the last record before it
 	keys  []int64   // of its instances
 }
 
@@ -75,9 +74,6 @@ func beginFaults(t *testing.T, broker string) *scenario {
 func newScenario(t *testing.T, f *fixture) *scenario {
 	t.Helper()
 	s := &scenario{fixture: f, t: t, begun: f.clock.Now(), real: time.Now()}
-	f.history.Lock()
-	s.first = f.history.last
-	f.history.Unlock()
 	f.join()
 	t.Cleanup(func() {
 		s.clear()

@@ -89,6 +89,11 @@ func TestFaultMatrix(t *testing.T) {
 			r.broker.Kill()
 			testkit.Must(r.t, r.clock.Restart(context.Background()))
 		}},
+		{name: "broker frozen past the time-out", happen: func(r *row) {
+			testkit.Must(r.t, r.broker.Pause())
+			r.pass(outlasting)
+			testkit.Must(r.t, r.broker.Resume())
+		}},
 		{name: "acknowledgements dropped", happen: disturbed(noneFromBroker)},
 		{name: "answers swallowed", happen: disturbed(noneToBroker)},
 		{name: "connections reset", happen: disturbed(`{"type":"reset_peer","attributes":{"timeout":50}}`)},

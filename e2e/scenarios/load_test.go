@@ -51,8 +51,8 @@ func (s *scenario) finish(l load) {
 	s.awaitEnded(l.keys...)
 }
 
-// look holds each job of the instances against the rule that it is answered once; it returns how many there are, and how many of
-// them waited for a time-out.
+// look holds each job of the instances against the rule that it is answered once. It returns how many there are, and
+// how many of them waited for a time-out.
 func (s *scenario) look(keys []int64) (jobs, timedOut int) {
 	s.t.Helper()
 	s.history.Lock()

@@ -9,51 +9,40 @@ import (
 	"retry-worker/internal/outbox"
 )
 
+// TestOneRelayAtATime: one that is stopped is followed at once, one that is killed when its lease is over; then what it did not
+// let go of is sent again, in order.
 func TestOneRelayAtATime(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.takes = 20 * time.Millisecond
-		first := s.relay("first")
-		s.within(time.Second, "the first leads", func() bool { return s.account().leases > 0 })
-		second := s.relay("second")
-		s.fill(5000, keys(200)...)
-		time.Sleep(time.Second)
-		first.stop()
-		stopped := s.sink.count()
-		took := s.within(20*time.Second, "the second goes on", func() bool { return s.sink.count() > stopped })
-		if took > 6*time.Second {
-			t.Errorf("a lease that was given back is taken after %s", took)
-		}
-		s.within(time.Minute, "all is sent", s.empty)
-		s.sink.checkOrder(t, false)
-		second.stop()
-		if s.account().holders["first"] == 0 || s.account().holders["second"] == 0 {
-			t.Errorf("sent by %v", s.account().holders)
-		}
-	})
-}
-
-// TestKilledRelayIsFollowed: what it did not let go of is sent again, in order.
-func TestKilledRelayIsFollowed(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.takes = 20 * time.Millisecond
-		first := s.relay("first")
-		s.within(time.Second, "the first leads", func() bool { return s.account().leases > 0 })
-		s.relay("second")
-		s.fill(5000, keys(200)...)
-		time.Sleep(time.Second)
-		first.kill()
-		<-first.done
-		stopped := s.sink.count()
-		took := s.within(time.Minute, "the second goes on", func() bool { return s.sink.count() > stopped })
-		if took < 5*time.Second || took > 21*time.Second {
-			t.Errorf("the second takes over after %s; the lease of 15 s ends first", took)
-		}
-		s.within(time.Minute, "all is sent", s.empty)
-		s.sink.checkOrder(t, true)
-		if twice := s.sink.count() - 5000; twice < 0 || twice > 600 {
-			t.Errorf("%d were sent twice", twice)
-		}
-	})
+	for name, test := range map[string]struct {
+		end         func(*running)
+		least, most time.Duration // until the second goes on
+		mostTwice   int
+	}{
+		"stopped": {(*running).stop, 0, 6 * time.Second, 0},
+		"killed":  {func(r *running) { r.kill(); <-r.done }, 5 * time.Second, 21 * time.Second, 600},
+	} {
+		bubble(t, func(s *stage) {
+			s.sink.takes = 20 * time.Millisecond
+			first := s.relay("first")
+			s.within(time.Second, "the first leads", func() bool { return s.account().leases > 0 })
+			s.relay("second")
+			s.fill(5000, keys(200)...)
+			time.Sleep(time.Second)
+			test.end(first)
+			stopped := s.sink.count()
+			took := s.within(time.Minute, "the second goes on", func() bool { return s.sink.count() > stopped })
+			if took < test.least || took > test.most {
+				t.Errorf("%s: the second takes over after %s; a lease is of 15 s", name, took)
+			}
+			s.within(time.Minute, "all is sent", s.empty)
+			s.sink.checkOrder(t, test.mostTwice > 0)
+			if twice := s.sink.count() - 5000; twice < 0 || twice > test.mostTwice {
+				t.Errorf("%s: %d were sent twice", name, twice)
+			}
+			if by := s.account().holders; by["first"] == 0 || by["second"] == 0 {
+				t.Errorf("%s: sent by %v", name, by)
+			}
+		})
+	}
 }
 
 // TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), and all once it can be taken.

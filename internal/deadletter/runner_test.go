@@ -245,23 +245,6 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// TestPauseAndResumeDoNotHurry: whoever presses both again and again gets nothing faster.
-func TestPauseAndResumeDoNotHurry(t *testing.T) {
-	bubble(t, func(d *fixture) {
-		run := d.begin(100, 2)
-		d.runner()
-		for range 100 {
-			time.Sleep(2 * time.Second)
-			d.steer(journal.BulkPause, run)
-			time.Sleep(2 * time.Second)
-			d.steer(journal.BulkResume, run)
-		}
-		if got := most(d.decisions(), time.Minute-time.Millisecond); got > 2 || len(d.decisions()) < 5 {
-			t.Errorf("%d in a minute, of %d, expected 2", got, len(d.decisions()))
-		}
-	})
-}
-
 // TestDecidedByOthers: what somebody decided meanwhile is refused, with the code, and takes no turn.
 func TestDecidedByOthers(t *testing.T) {
 	bubble(t, func(d *fixture) {

@@ -12,7 +12,6 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
@@ -26,16 +25,22 @@ const (
 	portion = 50
 	// pollDelay between giving jobs away and their arrival: long enough for both to have them on their way.
 	pollDelay = 100 * time.Millisecond
+	// apart is how far the replicas' clocks are; a retry lies further ahead, so that none is re-based.
+	apart = 2 * time.Minute
 )
 
-// Two replicas have the same jobs, now one after the other and now at the same moment: each is decided once, and
-// both give the same answer.
+// Two replicas, whose clocks are apart, have the same jobs, now one after the other and now at the same moment: each is
+// decided once, and both give the same answer. The one that is behind is told.
 func TestTwoReplicasOnePostgreSQL(t *testing.T) {
 	t.Parallel()
 	begun, url := time.Now(), postgres.Database(t)
 	s := newStub(t, "TWICE")
+	ahead, err := harness.OpenSharedClock(filepath.Join(t.TempDir(), "clock"))
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = ahead.Close() })
+	testkit.Must(t, ahead.SetAhead(apart))
 	one := serve(t, settings{name: "one", gateway: s.Addr(), url: url})
-	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url})
+	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url, clock: ahead})
 	s.giveToBoth()
 	s.settle()
 	replayed := one.counted("retry_worker_decisions_replayed_total") + two.counted("retry_worker_decisions_replayed_total")
@@ -46,6 +51,14 @@ func TestTwoReplicasOnePostgreSQL(t *testing.T) {
 	a.oneAttemptPerCount(false)
 	if both < len(s.jobs)*9/10 || replayed < both/2 {
 		t.Errorf("%d of %d jobs were given to both replicas and %d decisions replayed: the test shows little", both, len(s.jobs), replayed)
+	}
+	const told = "this machine's clock is behind that of another replica"
+	line := one.logged(told)
+	if off, err := time.ParseDuration(line.Text("by")); err != nil || (off-apart).Abs() > time.Minute {
+		t.Errorf("the replica that is behind said %v, want that it is so by about %v", line, apart)
+	}
+	if strings.Contains(two.out.Text(), told) {
+		t.Error("the replica ahead said so too")
 	}
 	report(t, "two replicas, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, the same from both; %d replayed; %.1f s",
 		len(s.jobs), both, found.attempts, replayed, time.Since(begun).Seconds())
@@ -139,93 +152,4 @@ func (p *program) counted(name string) (sum int) {
 		sum += n
 	}
 	return sum
-}
-
-// apart is how far the replicas' clocks are.
-const apart = 5 * time.Minute
-
-// Two replicas whose clocks are five minutes apart have the same jobs. Each is decided once; the one that is behind
-// is told; what comes to the one ahead when its time has come by that clock is re-based, no more.
-func TestClocksApart(t *testing.T) {
-	t.Parallel()
-	begun, url := time.Now(), postgres.Database(t)
-	s := newStub(t, "APART")
-	ahead, err := harness.OpenSharedClock(filepath.Join(t.TempDir(), "clock"))
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = ahead.Close() })
-	testkit.Must(t, ahead.SetAhead(apart))
-	slow := serve(t, settings{name: "slow", gateway: s.Addr(), url: url})
-	fast := serve(t, settings{name: "fast", gateway: s.Addr(), url: url, clock: ahead})
-	s.giveToBoth()
-	s.settle()
-	slow.stop()
-	fast.stop()
-	a := look(t, url)
-	attempts, both := a.oneAttemptPerCount(true), s.givenToBoth()
-	s.holdApart(a, begun)
-	if both < len(s.jobs)*9/10 {
-		t.Errorf("%d of %d jobs were given to both replicas: the test shows little", both, len(s.jobs))
-	}
-	const told = "this machine's clock is behind that of another replica"
-	line := slow.logged(told)
-	if off, err := time.ParseDuration(line.Text("by")); err != nil || (off-apart).Abs() > time.Minute {
-		t.Errorf("the replica that is behind said %v, want that it is so by about %v", line, apart)
-	}
-	if strings.Contains(fast.out.Text(), told) {
-		t.Error("the replica ahead said so too")
-	}
-	report(t, "clocks 5 min apart, one PostgreSQL", "%d jobs, %d given to both; %d attempts, one answer each, %d re-based by the clock ahead; the one behind was told; %.1f s",
-		len(s.jobs), both, attempts, a.revisions(), time.Since(begun).Seconds())
-}
-
-// holdApart compares the answers with the attempts where a decision may have been re-based: what the engine took is
-// one of an attempt's revisions, which follow one another in time, and no time is further off than the clocks are.
-func (s *stub) holdApart(a *audit, begun time.Time) {
-	s.t.Helper()
-	for i := range s.jobs {
-		j := &s.jobs[i]
-		record, _ := s.Job(j.key)
-		all := a.attempts[j.key]
-		if record.State == gateway.Incident && j.problem == refused && len(all) == 0 {
-			continue
-		}
-		if len(all) == 0 {
-			s.t.Errorf("the job %d of %s has no attempt", j.key, j.claim)
-			continue
-		}
-		times := map[string]bool{}
-		for n := range all {
-			d := &all[n].Decision
-			times[instant(&all[n])] = true
-			if off := d.AnalysedAt.Sub(begun); off < -time.Second || off > time.Since(begun)+apart+time.Second {
-				s.t.Errorf("job %d: decided %v after the test began", j.key, off)
-			}
-			if d.FirstFailure.Sub(d.AnalysedAt) > apart+time.Second {
-				s.t.Errorf("job %d: the first failure at %v, after the decision at %v", j.key, d.FirstFailure, d.AnalysedAt)
-			}
-			if n > 0 && (all[n].Revision != all[n-1].Revision+1 || all[n].Number != all[n-1].Number || all[n-1].Decision.NextRetryTime.After(d.AnalysedAt)) {
-				s.t.Errorf("job %d: revision %d for %v, decided at %v, after revision %d for %v", j.key, all[n].Revision, instant(&all[n]), d.AnalysedAt, all[n-1].Revision, instant(&all[n-1]))
-			}
-		}
-		s.holdSettled(&record, &all[0], times)
-	}
-}
-
-// holdSettled holds the answer that the engine took against the times an attempt had.
-func (s *stub) holdSettled(record *gateway.Record, at *journal.Attempt, times map[string]bool) {
-	s.t.Helper()
-	settled := 0
-	for _, answer := range record.Answers {
-		if !answer.Settled {
-			continue
-		}
-		settled++
-		got := outputsOf(s.t, answer.Variables)
-		if at.Decision.ShouldRetry() != got.ShouldRetry || got.ShouldRetry && !times[got.NextRetryTime] || got.RetryCount != at.Decision.RetryCount || got.DeadLetterID != at.DeadLetter {
-			s.t.Errorf("job %d: the process got %+v, the journal holds %+v for %v", record.Key, got, at, times)
-		}
-	}
-	if settled != 1 {
-		s.t.Errorf("job %d was settled %d times", record.Key, settled)
-	}
 }

@@ -5,12 +5,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness"
-	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -23,8 +20,6 @@ const (
 	killBatch = 12
 	// killSeed makes the moments of the kills the same in each run, as far as the machine lets them be.
 	killSeed = 8
-	// rivalries is how many dead letters two operators decide on at once.
-	rivalries = 12
 )
 
 // dead starts n claims that a person must decide on, and waits until each can be. It returns their dead letters' ids.
@@ -189,75 +184,4 @@ func (l *lives) expectCarriedOut() (unheard int) {
 		}
 	}
 	return unheard
-}
-
-// Two operators decide at once: one is told that it is done, the other who was faster; the process does what the former
-// said. Whoever says the same twice is told so.
-func TestTwoOperatorsAtOnce(t *testing.T) {
-	s := beginAlone(t, "load")
-	file := filepath.Join(t.TempDir(), "tokens")
-	tokens := harness.Issue(t, file, map[string]access.Role{"ana": access.Operator, "bia": access.Operator, "vera": access.Viewer})
-	w := s.serve("rivals", "RETRY_WORKER_AUTH_TOKENS_FILE="+file)
-	s.startPortal(w)
-	apis := map[string]api{"ana": {w, tokens["ana"]}, "bia": {w, tokens["bia"]}}
-	keys, ids := s.dead(apis["ana"], 0, rivalries)
-	s.refused(api{w, tokens["vera"]}, ids[0], "retry", request{Reason: corrected}, http.StatusForbidden, "forbidden_role", "")
-	s.refused(apis["ana"], ids[0], "retry", request{Reason: corrected, ForceRetry: true, Fresh: true}, http.StatusForbidden, "forbidden_role", "")
-	wins := make(map[string]int)
-	for n, id := range ids {
-		winner, discarded := s.rival(apis, id)
-		wins[winner]++
-		how, state, end := "retry", "recovered", "resubmission_recorded"
-		if discarded {
-			how, state, end = "discard", "discarded", "discarded"
-		}
-		s.awaitEnded(keys[n])
-		if i := s.instance(keys[n]); i.endedBy != end {
-			t.Errorf("%s decided to %s, the process ended at %s", winner, how, i.endedBy)
-		}
-		s.expectSettled(apis[winner], id, state)
-		l := s.awaitDeadLetter(apis[winner], id, "reviewed", func(l *deadLetter) bool { return l.Review != nil })
-		if l.Review.By != winner {
-			t.Errorf("the review is by %s, expected %s", l.Review.By, winner)
-		}
-		s.refused(apis[winner], id, how, request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", state+" since")
-	}
-	s.expectAnsweredOnce(keys)
-	s.done("two operators at once", "%d dead letters, one 200 and one 409 with the other's name each; ana was faster %d times, bia %d", len(ids), wins["ana"], wins["bia"])
-}
-
-// rival has ana retry and bia discard a dead letter at once.
-func (s *scenario) rival(apis map[string]api, id string) (winner string, discarded bool) {
-	s.t.Helper()
-	orders := map[string]struct {
-		how  string
-		body request
-	}{"ana": {"retry", request{Reason: corrected, When: "now"}}, "bia": {"discard", request{Reason: "sem conserto"}}}
-	var mu sync.Mutex
-	var running sync.WaitGroup
-	said := make(map[string]verdict)
-	start := make(chan struct{})
-	for name, order := range orders {
-		running.Go(func() {
-			<-start
-			v, err := apis[name].deadLetter(s.t.Context(), id, order.how, order.body)
-			if err != nil {
-				s.t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			said[name] = v
-		})
-	}
-	close(start)
-	running.Wait()
-	winner, loser := "ana", "bia"
-	if said["bia"].status == http.StatusOK {
-		winner, loser = loser, winner
-	}
-	if said[winner].status != http.StatusOK || said[loser].status != http.StatusConflict || said[loser].Error != "invalid_retry_state" ||
-		!strings.Contains(said[loser].Message, "by "+winner) {
-		s.t.Errorf("ana and bia at once: %+v, expected one 200 and one 409 that names the other", said)
-	}
-	return winner, winner == "bia"
 }

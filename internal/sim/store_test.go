@@ -154,10 +154,14 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	}
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
 		v.mu.Lock()
+		before := v.terms[name]
 		if v.holders[name] = holder; name == gate.Lease {
 			v.ledSince = time.Now()
 		}
 		v.mu.Unlock()
+		if before != nil && before.Err() == nil && !v.wasStolen(name) {
+			v.fail("%s is given the lease %s, and who had it acts still", v.name, name)
+		}
 		v.forgets()
 		for run := range v.resting { // who leads now may show the same until something is decided
 			v.resting[run] = time.Now()
@@ -173,11 +177,16 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if name == deadletter.BulkLease && (late || v.given(name) == 1) {
 		v.ranSince = time.Now()
 	}
-	if late {
+	if late && v.draw("late").IntN(2) == 0 {
 		v.Rest(ctx, 14*time.Second)
 		v.hold(name, false) // it is asked for anew
 		v.forgets()
 		v.port(v.name + " has lease " + name)
+	} else if late { // and cannot be renewed
+		v.Rest(ctx, 7*time.Second)
+		v.port(v.name + " has lease " + name)
+		v.forgets()
+		v.cut, v.storeAway = time.Now().Add(20*time.Second), time.Now().Add(20*time.Second)
 	}
 	return held, err
 }

@@ -84,7 +84,8 @@ type sim struct {
 	running   sync.WaitGroup
 	invariants
 	trail   *trace
-	holders map[string]string // of leases, as they were given last
+	holders map[string]string          // of leases, as they were given last
+	terms   map[string]context.Context // for which somebody acts, by the lease
 
 	refused      string    // the key of the events that nobody takes
 	refusedUntil time.Time // until when
@@ -135,7 +136,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{},
+		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, terms: map[string]context.Context{},
 		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
@@ -265,7 +266,12 @@ func (s *sim) start(n int) {
 	s.running.Go(func() { r.gates.Share(r.life) })
 	lead := func(name string, work func(stop, hard context.Context)) {
 		s.running.Go(func() {
-			outbox.Lead(r.life, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), work)
+			outbox.Lead(r.life, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), func(stop, hard context.Context) {
+				s.mu.Lock()
+				s.terms[name] = stop
+				s.mu.Unlock()
+				work(stop, hard)
+			})
 		})
 	}
 	lead(gate.Lease, r.gates.Lead)

@@ -3,10 +3,8 @@ package sim
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -345,32 +343,6 @@ func (s *sim) checkGate(r *journal.Record) {
 	}
 }
 
-// checkCanary: one at a time goes, not too soon, and after a probe where the portal has one.
-func (s *sim) checkCanary(name string, j *job) {
-	w := s.portals[name]
-	s.say("%s is the canary of %s", j.claim, name)
-	before := w.tested
-	anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
-	late := anew && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // that it went late is forgotten
-	if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
-		s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
-	}
-	s.afterProbe(name, j)
-	since := time.Since(w.testedAt)
-	if !w.probed { // else a probe may have been under way
-		since = min(since, time.Since(w.wasUp))
-	}
-	least := leastApart
-	lasted := func(other string) bool { b := s.portals[other].recorded; return b.State != nil && len(b.Lasted) > 0 }
-	if w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
-		least = unknownApart
-	}
-	if most := 2 * time.Minute; since < least && !s.isSlow() && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {
-		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
-	}
-	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at
-}
-
 // departedFor is how long it is remembered that a claim was let go.
 const departedFor = time.Hour
 
@@ -392,36 +364,6 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 	if b.Retries != want.Retries || !b.Limit.Equal(want.Limit) || !b.Deadline.Equal(want.Deadline) {
 		s.fail("%s is held after %d retries until %s or %s, and has made %d: until %s or %s", j.claim, b.Retries, b.Limit, b.Deadline,
 			want.Retries, want.Limit, want.Deadline)
-	}
-}
-
-// Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages
-// last. Both are less what a record may take.
-const leastApart, unknownApart = 30 * time.Second, 4 * time.Minute
-
-// probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
-const probeURL, probeAnew = "https://portal.example/", time.Hour
-
-// probe asks a portal whether it answers.
-func (r *replica) probe(_ context.Context, url string, _ []int) bool {
-	name := strings.TrimPrefix(url, probeURL)
-	r.port(r.name + " probes " + name)
-	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
-	well := problem == "" || problem == permanentError // of a claim
-	if well {
-		w.well = time.Now()
-	}
-	r.say("%s probes %s, which answers: %t", r.name, name, well)
-	return well
-}
-
-// afterProbe: a canary follows a probe that went well, where there are probes, or an hour without.
-func (s *sim) afterProbe(name string, j *job) {
-	w := s.portals[name]
-	last := slices.MaxFunc([]time.Time{w.recorded.Outage.Since, w.testedAt}, time.Time.Compare)
-	lost := w.word.IsZero() && time.Since(w.testedAt) > destination.CanaryTimeout-clocksApart || w.tested != nil && w.tested.phase != "portal"
-	if w.probed && w.well.Before(last) && w.ordered.Before(last) && time.Since(last) < probeAnew-clocksApart && !lost && !s.wasStolen(gate.Lease) {
-		s.fail("%s is the canary of %s, and no probe went well since %s", j.claim, name, last.Sub(s.began))
 	}
 }
 
@@ -466,27 +408,5 @@ func (s *sim) ordered(name string, c *journal.DestinationCommand) {
 		s.portals[name].held = hold{time.Now(), c.Until}
 	case journal.TreatAsUp, journal.ReleaseAt:
 		s.portals[name].treated = time.Now()
-	}
-}
-
-// heardOf notes that what came of a canary is recorded.
-func (s *sim) heardOf(of journal.SentJob) {
-	if w := s.portals[of.Destination]; w != nil && w.canary == of.JobKey {
-		w.word = time.Now()
-	}
-}
-
-// wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still, and how long what a
-// person orders.
-const wordTime = 5 * time.Minute
-
-// untaken: nobody waits for what came of a canary once that is recorded.
-func (s *sim) untaken() {
-	for _, name := range s.portalNames() {
-		w := s.portals[name]
-		if b := w.recorded; !w.word.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
-			min(time.Since(w.word), time.Since(s.storeAway)) > wordTime {
-			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, w.word.Sub(s.began))
-		}
 	}
 }

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// checkAttempt: a job is decided once, unless a person decided on what it came to, or another episode began since.
+func (s *sim) checkAttempt(a *journal.Attempt) {
+	j, last, all := s.jobs[a.JobKey], s.last[a.Decision.SubjectID], s.attempts[a.JobKey]
+	settled := false // nobody acts on what the process did not catch
+	if n := len(all) - 1; n >= 0 && j.uncaught {
+		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
+	}
+	for _, b := range all {
+		late := settled || j.two && s.memory.Answered(b.Record) || // the other replica was faster
+			a.At.Sub(b.At) > retention-clocksApart // it may be purged
+		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
+			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
+		}
+	}
+	s.trail.attempt(a, all)
+	s.checkDecision(a)
+	s.attempts[a.JobKey] = append(all, a)
+	s.clean("record", a)
+	s.heardOf(a.Sent)
+	switch to := s.portals[j.portal]; a.Tells {
+	case journal.TellsFailed:
+		to.fails()
+		to.failed = cmp.Or(a.Sent.At, to.failed)
+	case journal.TellsAnswered, journal.TellsRateLimited:
+		to.answers()
+		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
+			to.paused = hold{time.Now(), until}
+		}
+	}
+	// The task before an analysis is the gate.
+	if through := a.Sent.JobKey; through != 0 && through != a.JobKey-10 && s.begun(a.Decision.SubjectID) == 1 {
+		s.fail("%s fails as what gate %d let go, and went through gate %d since", a.Decision.SubjectID, through, a.JobKey-10)
+	}
+	of := a.Decision.SubjectID
+	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
+		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
+		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
+	}
+	s.checkCount(a, last)
+	dies := s.letter(a.DeadLetter).State == journal.DeadLetterOpen
+	s.tally.attempt(a, a.ShouldRetry() || dies)
+	switch {
+	case a.Revision == 0 && a.ShouldRetry():
+		s.expected["RetryScheduled"]++
+	case a.Revision == 0 && a.Outcome == decision.PermanentError:
+		s.expected["PermanentErrorDetected"]++
+	case a.Revision == 0, dies:
+		s.expected["MaxRetriesExceeded"]++
+	}
+	s.last[of] = a
+}
+
+// checkCount: a failure counts the retries that came with it or are known, whichever are more, and its clock stands.
+func (s *sim) checkCount(a, b *journal.Attempt) {
+	e := s.tally.episodes[a.Decision.SubjectID]
+	if b == nil || e == nil || a.Revision > 0 || b.Revision > 0 || b.Episode != a.Episode || b.JobKey == a.JobKey ||
+		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
+		return
+	}
+	first := b.FirstFailure
+	if a.AnalysedAt.Before(first) {
+		first = a.AnalysedAt
+	}
+	if a.AnalysedCount != max(a.GivenCount, e.retries) || !a.FirstFailure.Equal(first) {
+		s.fail("%s fails after %d retries, %d are known and %d came with it; it failed first at %s, and that was %s", a.Decision.SubjectID,
+			a.AnalysedCount, e.retries, a.GivenCount, a.FirstFailure, first)
+	}
+}
+
+// begun is how many processes a claim had.
+func (s *sim) begun(claim string) (n int) {
+	for _, p := range s.processes {
+		if p.claim == claim {
+			n++
+		}
+	}
+	return n
+}
+
+// recovered reports whether the process reported success of what the attempt had given up.
+func (s *sim) recovered(a *journal.Attempt) bool {
+	return s.letter(a.DeadLetter).State == journal.DeadLetterRecovered
+}
+
+// onLadder reports whether that is how long a retry of a claim waits: 5, 10, 20, … minutes, varied by a fifth, and the same
+// whoever decides it, whenever.
+func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
+	raw, before := min(5*time.Minute<<max(retry-1, 0), 4*time.Hour), s.delays[fmt.Sprint(claim, "/", max(retry, 1))]
+	return wait >= max(raw*4/5, 5*time.Minute) && wait <= min(raw*6/5, 4*time.Hour) && wait%time.Minute == 0 && (before == 0 || before == wait)
+}
+
+// checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
+// where it is permanent, the retries are used up or the next would be too late.
+func (s *sim) checkDecision(a *journal.Attempt) {
+	d, permanent := &a.Decision, s.isPermanent(a)
+	wait, raw := d.Backoff.Delay, min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
+	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
+	var right bool
+	switch {
+	case d.ShouldRetry():
+		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
+			!late(d.NextRetryTime, d.FirstFailure.Add(s.limit)) && d.NextRetryTime.Equal(a.At.Truncate(time.Second).Add(wait)) &&
+			s.onLadder(d.SubjectID, d.RetryCount, wait)
+		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
+	case d.Outcome == decision.PermanentError:
+		right = permanent && (d.Team == "cadastro") == strings.HasPrefix(a.Error, ofPatient)
+	case d.Reason == decision.ReasonDeadline:
+		right = late(d.AnalysedAt.Add(3*raw), a.Deadline)
+	case d.Reason == decision.ReasonTimeLimit:
+		right = late(d.AnalysedAt.Add(3*raw), d.FirstFailure.Add(s.limit))
+	default:
+		right = d.RetryCount >= d.MaxRetries
+	}
+	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
+	next := d.RetryCount - a.AnalysedCount               // a retry is one more
+	if !right || !made || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
+			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
+	}
+}
+
+// isPermanent reports whether an error is no passing one, as refusals are, and what looks like one for the second time (R25).
+func (s *sim) isPermanent(a *journal.Attempt) bool {
+	e := s.tally.episodes[a.Decision.SubjectID]
+	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
+	class := classOf(a.Error)
+	return class == decision.Permanent || again && class == ""
+}
+
+// made is how many retries were made before an attempt, at most.
+func (s *sim) made(a *journal.Attempt) int64 {
+	for _, b := range s.attempts[a.JobKey] {
+		if b.Number == a.Number && b.Revision < a.Revision { // its retry is not made
+			return b.AnalysedCount
+		}
+	}
+	switch b := s.last[a.Decision.SubjectID]; {
+	case b == nil && a.GivenCount < 0: // the engine has forgotten
+		return math.MaxInt64
+	case b == nil:
+		return a.GivenCount
+	case b.ShouldRetry():
+		return max(a.GivenCount, b.RetryCount)
+	default: // a person had it sent again
+		return max(a.GivenCount, b.RetryCount+1)
+	}
+}

@@ -210,9 +210,11 @@ func (r *replica) leads(lease string) {
 	}
 }
 
-// share notes when the replica joined others.
+// share notes when the replica joined others, which may all have ended since.
 func (v *store) share() {
-	if n, _ := v.Memory.Leases(context.Background(), shares); n > 1 && time.Since(v.counted) > joinTime+time.Second {
+	if n, _ := v.Memory.Leases(context.Background(), shares); n == 1 {
+		v.joined = time.Time{}
+	} else if time.Since(v.counted) > joinTime+time.Second {
 		v.joined = time.Now()
 	}
 	v.counted = time.Now()

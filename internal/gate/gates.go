@@ -345,7 +345,8 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 			}
 		}
 	}
-	if t := b.Traffic; t != nil && t.Replica != g.id && g.counts.isNew(d.Name, t) {
+	if t := b.Traffic; t != nil && t.Replica != g.id && g.counts.isNew(d.Name, t) &&
+		now.Sub(t.Since) <= d.Settings.OpensAt.Within+othersCountEvery { // else who acted before counted it, long ago
 		d.Apply(destination.Admitted{Count: t.Admitted}, now)
 	}
 	if b.Command != nil {

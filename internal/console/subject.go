@@ -335,8 +335,8 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 		f.MayNot = v.T("form.other_team", l.Team, v.ownTeams())
 	}
 	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
-	if at := l.DeadLetter.Deadline; !at.IsZero() && v.Past(at) {
-		f.Missed = v.clock(at)
+	if last := l.DeadLetter.Deadline; !last.IsZero() && v.Past(last) {
+		f.Missed = v.clock(last)
 	}
 	if p != nil {
 		f.Wait = v.wait(&p.Backoff, l.RetryCount)

@@ -34,7 +34,7 @@ const sharedFor = 3 * time.Second
 
 // settings are those that are in force at now.
 func (g *Gate) settings(now time.Time) *Settings {
-	if g.Replicas <= 1 || g.Queue.Len() > 0 && !now.Before(g.alone()) {
+	if !g.shares(now) {
 		return &g.Settings
 	}
 	c := g.Settings
@@ -42,14 +42,18 @@ func (g *Gate) settings(now time.Time) *Settings {
 	return &c
 }
 
-// alone is when who owns the Gates has all of the pace that was shared.
+// alone is when who owns the Gates has all of the pace, where somebody waits.
 func (g *Gate) alone() time.Time { return g.Queue.since.Add(sharedFor) }
+
+// shares reports whether the pace is shared at that instant.
+func (g *Gate) shares(at time.Time) bool {
+	return g.Replicas > 1 && (g.Queue.Len() == 0 || at.Before(g.alone()))
+}
 
 // goAlone begins with all of the pace. Each of the others may have let one go just before, which nobody counts here.
 func (g *Gate) goAlone(now time.Time) {
-	f, at := &g.State.Flow, g.alone()
-	if g.Replicas > 1 && g.State.Phase == Up && g.Queue.Len() > 0 && f.At.Before(at) && !now.Before(at) {
-		f.fill(g.State.PerMinute(&g.Settings, at), at)
+	if f := &g.State.Flow; g.State.Phase == Up && g.shares(f.At) && !g.shares(now) {
+		f.fill(g.State.PerMinute(&g.Settings, g.alone()), g.alone())
 		f.Credit -= float64(g.Replicas - 1)
 	}
 }
@@ -119,7 +123,8 @@ func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	}
 	flow := &g.State.Flow
 	g.Changed = g.Changed || a.Went != "" || g.State.Canary.Sent.After(before.Canary.Sent) ||
-		!flow.LimitAt.Equal(before.Flow.LimitAt) || !flow.PauseUntil.Equal(before.Flow.PauseUntil) || g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
+		!flow.LimitAt.Equal(before.Flow.LimitAt) || !flow.PauseUntil.Equal(before.Flow.PauseUntil) ||
+		g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
 	return a
 }
 
@@ -145,8 +150,8 @@ func (g *Gate) Admit(now time.Time) bool {
 // Next returns when Due has something to do if nothing happens until then; zero is never.
 func (g *Gate) Next() time.Time {
 	next, end := g.State.Next(g.settings(g.State.Flow.At), g.Queue.Len()), g.Queue.GiveUpAt()
-	if at := g.alone(); g.Replicas > 1 && g.Queue.Len() > 0 && g.State.Flow.At.Before(at) {
-		next = soonest(next, at)
+	if g.Queue.Len() > 0 && g.shares(g.State.Flow.At) {
+		next = soonest(next, g.alone())
 	}
 	return soonest(next, end)
 }

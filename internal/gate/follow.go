@@ -95,7 +95,7 @@ func (g *Gates) read(ctx context.Context) error {
 	g.known = k
 	for i := range unheard {
 		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
-			g.left.add(claimOf(a.JobKey), now)
+			g.left.add(a.JobKey, now)
 		}
 	}
 	for _, r := range words {

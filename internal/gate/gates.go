@@ -133,23 +133,23 @@ type known struct {
 	seen     int64 // the last record that was taken in
 }
 
-// leavers are the claims that left their gates in the last half of leaversFor, and in the one before.
+// leavers are the jobs that left their gates in the last half of leaversFor, and in the one before.
 type leavers struct {
-	these, before map[string]bool
+	these, before map[int64]bool
 	since         time.Time // of these
 }
 
-// leaversFor is how long the engine may not have heard that a claim left, at most. A wiped broker's keys start over.
+// leaversFor is how long the engine may not have heard that a job left, at most. A wiped broker's keys start over.
 const leaversFor = 10 * time.Minute
 
-func (l *leavers) add(claim string, now time.Time) {
+func (l *leavers) add(jobKey int64, now time.Time) {
 	if now.Sub(l.since) >= leaversFor/2 {
-		l.these, l.before, l.since = map[string]bool{}, l.these, now
+		l.these, l.before, l.since = map[int64]bool{}, l.these, now
 	}
-	l.these[claim] = true
+	l.these[jobKey] = true
 }
 
-func (l *leavers) has(claim string) bool { return l.these[claim] || l.before[claim] }
+func (l *leavers) has(jobKey int64) bool { return l.these[jobKey] || l.before[jobKey] }
 
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
@@ -171,7 +171,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.known == nil || !g.mayAdmit() || g.left.has(claimOf(jobKey)) || !deadline.IsZero() && !deadline.After(now) {
+	if g.known == nil || !g.mayAdmit() || g.left.has(jobKey) || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
 	d := g.registry.Gate(name, now)
@@ -300,7 +300,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	default:
 		claim, now := claimOf(b.JobKey), g.Clock.Now()
 		delete(g.subjects, claim)
-		g.left.add(claim, now)
+		g.left.add(b.JobKey, now)
 		d := g.registry.Gate(b.Destination, now)
 		d.Queue.Remove(claim)
 		switch {

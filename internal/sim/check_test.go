@@ -194,7 +194,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 		}
 		if b.Hold != "" {
 			s.resting[b.BulkRun] = time.Now()
-			if r := s.carrier(); r != nil && s.sometimes("killed in a held run", 4) { // the next one goes on
+			if r := s.carrier(); r != nil && s.sometimes("killed in a held run", 1, 4) { // the next one goes on
 				s.in(time.Second, r.die)
 			}
 		}

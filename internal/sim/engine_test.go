@@ -361,7 +361,7 @@ func (s *sim) wipe(p *process) {
 
 // leave has the engine be away for a while, at one in so many of the steps that it would disturb.
 func (s *sim) leave(during string, oneIn int) {
-	if during = "engine away in a " + during; s.sometimes(during, oneIn) {
+	if during = "engine away in a " + during; s.sometimes(during, 1, oneIn) {
 		s.goAway(time.Duration(s.draw("long "+during).IntN(120)) * time.Second)
 	}
 }

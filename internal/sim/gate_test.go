@@ -311,7 +311,7 @@ func (s *sim) checkGate(r *journal.Record) {
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
 		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
 		w.asked = append(w.asked, time.Now())
-		if j := s.jobs[b.JobKey]; s.sometimes("offered as it goes", 10) {
+		if j := s.jobs[b.JobKey]; s.sometimes("offered as it goes", 1, 10) {
 			j.locked = time.Time{}
 			s.offer(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
 		}

@@ -236,7 +236,7 @@ func (s *sim) carrier() *replica {
 // beside has a person decide on what a bulk run decides on next, at that instant, and both wait for what is written.
 func (s *sim) beside(run *journal.BulkRun) {
 	who := "person beside a run"
-	if !s.sometimes(who, 8) {
+	if !s.sometimes(who, 1, 8) {
 		return
 	}
 	who = fmt.Sprint(who, " ", s.nth[who])

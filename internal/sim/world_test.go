@@ -185,29 +185,24 @@ func (s *sim) may(label string) bool {
 	return true
 }
 
-// sometimes reports whether that happens here and now, as it does once in so many times while there is weather.
-func (s *sim) sometimes(label string, oneIn int) bool {
-	return s.draw(label).IntN(oneIn) == 0 && !s.calm && s.may(fmt.Sprint(label, " #", s.nth[label]))
+// sometimes reports whether that happens here and now, as it does n times of so many while there is weather.
+func (s *sim) sometimes(label string, n, of int) bool {
+	happens := s.draw(label).IntN(of) < n
+	s.mu.Lock()
+	label = fmt.Sprint(label, " #", s.nth[label])
+	happens = happens && !s.calm && s.may(label)
+	s.mu.Unlock()
+	if happens {
+		s.say("%s", label)
+	}
+	return happens
 }
 
 // fault reports whether that kind strikes here and now.
 func (r *replica) fault(kind string) bool { return r.sim.fault(r.name, kind) }
 
 func (s *sim) fault(label, kind string) bool {
-	label = kind + " " + label
-	if s.rates[kind] == 0 {
-		return false
-	}
-	strikes := s.draw(label).IntN(1000) < s.rates[kind]
-	s.mu.Lock()
-	calm := s.calm
-	label = fmt.Sprint(label, " #", s.nth[label])
-	strikes = strikes && !calm && s.may(label)
-	s.mu.Unlock()
-	if strikes {
-		s.say("%s", label)
-	}
-	return strikes
+	return s.rates[kind] > 0 && s.sometimes(kind+" "+label, s.rates[kind], 1000)
 }
 
 // log has no secrets in it.

@@ -134,7 +134,7 @@ func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool 
 // rest is on this machine's clock, whatever clock the pace is by.
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
-// mostLate is how far behind its schedule a run may be and still catch up: what is later begins a schedule anew. So the
+// mostLate is how far behind its schedule a run that catches up is at most: from there it begins a schedule anew. So the
 // herd after a stall is a second's worth at most.
 const mostLate = time.Second
 
@@ -158,7 +158,7 @@ func newPace(c clock.Clock, perMinute int64, last time.Time) *pace {
 // wait is how long until the next is due; 0 where it is.
 func (p *pace) wait() time.Duration {
 	now := p.clock.Now()
-	if now.Sub(p.due) > mostLate {
+	if now.Sub(p.due) >= mostLate {
 		p.due = now
 	}
 	return max(p.due.Sub(now), 0)

@@ -186,6 +186,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 			return
 		}
 		if d := s.letter(b.DeadLetterID); b.Code != "" && b.Code != string(deadletter.InvalidRetryState) &&
+			(b.Code != string(deadletter.JobNotFound) || d.ID != "") && // it may be purged
 			(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
 			s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
 		}
@@ -333,10 +334,25 @@ func (s *sim) checkEnd() {
 	}
 }
 
+// forgotten stands for the decision on a dead letter of which nobody knows any more.
+const forgotten = "forgotten"
+
+// anew: nobody knows any more what a claim went through, and its episodes and dead letters begin at 1 again.
+func (s *sim) anew(claim string) {
+	delete(s.tally.episodes, claim)
+	for _, all := range s.attempts {
+		for _, a := range all {
+			if a.Decision.SubjectID == claim && s.decided[a.DeadLetter] != "" {
+				s.decided[a.DeadLetter] = forgotten
+			}
+		}
+	}
+}
+
 // erased: what is kept does not name the claim.
 func (s *sim) erased(claim string) {
 	delete(s.last, claim)
-	delete(s.tally.episodes, claim)
+	s.anew(claim)
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()] = true

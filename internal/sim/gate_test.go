@@ -311,7 +311,7 @@ func (s *sim) checkGate(r *journal.Record) {
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
 		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
 		w.asked = append(w.asked, time.Now())
-		if j := s.jobs[b.JobKey]; s.sometimes("offered as it goes", 1, 10) {
+		if j := s.jobs[b.JobKey]; time.Since(b.Since) > clocksApart && s.sometimes("offered as it goes", 1, 10) { // all know that it waits
 			j.locked = time.Time{}
 			s.offer(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
 		}

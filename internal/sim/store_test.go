@@ -363,9 +363,9 @@ func (v *store) Purge(
 		return 0, errStore
 	}
 	defer func() {
-		for claim := range v.tally.episodes { // those of what was purged begin at 1 again
+		for claim := range v.tally.episodes {
 			if told, _, _ := v.Memory.Story(context.Background(), subjectOf(claim)); len(told.Episodes) == 0 {
-				delete(v.tally.episodes, claim)
+				v.anew(claim)
 			}
 		}
 	}()

@@ -339,6 +339,7 @@ const forgotten = "forgotten"
 
 // anew: nobody knows any more what a claim went through, and its episodes and dead letters begin at 1 again.
 func (s *sim) anew(claim string) {
+	delete(s.last, claim)
 	delete(s.tally.episodes, claim)
 	for _, all := range s.attempts {
 		for _, a := range all {
@@ -351,7 +352,6 @@ func (s *sim) anew(claim string) {
 
 // erased: what is kept does not name the claim.
 func (s *sim) erased(claim string) {
-	delete(s.last, claim)
 	s.anew(claim)
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through

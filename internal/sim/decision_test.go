@@ -153,7 +153,7 @@ func (s *sim) made(a *journal.Attempt) int64 {
 	case b == nil:
 		return a.GivenCount
 	case b.ShouldRetry():
-		return max(a.GivenCount, b.RetryCount)
+		return max(a.GivenCount, b.RetryCount, s.tally.episodes[a.Decision.SubjectID].retries)
 	default: // a person had it sent again
 		return max(a.GivenCount, b.RetryCount+1)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
@@ -343,6 +345,10 @@ func (s *sim) cancel(claim string) {
 func (s *sim) wipe(p *process) {
 	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
 		return
+	}
+	of := subjectOf(p.claim)
+	if slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue != events.Queue && m.Key == of.OutboxKey() }) {
+		return // it would be sent to another's job
 	}
 	for n := range p.jobs { // what may not have been answered is answered again
 		for _, a := range s.attempts[p.key+10*(n+1)] {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -33,7 +32,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	switch to := s.portals[j.portal]; a.Tells {
 	case journal.TellsFailed:
 		to.fails()
-		to.failed = cmp.Or(a.Sent.At, to.failed)
+		if a.Sent.At.After(to.failed) { // several are in one commit
+			to.failed = a.Sent.At
+		}
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		to.answers()
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {

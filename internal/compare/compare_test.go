@@ -3,17 +3,16 @@ package compare
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/testkit"
 )
 
 // world is a portal whose errors have causes, of which each retry succeeds with a chance that hangs on when it is made.
@@ -88,12 +87,10 @@ func policy(base time.Duration, jitter float64, retries int64) *decision.Policy 
 
 // Intervals hold the truth of simulated worlds.
 func TestIntervalsHoldTheTruth(t *testing.T) {
-	worlds, least := 50, 0.85 // so few may miss by chance
-	if text := os.Getenv("PROOF_WORLDS"); text != "" {
-		var err error
-		worlds, err = strconv.Atoi(text)
-		least = 0.93
-		testkit.Must(t, err)
+	const few = 50
+	worlds, least := harness.Setting(t, "PROOF_WORLDS", few), 0.93
+	if worlds == few { // so few may miss by chance
+		least = 0.85
 	}
 	a, b := policy(20*time.Minute, 0.5, 5), policy(24*time.Minute, 0.2, 4)
 	held, all := map[string]float64{}, float64(worlds)

@@ -46,11 +46,11 @@ func (t *tally) dies(e *episode, byLimit bool) {
 }
 
 func (t *tally) attempt(a *journal.Attempt, open bool) {
+	if last := t.episodes[a.Decision.SubjectID]; a.Revision > 0 && (!open || last != nil && last.number > a.Episode) {
+		return // the episode went on, or another began
+	}
 	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends)
-	switch {
-	case a.Revision > 0 && !open: // the episode went on
-		return
-	case a.Revision == 0:
+	if a.Revision == 0 {
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++

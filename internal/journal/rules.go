@@ -89,7 +89,7 @@ func (r *ruling) mark(h *History) int64 {
 func join(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	floor := e.Retries
-	if l := h.Last; l != nil && l.JobKey == a.JobKey && l.ElementInstanceKey == a.ElementInstanceKey {
+	if l := h.Last; l != nil && l.Episode == e.Number && l.JobKey == a.JobKey && l.ElementInstanceKey == a.ElementInstanceKey {
 		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
 	}
 	f := *a.Failure

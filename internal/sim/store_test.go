@@ -44,8 +44,7 @@ func (v *store) Transact(
 		return errStore
 	}
 	if v.fault("killed in mid-commit") { // the transaction is whole or absent: a store that says otherwise is not played
-		v.Memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: v.draw("whole").IntN(2) == 0})
-		err := v.Memory.Transact(ctx, lookups, decide)
+		err := v.transact(ctx, lookups, decide, testkit.Fault{Kind: journal.Ambiguous, After: v.draw("whole").IntN(2) == 0})
 		v.die()
 		return err
 	}
@@ -60,22 +59,34 @@ func (v *store) Transact(
 		if v.port(v.name + " goes on"); v.life.Err() != nil || ctx.Err() != nil {
 			return errStore
 		} else if still {
-			return v.Memory.Transact(ctx, lookups, decide)
+			return v.transact(ctx, lookups, decide)
 		}
 	}
+	var fault []testkit.Fault
 	for _, f := range writeFaults {
 		if v.fault(f.name) {
 			set(&v.mu, &v.forgot, time.Now())
-			v.Memory.Fail(1, f.Fault)
+			fault = append(fault, f.Fault)
 			break
 		}
+	}
+	err := v.transact(ctx, lookups, decide, fault...)
+	if err == nil {
+		v.port(v.name + " committed")
+	}
+	return err
+}
+
+func (v *store) transact(
+	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes, fault ...testkit.Fault,
+) error {
+	v.Memory.Heal() // what another did not suffer, as nobody waited for it any more
+	for _, f := range fault {
+		v.Memory.Fail(1, f)
 	}
 	err := v.Memory.Transact(ctx, lookups, decide)
 	if refused, ok := errors.AsType[*journal.StoreError](err); ok && refused.Kind == journal.Invalid { // each change is tried alone then
 		v.fail("the store refuses a transaction: %v", err)
-	}
-	if err == nil {
-		v.port(v.name + " committed")
 	}
 	return err
 }

@@ -96,7 +96,7 @@ type DepartedJob struct {
 const (
 	// departedFor is how long a departure is remembered: longer than an engine that did not hear is mostly away. Keys that start
 	// over with a wiped broker may be the same.
-	departedFor = time.Hour
+	departedFor = 3 * time.Hour
 	// mostDeparted of a subject are remembered, the latest.
 	mostDeparted = 16
 )
@@ -238,6 +238,8 @@ func (p *projection) gate(l *life, b *GateBody) {
 		p.giveUp(l, b)
 	case b.Kind.Wanted():
 		l.Sent = &SentJob{b.JobKey, b.Destination, p.at}
+	default: // what comes of it is not of what went before
+		l.Sent = nil
 	}
 }
 

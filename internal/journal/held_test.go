@@ -40,7 +40,7 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 				if err := f.Journal.Hold(t.Context(), a); !errors.Is(err, want) {
 					t.Errorf("after %d hours: %v, want %v", after, err, want)
 				}
-				f.Advance(time.Hour)
+				f.Advance(3 * time.Hour)
 			}
 		})
 	}

@@ -268,7 +268,8 @@ func (r *replica) admitted(name string) {
 	}
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since) // who started since may not know
-	if (r.down(name, noLongerDown) || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
+	down := r.down(name, noLongerDown) && since(w.answered, actTime) == 0 // else it ramps, and that is being recorded
+	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
 	r.paced(name)
@@ -344,7 +345,7 @@ func (s *sim) checkGate(r *journal.Record) {
 }
 
 // departedFor is how long it is remembered that a claim was let go.
-const departedFor = time.Hour
+const departedFor = 3 * time.Hour
 
 // heldWell: a claim waits with the count and the clock of its retries (R27); what a person sent late counts no more (R29).
 func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {

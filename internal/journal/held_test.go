@@ -14,7 +14,7 @@ import (
 )
 
 // TestDepartedIsNotHeldAgain: the engine gives a job once more that a gate dealt with. Whatever it did, and whatever was
-// heard since, the job is not held again, so that no claim is given up twice; an hour later it is another one. A claim that
+// heard since, the job is not held again, so that no claim is given up twice; three hours later it is another one. A claim that
 // was to go before now stays.
 func TestDepartedIsNotHeldAgain(t *testing.T) {
 	for name, d := range map[string]journal.Departure{
@@ -38,7 +38,7 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 			f.Succeed(decision.DefaultPolicy, "CLM-1-1")
 			for after, want := range []error{journal.ErrDeparted, nil} {
 				if err := f.Journal.Hold(t.Context(), a); !errors.Is(err, want) {
-					t.Errorf("after %d hours: %v, want %v", after, err, want)
+					t.Errorf("after %d times three hours: %v, want %v", after, err, want)
 				}
 				f.Advance(3 * time.Hour)
 			}
@@ -134,4 +134,25 @@ func TestStateOfAnotherIsNotOnesOwn(t *testing.T) {
 		again.Version = 2
 		testkit.Must(t, one.RecordDestination(t.Context(), "portal", again)) // its own
 	})
+}
+
+// TestKeyOfAnotherEpisode: an engine that lost its data gives a job the key of one of an episode that has ended. Its failure
+// counts the retries of its own.
+func TestKeyOfAnotherEpisode(t *testing.T) {
+	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+	of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
+	ended := f.Fail(of.Policy, of.ID, "Read timed out", 3)
+	f.Succeed(of.Policy, of.ID)
+	testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
+		Policy: f.Policies()[of.Policy]}))
+	_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
+	testkit.Must(t, err)
+	a := f.Analysis(of.Policy, of.ID, "HTTP 503", 0)
+	a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey = ended.JobKey, ended.ElementInstanceKey, 5
+	a.Identity = journal.IdentityOf(a)
+	r, err := f.Journal.Analyze(t.Context(), a)
+	testkit.Must(t, err)
+	if r.Decision.RetryCount != 1 {
+		t.Errorf("it is retry %d, want 1", r.Decision.RetryCount)
+	}
 }

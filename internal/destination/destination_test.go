@@ -69,7 +69,7 @@ func (f *fixture) apply(e Event) {
 
 // arrive holds a claim and returns why it may go at once, empty where it waits.
 func (f *fixture) arrive(claim string) Kind {
-	f.gate.Queue.Add(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
+	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5}, f.now)
 	for _, r := range f.due() {
 		if r.Claim == claim {
 			return r.Kind
@@ -427,8 +427,8 @@ func TestClosed(t *testing.T) {
 	f.fail()
 	f.want(Down)
 	f.now = start.Add(11 * time.Hour)
-	f.gate.Hold(Held{Claim: "late", Since: f.now, Deadline: start.Add(100 * time.Hour), RetriesLeft: 5})
-	f.gate.Hold(Held{Claim: "too late", Since: f.now, Deadline: start.Add(25 * time.Hour), RetriesLeft: 5})
+	f.gate.Hold(Held{Claim: "late", Since: f.now, Deadline: start.Add(100 * time.Hour), RetriesLeft: 5}, f.now)
+	f.gate.Hold(Held{Claim: "too late", Since: f.now, Deadline: start.Add(25 * time.Hour), RetriesLeft: 5}, f.now)
 	if f.due(); len(f.lost) != 1 || f.lost[0].Claim != "too late" {
 		t.Fatalf("given up: %+v", f.lost)
 	}
@@ -436,7 +436,7 @@ func TestClosed(t *testing.T) {
 	if len(released) != 1 || released[0].Kind != Test || !released[0].At.Equal(start.Add(26*time.Hour)) {
 		t.Fatalf("released %+v", released)
 	}
-	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
+	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}, f.now); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
 		t.Errorf("given up at %s", f.gate.Queue.GiveUpAt())
 	}
 }

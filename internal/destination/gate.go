@@ -21,6 +21,8 @@ type Gate struct {
 	Left    Phase
 	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
 	Replicas int
+	// waits is since when somebody waits without a break, by this machine's clock.
+	waits time.Time
 	// all is where it belongs; nil where it is alone.
 	all *Registry
 	// curve is what lengths said last, at curveAt.
@@ -43,7 +45,7 @@ func (g *Gate) settings(now time.Time) *Settings {
 }
 
 // alone is when who owns the Gates has all of the pace, where somebody waits.
-func (g *Gate) alone() time.Time { return g.Queue.since.Add(sharedFor) }
+func (g *Gate) alone() time.Time { return g.waits.Add(sharedFor) }
 
 // shares reports whether the pace is shared at that instant.
 func (g *Gate) shares(at time.Time) bool {
@@ -101,8 +103,11 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 }
 
-// Hold adds a claim to the queue. Where it is closed at the deadline, the claim must go before that.
-func (g *Gate) Hold(h Held) {
+// Hold adds a claim to the queue, of which was heard then. Where it is closed at the deadline, the claim must go before that.
+func (g *Gate) Hold(h Held, heard time.Time) {
+	if g.Queue.Len() == 0 || heard.Before(g.waits) {
+		g.waits = heard
+	}
 	if !h.Deadline.IsZero() {
 		h.SendBy = g.Settings.Calendar.LastSafe(h.Deadline)
 	}

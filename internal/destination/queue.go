@@ -42,7 +42,6 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*waiting
-	since  time.Time // when the first was held of those that came one after another without the queue being empty
 	turn   order     // the nearest deadline first, then what is worth most, then what waits longest
 	end    order     // what is given up first
 }
@@ -109,9 +108,6 @@ func (q *Queue) Add(h Held) {
 	if q.claims == nil {
 		q.claims = make(map[string]*waiting)
 		q.turn, q.end = order{before: byTurn}, order{which: 1, before: byEnd}
-	}
-	if q.Len() == 0 || h.Since.Before(q.since) {
-		q.since = h.Since
 	}
 	if h.SendBy.IsZero() {
 		h.SendBy = h.Deadline

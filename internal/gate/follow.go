@@ -72,7 +72,7 @@ func (g *Gates) read(ctx context.Context) error {
 		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		for i := range of.State.Held {
-			k.hold(of.Subject, &of.State.Held[i], now)
+			k.hold(of.Subject, &of.State.Held[i], of.State.Held[i].Since)
 		}
 		if of.State.Destination != nil {
 			k.restore(of.Subject.ID, of.State.Destination, now)

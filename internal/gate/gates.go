@@ -291,7 +291,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	switch {
 	case err != nil:
 	case b.Action == journal.GateHeld:
-		g.hold(s, &b.HeldJob, g.Clock.Now())
+		g.hold(s, &b.HeldJob, g.Clock.Now()) // that of who held it may be ahead or behind
 		if g.leads {
 			g.count(b.Destination).Held++
 		}
@@ -312,11 +312,11 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	}
 }
 
-func (k *known) hold(s journal.Subject, h *journal.HeldJob, now time.Time) {
+func (k *known) hold(s journal.Subject, h *journal.HeldJob, heard time.Time) {
 	claim := claimOf(h.JobKey)
 	k.subjects[claim] = journal.Subject{Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID}
-	k.registry.Gate(h.Destination, now).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
-		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
+	k.registry.Gate(h.Destination, heard).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
+		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()}, heard)
 }
 
 // destination takes in what was recorded of a destination, or ordered.

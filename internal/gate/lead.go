@@ -240,6 +240,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 
 func (s *step) add(g *Gates, h *destination.Held, now time.Time, d journal.Departure) {
 	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
+	g.left.add(d.JobKey, now) // its record may be heard of late
 	s.departures = append(s.departures, departure{d, s.name, now.Sub(h.Since)})
 }
 

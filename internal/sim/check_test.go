@@ -337,22 +337,25 @@ func (s *sim) checkEnd() {
 // forgotten stands for the decision on a dead letter of which nobody knows any more.
 const forgotten = "forgotten"
 
-// anew: nobody knows any more what a claim went through, and its episodes and dead letters begin at 1 again.
-func (s *sim) anew(claim string) {
-	delete(s.last, claim)
-	delete(s.tally.episodes, claim)
-	for _, all := range s.attempts {
-		for _, a := range all {
-			if a.Decision.SubjectID == claim && s.decided[a.DeadLetter] != "" {
-				s.decided[a.DeadLetter] = forgotten
-			}
+// anew: dead letters of which nobody knows any more may come again, and where nothing is known of a claim, its episodes begin
+// at 1.
+func (s *sim) anew() {
+	for id := range s.decided {
+		if s.letter(id).ID == "" {
+			s.decided[id] = forgotten
+		}
+	}
+	for claim := range s.tally.episodes {
+		if told, _, _ := s.memory.Story(context.Background(), subjectOf(claim)); len(told.Episodes) == 0 {
+			delete(s.last, claim)
+			delete(s.tally.episodes, claim)
 		}
 	}
 }
 
 // erased: what is kept does not name the claim.
 func (s *sim) erased(claim string) {
-	s.anew(claim)
+	s.anew()
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()] = true

@@ -373,13 +373,7 @@ func (v *store) Purge(
 	if v.port(v.name + " purge"); v.refuses() {
 		return 0, errStore
 	}
-	defer func() {
-		for claim := range v.tally.episodes {
-			if told, _, _ := v.Memory.Story(context.Background(), subjectOf(claim)); len(told.Episodes) == 0 {
-				v.anew(claim)
-			}
-		}
-	}()
+	defer v.anew()
 	return v.Memory.Purge(ctx, through, limit, step)
 }
 

@@ -83,5 +83,3 @@ func TestUnrecordable(t *testing.T) {
 	c := open(t, func(_ *api.Options, m *api.Journal) { m.Recorder = invalidOutcomes{} })
 	c.refuses("otto", "/outcomes", `{"id":"CLM-001-1"}`, http.StatusUnprocessableEntity, "unrecordable")
 }
-
-var _ api.Recorder = (*journal.Journal)(nil)

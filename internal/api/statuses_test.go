@@ -12,10 +12,8 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -191,8 +189,3 @@ func TestSubjectIsBounded(t *testing.T) {
 		t.Errorf("%d attempts up to number %v, %v omitted", len(attempts), last, omitted)
 	}
 }
-
-var (
-	_ api.DeadLetters = (*deadletter.Service)(nil)
-	_ api.Recorder    = (*journal.Journal)(nil)
-)

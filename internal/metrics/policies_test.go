@@ -11,7 +11,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/worker"
 )
@@ -139,19 +138,5 @@ func TestWhatIsRefused(t *testing.T) {
 				t.Errorf("rejected %v: %s is %v", rejected, name, got)
 			}
 		}
-	}
-}
-
-// TestSuccessRateOfAPolicyThatIsGone: what was recorded of it still counts.
-func TestSuccessRateOfAPolicyThatIsGone(t *testing.T) {
-	m, _, url := served(t)
-	now := analysed
-	figures := []journal.Figure{
-		{Policy: "gone", Slot: journal.SlotOf(now.Add(-time.Minute)), Name: journal.FigureRecoveredRetried, Value: 3},
-		{Policy: "gone", Slot: journal.SlotOf(now.Add(-time.Minute)), Name: journal.FigureExhaustedRetried, Value: 1},
-	}
-	m.SetKPIs(kpi.All(figures, []string{"tiss-submission"}, now))
-	if text := scrape(t, url); !strings.Contains(text, `retry_success_rate{policy="gone"} 0.75`) {
-		t.Errorf("no success rate of 0.75 in %s", text)
 	}
 }

@@ -1,24 +1,15 @@
 package notify_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 )
-
-func parse(t testing.TB, body string) *notify.Notice {
-	t.Helper()
-	n := &notify.Notice{}
-	testkit.Must(t, json.Unmarshal([]byte(body), n))
-	return n
-}
 
 const (
 	tiByMail = "ti/email"
@@ -198,14 +189,6 @@ func TestRestartsAndReplicas(t *testing.T) {
 	})
 }
 
-// behind is a clock that is behind this machine's.
-type behind struct {
-	clock.Machine
-	by time.Duration
-}
-
-func (b behind) Now() time.Time { return time.Now().Add(-b.by) }
-
 // TestClocksApart: where another replica's clock is behind, a team is told no sooner again.
 func TestClocksApart(t *testing.T) {
 	play(t, map[string]string{"ti": mailed}, func(w *world) {
@@ -214,7 +197,9 @@ func TestClocksApart(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		end()
 		w.send(tiByMail)
-		w.options.Clock = behind{by: 50 * time.Second}
+		c := &testkit.Clock{}
+		c.Advance(-50 * time.Second)
+		w.options.Clock = c
 		w.die(1, credentials)
 		w.gather()
 		time.Sleep(14 * time.Minute)

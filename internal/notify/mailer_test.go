@@ -95,7 +95,7 @@ func TestMail(t *testing.T) {
 }
 
 func TestMailIsEncrypted(t *testing.T) {
-	secret := passwordFile(t, mailPassword)
+	secret := secretFile(t, mailPassword)
 	for name, tt := range map[string]struct {
 		options    mailOptions
 		encryption notify.Encryption
@@ -143,7 +143,7 @@ func TestMailIsEncrypted(t *testing.T) {
 	})
 	t.Run("with a password that changes", func(t *testing.T) {
 		s := openMailbox(t, mailOptions{startTLS: true, login: true}).server(notify.RequiredTLS)
-		s.User, s.PasswordFile = mailUser, passwordFile(t, "old")
+		s.User, s.PasswordFile = mailUser, secretFile(t, "old")
 		m := mailerOf(s)
 		_, err := send(t, m, "ti@hospital.example")
 		if f, ok := errors.AsType[*notify.Failure](err); !ok || !f.Refused {

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -176,7 +177,7 @@ func TestSlowReceiver(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(release)
-	ctx, cancel := contextWithin(t, 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
 	_, err := notify.NewPoster(webclient.New(loopback, "x")).Send(ctx, hook(t, s.URL), "id", hookBody, time.Now())

@@ -40,7 +40,6 @@ type mailbox struct {
 	onRcpt func(address string) error
 	onData func(conn net.Conn) error
 	got    []delivery
-	logins []string
 	// encrypted are the connections that ended in TLS.
 	encrypted int
 }
@@ -143,7 +142,6 @@ func (s *session) AuthMechanisms() []string {
 
 func (s *session) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error {
-		s.b.set(func() { s.b.logins = append(s.b.logins, user) })
 		if user != mailUser || password != mailPassword {
 			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong user or password"}
 		}
@@ -223,8 +221,6 @@ func drop(c net.Conn) error {
 	_ = c.Close()
 	return errDropped
 }
-
-func passwordFile(t *testing.T, password string) string { return secretFile(t, password) }
 
 func send(t *testing.T, m *notify.Mailer, to ...string) ([]notify.Receipt, error) {
 	t.Helper()

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -153,7 +154,9 @@ func (w *world) send(key string) *notify.Notice {
 		w.t.Fatalf("%d messages of %s wait, want one", len(m), key)
 	}
 	testkit.Must(w.t, w.Journal.Published(w.t.Context(), []int64{m[0].Sequence}))
-	return parse(w.t, m[0].Body)
+	n := &notify.Notice{}
+	testkit.Must(w.t, json.Unmarshal([]byte(m[0].Body), n))
+	return n
 }
 
 // none fails where a message of the key waits.
@@ -162,9 +165,4 @@ func (w *world) none(key, when string) {
 	if m := w.messages(key); len(m) != 0 {
 		w.t.Fatalf("%s: %d messages of %s wait: %s", when, len(m), key, m[0].Body)
 	}
-}
-
-// contextWithin is the test's context, for a while.
-func contextWithin(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), d)
 }

@@ -1,7 +1,6 @@
 package zeebe_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,15 +66,7 @@ func work() gateway.Job {
 	return gateway.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`, CustomHeaders: `{"retryPolicy":"p"}`}
 }
 
-func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
-	t.Helper()
-	refused, ok := errors.AsType[*worker.EngineError](err)
-	if !ok {
-		t.Errorf("%s: %v is no EngineError", what, err)
-	} else if refused.Kind != want {
-		t.Errorf("%s: kind %d, want %d (%v)", what, refused.Kind, want, err)
-	}
-}
+var wantKind = zeebe.WantKind
 
 func record(t *testing.T, g *gateway.Gateway, key int64) gateway.Record {
 	t.Helper()

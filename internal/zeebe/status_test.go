@@ -48,7 +48,7 @@ func TestEveryCode(t *testing.T) {
 		for i, reading := range readings {
 			plain := status.Error(code, "what the gateway says")
 			for _, err := range []error{plain, fmt.Errorf("wrapped: %w", plain)} {
-				wantKind(t, fmt.Sprintf("%v to a %s", code, reading.name), reading.read(err), want[i])
+				WantKind(t, fmt.Sprintf("%v to a %s", code, reading.name), reading.read(err), want[i])
 				if got := reading.read(err); !errors.Is(got, err) || got.Error() != err.Error() {
 					t.Errorf("%v to a %s: %v lost what the gateway said", code, reading.name, got)
 				}
@@ -57,7 +57,8 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-func wantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
+// WantKind fails unless err is an engine's, of that kind.
+func WantKind(t *testing.T, what string, err error, want worker.ErrorKind) {
 	t.Helper()
 	refused, ok := errors.AsType[*worker.EngineError](err)
 	if !ok {
@@ -74,11 +75,11 @@ func TestWhatIsNoStatus(t *testing.T) {
 		errors.New("identity provider is away"), context.Canceled, context.DeadlineExceeded, status.Error(codes.NotFound, "not of the engine"),
 	} {
 		for _, reading := range readings {
-			wantKind(t, "no token, "+reading.name, reading.read(fmt.Errorf("call: %w", &tokenError{inner})), worker.NotTaken)
+			WantKind(t, "no token, "+reading.name, reading.read(fmt.Errorf("call: %w", &tokenError{inner})), worker.NotTaken)
 		}
 	}
-	wantKind(t, "an unknown error to an answer", replyError(errors.New("what is this")), worker.Ambiguous)
-	wantKind(t, "an unknown error to a poll", pollError(errors.New("what is this")), worker.Ambiguous)
+	WantKind(t, "an unknown error to an answer", replyError(errors.New("what is this")), worker.Ambiguous)
+	WantKind(t, "an unknown error to a poll", pollError(errors.New("what is this")), worker.Ambiguous)
 }
 
 // TestTooLargeIsNotBusy: both have the same code.
@@ -89,8 +90,8 @@ func TestTooLargeIsNotBusy(t *testing.T) {
 		"partition 1 takes no more requests: writer buffer is full":                            worker.NotTaken,
 		"Expected to activate jobs of type 'x', but no jobs available and at least one broker": worker.NotTaken,
 	} {
-		wantKind(t, text, pollError(status.Error(codes.ResourceExhausted, text)), want)
+		WantKind(t, text, pollError(status.Error(codes.ResourceExhausted, text)), want)
 	}
 	other := status.Error(codes.Internal, "grpc: received message larger than max (2 vs. 1)")
-	wantKind(t, "the same words with another code", pollError(other), worker.Ambiguous)
+	WantKind(t, "the same words with another code", pollError(other), worker.Ambiguous)
 }

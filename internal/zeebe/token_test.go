@@ -335,7 +335,7 @@ func TestCallThatGivesUp(t *testing.T) {
 		if took := time.Since(p.began); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("given up after %s with %v", took, err)
 		}
-		wantKind(t, "given up", replyError(err), worker.NotTaken)
+		WantKind(t, "given up", replyError(err), worker.NotTaken)
 		p.gets(t, "token-1")
 		p.asked(t, 0)
 	})

@@ -5,21 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
-
-// deadLetterAt is the dead letter's id that a job ends with when it is analysed at an instant.
-func deadLetterAt(t *testing.T, j worker.Job, now time.Time) string {
-	t.Helper()
-	var outputs struct{ DeadLetterID string }
-	h := handleAt(j, now, zapcore.DebugLevel)
-	if err := json.Unmarshal([]byte(h.reply.Error.Variables), &outputs); err != nil || outputs.DeadLetterID == "" {
-		t.Fatalf("no dead letter: %+v (%v)", h.reply, err)
-	}
-	return outputs.DeadLetterID
-}
 
 // TestDeadLetterID: an id that was given out is found again by any later version, and whenever the job comes again. It is
 // made of the job and its inputs (journal.IdentityOf).
@@ -52,7 +40,10 @@ func TestDeadLetterID(t *testing.T) {
 	} {
 		j := job(worker.AnalyzeRetry, "{}", claim(inputs))
 		tt.change(&j)
-		got := deadLetterAt(t, j, analysed.Add(26*time.Hour))
+		h := handleRemembering(testkit.NewMemory(), j, analysed.Add(26*time.Hour))
+		var outputs struct{ DeadLetterID string }
+		testkit.Must(t, json.Unmarshal([]byte(h.reply.Error.Variables), &outputs))
+		got := outputs.DeadLetterID
 		if tt.same != (got == "33d3604d-23e7-5b99-b49a-9876b6a5a245") {
 			t.Errorf("%s: the id is %s; a change here orphans every dead letter there is", name, got)
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -45,7 +44,7 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 	store := testkit.NewMemory()
 	j := job(worker.AnalyzeRetry, "{}", claim(transient))
 	handleUnanswered(t, store, j, analysed)
-	h := handleRemembering(store, j, analysed.Add(time.Minute), zapcore.DebugLevel)
+	h := handleRemembering(store, j, analysed.Add(time.Minute))
 	if len(h.decided) != 0 || h.replayed != 1 {
 		t.Errorf("%d decisions and %d replays were counted, want 0 and 1", len(h.decided), h.replayed)
 	}
@@ -55,7 +54,7 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 	}
 	store = testkit.NewMemory()
 	handleUnanswered(t, store, j, analysed)
-	late := handleRemembering(store, j, analysed.Add(time.Hour), zapcore.DebugLevel)
+	late := handleRemembering(store, j, analysed.Add(time.Hour))
 	if line := late.logs.All()[0].ContextMap(); line["event"] != "decision_replayed" || line["rebased"] != true || line["nextRetryTime"] == h.logs.All()[0].ContextMap()["nextRetryTime"] {
 		t.Errorf("an hour later: logged %v, want a new time", line)
 	}
@@ -67,7 +66,7 @@ func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
 	store := testkit.NewMemory()
 	j := job(worker.AnalyzeRetry, "{}", claim(transient))
 	handleUnanswered(t, store, j, analysed)
-	late := handleRemembering(store, j, analysed.Add(48*time.Hour), zapcore.DebugLevel)
+	late := handleRemembering(store, j, analysed.Add(48*time.Hour))
 	line := late.logs.All()[0].ContextMap()
 	if line["event"] != "max_retries_exceeded" || line["rebased"] != true || len(late.ended) != 1 || len(late.decided) != 0 {
 		t.Errorf("logged %v; %d ends and %d fresh decisions were counted, want 1 and 0", line, len(late.ended), len(late.decided))
@@ -75,7 +74,7 @@ func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
 	if late.reply.Action != worker.Thrown || late.reply.Error.Code != "MAX_RETRIES_EXCEEDED" {
 		t.Errorf("answered %+v", late.reply)
 	}
-	again := handleRemembering(store, j, analysed.Add(49*time.Hour), zapcore.DebugLevel)
+	again := handleRemembering(store, j, analysed.Add(49*time.Hour))
 	if len(again.ended) != 0 {
 		t.Error("the same end was counted twice")
 	}
@@ -89,7 +88,7 @@ func TestForgottenCountIsRaised(t *testing.T) {
 	for key := range int64(6) {
 		j := job(worker.AnalyzeRetry, "{}", claim(`"retryCount":0,"submissionError":"TIMEOUT"`))
 		j.Key += key
-		h := handleRemembering(store, j, now, zapcore.DebugLevel)
+		h := handleRemembering(store, j, now)
 		line := h.logs.All()[0]
 		if warned := strings.Contains(fmt.Sprint(line.ContextMap()["warning"]), "raised"); warned != (key > 0) {
 			t.Errorf("failure %d: logged %v", key+1, line.ContextMap())
@@ -113,7 +112,7 @@ func TestJournalDown(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				store := testkit.NewMemory()
 				store.SetDown(true)
-				h := handleRemembering(store, job(jobType, "{}", variables), analysed, zapcore.DebugLevel)
+				h := handleRemembering(store, job(jobType, "{}", variables), analysed)
 				if h.reply.Action != worker.Released || h.reply.Failure.Retries != 3 || h.reply.Failure.Backoff != 0 ||
 					!strings.Contains(h.reply.Failure.Message, "journal") {
 					t.Errorf("%s: got %+v, want it handed back with its 3 retries", jobType, h.reply)
@@ -170,10 +169,10 @@ func TestUnstorable(t *testing.T) {
 func TestOutcomeEndsTheEpisode(t *testing.T) {
 	for outcome, ends := range map[string]journal.State{"success": journal.Recovered, "failure": journal.Dead} {
 		store := testkit.NewMemory()
-		handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.DebugLevel)
+		handleRemembering(store, job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed)
 		told := job(worker.RecordRetryOutcome, "{}", claim(`"retryOutcome":"`+outcome+`"`))
 		for _, lines := range []int{1, 0} {
-			h := handleRemembering(store, told, analysed.Add(time.Hour), zapcore.DebugLevel)
+			h := handleRemembering(store, told, analysed.Add(time.Hour))
 			if h.reply.Action != worker.Completed || h.logs.Len() != lines || h.logs.FilterField(zap.String("state", string(ends))).Len() != lines {
 				t.Errorf("%s: got %+v and %v, want it completed and %d lines", outcome, h.reply, h.logs.All(), lines)
 			}

@@ -3,22 +3,17 @@ package worker_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // example is one job; its name says what is to be seen.
 type example struct{ name, headers, variables string }
@@ -130,32 +125,6 @@ func indented(object string) string {
 	return b.String()
 }
 
-// wantGolden fails unless got is what testdata holds.
-func wantGolden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		testkit.Must(t, os.WriteFile(path, got, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v (go test ./internal/worker -update writes it)", err)
-	}
-	gotParts, wantParts := strings.Split(string(got), "=== "), strings.Split(string(want), "=== ")
-	for i := range max(len(gotParts), len(wantParts)) {
-		if g, w := part(gotParts, i), part(wantParts, i); g != w {
-			t.Fatalf("%s differs from %s (-update writes it anew)\ngot:\n%s\nwant:\n%s", name, path, g, w)
-		}
-	}
-}
-
-func part(parts []string, i int) string {
-	if i < len(parts) {
-		return parts[i]
-	}
-	return "(nothing)"
-}
-
 // TestDryRun holds what `decide` prints to a golden file.
 func TestDryRun(t *testing.T) {
 	id, text := decision.Text("CLM-001-123"), decision.Text
@@ -184,7 +153,7 @@ func TestDryRun(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "=== %s\n%s\n\n", tt.name, indented(string(flat)))
 	}
-	wantGolden(t, "decide", got.Bytes())
+	golden.Check(t, "testdata/decide.golden", got.String())
 }
 
 // TestReplies holds every example's reply to the golden file, to the last byte. The two rules differ in
@@ -194,17 +163,17 @@ func TestReplies(t *testing.T) {
 		worker.AnalyzeRetry: failures, worker.RetrySubmissionBackoff: failures, worker.RecordRetryOutcome: outcomes,
 	} {
 		t.Run(jobType, func(t *testing.T) {
-			golden := map[bool]string{true: "outcome", false: "analysis"}[jobType == worker.RecordRetryOutcome]
+			file := map[bool]string{true: "outcome", false: "analysis"}[jobType == worker.RecordRetryOutcome]
 			var got bytes.Buffer
 			for _, e := range examples {
 				h := handle(job(jobType, e.headers, e.variables))
-				if golden == "analysis" || h.reply.Action == worker.Failed {
+				if file == "analysis" || h.reply.Action == worker.Failed {
 					wantContract(t, h.reply)
 				}
 				h.wantReported(t, jobType, e)
 				render(&got, e, h.reply)
 			}
-			wantGolden(t, golden, got.Bytes())
+			golden.Check(t, "testdata/"+file+".golden", got.String())
 		})
 	}
 }

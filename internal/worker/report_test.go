@@ -94,14 +94,6 @@ func TestLogLine(t *testing.T) {
 	}
 }
 
-// TestQuietLog: a level that hides the line hides nothing else.
-func TestQuietLog(t *testing.T) {
-	h := handleAt(job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`)), analysed, zapcore.ErrorLevel)
-	if h.logs.Len() != 0 || len(h.decided) != 1 || h.reply.Action != worker.Completed {
-		t.Errorf("%d lines, %d decisions, reply %+v", h.logs.Len(), len(h.decided), h.reply)
-	}
-}
-
 // TestVariablesAtTheBound: 1 MB is the last size that is read.
 func TestVariablesAtTheBound(t *testing.T) {
 	frame := len(claim(`"submissionError":"TIMEOUT "`))

@@ -78,21 +78,17 @@ func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks wor
 }
 
 // handle gives a job to the use case of its type, with a memory of nothing.
-func handle(j worker.Job) handled { return handleAt(j, analysed, zapcore.DebugLevel) }
+func handle(j worker.Job) handled { return handleRemembering(testkit.NewMemory(), j, analysed) }
 
-func handleAt(j worker.Job, now time.Time, level zapcore.Level) handled {
-	return handleRemembering(testkit.NewMemory(), j, now, level)
-}
-
-// handleRemembering is handleAt with what store remembers.
-func handleRemembering(store journal.Store, j worker.Job, now time.Time, level zapcore.Level) handled {
+// handleRemembering is handle at an instant, with what store remembers.
+func handleRemembering(store journal.Store, j worker.Job, now time.Time) handled {
 	memory := journal.New(store, func() time.Time { return now }, nil, journal.NoHooks())
 	stop, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { memory.Run(stop, context.Background()) })
 	defer running.Wait()
 	defer end()
-	core, logs := observer.New(level)
+	core, logs := observer.New(zapcore.DebugLevel)
 	h := handled{tally: newTally(), logs: logs}
 	h.reply = handlerOf(j.Type, memory, now, h.hooks(), zap.New(core))(context.Background(), &j)
 	if h.reply.Taken != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/access"
 )
@@ -137,6 +138,8 @@ func TestBearer(t *testing.T) {
 	w.get("/", header("Authorization", "")).refused(t, "an empty header", http.StatusBadRequest, "invalid_authorization")
 	w.get("/", header("Authorization", secret)).refused(t, "no scheme", http.StatusBadRequest, "invalid_authorization")
 
+	w.now = maria.Expires.Add(-time.Nanosecond)
+	w.get("/api/v1/kpis", bearer(secret)).is(t, "at the last moment of its day", "maria", "operator")
 	w.now = maria.Expires
 	a := w.get("/api/v1/kpis", bearer(secret))
 	a.refused(t, "an expired token", http.StatusUnauthorized, "token_expired")

@@ -74,17 +74,3 @@ func TestSessionProperty(t *testing.T) {
 		}
 	})
 }
-
-// A session, its forms and another purpose are signed by different keys.
-func TestPurposesAreApart(t *testing.T) {
-	_, sessions := twoPeople()
-	seen := map[string]bool{}
-	for _, s := range sessions {
-		for _, signed := range []string{s.token.sign("session", s.payload), s.token.sign("form", s.payload), s.token.sign("form", "")} {
-			if seen[signed] || len(signed) != 43 {
-				t.Errorf("signature %q", signed)
-			}
-			seen[signed] = true
-		}
-	}
-}

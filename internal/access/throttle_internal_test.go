@@ -46,10 +46,10 @@ func TestThrottleForgives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle, from := newThrottle(), at(t, "10.0.0.1")
 		for range 100 { // somebody who slips once in a while never waits
-			if wait := throttle.fail(from, time.Now()); wait != 0 {
+			if wait := throttle.fail(from, time.Now()) + throttle.fail(from, time.Now()); wait != 0 {
 				t.Fatalf("waits %v", wait)
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(2 * time.Minute)
 		}
 	})
 }

@@ -97,18 +97,6 @@ func TestParseExpiry(t *testing.T) {
 	}
 }
 
-func TestTokenHoldsUntilTheEndOfItsDay(t *testing.T) {
-	_, made := tokenUntil(t, "maria", access.Viewer, "2027-01-31")
-	end := time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)
-	if made.Until() != "2027-01-31" || made.Expired(end.Add(-time.Nanosecond)) || !made.Expired(end) {
-		t.Errorf("it holds until %s, and at %s no longer", made.Until(), made.Expires)
-	}
-	_, forever := token(t, "ana", access.Viewer)
-	if forever.Until() != "-" || forever.Expired(start.AddDate(5000, 0, 0)) {
-		t.Error("what never ends has ended")
-	}
-}
-
 // A line is read back as the token that it was made of.
 func TestLinesAreReadBack(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -26,15 +25,6 @@ func remembered(t *testing.T, variables ...string) (url string, p *process) {
 		})
 	}
 	return url, p
-}
-
-func TestHistoryOfAClaimThatIsHeld(t *testing.T) {
-	w := open(t)
-	testkit.NewPortal("unimed-sp", w.Journal, w.Now()).Hold(t, "CLM-003-1", 3000, time.Time{})
-	r := retryWorker("history", "CLM-003-1", "--server", w.addr)
-	if want := "CLM-003-1 (tiss-submission): no failure, 0 retries, held since 2026-03-02T10:00:00Z\n"; r.stdout != want {
-		t.Errorf("got %q %q, want %q", r.stdout, r.stderr, want)
-	}
 }
 
 // TestAWorkerSaysWhatItsJournalSays: by --server as without it.

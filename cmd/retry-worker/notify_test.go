@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 )
 
 // toldTeam is a catalogue in which ti is told by those lines.
@@ -22,15 +21,6 @@ func toldTeam(t *testing.T, lines string) string {
 
 const webhookSecret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv\n"
 
-// closedPort is one that nobody listens on.
-func closedPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func TestNotifyTest(t *testing.T) {
 	var status atomic.Int32
 	status.Store(204)
@@ -38,8 +28,8 @@ func TestNotifyTest(t *testing.T) {
 	defer receiver.Close()
 	secret := write(t, "secret", []byte(webhookSecret))
 	policies := toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: '"+receiver.URL+"/x', secretFile: "+secret+"}")
-	port := closedPort(t)
-	testkit.Environment(t, map[string]string{"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": fmt.Sprintf("smtp://127.0.0.1:%d", port), "RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example"})
+	mailServer := gateway.Nowhere(t)
+	testkit.Environment(t, map[string]string{"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": "smtp://" + mailServer, "RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example"})
 
 	r := retryWorker("notify", "test", "--team", "ti", "--channel", "webhook", "--policies-file", policies)
 	if want := "ok  webhook  " + receiver.URL + "/x  204 No Content\n"; r.code != exitDone || r.stdout != want || r.stderr != "" {
@@ -47,7 +37,7 @@ func TestNotifyTest(t *testing.T) {
 	}
 	t.Setenv(policiesFileVariable, policies)
 	r = retryWorker("notify", "test", "--team", "ti")
-	refused := fmt.Sprintf("connect to the mail server 127.0.0.1:%d: dial: connect: connection refused", port)
+	refused := "connect to the mail server " + mailServer + ": dial: connect: connection refused"
 	if want := "FAIL  email    ti@hospital.example"; r.code != exitFailed || !strings.HasPrefix(r.stdout, want) || !strings.Contains(r.stdout, refused+"\nok") {
 		t.Errorf("exit %d, %q, want %q and %q", r.code, r.stdout, want, refused)
 	}
@@ -61,19 +51,18 @@ func TestNotifyTest(t *testing.T) {
 
 // TestCheckTeams: who cannot be told, and a mail server that is not there, before anything of the engine.
 func TestCheckTeams(t *testing.T) {
-	port := closedPort(t)
-	engine := fmt.Sprintf("127.0.0.1:%d", closedPort(t))
-	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": engine, "ZEEBE_INSECURE_CONNECTION": "true", policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}")})
+	mailServer := gateway.Nowhere(t)
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true", policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}")})
 	r := retryWorker("check")
 	if want := "FAIL  teams                    the team ti is to be told by e-mail, and there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM; " +
 		"the team ti is to be told by webhook (secretFile \"/nowhere/s\"): the secret's file cannot be read: no such file or directory\n"; r.code != exitFailed || !strings.Contains(r.stdout, want) {
 		t.Errorf("exit %d, %s, want %s", r.code, r.stdout, want)
 	}
 	t.Setenv(policiesFileVariable, toldTeam(t, "email: [ti@hospital.example]"))
-	t.Setenv("RETRY_WORKER_SMTP_URL", fmt.Sprintf("smtp://127.0.0.1:%d", port))
+	t.Setenv("RETRY_WORKER_SMTP_URL", "smtp://"+mailServer)
 	t.Setenv("RETRY_WORKER_MAIL_FROM", "retry-worker@hospital.example")
 	r = retryWorker("check")
-	for _, want := range []string{"ok    teams                    1 team is told of dead letters by e-mail or webhook\n", fmt.Sprintf("FAIL  mail server              connect to the mail server 127.0.0.1:%d: dial: connect: connection refused\n", port)} {
+	for _, want := range []string{"ok    teams                    1 team is told of dead letters by e-mail or webhook\n", "FAIL  mail server              connect to the mail server " + mailServer + ": dial: connect: connection refused\n"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("%s, want %s", r.stdout, want)
 		}

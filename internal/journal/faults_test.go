@@ -92,6 +92,9 @@ func TestHangingStoreIsBounded(t *testing.T) {
 		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
 			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
 		}
+		if !errors.Is(a.err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the reason in it", a.err)
+		}
 	})
 }
 
@@ -179,15 +182,6 @@ func TestErrorWithoutKindIsUnavailable(t *testing.T) {
 		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
 		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {
 			t.Errorf("%v after %d tries", err, store.tries)
-		}
-	})
-}
-
-func TestReasonOfAStoreErrorCanBeFound(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, testkit.Fault{Hang: true})
-		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the reason in it", a.err)
 		}
 	})
 }

@@ -34,20 +34,25 @@ func TestStopFlushes(t *testing.T) {
 	})
 }
 
-func TestStopWhileDown(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.SetDown(true)
-		<-b.ask(t.Context(), failure(claim(1), 1))[0]
-		began := time.Now()
-		b.stop()
-		<-b.ran
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("stopped after %s", took)
-		}
-		if !slices.Equal(b.open, []bool{false}) {
-			t.Errorf("told %v", b.open)
-		}
-	})
+func TestEndWhileDown(t *testing.T) {
+	for most, end := range map[time.Duration]func(b *bench){
+		time.Second: func(b *bench) { b.stop() },
+		0:           func(b *bench) { b.kill() },
+	} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.memory.SetDown(true)
+			<-b.ask(t.Context(), failure(claim(1), 1))[0]
+			began := time.Now()
+			end(b)
+			<-b.ran
+			if took := time.Since(began); took > most {
+				t.Errorf("ended after %s, want at most %s", took, most)
+			}
+			if !slices.Equal(b.open, []bool{false}) {
+				t.Errorf("told %v", b.open)
+			}
+		})
+	}
 }
 
 // TestStopWithHangingStore: three tries, and then nobody waits for three more.
@@ -76,18 +81,6 @@ func TestKillReturnsAtOnce(t *testing.T) {
 				t.Fatalf("%v, want unavailable", a.err)
 			}
 		}
-		if <-b.ran; time.Since(began) > 0 {
-			t.Errorf("ended %s after the kill", time.Since(began))
-		}
-	})
-}
-
-func TestKillWhileDown(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.SetDown(true)
-		<-b.ask(t.Context(), failure(claim(1), 1))[0]
-		began := time.Now()
-		b.kill()
 		if <-b.ran; time.Since(began) > 0 {
 			t.Errorf("ended %s after the kill", time.Since(began))
 		}

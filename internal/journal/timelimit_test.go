@@ -11,7 +11,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 )
 
 // failsAgain has the job that asked last ask again, word for word.
@@ -214,34 +213,6 @@ func TestJitterOfAJobsOwnDelay(t *testing.T) {
 	}
 	if draws != 1 {
 		t.Errorf("%d draws, want 1: of the policy's own backoff", draws)
-	}
-}
-
-// TestPolicyThatIsGone: what was recorded under a policy that a reload took away is told as before.
-func TestPolicyThatIsGone(t *testing.T) {
-	c := openClinic(t)
-	c.fails("CLM-a-1", "TIMEOUT", 0)
-	c.fails("CLM-a-2", "DUPLICATE_CLAIM", 0)
-	c.recovers("CLM-a-3", 1, time.Hour)
-	c.now = c.now.Add(2 * time.Hour)
-	all := kpi.All(c.store.sums(), []string{"another"}, c.now)
-	values := map[string]float64{}
-	for _, k := range all {
-		if k.Policy == decision.DefaultPolicy && k.Value != nil {
-			values[k.Name] = *k.Value
-		}
-	}
-	if values["success_rate"] != 1 || values["permanent_rate"] != 1.0/3 || len(all) != 20 {
-		t.Errorf("%d figures, those of the policy that is gone: %v", len(all), values)
-	}
-	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterOpen: 1})
-	story, found, err := c.store.Story(t.Context(), c.subject("CLM-a-1"))
-	if err != nil || !found || story.Episodes[0].StateAt(c.now) != journal.Due || len(story.Attempts) != 1 {
-		t.Errorf("its history is %+v, %t (%v)", story, found, err)
-	}
-	pending, err := c.store.PendingRetries(t.Context(), decision.DefaultPolicy, nil, 10)
-	if err != nil || len(pending) != 1 {
-		t.Errorf("its pending retries are %v (%v)", pending, err)
 	}
 }
 

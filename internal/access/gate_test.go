@@ -39,11 +39,6 @@ func TestRolesOverHTTP(t *testing.T) {
 			}
 		}
 	}
-	a := w.postJSON("/api/v1/retry", bearer(secrets["viewer"]))
-	a.refused(t, "a viewer", http.StatusForbidden, "forbidden_role")
-	if want := "viewer is viewer and may not retry or discard, which takes the role operator"; a.body["message"] != want {
-		t.Errorf("got %v, want %s", a.body["message"], want)
-	}
 }
 
 func TestTeamsOverHTTP(t *testing.T) {

@@ -29,7 +29,10 @@ func TestNotifyTest(t *testing.T) {
 	secret := write(t, "secret", []byte(webhookSecret))
 	policies := toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: '"+receiver.URL+"/x', secretFile: "+secret+"}")
 	mailServer := gateway.Nowhere(t)
-	testkit.Environment(t, map[string]string{"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": "smtp://" + mailServer, "RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example"})
+	testkit.Environment(t, map[string]string{
+		"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": "smtp://" + mailServer,
+		"RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example",
+	})
 
 	r := retryWorker("notify", "test", "--team", "ti", "--channel", "webhook", "--policies-file", policies)
 	if want := "ok  webhook  " + receiver.URL + "/x  204 No Content\n"; r.code != exitDone || r.stdout != want || r.stderr != "" {
@@ -52,7 +55,10 @@ func TestNotifyTest(t *testing.T) {
 // TestCheckTeams: who cannot be told, and a mail server that is not there, before anything of the engine.
 func TestCheckTeams(t *testing.T) {
 	mailServer := gateway.Nowhere(t)
-	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true", policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}")})
+	testkit.Environment(t, map[string]string{
+		"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true",
+		policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}"),
+	})
 	r := retryWorker("check")
 	if want := "FAIL  teams                    the team ti is to be told by e-mail, and there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM; " +
 		"the team ti is to be told by webhook (secretFile \"/nowhere/s\"): the secret's file cannot be read: no such file or directory\n"; r.code != exitFailed || !strings.Contains(r.stdout, want) {

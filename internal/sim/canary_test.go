@@ -29,7 +29,7 @@ func (s *sim) checkCanary(name string, j *job) {
 	}
 	least := leastApart
 	lasted := func(other string) bool { b := s.portals[other].recorded; return b.State != nil && len(b.Lasted) > 0 }
-	if w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
+	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
 		least = unknownApart
 	}
 	if most := 2 * time.Minute; since < least && !s.isSlow() && min(time.Since(w.ordered), time.Since(s.jumped), time.Since(s.ledSince)) > most {

@@ -272,7 +272,7 @@ func (s *sim) discards() {
 		})
 	}
 	for _, d := range s.openLetters() {
-		if d.Discarding != (journal.Mark{}) && time.Since(d.Discarding.At) > atOnce {
+		if d.Discarding != (journal.Mark{}) && min(time.Since(d.Discarding.At), time.Since(s.storeAway), time.Since(s.started)) > atOnce {
 			s.fail("the dead letter of %s is open, and was to be discarded at %s", d.Subject.ID, d.Discarding.At.Sub(s.began))
 		}
 	}

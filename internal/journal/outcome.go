@@ -54,7 +54,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
 		ProcessInstanceKey: o.ProcessInstanceKey}
-	if h.Sent != nil && o.Success {
+	if h.Sent != nil && o.Success && (o.At.IsZero() || !at.Before(h.Sent.At)) { // else an earlier try's
 		body.Sent = *h.Sent
 	}
 	switch {

@@ -177,8 +177,15 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
-		if strings.Contains(r.Entry.Body, `"state":"`+string(journal.Recovered)+`"`) {
+		var b struct {
+			State journal.State
+			At    time.Time
+		}
+		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == journal.Recovered {
 			s.expected[events.RetryRecovered]++
+		}
+		if last := s.last[r.Subject.ID]; last != nil && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
+			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
 		}
 	case journal.BulkEntry:
 		var b struct{ BulkRun, State, Verb, Hold, Code, DeadLetterID string }

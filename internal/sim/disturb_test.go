@@ -50,6 +50,15 @@ func (s *sim) disturb() {
 			s.running.Go(func() { r.erase(p.claim) })
 		}
 	})
+	s.every("told late", 20*time.Minute, func(r *replica) { // that an earlier try went well after all
+		if p := s.anyOf("late word"); p != nil && s.last[p.claim] != nil {
+			at := s.last[p.claim].AnalysedAt.Add(-time.Duration(s.draw("how late").IntN(600)) * time.Second)
+			s.running.Go(func() {
+				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), Success: true, At: at.Add(-time.Second)})
+				r.say("somebody tells that %s went well at %s: %v", p.claim, at.Sub(s.began), r.told("late", err))
+			})
+		}
+	})
 	s.every("read-only", 70*time.Minute, func(r *replica) {
 		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
 		r.readOnly, s.storeAway = true, time.Now().Add(long)

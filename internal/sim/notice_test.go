@@ -173,12 +173,12 @@ func (s *sim) untoldDue() {
 		left := time.Until(d.Deadline)
 		return d.Team == team && left > 20*time.Minute && left < dueWithin-clocksApart
 	}
-	if !slices.ContainsFunc(s.openLetters(), near) {
-		s.dueSince = time.Now()
-	}
 	marks, _ := s.memory.Watermarks(context.Background())
 	mark := markOf(marks, deadletter.DueNotice)
-	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); mark.Record == 0 && ago > atOnce {
+	if mark.Record != 0 || !slices.ContainsFunc(s.openLetters(), near) {
+		s.dueSince = time.Now()
+	}
+	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); ago > atOnce {
 		s.fail("nobody tells %s of what is due, since %s", team, s.dueSince.Sub(s.began))
 	}
 }

@@ -63,10 +63,12 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
+		from := s.began
 		if b.State != nil && !b.Outage.Until.IsZero() {
-			if n := since(w.failures, time.Since(b.Outage.Until)+s.apart()); n < inARow {
-				s.fail("%s is down again after %d failures, since %s", name, n, b.Outage.Until)
-			}
+			from = b.Outage.Until.Add(-s.apart())
+		}
+		if n := since(w.failures, time.Since(from)); n < inARow {
+			s.fail("%s is down after %d failures, since %s", name, n, from.Sub(s.began))
 		}
 	}
 	admitted := 0

@@ -23,6 +23,11 @@ func (s *sim) checkDestination(r *journal.Record) {
 		s.ordered(name, b.Command)
 		w.order = r.Number()
 	}
+	if t := b.Traffic; err == nil && t != nil && s.stolen[gate.Lease].IsZero() { // two that lead at once count twice
+		if w.counts[*t] = true; sumOf(w.counts) > len(w.failures) {
+			s.fail("%s counts %d failures, and %d are recorded", name, sumOf(w.counts), len(w.failures))
+		}
+	}
 	if err != nil || b.State == nil {
 		return
 	}
@@ -40,6 +45,14 @@ func (s *sim) checkDestination(r *journal.Record) {
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOutage(name, b.State)
 	s.checkRamp(name, b.State, r.Entry.At)
+}
+
+// sumOf is how many failures were counted, those once that were told twice.
+func sumOf(all map[journal.Traffic]bool) (n int) {
+	for t := range all {
+		n += t.Failed
+	}
+	return n
 }
 
 // checkOutage: an outage goes on until its portal is up.

@@ -223,7 +223,13 @@ func (s *sim) start(n int) {
 	r.store = &store{s.memory, r}
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
 	hooks := journal.NoHooks()
-	hooks.Recorded = func(all []journal.Happening) { r.gates.Recorded(all) }
+	hooks.Recorded = func(all []journal.Happening) {
+		if r.sometimes("told late of its record "+r.name, 1, 30) { // and has read it meanwhile
+			r.Rest(r.life, 1200*time.Millisecond)
+			r.port(r.name + " hears")
+		}
+		r.gates.Recorded(all)
+	}
 	publisher := events.Publisher("sim", func(portal string) string { return portal })
 	r.journal = journal.New(r.store, r.Now, publisher, hooks)
 	hooks.Open = func(open bool, _ error) {

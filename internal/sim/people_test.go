@@ -212,6 +212,10 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if time.Now().Before(s.away) && time.Since(s.gone) > mostAhead {
 		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
 	}
+	if idle := min(time.Since(b.as), time.Since(s.ranSince), time.Since(s.away), time.Since(s.storeAway), time.Since(s.forgot),
+		time.Since(s.steered[run.ID].at)); b.n > 0 && idle > interval+mostAhead && !s.isSlow() {
+		s.fail("a bulk run of %d a minute stood still for %s", run.PerMinute, idle)
+	}
 	if !at.Equal(b.at) {
 		b.burst = 0
 	}

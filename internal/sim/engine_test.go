@@ -45,8 +45,9 @@ type job struct {
 	given  bool // before
 	done   bool
 	taken  answer
-	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved.
-	uncaught bool
+	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved; refused
+	// that the engine takes no answer to it, so that an operator ended its process.
+	uncaught, refused bool
 }
 
 // answer is what a job was answered with.
@@ -243,6 +244,12 @@ func (r *replica) answer(key int64, a answer) error {
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
 		r.in(late, func() { _ = r.take(j, a) })
 		return engineError(worker.Ambiguous)
+	case j.refused, !a.thrown && !j.done && !r.left[key].at.IsZero() && r.sometimes("answer refused", 1, 100):
+		if !j.refused {
+			j.refused, j.done = true, true
+			r.end(j.process, "cancelled")
+		}
+		return engineError(worker.Refused)
 	case a.thrown && !j.done && r.fault("error not thrown"): // its variables are set before
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)
 		r.traceAnswer("write", j, a)

@@ -318,7 +318,7 @@ func (f *Fold) settleItems() {
 	for _, c := range f.items {
 		if r := f.runs[c.Run]; r != nil && r.items[c.DeadLetter] != nil {
 			i := r.items[c.DeadLetter]
-			i.Outcome, i.ChangedAt, i.DecidedAt = c.To, c.ChangedAt, c.DecidedAt
+			i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
 		}
 	}
 	f.items = nil

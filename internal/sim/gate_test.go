@@ -122,7 +122,7 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
 			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
 		}
-		if b.Flow.Stepped.Equal(now.Flow.Stepped) || time.Since(b.at) > actTime { // who acts was at something, and heard late
+		if b.Flow.Stepped.Equal(now.Flow.Stepped) || time.Since(b.at) > 2*actTime/3 { // who acts was at something, and heard late
 			known.basis = b.basis
 		}
 	}

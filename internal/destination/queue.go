@@ -42,8 +42,8 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*waiting
-	turn   order     // the nearest deadline first, then what is worth most, then what waits longest
-	end    order     // what is given up first
+	turn   order // the nearest deadline first, then what is worth most, then what waits longest
+	end    order // what is given up first
 }
 
 // waiting is a Held with its places in the orders.

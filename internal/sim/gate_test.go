@@ -88,7 +88,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	for _, n := range now.Evidence.Admitted {
 		admitted += n
 	}
-	most := since(w.asked, failedWithin) + 1 // one goes once this is recorded
+	most := since(w.asked, failedWithin) + 1                    // one goes once this is recorded
 	if admitted > most && time.Since(s.forgot) > failedWithin { // else some did not go after all
 		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
 	}
@@ -282,7 +282,7 @@ func (r *replica) admitted(name string) {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
 	w := r.portals[name]
-	paused := w.paused.holds() && r.started.Before(w.paused.since) // who started since may not know
+	paused := w.paused.holds() && r.started.Before(w.paused.since)        // who started since may not know
 	down := r.down(name, noLongerDown) && since(w.answered, actTime) == 0 // else it ramps, and that is being recorded
 	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)

@@ -47,7 +47,8 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 }
 
 // TestGivenUpCountsTheSubjectsRetries: while a process waits, another of its claim fails, or fails and recovers. The dead
-// letter of who waited counts the retries of the claim's episode (R12).
+// letter of who waited counts the retries of the claim's episode (R12), and so does its next failure, though an engine that lost
+// its data gives its job the key of one before.
 func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 	for name, recovers := range map[string]bool{"it fails": false, "it recovers": true} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 					Destination: "portal", Policy: f.Policies()[decision.DefaultPolicy]}))
 			}
 			want := int64(0)
-			f.Fail(decision.DefaultPolicy, of.ID, "Read timed out", 0)
+			first := f.Fail(decision.DefaultPolicy, of.ID, "Read timed out", 3)
 			if recovers {
 				hold(7)
 				f.Succeed(decision.DefaultPolicy, of.ID)
@@ -75,6 +76,12 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 			last := told.Episodes[len(told.Episodes)-1]
 			if d := told.DeadLetters[len(told.DeadLetters)-1]; d.RetryCount != want || last.Retries != want {
 				t.Errorf("the dead letter counts %d retries and its episode %d, want %d", d.RetryCount, last.Retries, want)
+			}
+			a := f.Analysis(decision.DefaultPolicy, of.ID, "HTTP 503", 0)
+			a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey = first.JobKey, first.ElementInstanceKey, 7
+			a.Identity = journal.IdentityOf(a)
+			if r, err := f.Journal.Analyze(t.Context(), a); err != nil || r.Decision.RetryCount != want+1 {
+				t.Errorf("the next failure is retry %d, want %d: %v", r.Decision.RetryCount, want+1, err)
 			}
 		})
 	}
@@ -134,25 +141,4 @@ func TestStateOfAnotherIsNotOnesOwn(t *testing.T) {
 		again.Version = 2
 		testkit.Must(t, one.RecordDestination(t.Context(), "portal", again)) // its own
 	})
-}
-
-// TestKeyOfAnotherEpisode: an engine that lost its data gives a job the key of one of an episode that has ended. Its failure
-// counts the retries of its own.
-func TestKeyOfAnotherEpisode(t *testing.T) {
-	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
-	of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
-	ended := f.Fail(of.Policy, of.ID, "Read timed out", 3)
-	f.Succeed(of.Policy, of.ID)
-	testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
-		Policy: f.Policies()[of.Policy]}))
-	_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
-	testkit.Must(t, err)
-	a := f.Analysis(of.Policy, of.ID, "HTTP 503", 0)
-	a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey = ended.JobKey, ended.ElementInstanceKey, 5
-	a.Identity = journal.IdentityOf(a)
-	r, err := f.Journal.Analyze(t.Context(), a)
-	testkit.Must(t, err)
-	if r.Decision.RetryCount != 1 {
-		t.Errorf("it is retry %d, want 1", r.Decision.RetryCount)
-	}
 }

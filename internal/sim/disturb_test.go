@@ -86,7 +86,8 @@ func (s *sim) disturb() {
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
 		s.goAway(time.Duration(dice.IntN([]int{120, 480, 7200}[dice.IntN(3)])) * time.Second)
-		s.say("the engine is away until %s", s.away.Sub(s.began).Truncate(time.Second))
+		s.mute = dice.IntN(3) == 0
+		s.say("the engine is away until %s, and does not say so: %t", s.away.Sub(s.began).Truncate(time.Second), s.mute)
 	})
 	s.every("refused", 3*time.Hour, func(*replica) {
 		if p := s.anyOf("refused"); p != nil && time.Since(s.refusedUntil) > longLateness {

@@ -236,7 +236,7 @@ func (r *replica) answer(key int64, a answer) error {
 	r.sent(j, a)
 	r.traceAnswer("tell", j, a)
 	switch {
-	case r.life.Err() != nil, r.fault("answer lost"):
+	case r.life.Err() != nil, r.mute && time.Now().Before(r.away), r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
 	case time.Now().Before(r.away), r.fault("engine busy"):
 		return engineError(worker.NotTaken)

@@ -70,6 +70,7 @@ type sim struct {
 	teams     map[decision.Team]catalogue.Team
 	full      bool      // the store's disk
 	gone      time.Time // since when the engine is away
+	mute      bool      // and what it is told then is lost
 	away      time.Time // until when
 	deaf      time.Time // until when nobody takes events
 	jumped    time.Time // when a clock did last

@@ -47,8 +47,7 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 }
 
 // TestGivenUpCountsTheSubjectsRetries: while a process waits, another of its claim fails, or fails and recovers. The dead
-// letter of who waited counts the retries of the claim's episode (R12), and so does its next failure, though an engine that lost
-// its data gives its job the key of one before.
+// letter of who waited counts the retries of the claim's episode (R12), as its next failure does, whose key was another's.
 func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 	for name, recovers := range map[string]bool{"it fails": false, "it recovers": true} {
 		t.Run(name, func(t *testing.T) {

@@ -177,15 +177,13 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
-		var b struct {
-			State journal.State
-			At    time.Time
-		}
-		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == journal.Recovered {
+		var b struct{ State, At string }
+		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
 			s.expected[events.RetryRecovered]++
 		}
-		if last := s.last[r.Subject.ID]; last != nil && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
-			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
+		at, _ := time.Parse(time.RFC3339, b.At)
+		if last := s.last[r.Subject.ID]; last != nil && at.Before(last.AnalysedAt.Add(-clocksApart)) {
+			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, at.Sub(s.began), last.AnalysedAt.Sub(s.began))
 		}
 	case journal.BulkEntry:
 		var b struct{ BulkRun, State, Verb, Hold, Code, DeadLetterID string }

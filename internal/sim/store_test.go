@@ -182,7 +182,9 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.share()
 	}
 	if v.hold(name, held && span > 0); held && name == gate.Lease {
-		v.led = time.Now()
+		if v.led = time.Now(); v.given(name) == 1 { // it reads the journal anew
+			v.forgets()
+		}
 	}
 	late := held && drawn && v.given(name) > 2 && v.fault("lease told late") // before, its end is drawn
 	if name == deadletter.BulkLease && (late || v.given(name) == 1) {

@@ -118,8 +118,8 @@ type Gates struct {
 	share         share
 	traffic       map[string]*journal.Traffic // since the last count, by destination
 	left          leavers
-	// leads tells that this process acts; told that why it cannot was logged.
-	leads, told bool
+	// leads tells that this process acts; told that why it cannot was logged; late that another process let a claim go.
+	leads, told, late bool
 }
 
 // known is what the journal has of destinations.
@@ -300,6 +300,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	default:
 		claim, now := claimOf(b.JobKey), g.Clock.Now()
 		delete(g.subjects, claim)
+		g.late = g.late || !g.left.has(b.JobKey)
 		g.left.add(b.JobKey, now)
 		d := g.registry.Gate(b.Destination, now)
 		d.Queue.Remove(claim)

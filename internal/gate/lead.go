@@ -73,8 +73,8 @@ func (g *Gates) turn(ctx context.Context, waits bool) bool {
 	if g.term == nil {
 		waits = true
 	} else if err == nil {
-		g.leading(true)
-		waits, err = g.release(g.term.hard, waits)
+		late := g.leading(true)
+		waits, err = g.release(g.term.hard, waits || late)
 	}
 	if g.report(err); err != nil {
 		g.forget()
@@ -82,14 +82,17 @@ func (g *Gates) turn(ctx context.Context, waits bool) bool {
 	return waits || err != nil
 }
 
-// leading sets whether this process lets claims go. Whoever did before may have let one go just now.
-func (g *Gates) leading(leads bool) {
+// leading sets whether this process lets claims go. Whoever did before may have let one go just now; late reports whether
+// somebody else has since, who may not answer it any more.
+func (g *Gates) leading(leads bool) (late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leads && !g.leads {
 		g.registry.Each(func(d *destination.Gate) { d.Wait(g.Clock.Now()) })
 	}
 	g.leads = leads
+	late, g.late = g.late, false
+	return late
 }
 
 // forget has the journal read anew: what was not recorded did not happen.

@@ -268,7 +268,7 @@ type departed struct {
 func (s *sim) unanswered() *process {
 	i := slices.IndexFunc(s.processes, func(p *process) bool {
 		l, left := s.left[p.latest()]
-		return left && p.phase == worker.SubmissionGate && !s.isSlow() && l.at.Sub(s.stolen[gate.Lease]) > time.Minute && min(time.Since(l.at), time.Since(s.away)) > actTime
+		return left && p.phase == worker.SubmissionGate && !s.isSlow() && min(time.Since(l.at), time.Since(s.away)) > actTime
 	})
 	if i < 0 {
 		return nil

@@ -182,9 +182,7 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.share()
 	}
 	if v.hold(name, held && span > 0); held && name == gate.Lease {
-		if v.led = time.Now(); v.given(name) == 1 { // it reads the journal anew
-			v.forgets()
-		}
+		v.led = time.Now()
 	}
 	late := held && drawn && v.given(name) > 2 && v.fault("lease told late") // before, its end is drawn
 	if name == deadletter.BulkLease && (late || v.given(name) == 1) {
@@ -261,6 +259,7 @@ func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64
 
 // Held implements journal.Holding.
 func (v *store) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
+	defer v.forgets() // what is read anew is all that is known
 	if err := v.read("held"); err != nil {
 		return journal.Head{}, err
 	}

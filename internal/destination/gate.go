@@ -21,7 +21,7 @@ type Gate struct {
 	Left    Phase
 	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
 	Replicas int
-	// waits is since when somebody waits without a break, by this machine's clock.
+	// waits is since when somebody waits without a break, as far as was heard.
 	waits time.Time
 	// all is where it belongs; nil where it is alone.
 	all *Registry
@@ -103,7 +103,8 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 }
 
-// Hold adds a claim to the queue, of which was heard then. Where it is closed at the deadline, the claim must go before that.
+// Hold adds a claim to the queue; heard is when it was heard of. Where the destination is closed at the deadline, the claim
+// must go before that.
 func (g *Gate) Hold(h Held, heard time.Time) {
 	if g.Queue.Len() == 0 || heard.Before(g.waits) {
 		g.waits = heard

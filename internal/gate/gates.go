@@ -118,7 +118,8 @@ type Gates struct {
 	share         share
 	traffic       map[string]*journal.Traffic // since the last count, by destination
 	left          leavers
-	// leads tells that this process acts; told that why it cannot was logged; late that another process let a claim go.
+	// leads tells that this process acts; told that why it cannot was logged; late that a departure was heard of that is not
+	// this process's.
 	leads, told, late bool
 }
 
@@ -291,7 +292,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	switch {
 	case err != nil:
 	case b.Action == journal.GateHeld:
-		g.hold(s, &b.HeldJob, g.Clock.Now()) // that of who held it may be ahead or behind
+		g.hold(s, &b.HeldJob, g.Clock.Now()) // the clock of who held it may be ahead or behind
 		if g.leads {
 			g.count(b.Destination).Held++
 		}

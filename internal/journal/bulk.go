@@ -161,6 +161,11 @@ type BulkItemChange struct {
 	ChangedAt, DecidedAt time.Time
 }
 
+// Apply makes i what became of it.
+func (c *BulkItemChange) Apply(i *BulkItem) {
+	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
+}
+
 // BulkVerb is what a person, or the worker itself, does to a bulk run as a whole. The set is closed.
 type BulkVerb string
 

@@ -54,14 +54,15 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
 		ProcessInstanceKey: o.ProcessInstanceKey}
-	if h.Sent != nil && o.Success && (o.At.IsZero() || !at.Before(h.Sent.At)) { // else an earlier try's
+	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // it is of an earlier try
+	if h.Sent != nil && o.Success && !earlier(h.Sent.At) {
 		body.Sent = *h.Sent
 	}
 	switch {
 	case !e.State.Open() && body.Sent != SentJob{}:
 		b.answeredGate(o.Subject, h)
 		return Concluded{Episode: *e}
-	case !e.State.Open(), !o.At.IsZero() && h.Last != nil && at.Before(h.Last.Decision.AnalysedAt): // of an earlier try
+	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
 	case o.Success:
 	case e.State == Dead, e.NextRetryTime.After(b.now):

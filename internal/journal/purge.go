@@ -309,16 +309,16 @@ func (f *Fold) step(e *Entry, b *bulkBody) {
 		r.items[b.Items[i].DeadLetter] = &b.Items[i]
 	}
 	if i := r.items[b.DeadLetter]; i != nil && b.Verb == bulkRefuse {
-		i.Outcome, i.Code, i.ChangedAt = BulkRefused, b.Code, e.At
+		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
 	}
 }
 
 // settleItems takes over what became of runs' dead letters.
 func (f *Fold) settleItems() {
-	for _, c := range f.items {
+	for n := range f.items {
+		c := &f.items[n]
 		if r := f.runs[c.Run]; r != nil && r.items[c.DeadLetter] != nil {
-			i := r.items[c.DeadLetter]
-			i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
+			c.Apply(r.items[c.DeadLetter])
 		}
 	}
 	f.items = nil

@@ -27,11 +27,11 @@ func (s *sim) disturb() {
 	})
 	s.every("purge", time.Hour, func(r *replica) {
 		waits := func(p *process) bool { // people, and engines, are slower here than in the years that records are kept
-			since := s.left[p.latest()].at
+			from := s.left[p.latest()].at
 			if p.phase == worker.RetryReview {
-				since = s.letter(fmt.Sprint(p.vars["deadLetterId"])).CreatedAt
+				from = s.letter(fmt.Sprint(p.vars["deadLetterId"])).CreatedAt
 			}
-			return p.ended == "" && !since.IsZero() && time.Since(since) > retention-2*clocksApart
+			return p.ended == "" && !from.IsZero() && time.Since(from) > retention-2*clocksApart
 		}
 		if slices.ContainsFunc(s.processes, waits) {
 			return

@@ -430,29 +430,29 @@ func (s *sim) submit(p *process) {
 type portal struct {
 	troubles []stretch
 	slowest  int
-	probed   bool // by its URL, too
-
-	recorded recorded                 // as it was last
-	wasUp    time.Time                // when it was last recorded as up, or ceased to be
-	paces    []time.Time              // when claims went
-	asked    []time.Time              // when a claim asked to go, or was let go
-	failures []time.Time              // that speak of it
+	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
-	row      []time.Time              // those without an answer between them
-	ramped   time.Time                // when a ramp was last recorded
-	failed   time.Time                // when the claim went that failed last, as its gate tells
-	answered []time.Time              // claims that were submitted
-	tested   *process                 // the claim that it is tested with
-	canary   int64                    // that claim's gate's job
-	word     time.Time                // when what came of it was recorded
-	testedAt time.Time                // when it was recorded that the last canary goes
-	ordered  time.Time                // when a person last ordered something
-	order    int64                    // the record of that, until it is followed
-	well     time.Time                // when its URL was last found to answer
-	held     hold                     // by a person
-	treated  time.Time                // when a person said that it is up, or let claims go
-	paused   hold                     // as it asked for
-	opens    time.Time                // when most of many claims had failed, and it was not recorded as down
+
+	recorded recorded    // as it was last
+	wasUp    time.Time   // when it was last recorded as up, or ceased to be
+	paces    []time.Time // when claims went
+	asked    []time.Time // when a claim asked to go, or was let go
+	failures []time.Time // that speak of it
+	row      []time.Time // those without an answer between them
+	ramped   time.Time   // when a ramp was last recorded
+	failed   time.Time   // when the claim went that failed last, as its gate tells
+	answered []time.Time // claims that were submitted
+	tested   *process    // the claim that it is tested with
+	canary   int64       // that claim's gate's job
+	word     time.Time   // when what came of it was recorded
+	testedAt time.Time   // when it was recorded that the last canary goes
+	ordered  time.Time   // when a person last ordered something
+	order    int64       // the record of that, until it is followed
+	well     time.Time   // when its URL was last found to answer
+	held     hold        // by a person
+	treated  time.Time   // when a person said that it is up, or let claims go
+	paused   hold        // as it asked for
+	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
 }
 
 type stretch struct {

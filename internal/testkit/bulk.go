@@ -43,7 +43,7 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 		r := m.runs[change.Run]
 		for i := 0; r != nil && i < len(r.items); i++ {
 			if n := &r.items[i]; n.DeadLetter == change.DeadLetter {
-				n.Outcome, n.Code, n.ChangedAt, n.DecidedAt = change.To, change.Code, change.ChangedAt, change.DecidedAt
+				change.Apply(n)
 			}
 		}
 	}

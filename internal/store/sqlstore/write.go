@@ -400,7 +400,7 @@ func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) (bool, error) {
 		return false, err
 	}
 	i := items[0]
-	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
+	c.Apply(&i)
 	row := (&journal.RunItem{Run: c.Run, Item: i}).Row()
 	b.add("UPDATE bulk_items SET outcome = ?, body = ? WHERE run = ? AND number = ?", row[3], row[4], row[0], row[1])
 	return true, nil

@@ -48,6 +48,7 @@ type job struct {
 	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved; refused
 	// that the engine takes no answer to it, so that an operator ended its process.
 	uncaught, refused bool
+	cutOff            time.Time // until when no answer arrives
 }
 
 // answer is what a job was answered with.
@@ -141,44 +142,27 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	s.running.Go(func() { r.handle(given) })
 }
 
-// handle is one job's way, as worker.Worker has it: handled, then answered until its deadline.
+// handle hands a job to its handler, and what that says to the engine.
 func (r *replica) handle(j *worker.Job) {
 	r.port(fmt.Sprint(r.name, " begin ", j.Key))
-	reply := r.handlers[j.Type]()(r.life, j)
-	r.port(fmt.Sprint(r.name, " has handled ", j.Key))     // several are in one commit
-	if r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
-		return
-	}
-	for r.life.Err() == nil && time.Now().Before(j.Deadline) {
-		var err error
-		switch reply.Action {
-		case worker.Completed:
-			err = r.Complete(r.life, j, reply.Variables)
-		case worker.Thrown:
-			err = r.Throw(r.life, j, reply.Error)
-		case worker.Released, worker.Failed:
-			err = r.Fail(r.life, j, reply.Failure)
-		default:
-			return // kept
+	r.worker.Handle(r.life, j, func(ctx context.Context, j *worker.Job) worker.Reply {
+		reply := r.handlers[j.Type]()(ctx, j)
+		r.port(fmt.Sprint(r.name, " has handled ", j.Key))     // several are in one commit
+		if r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
+			set(&r.mu, &r.jobs[j.Key].cutOff, j.Deadline)
 		}
-		if err == nil && reply.Taken != nil {
-			reply.Taken()
-		}
-		if e, ok := errors.AsType[*worker.EngineError](err); err == nil || ok && e.Kind == worker.Gone {
-			return
-		}
-		time.Sleep(300 * time.Millisecond)
-	}
+		return reply
+	})
 }
 
 // The engine: a job is answered once.
 
-func (r *replica) Complete(_ context.Context, j *worker.Job, variables string) error {
-	return r.answer(j.Key, answer{vars: variables})
+func (r *replica) Complete(ctx context.Context, j *worker.Job, variables string) error {
+	return r.answer(ctx, j.Key, answer{vars: variables})
 }
 
-func (r *replica) Throw(_ context.Context, j *worker.Job, e worker.BPMNError) error {
-	return r.answer(j.Key, answer{true, e.Code, e.Variables})
+func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
+	return r.answer(ctx, j.Key, answer{true, e.Code, e.Variables})
 }
 
 func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) error {
@@ -230,13 +214,13 @@ func engineError(k worker.ErrorKind) error {
 }
 
 // answer takes an answer, with faults.
-func (r *replica) answer(key int64, a answer) error {
+func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	r.port(fmt.Sprint(r.name, " answer ", key))
 	j := r.jobs[key]
 	r.sent(j, a)
 	r.traceAnswer("tell", j, a)
 	switch {
-	case r.life.Err() != nil, r.mute && time.Now().Before(r.away), r.fault("answer lost"):
+	case r.life.Err() != nil, time.Now().Before(get(&r.mu, &j.cutOff)), r.mute && time.Now().Before(r.away), r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
 	case time.Now().Before(r.away), r.fault("engine busy"):
 		return engineError(worker.NotTaken)
@@ -263,6 +247,9 @@ func (r *replica) answer(key int64, a answer) error {
 		return nil
 	case r.fault("acknowledgement lost"):
 		_ = r.take(j, a)
+		return engineError(worker.Ambiguous)
+	case r.fault("answer hangs"):
+		<-ctx.Done()
 		return engineError(worker.Ambiguous)
 	}
 	return r.take(j, a)

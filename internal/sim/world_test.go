@@ -35,7 +35,7 @@ const (
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
-	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "lease told late", "answer lost", "engine busy", "answer late",
+	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "lease told late", "answer lost", "answer hangs", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence", "event taken slowly",
 	"store slow", "dead letter not read"}
@@ -117,6 +117,7 @@ type replica struct {
 	gates    *gate.Gates
 	letters  *deadletter.Service
 	sink     *worker.ReviewSink
+	worker   *worker.Worker
 	store    *store
 	leases   map[string]int // how often it was given each since it had none
 	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
@@ -252,6 +253,7 @@ func (s *sim) start(n int) {
 	}
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	no := worker.NoHooks()
+	r.worker = worker.New(r, worker.Config{}, nil, no, written)
 	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
 	handler := func(begin func() worker.Activation) func() worker.Handler {
 		return func() worker.Handler { return begin().Handler }

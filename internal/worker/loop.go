@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +51,7 @@ func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 }
 
 func (l *loop) run(stop, kill context.Context) {
-	pause := newBackoff(pollFirst, pollMost)
+	pause := newBackoff(pollFirst, pollMost, rand.Uint64())
 	wait := min(firstPoll, l.request.PollTimeout)
 	for ; l.room(stop); wait = l.request.PollTimeout {
 		begun, sent := l.begin(), time.Now()

@@ -67,7 +67,7 @@ func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
 	if r.Action == kept {
 		return kept
 	}
-	pause := newBackoff(deliveryFirst, deliveryMost)
+	pause := newBackoff(deliveryFirst, deliveryMost, uint64(j.Key))
 	action := Released // as long as nothing that could have arrived was sent
 	for time.Now().Before(j.Deadline) && ctx.Err() == nil {
 		err := w.try(ctx, j, r)

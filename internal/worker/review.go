@@ -131,7 +131,7 @@ func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
-	err, pauses := k.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second)
+	err, pauses := k.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second, uint64(j.Key))
 	for err != nil && within.Err() == nil && kindOf(err) != Refused && kindOf(err) != Gone {
 		pauses.wait(within)
 		err = k.engine.Hold(within, j, reviewTime)

@@ -41,14 +41,14 @@ func traceOf(ctx context.Context) string {
 	return span.TraceID().String()
 }
 
-// traced is handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and
+// traced is Handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and
 // of the engine are spans in it.
-func (w *Worker) traced(kill context.Context, h *held) Action {
-	ctx, span := w.cfg.Tracer.Start(kill, h.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		attribute.Int64(attrJobKey, h.Key), attribute.Int64(attrProcessInstance, h.ProcessInstanceKey),
-		attribute.Int64(attrElementInstance, h.ElementInstanceKey), attribute.String(attrTenant, h.TenantID)))
+func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
+	ctx, span := w.cfg.Tracer.Start(kill, j.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+		attribute.Int64(attrJobKey, j.Key), attribute.Int64(attrProcessInstance, j.ProcessInstanceKey),
+		attribute.Int64(attrElementInstance, j.ElementInstanceKey), attribute.String(attrTenant, j.TenantID)))
 	defer span.End()
-	action := w.deliver(ctx, &h.Job, w.reply(ctx, h))
+	action := w.deliver(ctx, j, w.reply(ctx, j, h))
 	span.SetAttributes(attribute.String(attrAction, string(action)))
 	if action != Completed && action != Thrown && action != kept {
 		span.SetStatus(codes.Error, string(action))

@@ -120,7 +120,7 @@ func (w *Worker) serve(stop, kill context.Context) {
 	for h := range w.queue {
 		var action Action
 		if stop.Err() == nil {
-			action = w.handle(kill, h)
+			action = w.Handle(kill, &h.Job, h.handler)
 		} else {
 			action = w.handBack(kill, h)
 		}
@@ -131,32 +131,32 @@ func (w *Worker) serve(stop, kill context.Context) {
 	}
 }
 
-// handle is one job's way from its handler to the engine. A job whose time ran out in the queue is left
-// alone: who gets it next decides on it.
-func (w *Worker) handle(kill context.Context, h *held) Action {
-	if !time.Now().Before(h.Deadline) {
-		return w.late(&h.Job, Released)
+// Handle is one job's way from its handler to the engine, and returns what became of it. A job whose time ran out in the
+// queue is left alone: who gets it next decides on it. Safe for concurrent use.
+func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
+	if !time.Now().Before(j.Deadline) {
+		return w.late(j, Released)
 	}
 	if w.cfg.Tracer != nil {
-		return w.traced(kill, h)
+		return w.traced(kill, j, h)
 	}
-	return w.deliver(kill, &h.Job, w.reply(kill, h))
+	return w.deliver(kill, j, w.reply(kill, j, h))
 }
 
 // reply runs the handler; a panic becomes a reply of its own.
-func (w *Worker) reply(kill context.Context, h *held) (r Reply) {
+func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.hooks.Panicked(h.Type)
+			w.hooks.Panicked(j.Type)
 			w.log.Error("handler panicked, job loses one retry",
-				zap.String("jobType", h.Type), zap.Int64("jobKey", h.Key),
+				zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
 				zap.String("panic", fmt.Sprintf("%T", p)), // its text may hold what the job held
 				zap.ByteString("stack", debug.Stack()))
-			r = penalty(&h.Job, "the worker failed on this job, which cost it a retry; the worker's log says where, by the "+
+			r = penalty(j, "the worker failed on this job, which cost it a retry; the worker's log says where, by the "+
 				"job's key")
 		}
 	}()
-	return h.handler(kill, &h.Job)
+	return h(kill, j)
 }
 
 // handBack gives a job that has not begun to whoever asks next.

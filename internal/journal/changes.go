@@ -172,7 +172,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	at.Fingerprint = a.fingerprint(at)
 	if !d.ShouldRetry() {
-		at.DeadLetter = deadLetterID(a, r.again...)
+		at.DeadLetter = deadLetterID(a, at.Number)
 	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {
 		at.JitterBin = jitterBin(d.Backoff, rule.Jitter) + 1
 	}

@@ -46,6 +46,7 @@ type told struct {
 	delay        time.Duration
 	next, first  time.Time
 	letter       int // −1 for none
+	episodes     int // begun with it
 }
 
 // stretch is an episode.
@@ -167,7 +168,7 @@ func (o *oracle) analyze(c *call, now time.Time) string {
 		case e.instance == c.Instance: // "raised to it with a warning"
 			joins = true
 			floor := e.retries
-			if last.job == c.Job && last.element == c.Element {
+			if last.job == c.Job && last.element == c.Element && last.episodes == len(o.episodes) {
 				floor = last.count
 			}
 			if c.Count < 0 {
@@ -280,6 +281,7 @@ func (o *oracle) decide(c *call, identity string, count, raised int64, joins, go
 		a.letter = o.bear("open", c.Instance)
 		e.state, e.retries, e.letter = "dead", count, a.letter
 	}
+	a.episodes = len(o.episodes)
 	o.attempts = append(o.attempts, a)
 	return o.tell("fresh", len(o.attempts)-1, raised)
 }

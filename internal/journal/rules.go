@@ -32,8 +32,6 @@ type ruling struct {
 	ends State
 	// opens tells that the decision begins an episode.
 	opens bool
-	// again is the number of the attempt that this identity had before; nil for none.
-	again []int64
 }
 
 // rule applies the rules of architecture.md, "Identity and episodes, exactly", to an analysis at instant
@@ -41,16 +39,11 @@ type ruling struct {
 func rule(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	ends := e.ends(a, now)
-	if h.Same != nil {
-		if replays(h) {
-			return recorded(h.Same, a, now)
-		}
-		// The engine took an answer to this very job: whoever asks now got its keys anew.
-		r := begin(a, h, now, ends)
-		r.again = []int64{h.Same.Number}
-		return r
-	}
 	switch {
+	case h.Same != nil && replays(h):
+		return recorded(h.Same, a, now)
+	case h.Same != nil: // the engine took an answer to this very job: whoever asks now got its keys anew
+		return begin(a, h, now, ends)
 	case ends != Superseded:
 		return begin(a, h, now, ends)
 	case e.ProcessInstanceKey == a.ProcessInstanceKey:

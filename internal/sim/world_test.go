@@ -38,7 +38,7 @@ var faults = []string{"write fails", "write lost its acknowledgement", "write ha
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "lease told late", "answer lost", "answer hangs", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence", "event taken slowly",
-	"store slow", "dead letter not read"}
+	"store slow", "dead letter not read", "told late of its record"}
 
 // frequent are those that are drawn for so often that they strike a tenth as often.
 var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lease told late"}
@@ -226,7 +226,8 @@ func (s *sim) start(n int) {
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
 	hooks := journal.NoHooks()
 	hooks.Recorded = func(all []journal.Happening) {
-		if r.sometimes("told late of its record "+r.name, 1, 30) { // and has read it meanwhile
+		if r.fault("told late of its record") { // and has read it meanwhile
+			set(&r.mu, &r.forgot, time.Now())
 			r.Rest(r.life, 1200*time.Millisecond)
 			r.port(r.name + " hears")
 		}

@@ -172,7 +172,11 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	at.Fingerprint = a.fingerprint(at)
 	if !d.ShouldRetry() {
-		at.DeadLetter = deadLetterID(a, at.Number)
+		at.DeadLetter = deadLetterID(a)
+		// The engine gave its keys anew; the attempt that had them may be purged.
+		if old := h.DeadLetter; h.Same != nil || old != nil && old.ID == at.DeadLetter {
+			at.DeadLetter = deadLetterID(a, at.Number)
+		}
 	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {
 		at.JitterBin = jitterBin(d.Backoff, rule.Jitter) + 1
 	}

@@ -119,12 +119,12 @@ func appendText(b []byte, s string) []byte {
 // deadLetterSpace is the name space of dead letter ids; changing it changes every id.
 var deadLetterSpace = uuid.MustParse("5f0c6f0e-8f0b-4a53-9f55-4d2f5b9f0c1a")
 
-// deadLetterID names a dead letter by its analysis's identity. which tells it from those the
-// identity had before, even where its attempts are purged: an engine that lost its data hands out its keys again, and an
-// outcome that no job reports has the same identity each time.
-func deadLetterID(a *Analysis, which ...int64) string {
+// deadLetterID names a dead letter by its analysis's identity. again tells it from those the
+// identity had before: an engine that lost its data hands out its keys again, and an outcome that no job
+// reports has the same identity each time.
+func deadLetterID(a *Analysis, again ...int64) string {
 	name := identityName(a, a.Failure.Inputs())
-	for _, n := range which {
+	for _, n := range again {
 		name = binary.AppendVarint(name, n)
 	}
 	return uuid.NewSHA1(deadLetterSpace, name).String()

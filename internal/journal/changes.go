@@ -173,8 +173,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	at.Fingerprint = a.fingerprint(at)
 	if !d.ShouldRetry() {
 		at.DeadLetter = deadLetterID(a)
-		// The engine gave its keys anew; the attempt that had them may be purged.
-		if old := h.DeadLetter; h.Same != nil || old != nil && old.ID == at.DeadLetter {
+		if at.Number > 1 { // an engine may have given its keys anew since; the attempt that had them may be purged
 			at.DeadLetter = deadLetterID(a, at.Number)
 		}
 	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {

@@ -156,6 +156,6 @@ func (s *sim) made(a *journal.Attempt) int64 {
 	case b.ShouldRetry():
 		return max(a.GivenCount, b.RetryCount, s.tally.episodes[a.Decision.SubjectID].retries)
 	default: // a person had it sent again
-		return max(a.GivenCount, b.RetryCount+1)
+		return max(a.GivenCount, b.RetryCount+1, s.tally.episodes[a.Decision.SubjectID].retries)
 	}
 }

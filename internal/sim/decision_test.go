@@ -106,22 +106,23 @@ func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
 // where it is permanent, the retries are used up or the next would be too late.
 func (s *sim) checkDecision(a *journal.Attempt) {
-	d, permanent := &a.Decision, s.isPermanent(a)
+	d, permanent, w := &a.Decision, s.isPermanent(a), s.portals[s.jobs[a.JobKey].portal]
 	wait, raw := d.Backoff.Delay, min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
+	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(3*raw))
 	var right bool
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			!late(d.NextRetryTime, d.FirstFailure.Add(s.limit)) && d.NextRetryTime.Equal(a.At.Truncate(time.Second).Add(wait)) &&
+			!late(d.NextRetryTime, limit) && w.isMade(d.NextRetryTime, a.At.Truncate(time.Second).Add(wait)) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == strings.HasPrefix(a.Error, ofPatient)
 	case d.Reason == decision.ReasonDeadline:
-		right = late(d.AnalysedAt.Add(3*raw), a.Deadline)
+		right = late(last, a.Deadline)
 	case d.Reason == decision.ReasonTimeLimit:
-		right = late(d.AnalysedAt.Add(3*raw), d.FirstFailure.Add(s.limit))
+		right = late(last.Add(spread), limit)
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}

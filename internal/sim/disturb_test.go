@@ -121,6 +121,7 @@ func (s *sim) configure() {
 	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
 	for name, w := range s.portals {
 		with := now
+		with.Calendar = w.calendar
 		if w.probed {
 			with.Probe.URL = probeURL + name
 		}

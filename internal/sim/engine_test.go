@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -417,6 +418,8 @@ func (s *sim) submit(p *process) {
 type portal struct {
 	troubles []stretch
 	slowest  int
+	closed   []stretch // of the days, in their order
+	calendar *calendar.Calendar
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 

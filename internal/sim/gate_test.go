@@ -218,14 +218,14 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 		return
 	}
 	is := s.waits[p.latest()]
-	giveUp, calm := lastChance(&is.HeldJob), min(time.Since(is.since), time.Since(s.away))
+	w := s.portals[p.portal]
+	giveUp, calm := w.lastChance(&is.HeldJob), min(time.Since(is.since), time.Since(s.away))
 	if min(time.Since(giveUp), calm) > most {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
-	w := s.portals[p.portal]
 	if b := w.recorded; s.down(p.portal, 0) {
 		last := slices.MaxFunc([]time.Time{b.Outage.Since, b.Outage.LastTest, b.HeldUntil, b.Since}, time.Time.Compare)
-		idle := min(time.Since(last), calm, time.Since(s.storeAway), time.Since(s.ledSince), time.Since(s.jumped))
+		idle := min(time.Since(last), calm, w.openSince(), time.Since(s.storeAway), time.Since(s.ledSince), time.Since(s.jumped))
 		most := longestPause
 		if w.probed {
 			most = probeAnew
@@ -235,14 +235,14 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 		}
 	}
 	if b := w.recorded; b.State != nil && b.Phase == destination.Up && !w.held.holds() &&
-		min(time.Since(b.Since), time.Since(w.paused.until), calm) > goneWithin {
+		min(time.Since(b.Since), time.Since(w.paused.until), calm, w.openSince()) > goneWithin {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, is.since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }
 
 // lastChance is when a claim is to be given up: people need an hour for it, or half of the time that it had.
-func lastChance(h *journal.HeldJob) time.Time {
-	last := h.Deadline
+func (w *portal) lastChance(h *journal.HeldJob) time.Time {
+	last := w.sendBy(h.Deadline)
 	if last.IsZero() || !h.Limit.IsZero() && h.Limit.Before(last) {
 		last = h.Limit
 	}
@@ -284,6 +284,9 @@ func (r *replica) admitted(name string) {
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since)        // who started since may not know
 	down := r.down(name, noLongerDown) && since(w.answered, actTime) == 0 // else it ramps, and that is being recorded
+	if w.isClosed() {
+		r.fail("%s lets a claim through to %s, which is closed until %s", r.name, name, w.nextOpen(time.Now()).Sub(r.began))
+	}
 	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
@@ -337,6 +340,8 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go: %s, and %s is down", b.JobKey, b.Kind, b.Destination)
 	case goes && w.paused.holds() && time.Since(w.treated) > longestPause:
 		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, w.paused.until.Sub(s.began))
+	case b.Action == journal.GateReleased && w.isClosed():
+		s.fail("job %d is let go: %s, and %s is closed until %s", b.JobKey, b.Kind, b.Destination, w.nextOpen(time.Now()).Sub(s.began))
 	case goes && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
 	case goes && !s.wasStolen(gate.Lease):
@@ -346,8 +351,8 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
-		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(b.Deadline)
-		if early := lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {
+		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
+		if early := w.lastChance(&b.HeldJob).Sub(r.Entry.At); early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit) {
 			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)
 		}
 	case b.Action == journal.GateHeld:
@@ -364,12 +369,13 @@ const departedFor = 3 * time.Hour
 
 // heldWell: a claim waits with the count and the clock of its retries (R27); what a person sent late counts no more (R29).
 func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
-	want := journal.HeldJob{Deadline: j.deadline, Limit: b.Since.Add(s.limit)}
+	w := s.portals[b.Destination]
+	want := journal.HeldJob{Deadline: j.deadline, Limit: w.openFor(s.limit, b.Since)}
 	told, _, _ := s.memory.Story(context.Background(), of)
 	if n := len(told.Episodes) - 1; n >= 0 {
 		switch e := &told.Episodes[n]; e.State {
 		case journal.Reprocessing, journal.Scheduled:
-			want.Limit, want.Retries = e.FirstFailure.Add(s.limit), e.Retries
+			want.Limit, want.Retries = w.openFor(s.limit, e.FirstFailure), e.Retries
 			for _, t := range []*time.Time{&want.Limit, &want.Deadline} {
 				if e.State == journal.Reprocessing && !t.After(b.Since) {
 					*t = time.Time{}
@@ -385,14 +391,15 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 
 // inTurn: the claim with the nearest deadline goes first, then the one that waits longest.
 func (s *sim) inTurn(b *journal.GateBody) {
+	w := s.portals[b.Destination]
 	turn := func(h *journal.HeldJob) time.Time { // without a deadline last
-		return cmp.Or(h.Deadline, h.Since.AddDate(100, 0, 0))
+		return cmp.Or(w.sendBy(h.Deadline), h.Since.AddDate(100, 0, 0))
 	}
 	for _, p := range s.processes {
 		y := s.waits[p.latest()]
 		_, going := s.departing.Load(p.latest())
 		if !going && p.portal == b.Destination && s.isWaiting(p) && cmp.Or(turn(&y.HeldJob).Compare(turn(&b.HeldJob)), y.Since.Compare(b.Since)) < 0 &&
-			time.Since(y.since) > 2*actTime && time.Until(lastChance(&y.HeldJob)) > clocksApart { // several writes may have hung
+			time.Since(y.since) > 2*actTime && time.Until(w.lastChance(&y.HeldJob)) > clocksApart { // several writes may have hung
 			s.fail("job %d goes to %s before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, p.claim, y.Deadline, y.Since)
 		}
 	}

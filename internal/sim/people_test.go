@@ -309,8 +309,14 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 		want = 0
 	}
 	j, wait := s.jobs[b.JobKey], b.NextRetryTime.Sub(e.At.Truncate(time.Second))
-	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j != nil && j.claim == e.Subject.ID &&
-		(b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait))
+	if j == nil {
+		return false
+	}
+	w := s.portals[j.portal]
+	opened := func(c stretch) bool { return w.isMade(b.NextRetryTime, c.from) }
+	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
+		(b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
+		(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime))
 }
 
 // checkReview: a dead letter is decided on once, unless it was opened again.

@@ -151,6 +151,7 @@ func newSim(p plan) *sim {
 			s.rates[f] *= 3
 		}
 	}
+	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
 		w, at := &portal{counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
@@ -168,9 +169,14 @@ func newSim(p plan) *sim {
 				w.troubles = append(w.troubles, stretch{from, at, how})
 			}
 		}
-		s.portals[name] = w
+		if dice := s.draw("hours " + name); dice.IntN(3) == 0 && s.may(name+" has hours") {
+			w.shut(dice, s.began, p.horizon)
+			s.say("%s is open %s", name, w.calendar.Windows())
+		}
+		s.portals[name], openings[name] = w, decision.Opening{Calendar: w.calendar, Spread: spread}
 	}
 	policy := *s.policies[decision.DefaultPolicy]
+	policy.Openings = openings
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
 	policy.TotalLimit = s.limit
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}

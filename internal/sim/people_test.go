@@ -213,7 +213,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
 	}
 	if idle := min(time.Since(b.as), time.Since(s.ranSince), time.Since(s.away), time.Since(s.storeAway), time.Since(s.forgot),
-		time.Since(s.steered[run.ID].at)); b.n > 0 && idle > 3*interval+mostAhead/3 && !s.isSlow() { // a turn is spent where a dead letter cannot be read
+		time.Since(s.steered[run.ID].at)); b.n > 0 && idle > 3*interval+2*mostAhead/3 && !s.isSlow() { // a turn is spent where a dead letter cannot be read
 		s.fail("a bulk run of %d a minute stood still for %s", run.PerMinute, idle)
 	}
 	if !at.Equal(b.at) {

@@ -320,20 +320,25 @@ func (c *runExecutor) begin() bool {
 	return false
 }
 
-// lastDecision is when the latest of the items before the first that is planned, and of those that were on their way
-// beside it, was decided on; the zero time where none was.
+// lastDecision is when the latest of the items was decided on: of those that were on their way beside the first that is
+// planned, or else of those before it, of which some may be refused; the zero time where none was.
 func (c *runExecutor) lastDecision() (last time.Time, err error) {
 	first, err := c.next()
 	if err != nil || first == nil {
 		return last, err
 	}
-	around, err := c.read("", max(first.Number-2, 0), c.mostFlying+1)
-	for i := range around {
-		if at := around[i].DecidedAt; at.After(last) {
-			last = at
+	for end := first.Number - 1 + int64(c.mostFlying); end > 0 && last.IsZero(); end -= pageItems {
+		page, err := c.read("", max(end-pageItems, 0), int(min(end, pageItems)))
+		if err != nil {
+			return last, err
+		}
+		for i := range page {
+			if at := page[i].DecidedAt; at.After(last) {
+				last = at
+			}
 		}
 	}
-	return last, err
+	return last, nil
 }
 
 // hold decides nothing for a moment. Why that is, is told once, and written down where that is possible.

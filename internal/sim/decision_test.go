@@ -107,9 +107,9 @@ func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
 // where it is permanent, the retries are used up or the next would be too late.
 func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent, w := &a.Decision, s.isPermanent(a), s.portals[s.jobs[a.JobKey].portal]
-	wait, raw := d.Backoff.Delay, min(5*time.Minute<<max(d.RetryCount-1, 0), 4*time.Hour)
+	wait := d.Backoff.Delay
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
-	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(3*raw))
+	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(min(5*time.Minute<<min(d.RetryCount, 10)*6/5, 4*time.Hour)))
 	var right bool
 	switch {
 	case d.ShouldRetry():

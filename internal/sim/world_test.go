@@ -367,6 +367,11 @@ func (s *sim) arrive() {
 			deadline = s.began.Add(at + time.Duration(dice.IntN([]int{70, 610}[dice.IntN(2)])-10)*time.Minute).Truncate(time.Second)
 		}
 		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
+		for _, c := range s.portals[name].closed { // it is due soon after its portal opens
+			if soon := time.Duration(dice.IntN(15)) * time.Minute; !deadline.IsZero() && deadline.Sub(c.until) < 2*time.Hour && deadline.After(c.until) {
+				deadline = c.until.Add(soon)
+			}
+		}
 		if !s.may(claim) {
 			continue
 		}

@@ -117,7 +117,7 @@ func merge(all []noticed, at map[journal.CauseCount]int, n noticed) []noticed {
 	}
 	all[i].kind.Cents += n.kind.Cents
 	if all[i].N += n.N; n.Record < all[i].Record {
-		all[i].letter = n.letter
+		all[i].letter, all[i].Policy = n.letter, n.Policy
 	}
 	return all
 }

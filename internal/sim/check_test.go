@@ -234,10 +234,11 @@ const paceTime = 10 * time.Second
 func (s *sim) paced(portal string) {
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
-	most := 1 + int(s.settings.Configured[portal].Pace.Most*paceTime.Minutes())
+	pace := s.settings.Configured[portal].Pace.Most
 	if time.Since(s.configured) < time.Minute {
-		most = 11
+		pace = max(pace, s.paceBefore)
 	}
+	most := 1 + int(pace*paceTime.Minutes())
 	if min(time.Since(s.forgot), time.Since(s.jumped), time.Since(s.started), time.Since(s.ledSince)) < time.Minute {
 		most++
 	}

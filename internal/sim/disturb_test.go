@@ -118,6 +118,9 @@ func (s *sim) disturb() {
 func (s *sim) configure() {
 	now := destination.Defaults()
 	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+	for _, w := range s.settings.Configured {
+		s.paceBefore = w.Pace.Most
+	}
 	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
 	for name, w := range s.portals {
 		with := now

@@ -91,6 +91,7 @@ type sim struct {
 	refused      string    // the key of the events that nobody takes
 	refusedUntil time.Time // until when
 	configured   time.Time // when paces changed
+	paceBefore   float64   // of all portals
 	started      time.Time // when a replica did last
 	forgot       time.Time // when one may have forgotten what it heard, or was late
 	ledSince     time.Time // when another replica was last given the right to act for portals

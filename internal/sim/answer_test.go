@@ -71,14 +71,12 @@ func (s *sim) taken(j *job, told map[string]any) {
 	s.clean("variable", told)
 }
 
-// classOf is how an error of a portal is classified; empty where that depends on what came before.
+// classOf is how an error of a portal is classified; empty where that depends on what came before, or was taught.
 func classOf(text string) decision.ErrorClassification {
 	switch {
 	case strings.HasPrefix(text, permanentError), strings.HasPrefix(text, ofPatient):
 		return decision.Permanent
-	case strings.HasPrefix(text, unknownError):
-		return decision.Unknown
-	case strings.HasPrefix(text, presumedError):
+	case strings.HasPrefix(text, unknownError), strings.HasPrefix(text, presumedError):
 		return ""
 	}
 	return decision.Transient

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
@@ -20,30 +21,31 @@ import (
 
 // invariants are what is known for checking.
 type invariants struct {
-	seen, audited int64                        // the last record that was looked at
-	attempts      map[int64][]*journal.Attempt // by job
-	answers       map[int64]string             // first answer of a job
-	last          map[string]*journal.Attempt  // by claim
-	delays        map[string]time.Duration     // of retries, by claim and count
-	waits         map[int64]waiting            // how a job does at a gate
-	departing     sync.Map                     // jobs that gates are about to let go
-	left          map[int64]departed           // how a job left a gate
-	reported      map[int64]bool               // what succeeded of that
-	events        map[string]string            // what was told, by the id of the event
-	expected      map[string]int               // events by type, less those that were told
-	order         map[string]int64             // the last record that was told, by claim
-	decided       map[string]string            // what people decided on dead letters, by their ids
-	due           map[string]time.Time         // when discards of the console are, by dead letter and person
-	reviews       map[string][]review          // people's decisions on dead letters, by their ids
-	went          map[string]*process          // that took the decision on a dead letter, by its id
-	notices       map[string]string            // by their ids
-	noticedAt     map[string]time.Time         // when a notice was made last, by its type
-	noticing      time.Time                    // when a notice was last on its way
-	dueSince      time.Time                    // since when dead letters are due
-	steered       map[string]steering          // bulk runs
-	decides       map[string]schedule          // of bulk runs
-	resting       map[string]time.Time         // since when bulk runs show why they decide nothing
-	stolen        map[string]time.Time         // when leases were last
+	seen, audited int64                                   // the last record that was looked at
+	attempts      map[int64][]*journal.Attempt            // by job
+	answers       map[int64]string                        // first answer of a job
+	last          map[string]*journal.Attempt             // by claim
+	delays        map[string]time.Duration                // of retries, by claim and count
+	waits         map[int64]waiting                       // how a job does at a gate
+	taught        map[string]decision.ErrorClassification // of causes, as an admin said last
+	departing     sync.Map                                // jobs that gates are about to let go
+	left          map[int64]departed                      // how a job left a gate
+	reported      map[int64]bool                          // what succeeded of that
+	events        map[string]string                       // what was told, by the id of the event
+	expected      map[string]int                          // events by type, less those that were told
+	order         map[string]int64                        // the last record that was told, by claim
+	decided       map[string]string                       // what people decided on dead letters, by their ids
+	due           map[string]time.Time                    // when discards of the console are, by dead letter and person
+	reviews       map[string][]review                     // people's decisions on dead letters, by their ids
+	went          map[string]*process                     // that took the decision on a dead letter, by its id
+	notices       map[string]string                       // by their ids
+	noticedAt     map[string]time.Time                    // when a notice was made last, by its type
+	noticing      time.Time                               // when a notice was last on its way
+	dueSince      time.Time                               // since when dead letters are due
+	steered       map[string]steering                     // bulk runs
+	decides       map[string]schedule                     // of bulk runs
+	resting       map[string]time.Time                    // since when bulk runs show why they decide nothing
+	stolen        map[string]time.Time                    // when leases were last
 	tally
 }
 
@@ -53,7 +55,7 @@ func (i *invariants) init() {
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
-	i.tally = tally{map[journal.FigureName]int64{}, map[string]*episode{}}
+	i.taught, i.tally = map[string]decision.ErrorClassification{}, tally{map[journal.FigureName]int64{}, map[string]*episode{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
@@ -212,6 +214,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil {
 			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor)
 		}
+	case journal.TeachingEntry:
+		b, _ := journal.ReadTeaching(r.Entry)
+		s.taught[r.Subject.ID] = b.Class
 	case journal.GateEntry:
 		s.checkGate(r)
 	case journal.DestinationEntry:

@@ -27,6 +27,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.trail.attempt(a, all)
 	s.checkDecision(a)
 	s.attempts[a.JobKey] = append(all, a)
+	if strings.HasPrefix(a.Error, unknownError) {
+		s.unknown = a.Fingerprint
+	}
 	s.clean("record", a)
 	s.heardOf(a.Sent)
 	switch to := s.portals[j.portal]; a.Tells {
@@ -118,7 +121,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
-		right = permanent && (d.Team == "cadastro") == strings.HasPrefix(a.Error, ofPatient)
+		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
 	case d.Reason == decision.ReasonDeadline:
 		right = late(last, a.Deadline)
 	case d.Reason == decision.ReasonTimeLimit:
@@ -139,7 +142,10 @@ func (s *sim) isPermanent(a *journal.Attempt) bool {
 	e := s.tally.episodes[a.Decision.SubjectID]
 	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
 	class := classOf(a.Error)
-	return class == decision.Permanent || again && class == ""
+	if taught := s.taught[a.Fingerprint]; taught != "" && a.Revision == 0 {
+		return taught == decision.Permanent
+	}
+	return class == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)
 }
 
 // made is how many retries were made before an attempt, at most.

@@ -59,6 +59,11 @@ func (s *sim) disturb() {
 			})
 		}
 	})
+	s.every("teaching", 30*time.Minute, func(r *replica) {
+		if s.unknown != "" {
+			s.running.Go(r.teach)
+		}
+	})
 	s.every("read-only", 70*time.Minute, func(r *replica) {
 		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
 		r.readOnly, s.storeAway = true, time.Now().Add(long)

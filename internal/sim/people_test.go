@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 )
@@ -167,6 +168,16 @@ func (r *replica) steer(run string, what int, who string) {
 func (r *replica) told(who string, err error) error {
 	r.port("told " + who) // several are in one commit
 	return cmp.Or(r.life.Err(), err)
+}
+
+// teach has an admin say what an error comes to that nobody knows, or take that back.
+func (r *replica) teach() {
+	t := deadletter.Teaching{Cause: r.unknown, Class: decision.Permanent, Team: "cadastro", Reason: "simulated, " + secret, By: "ana"}
+	if n := r.draw("class").IntN(3); n > 0 {
+		t.Class, t.Team = []decision.ErrorClassification{decision.Transient, ""}[n-1], ""
+	}
+	_, err := r.letters.Teach(r.life, t)
+	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told("taught", err))
 }
 
 // steering is what a bulk run was told to be last, and when.

@@ -78,6 +78,7 @@ type sim struct {
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	runs      []string  // bulk runs that people started
+	unknown   string    // the cause of errors that nobody knows
 	calm      bool
 	calmSince time.Time
 	lasted    time.Duration

@@ -178,6 +178,14 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if strings.Contains(f.Message, forbidden) {
 		r.fail("%s: job %d is handed back with a secret: %s", j.claim, j.key, f.Message)
 	}
+	if f.Retries == 0 && strings.Contains(given.Variables, wrong) { // it is an incident, until somebody corrects that
+		r.say("%s has an incident: %s", j.claim, f.Message)
+		delete(j.vars, wrong)
+		resolved := time.Duration(1+r.draw(fmt.Sprint("corrected ", j.key)).IntN(20)) * time.Minute
+		j.locked = time.Now().Add(resolved)
+		r.offer(j, resolved+time.Millisecond)
+		return nil
+	}
 	if f.Retries != given.Retries {
 		r.fail("%s: job %d is handed back with %d retries: %s", j.claim, j.key, f.Retries, f.Message)
 	}
@@ -375,6 +383,9 @@ func (s *sim) goAway(long time.Duration) {
 	set(&s.mu, &s.away, time.Now().Add(long))
 }
 
+// wrong is a variable that a model may fill with what it may not hold.
+const wrong = "lastSubmissionTime"
+
 // What a portal says that refuses a claim: whatever is sent, of its patient, perhaps for a while only, and nobody knows why.
 const permanentError, ofPatient, presumedError, unknownError = "AUTHORIZATION_DENIED", "INVALID_PATIENT_DATA", "HTTP 404", "falha XPTO"
 
@@ -399,6 +410,9 @@ func (s *sim) submit(p *process) {
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)
 			p.vars["submissionError"] = problem + " " + secret
+			if !s.calm && dice.IntN(40) == 0 {
+				p.vars[wrong] = "yesterday, " + secret
+			}
 			s.wait(p, worker.AnalyzeRetry)
 			return
 		}

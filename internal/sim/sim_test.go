@@ -17,7 +17,7 @@ const (
 	// weather is how long things go wrong in a world, before each claim must come to its end.
 	weather = 5 * time.Hour
 	// shortSeeds and seeds are how many worlds a test plays.
-	shortSeeds, seeds = 2, 12
+	shortSeeds, seeds = 2, 40
 	// storySteps is how long a story is at most that shrinking is content with, mostTries how many worlds it plays for that.
 	storySteps, mostTries = 50, 400
 )

@@ -16,7 +16,6 @@ import (
 
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
 
@@ -86,6 +85,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		{"no file", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "missing.pem", "expected a readable PEM file"}},
 		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: file(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem holds no PEM certificate; expected one or more"}},
 		{"no address", zeebe.Options{Address: "gateway\x7f:26500", Plaintext: true}, []string{"engine address", "expected host:port (ZEEBE_ADDRESS)"}},
+		{"no REST address", zeebe.Options{RESTAddress: "nowhere"}, []string{"ZEEBE_REST_ADDRESS"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,18 +116,6 @@ func TestAdvice(t *testing.T) {
 			t.Errorf("to %v the advice is %q, want one line that speaks of %s", code, got, word)
 		}
 	}
-}
-
-// TestGatewayGone: a call without a gateway fails at once and says where it went.
-func TestGatewayGone(t *testing.T) {
-	g, c := connected(t, gateway.Options{})
-	g.Down()
-	_, err := c.Topology(wait.Context(t))
-	if err == nil || !strings.Contains(err.Error(), g.Addr()) || zeebe.Advice(err) != "is the engine running, and is ZEEBE_ADDRESS right?" {
-		t.Errorf("got %v and the advice %q", err, zeebe.Advice(err))
-	}
-	_, err = c.Activate(wait.Context(t), poll(1, time.Second))
-	wantKind(t, "a poll without a gateway", err, worker.Ambiguous)
 }
 
 // TestKeepAlive: a call under way is accompanied by pings, as often as the settings say, so that a gateway that is

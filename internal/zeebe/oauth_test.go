@@ -68,27 +68,6 @@ func TestUnauthenticated(t *testing.T) {
 	}
 }
 
-func TestCheckToken(t *testing.T) {
-	_, idp, o := withOAuth(t, gateway.Options{})
-	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
-		t.Error(err)
-	}
-	o.OAuth = &zeebe.OAuth{ClientID: "worker", ClientSecret: "wrong-" + secret, URL: idp.URL(), RequestTimeout: patience}
-	err := dial(t, o).CheckToken(wait.Context(t))
-	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "ZEEBE_CLIENT_SECRET") || strings.Contains(err.Error(), secret) {
-		t.Errorf("with a wrong secret: %v", err)
-	}
-	o.OAuth.URL = "http://" + gateway.Nowhere(t)
-	err = dial(t, o).CheckToken(wait.Context(t))
-	if err == nil || !strings.Contains(err.Error(), "check ZEEBE_AUTHORIZATION_SERVER_URL") {
-		t.Errorf("without a provider: %v", err)
-	}
-	o.OAuth = nil
-	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
-		t.Errorf("without OAuth there is nothing to check: %v", err)
-	}
-}
-
 // TestProviderThatRedirects gets the secret, and nobody else does: what it points to is not asked.
 func TestProviderThatRedirects(t *testing.T) {
 	_, _, o := withOAuth(t, gateway.Options{})

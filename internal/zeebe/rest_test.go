@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -321,12 +320,5 @@ func TestCommandsOverREST(t *testing.T) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
 			t.Errorf("call %d of %d:\ngot  %q\nwant %q", i, len(got), append(got, "")[min(i, len(got))], append(want, "")[min(i, len(want))])
 		}
-	}
-}
-
-// TestRESTAddressThatCannotWork stops the start.
-func TestRESTAddressThatCannotWork(t *testing.T) {
-	if _, err := zeebe.Dial(zeebe.Options{RESTAddress: "nowhere"}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "ZEEBE_REST_ADDRESS") {
-		t.Errorf("got %v", err)
 	}
 }

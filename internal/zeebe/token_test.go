@@ -266,9 +266,12 @@ func TestRejectedToken(t *testing.T) {
 	})
 }
 
-// TestGatewayThatTakesNoToken: the pauses grow as after failures, and callers hear why.
+// TestGatewayThatTakesNoToken: the pauses grow as after failures, and callers hear why. A provider that hands out a token from a
+// cache does not make a circle.
 func TestGatewayThatTakesNoToken(t *testing.T) {
-	withProvider(t, lasting(time.Hour), func(t *testing.T, p *provider) {
+	same := &oauth2.Token{AccessToken: "token-1", TokenType: "Bearer"}
+	cached := func(context.Context, int) (*oauth2.Token, error) { return same, nil }
+	play := func(t *testing.T, p *provider) {
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if token, err := p.get(context.Background()); err == nil {
 				p.reject(token)
@@ -278,6 +281,10 @@ func TestGatewayThatTakesNoToken(t *testing.T) {
 		if n := len(p.requests); n > 8 {
 			t.Errorf("%d tokens asked for in a minute, want growing pauses: %v", n, p.requests)
 		}
+	}
+	withProvider(t, cached, play)
+	withProvider(t, lasting(time.Hour), func(t *testing.T, p *provider) {
+		play(t, p)
 		time.Sleep(tokenPauseMost)
 		kept, err := p.get(context.Background())
 		testkit.Must(t, err)
@@ -285,21 +292,6 @@ func TestGatewayThatTakesNoToken(t *testing.T) {
 		p.keepAsking(10 * time.Minute)
 		if len(p.requests) != n {
 			t.Errorf("%d more tokens asked for although the gateway takes %v", len(p.requests)-n, kept.AccessToken)
-		}
-	})
-}
-
-// TestSameTokenAgain: a provider that hands out a token from a cache does not make a circle.
-func TestSameTokenAgain(t *testing.T) {
-	same := &oauth2.Token{AccessToken: "token-1", TokenType: "Bearer"}
-	withProvider(t, func(context.Context, int) (*oauth2.Token, error) { return same, nil }, func(t *testing.T, p *provider) {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			if token, err := p.get(context.Background()); err == nil {
-				p.reject(token)
-			}
-		}
-		if n := len(p.requests); n > 8 {
-			t.Errorf("%d requests in a minute, want growing pauses", n)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":"PT30S"}`, 200,
 			map[string]any{"outcome": "RETRY", "maxRetries": 2.0, "backoffDuration": "PT30S", "retryReason": "Transient error, retry 1 of 2"}},
 		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":1500}`, 200, map[string]any{"backoffDuration": "PT1.5S"}},
-		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"nonRetryable":true}`, 200, map[string]any{"outcome": "PERMANENT_ERROR", "reason": "NON_RETRYABLE", "matchedText": nil}},
+		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"nonRetryable":true}`, 200, map[string]any{"outcome": "PERMANENT_ERROR", "reason": "NON_RETRYABLE", "matchedRule": "nonRetryable", "matchedText": nil}},
 		{`"error":"TIMEOUT","variables":{"maxAttempts":null}`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},
 		{`"error":"TIMEOUT","variables":{}`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},
 		{`"error":"TIMEOUT","variables":null`, 200, map[string]any{"outcome": "MAX_RETRIES_EXCEEDED"}},

@@ -1,36 +1,65 @@
 package app_test
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/webserver/webservertest"
 	"retry-worker/internal/zeebe"
 )
 
 const notSeen = "the engine has not been seen yet; `retry-worker check` says why\n"
 
+// What is wrong with a setting is said at once, in one line, and what had been opened is closed again.
 func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
-	leavesNothing(t)
-	s := settings(t, "127.0.0.1:1")
-	s.OpsAddr = freePort(t)
-	s.Engine.Plaintext, s.Engine.CACertificatePath = false, filepath.Join(t.TempDir(), "missing.pem")
-	_, err := app.New(s, buildInfo, log)
-	if err == nil || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "ZEEBE_CA_CERTIFICATE_PATH: ") {
-		t.Errorf("got %v, want one line about the certificate", err)
+	broken, _ := guarded(t, webservertest.NewAuthority(t))
+	testkit.Must(t, os.WriteFile(broken.TLSKeyFile, []byte("canary"), 0o600))
+	folder := t.TempDir()
+	missing := filepath.Join(folder, "missing", "journal.db")
+	noAuthority := func(s *config.Settings) { s.Engine.Plaintext, s.Engine.CACertificatePath = false, missing }
+	noKey := func(s *config.Settings) { s.TLSCertFile, s.TLSKeyFile = broken.TLSCertFile, broken.TLSKeyFile }
+	for name, tt := range map[string]struct {
+		change        func(s *config.Settings)
+		setting, file string // the line begins with the one, and names the other
+		problems      bool   // of the settings
+	}{
+		"no authority":   {noAuthority, "ZEEBE_CA_CERTIFICATE_PATH: ", missing, false},
+		"no key":         {noKey, "RETRY_WORKER_TLS_CERT_FILE: ", broken.TLSCertFile, true},
+		"no such folder": {func(s *config.Settings) { s.DatabaseURL = "sqlite:" + missing }, "", missing, false},
+		"a folder":       {func(s *config.Settings) { s.DatabaseURL = "sqlite:" + folder }, "", folder, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leavesNothing(t)
+			s := settings(t, "127.0.0.1:1")
+			s.OpsAddr = freePort(t)
+			tt.change(&s)
+			_, err := app.New(s, buildInfo, log)
+			if said := fmt.Sprint(err); strings.Contains(said, "\n") || !strings.HasPrefix(said, tt.setting) ||
+				!strings.Contains(said, tt.file) || strings.Contains(said, "canary") {
+				t.Errorf("got %v, want one line that begins with %q and names %s", err, tt.setting, tt.file)
+			}
+			if _, problems := errors.AsType[config.Problems](err); problems != tt.problems {
+				t.Errorf("told as a problem of the settings: %t, want %t", problems, tt.problems)
+			}
+			l, err := net.Listen("tcp", s.OpsAddr)
+			if err != nil {
+				t.Fatalf("the port of metrics and probes is still taken: %v", err)
+			}
+			l.Close()
+		})
 	}
-	l, err := net.Listen("tcp", s.OpsAddr)
-	if err != nil {
-		t.Fatalf("the port of metrics and probes is still taken: %v", err)
-	}
-	l.Close()
 }
 
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {

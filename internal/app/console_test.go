@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -135,18 +133,6 @@ func TestPlainHTTPToTLS(t *testing.T) {
 	response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
 		t.Errorf("plain HTTP is answered by %s", response.Status)
-	}
-}
-
-// TestBadCertificateIsRefusedAtTheStart, in the setting's name.
-func TestBadCertificateIsRefusedAtTheStart(t *testing.T) {
-	leavesNothing(t)
-	s, _ := guarded(t, webservertest.NewAuthority(t))
-	testkit.Must(t, os.WriteFile(s.TLSKeyFile, []byte("canary"), 0o600))
-	_, err := app.New(s, buildInfo, log)
-	problems, ok := errors.AsType[config.Problems](err)
-	if !ok || len(problems) != 1 || !strings.HasPrefix(problems[0], "RETRY_WORKER_TLS_CERT_FILE: ") || strings.Contains(problems[0], "canary") {
-		t.Errorf("it says %v, expected one line about the certificate", err)
 	}
 }
 

@@ -4,12 +4,10 @@ import (
 	"database/sql"
 	"errors"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/internal/app"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
@@ -40,24 +38,6 @@ func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
 	}
 	r.stop()
 	r.returned(t, 5*time.Second)
-}
-
-// What is wrong with a file is said at once, and what had been opened is closed again.
-func TestJournalFileThatCannotBe(t *testing.T) {
-	for name, path := range map[string]string{
-		"no such folder": filepath.Join(t.TempDir(), "missing", "journal.db"),
-		"a folder":       t.TempDir(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			leavesNothing(t)
-			s := settings(t, gateway.Nowhere(t))
-			s.DatabaseURL = "sqlite:" + path
-			_, err := app.New(s, buildInfo, log)
-			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, want one line that names %s", err, path)
-			}
-		})
-	}
 }
 
 // A clock that went five years ahead purges nothing, whatever was decided by it before a restart, until a person confirms it.

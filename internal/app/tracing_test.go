@@ -5,10 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/testkit/gateway"
-	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/tracing/tracingtest"
 	"retry-worker/internal/worker"
@@ -86,20 +84,4 @@ func TestTraces(t *testing.T) {
 	if len(jobs) != 4 {
 		t.Errorf("%d jobs have a span, expected 4", len(jobs))
 	}
-}
-
-// Spans that nobody takes cost a line in the log: jobs are answered and the stop is not held up.
-func TestTracesThatNobodyTakes(t *testing.T) {
-	g := gateway.New(t, gateway.Options{})
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+freePort(t))
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
-	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
-	g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT", 1)})
-	s := settings(t, g.Addr())
-	s.TraceProtocol = tracing.HTTP
-	r := serve(t, s)
-	settled(t, g, 1)
-	wait.Until(t, "the log to say that spans are lost", func() bool { return len(logged.with(t, "event", "traces_dropped")) > 0 })
-	r.stop()
-	r.returned(t, 10*time.Second)
 }

@@ -136,25 +136,6 @@ func TestBarsAreToScale(t *testing.T) {
 	}
 }
 
-// R20: the limit stands to scale where it is near, and is said not to where it is not.
-func TestTheLimitIsMarked(t *testing.T) {
-	all := plans(t)
-	far := read(t, all["tiss"].SVG())
-	if !far.says("limit 48 h (not to scale)") || len(far.of(far.Lines, "limit", 1)) != 1 {
-		t.Error("no mark for a limit that is far off")
-	}
-	close := read(t, all["near"].SVG())
-	if !close.says("limit 3 h") || close.says("not to scale") {
-		t.Error("no mark for a limit that is near")
-	}
-	if wide := read(t, all["wide"].SVG()); !wide.says("limit 48 h") || wide.says("not to scale") {
-		t.Error("a logarithmic axis does not reach the limit")
-	}
-	if without := read(t, all["list"].SVG()); len(without.of(without.Lines, "limit", 1)) != 0 {
-		t.Error("a limit where there is none")
-	}
-}
-
 // A logarithmic axis is there only where a linear one shows nothing of the first retry, and says so.
 func TestLogarithmicOnlyIfNeeded(t *testing.T) {
 	for name, p := range plans(t) {

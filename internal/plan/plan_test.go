@@ -107,26 +107,6 @@ func TestTheLadderOfClaims(t *testing.T) {
 	}
 }
 
-// A plan promises what Decide then does (R20): a retry that is never scheduled is refused by the shortest waits too, and
-// one that may pass the limit by the longest.
-func TestThePlanSaysWhatIsBeyondTheLimit(t *testing.T) {
-	p := plan.Of(near(), decision.OwnPolicy{})
-	if len(p.Retries) != 5 || p.NeverScheduled != 3 {
-		t.Fatalf("%d retries and %d never scheduled, want 5 and 3", len(p.Retries), p.NeverScheduled)
-	}
-	for _, r := range p.Retries {
-		if r.MayPassLimit != (r.Number == 5) {
-			t.Errorf("retry %d: may pass the limit: %v", r.Number, r.MayPassLimit)
-		}
-	}
-	said := strings.Join(p.Remarks, "\n")
-	for _, part := range []string{"Retry 5 may come later than the total limit of 3 h", "Retries 6 to 8 would come later than the total limit of 3 h: never scheduled."} {
-		if !strings.Contains(said, part) {
-			t.Errorf("the remarks do not say %q:\n%s", part, said)
-		}
-	}
-}
-
 // A ladder without end is told as far as it changes anything.
 func TestAThousandRetries(t *testing.T) {
 	p := plan.Of(&decision.Policy{Name: "many", MaxRetries: 1000, Backoff: constant(time.Minute)}, decision.OwnPolicy{})

@@ -101,29 +101,9 @@ func TestDelayOfNothing(t *testing.T) {
 	}
 }
 
-// TestWhatOnlySomePoliciesRead: the status and a job's own retry policy reach the decision; what the policy does not
-// read does not.
+// TestWhatOnlySomePoliciesRead: what a policy does not read does not reach its decision; that the rest does stands in
+// internal/api.
 func TestWhatOnlySomePoliciesRead(t *testing.T) {
-	got := flat(t, decision.Variables{Error: `"gone"`, HTTPStatus: "404", MaxAttempts: "3", Delay: `"PT30S"`})
-	for name, want := range map[string]any{
-		"outcome": "PERMANENT_ERROR", "matchedRule": "missing", "reason": "NOT_FOUND", "matchedText": "404", "hint": nil, "catalogue": version, "maxRetries": 2.0,
-	} {
-		if got[name] != want {
-			t.Errorf("by a status: %s is %v, want %v", name, got[name], want)
-		}
-	}
-	if got := flat(t, decision.Variables{Error: `"TIMEOUT"`, MaxAttempts: "3", Delay: `"PT30S"`}); got["backoffDuration"] != "PT30S" || got["outcome"] != "RETRY" {
-		t.Errorf("with a retry policy of its own: got %v", got)
-	}
-	if got := flat(t, decision.Variables{Error: `"TIMEOUT"`}); got["outcome"] != "MAX_RETRIES_EXCEEDED" || got["maxRetries"] != 0.0 {
-		t.Errorf("without one: got %v", got)
-	}
-	if got := flat(t, decision.Variables{Error: `"TIMEOUT"`, MaxAttempts: "3", NonRetryable: "true"}); got["reason"] != "NON_RETRYABLE" || got["matchedRule"] != "nonRetryable" {
-		t.Errorf("non-retryable: got %v", got)
-	}
-	if got := flat(t, decision.Variables{Error: `"paciente x recusado"`, MaxAttempts: "3"}); got["hint"] != "corrija o cadastro" {
-		t.Errorf("the hint is %v", got["hint"])
-	}
 	other := policies()
 	_, with := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`, HTTPStatus: "7", MaxAttempts: "0", Delay: "true", NonRetryable: "true"}, analysed, nil)
 	_, without := worker.DryRun(other, "", decision.Variables{ID: `"CLM-1-1"`, Error: `"TIMEOUT"`}, analysed, nil)

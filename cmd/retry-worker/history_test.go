@@ -33,7 +33,7 @@ func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT <CPF 529.982.247-25>"}`,
 		`{"claimId":"CLM-001-1","submissionError":"DUPLICATE_CLAIM","retryCount":1}`)
 	testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
-	server := "--server=" + p.apiAddr(t)
+	server := "--server=" + p.api
 	for _, command := range []string{
 		"history CLM-001-1", "history CLM-001-1 -o json", "kpi", "kpi -o json", "kpi --policy tiss-submission", "audit export --subject CLM-001-1",
 		"audit export --subject CLM-001-1 --format csv", "audit export --subject CLM-001-1 --since 2126-01-01", "audit export --subject CLM-001-1 --until 2126-01-01",

@@ -117,8 +117,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	}
 	p := serve(t, v.env, "serve")
 	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == 3 }))
-	addr := p.apiAddr(t)
-	b := v.visitor(t, addr)
+	b := v.visitor(t, p.api)
 	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["a wrong token"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["RETRY_WORKER_TOKEN"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
 	root, _ := url.Parse(b.root)
@@ -148,7 +147,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 		}
 		v.secrets.spill(t, path, text)
 	}
-	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr)
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	v.commands(t)
 	p.signal(t, syscall.SIGTERM)
 	p.ends(t, 20*time.Second)
@@ -180,21 +179,13 @@ func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("RETRY_WORKER_DATABASE_URL_FILE", write(t, "database", []byte(address+"\n")))
-	p.start(t)
-	p.waitFor(t, `"message":"serving"`)
-	addr := p.apiAddr(t)
-	for _, line := range strings.Split(p.output(), "\n") {
-		if _, rest, found := strings.Cut(line, `"ops":"`); found {
-			ops, _, _ := strings.Cut(rest, `"`)
-			p.opsURL = "http://" + ops
-		}
-	}
+	p.serves(t)
 	status, body := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the journal is not open: ") {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
 	s.spill(t, "/readyz", body)
-	for _, command := range []string{"check", "history CLM-1-0", "kpi", "audit verify", "dead-letters list --server " + addr} {
+	for _, command := range []string{"check", "history CLM-1-0", "kpi", "audit verify", "dead-letters list --server " + p.api} {
 		r := retryWorker(strings.Fields(command)...)
 		if r.code != exitFailed {
 			t.Errorf("%s: exit %d, expected to fail without a server", command, r.code)

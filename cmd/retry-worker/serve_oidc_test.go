@@ -59,8 +59,8 @@ func TestServeBehindAProvider(t *testing.T) {
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + t.TempDir() + "/journal.db",
 	}
 	p := serve(t, vars, "serve")
-	root := "http://" + p.apiAddr(t)
-	vars["RETRY_WORKER_HTTP_ADDR"] = p.apiAddr(t)
+	root := "http://" + p.api
+	vars["RETRY_WORKER_HTTP_ADDR"] = p.api
 	store := storage.NewStorageWithClients(accounts{}, map[string]*storage.Client{"retry-worker": storage.WebClient("retry-worker", "a client's secret", root+"/login/callback")})
 	handler = exampleop.SetupServer(provider.URL, accounts{store}, slog.New(slog.DiscardHandler), false)
 

@@ -27,6 +27,7 @@ type process struct {
 	*exec.Cmd
 	stderr bytes.Buffer
 	opsURL string
+	api    string        // the address of its API
 	done   chan struct{} // closed when it has ended and all its output is read
 
 	mu     sync.Mutex
@@ -39,16 +40,21 @@ type process struct {
 func serve(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
 	p := prepare(t, vars, args...)
+	p.serves(t)
+	return p
+}
+
+func (p *process) serves(t *testing.T) {
+	t.Helper()
 	p.start(t)
 	p.waitFor(t, `"message":"serving"`)
-	var line struct{ Ops string }
+	var line struct{ Ops, API string }
 	for text := range strings.Lines(p.output()) {
 		if strings.Contains(text, `"message":"serving"`) {
 			testkit.Must(t, json.Unmarshal([]byte(text), &line))
 		}
 	}
-	p.opsURL = "http://" + line.Ops
-	return p
+	p.opsURL, p.api = "http://"+line.Ops, line.API
 }
 
 func prepare(t *testing.T, vars map[string]string, args ...string) *process {

@@ -24,7 +24,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	p := serve(t, map[string]string{
 		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 	}, "serve")
-	addr := p.apiAddr(t)
+	addr := p.api
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr) // the other settings are the worker's own
 	t.Setenv(tokenVariable, secret)
 	list := func(args ...string) result { return retryWorker(append([]string{"dead-letters", "list"}, args...)...) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,27 +11,13 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// apiAddr is where the process says that its API listens.
-func (p *process) apiAddr(t *testing.T) string {
-	t.Helper()
-	for text := range strings.Lines(p.output()) {
-		var line struct{ Message, API string }
-		if json.Unmarshal([]byte(text), &line) == nil && line.Message == "serving" {
-			return line.API
-		}
-	}
-	t.Fatal("it does not say that it serves")
-	return ""
-}
-
 // A worker with a tokens file lets in who has a token, and nobody else; browsers log in in e2e/console and e2e/image.
 func TestServeBehindTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	made := retryWorker("token", "new", "--name", "maria.silva", "--role", "viewer", "--file", file, "-o", "json").object(t)
 	secret := made["token"].(string)
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": file}, "serve")
-	addr := p.apiAddr(t)
-	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr)
+	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	retryWorker("dead-letters", "list").fails(t, exitFailed,
 		"login_required: nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login (the token comes from RETRY_WORKER_TOKEN or --token-file)")
 	withToken := []string{"dead-letters", "list", "--token-file", write(t, "token", []byte(secret+"\n"))}

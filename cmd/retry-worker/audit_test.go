@@ -50,9 +50,8 @@ func audited(t *testing.T) (path string) {
 				Error: text, ReceivedAt: now().Add(-2 * time.Millisecond),
 			}
 			a.Identity = journal.IdentityOf(a)
-			if _, err := j.Analyze(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			_, err := j.Analyze(t.Context(), a)
+			testkit.Must(t, err)
 		}
 		fails("CLM-001-1", "TIMEOUT", 0)
 		passed.Store(int64(6 * time.Minute))
@@ -114,9 +113,8 @@ func alter(t *testing.T, path string, statements ...string) {
 	db, err := sql.Open("sqlite", path)
 	testkit.Must(t, err)
 	for _, s := range statements {
-		if _, err := db.ExecContext(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
+		_, err = db.ExecContext(t.Context(), s)
+		testkit.Must(t, err)
 	}
 	testkit.Must(t, db.Close())
 }

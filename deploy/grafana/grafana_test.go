@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 const dir = "dashboards"
@@ -17,9 +19,7 @@ const dir = "dashboards"
 func TestDashboardsAreUpToDate(t *testing.T) {
 	for _, name := range names {
 		made, err := encode(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if shipped, err := os.ReadFile(filepath.Join(dir, file(name))); err != nil || !bytes.Equal(shipped, made) {
 			t.Errorf("%s is not up to date (%v); run: go run ./deploy/grafana deploy/grafana/dashboards", name, err)
 		}
@@ -62,15 +62,11 @@ type panel struct {
 func boards(t *testing.T) []board {
 	t.Helper()
 	paths, err := filepath.Glob(dir + "/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []board
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var b board
 		if err := json.Unmarshal(text, &b); err != nil {
 			t.Fatalf("%s: %v", path, err)

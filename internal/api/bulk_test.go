@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // retryAll is the command that most tests do not look at.
@@ -64,9 +65,7 @@ func TestBulkStart(t *testing.T) {
 func TestBulkSteps(t *testing.T) {
 	c := open(t)
 	run := c.run("DUPLICATE_CLAIM")
-	if err := c.Journal.HoldBulkRun(t.Context(), run, "engine_down"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Journal.HoldBulkRun(t.Context(), run, "engine_down"))
 	if a := c.get("vera", "/bulk-runs/"+run); a.body["hold"] != "engine_down" || a.body["heldAt"] != "2026-03-02T10:00:01Z" || a.body["changedAt"] != nil {
 		t.Errorf("while it is held: %s", a.text)
 	}
@@ -96,9 +95,7 @@ func TestBulkItems(t *testing.T) {
 	c := open(t)
 	run := c.run("DUPLICATE_CLAIM")
 	for n := range int64(3) {
-		if err := c.Journal.RefuseBulkItem(t.Context(), run, 8+n, "max_retries_exceeded"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Journal.RefuseBulkItem(t.Context(), run, 8+n, "max_retries_exceeded"))
 	}
 	for query, want := range map[string]struct {
 		first, n, next any

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/testkit"
 )
 
 // TestDestinations: what is told of one that is down, and what people's orders make of it.
@@ -60,9 +61,7 @@ func TestDestinations(t *testing.T) {
 func TestDestinationThatIsClosed(t *testing.T) {
 	hours, _ := calendar.ParseHours("08:00-18:00")
 	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, calendar.Holidays("BR"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	settings := destination.Defaults()
 	settings.Calendar = c
 	christmas := time.Date(2026, 12, 25, 10, 0, 0, 0, time.UTC)

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
@@ -86,9 +87,7 @@ func TestInertCharacters(t *testing.T) {
 			}
 		}
 		text, err := json.Marshal(string(all))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		inert := api.Inert(text)
 		var back string
 		if err := json.Unmarshal(inert, &back); err != nil || back != string(all) {

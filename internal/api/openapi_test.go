@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // description is the OpenAPI file, ready to hold answers against.
@@ -50,9 +51,7 @@ var load = sync.OnceValues(func() (*description, error) {
 func described(t *testing.T) *description {
 	t.Helper()
 	d, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return d
 }
 
@@ -244,9 +243,7 @@ func TestDescriptionIsServed(t *testing.T) {
 // Closed sets stand in the description as the program has them.
 func TestDescribedSets(t *testing.T) {
 	var doc any
-	if err := yaml.Unmarshal(api.OpenAPI, &doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal(api.OpenAPI, &doc))
 	for name, set := range map[string]any{"Reason": decision.Reasons(), "BulkOutcome": journal.BulkOutcomes()} {
 		want, got := strings.Fields(strings.Trim(fmt.Sprint(set), "[]")), []string{}
 		for _, v := range at(doc, "components", "schemas", name, "enum").([]any) {

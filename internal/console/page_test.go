@@ -86,9 +86,7 @@ func (s *site) doc(w *httptest.ResponseRecorder, status int) *doc {
 		s.t.Fatalf("got %d, want %d: %.300s", w.Code, status, w.Body)
 	}
 	root, err := html.Parse(strings.NewReader(w.Body.String()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return &doc{s.t, root, w.Body.String()}
 }
 

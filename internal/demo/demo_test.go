@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/bpmn"
 	"retry-worker/internal/api"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -68,9 +69,7 @@ func TestEveryBundledProcessIsPlayed(t *testing.T) {
 
 func thrown(t *testing.T, p *Process, f Failure) (all map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(p.thrown(f)), &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(p.thrown(f)), &all))
 	return all
 }
 

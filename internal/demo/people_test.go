@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -93,9 +94,7 @@ func (c *cast) submit(t *testing.T, id string) bool {
 
 func (c *cast) look(t *testing.T) {
 	t.Helper()
-	if err := c.people.look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.people.look(t.Context()))
 }
 
 // told is all that was printed by now.

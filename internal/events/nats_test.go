@@ -156,26 +156,23 @@ func TestStreamIsMended(t *testing.T) {
 	testkit.Must(t, js.DeleteStream(t.Context(), events.Stream))
 	eventually(t, s, event("2", "RetryScheduled"))
 	wrong := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.events.>"}}
-	if _, err := js.UpdateStream(t.Context(), wrong); err != nil {
-		t.Fatal(err)
-	}
+	_, err := js.UpdateStream(t.Context(), wrong)
+	testkit.Must(t, err)
 	_ = send(s, event("3", events.AuditRecorded))
 	if err := send(s, event("3", events.AuditRecorded)); err == nil || !strings.Contains(err.Error(), "expected retry.audit") {
 		t.Errorf("says %v", err)
 	}
 	wrong.Subjects = append(wrong.Subjects, "retry.audit")
-	if _, err := js.UpdateStream(t.Context(), wrong); err != nil {
-		t.Fatal(err)
-	}
+	_, err = js.UpdateStream(t.Context(), wrong)
+	testkit.Must(t, err)
 	eventually(t, s, event("3", events.AuditRecorded))
 }
 
 func TestSubjectOfAnotherStream(t *testing.T) {
 	n := start(t, server.Settings{})
 	js := admin(t, n)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HOSPITAL", Subjects: []string{"retry.>"}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HOSPITAL", Subjects: []string{"retry.>"}})
+	testkit.Must(t, err)
 	if err := send(newSink(t, n.URL()), event("1", "RetryScheduled")); err == nil || !strings.Contains(err.Error(), "overlap") {
 		t.Errorf("says %v", err)
 	}

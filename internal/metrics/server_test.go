@@ -81,9 +81,8 @@ func TestCloseIsBounded(t *testing.T) {
 	conn, err := net.Dial("tcp", s.Addr())
 	testkit.Must(t, err)
 	defer conn.Close()
-	if _, err := conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost"))
+	testkit.Must(t, err)
 	get(t, "http://"+s.Addr()+"/livez") // answered, so the connection before it has been accepted
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()

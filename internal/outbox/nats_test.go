@@ -56,18 +56,16 @@ func TestStreamIsFullAndThenIsNot(t *testing.T) {
 	defer nc.Close()
 	js, _ := jetstream.New(nc)
 	config := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 200_000, Discard: jetstream.DiscardNew}
-	if _, err := js.CreateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	_, err = js.CreateStream(t.Context(), config)
+	testkit.Must(t, err)
 	l := startLine(t, sqliteURL(t), n.URL(), "a", true)
 	l.decide(t, 100, 5)
 	if up := <-l.states; up {
 		t.Error("a full stream is told to take events")
 	}
 	config.MaxBytes = -1
-	if _, err := js.UpdateStream(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	_, err = js.UpdateStream(t.Context(), config)
+	testkit.Must(t, err)
 	l.awaitEmpty(t)
 	checkStream(t, n, 500)
 }

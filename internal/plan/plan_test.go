@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/plan"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -62,9 +63,7 @@ func TestPlans(t *testing.T) {
 	for name, p := range plans(t) {
 		t.Run(name, func(t *testing.T) {
 			var table bytes.Buffer
-			if err := p.Table(&table); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, p.Table(&table))
 			for line := range strings.Lines(table.String()) {
 				if trimmed := strings.TrimRight(line, " \n"); trimmed+"\n" != line {
 					t.Errorf("the line %q ends in spaces", line)
@@ -72,9 +71,7 @@ func TestPlans(t *testing.T) {
 			}
 			golden.Check(t, "testdata/"+name+".txt", table.String())
 			object, err := json.MarshalIndent(p, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			golden.Check(t, "testdata/"+name+".json", string(object)+"\n")
 			golden.Check(t, "testdata/"+name+".svg", string(p.SVG()))
 			if again := plans(t)[name].SVG(); !bytes.Equal(again, p.SVG()) {

@@ -11,20 +11,17 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/testkit"
 )
 
 // trace returns every nth outage of a source in the recorded ones.
 func trace(t *testing.T, source string, every int) (chosen []Outage) {
 	t.Helper()
 	f, err := os.Open("testdata/outages.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	all, err := Read("outages.csv", f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, o := range all {
 		if o.Source == source && i%every == 0 {
 			chosen = append(chosen, o)

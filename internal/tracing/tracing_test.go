@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/tracing/tracingtest"
@@ -30,9 +31,7 @@ func TestSpansArrive(t *testing.T) {
 			headers := callEngine(ctx, t, tr, "/gateway_protocol.Gateway/CompleteJob")
 			callEngine(context.Background(), t, tr, "/gateway_protocol.Gateway/ActivateJobs")
 			span.End()
-			if err := tr.Close(wait.Context(t)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, tr.Close(wait.Context(t)))
 			spans := collector.Spans()
 			if len(spans) != 2 {
 				t.Fatalf("%d spans arrived, expected the work and its call of the engine, not the poll: %v", len(spans), spans)
@@ -86,9 +85,7 @@ func TestProtocolNobodyKnows(t *testing.T) {
 func open(t *testing.T, protocol string, failed func(error)) *tracing.Tracing {
 	t.Helper()
 	tr, err := tracing.Open(context.Background(), protocol, "v1", failed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return tr
 }
 
@@ -96,9 +93,7 @@ func open(t *testing.T, protocol string, failed func(error)) *tracing.Tracing {
 func deaf(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }
@@ -112,15 +107,11 @@ func callEngine(ctx context.Context, t *testing.T, tr *tracing.Tracing, method s
 		return status.Error(codes.NotFound, "no such job")
 	}))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), tr.DialOption())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer conn.Close()
 	if err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.NotFound {
 		t.Fatalf("the gateway answered %v", err)

@@ -284,9 +284,8 @@ func (f *reviewFixture) reports(id string) {
 	f.t.Helper()
 	i := f.Item(id)
 	o := &journal.Outcome{Subject: i.Subject, Success: true, ProcessInstanceKey: i.ProcessInstanceKey}
-	if _, err := f.Journal.Conclude(f.t.Context(), o); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.Journal.Conclude(f.t.Context(), o)
+	testkit.Must(f.t, err)
 }
 
 // waiting is a dead letter whose process came to its review task.
@@ -298,16 +297,14 @@ func (f *reviewFixture) waiting() (string, *reviewJob) {
 
 func (f *reviewFixture) retry(id string) {
 	f.t.Helper()
-	if _, err := f.DeadLetters.Retry(context.Background(), deadletter.Command{ID: id, Reason: "portal de volta", By: "maria"}); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.DeadLetters.Retry(context.Background(), deadletter.Command{ID: id, Reason: "portal de volta", By: "maria"})
+	testkit.Must(f.t, err)
 }
 
 func (f *reviewFixture) discard(id string) {
 	f.t.Helper()
-	if _, err := f.DeadLetters.Discard(context.Background(), deadletter.Command{ID: id, Reason: "duplicada", By: "maria"}); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.DeadLetters.Discard(context.Background(), deadletter.Command{ID: id, Reason: "duplicada", By: "maria"})
+	testkit.Must(f.t, err)
 }
 
 // within waits until something holds.

@@ -136,11 +136,10 @@ func TestAServerThatIsNotFitIsRefused(t *testing.T) {
 
 func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 	address := realserver.Database(t)
-	if _, err := record(wait.Context(t), open(t, address), ask("CLM-RO-1", "job")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := record(wait.Context(t), open(t, address), ask("CLM-RO-1", "job"))
+	testkit.Must(t, err)
 	readOnly := with(t, address, "", "default_transaction_read_only", "on")
-	_, err := Open(wait.Context(t), readOnly)
+	_, err = Open(wait.Context(t), readOnly)
 	wantKind(t, err, journal.Invalid, "default_transaction_read_only")
 	r, err := OpenReader(wait.Context(t), readOnly)
 	testkit.Must(t, err)
@@ -153,14 +152,13 @@ func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 // TestAStandbyIsToBeReadAlone turns a server into a standby, by the file that makes it one, and back.
 func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	s, address := ownServer(t)
-	if _, err := record(wait.Context(t), open(t, address), ask("CLM-STANDBY-1", "job")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := record(wait.Context(t), open(t, address), ask("CLM-STANDBY-1", "job"))
+	testkit.Must(t, err)
 	testkit.Must(t, s.Stop(wait.Context(t)))
 	signal := filepath.Join(s.DataDir(), "standby.signal")
 	testkit.Must(t, os.WriteFile(signal, nil, 0o644))
 	testkit.Must(t, s.Restart(wait.Context(t)))
-	_, err := Open(wait.Context(t), address)
+	_, err = Open(wait.Context(t), address)
 	wantKind(t, err, journal.Unavailable, "standby")
 	r, err := OpenReader(wait.Context(t), address)
 	testkit.Must(t, err)

@@ -150,7 +150,9 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	v.commands(t)
 	p.signal(t, syscall.SIGTERM)
-	p.ends(t, 20*time.Second)
+	if code := p.ends(t, 10*time.Second); code != exitDone { // spans that nobody takes hold no stop up
+		t.Errorf("exit %d: %s", code, p.stderr.String())
+	}
 	v.secrets.spill(t, "the log", p.output())
 	v.secrets.spill(t, "standard error", p.stderr.String())
 }

@@ -81,6 +81,10 @@ func TestProviderThatRedirects(t *testing.T) {
 	if err := dial(t, o).CheckToken(wait.Context(t)); err == nil || !strings.Contains(err.Error(), "307") || strings.Contains(err.Error(), secret) {
 		t.Errorf("it says %v, expected what the provider answered", err)
 	}
+	o.OAuth = nil
+	if err := dial(t, o).CheckToken(wait.Context(t)); err != nil {
+		t.Errorf("without OAuth there is nothing to check: %v", err)
+	}
 }
 
 // TestNoTokenNothingSent: the loop must not read such an error as "may have taken effect".

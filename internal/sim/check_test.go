@@ -369,7 +369,7 @@ func (s *sim) erased(claim string) {
 	s.anew()
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through
-			s.reported[p.latest()] = true
+			s.reported[p.latest()], s.reported[p.latest()-10] = true, true
 		}
 	}
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)

@@ -23,6 +23,9 @@ func (s *sim) checkCanary(name string, j *job) {
 		s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
 	}
 	s.afterProbe(name, j)
+	if w.held.holds() && !s.wasStolen(gate.Lease) {
+		s.fail("%s is the canary of %s, and a person holds it", j.claim, name)
+	}
 	since := time.Since(w.testedAt)
 	if !w.probed { // else a probe may have been under way
 		since = min(since, time.Since(w.wasUp))
@@ -52,6 +55,11 @@ const probeURL, probeAnew = "https://portal.example/", time.Hour
 func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	name := strings.TrimPrefix(url, probeURL)
 	r.port(r.name + " probes " + name)
+	if !r.calm && r.draw("slow probe").IntN(10) == 0 { // a person orders meanwhile that nobody goes
+		r.order(name, 0)
+		r.Rest(r.life, 2*time.Second)
+		r.port(r.name + " has probed " + name)
+	}
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
 	if well {

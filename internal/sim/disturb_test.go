@@ -113,7 +113,7 @@ func (s *sim) disturb() {
 	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
 	s.every("policies", 2*time.Hour, func(*replica) {
 		p := *s.policies[decision.DefaultPolicy]
-		p.MaxRetries = int64(2 + s.draw("max retries").IntN(5))
+		p.MaxRetries, p.Catalogue = int64(2+s.draw("max retries").IntN(5)), p.Catalogue+"'"
 		set(&s.mu, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
 		s.say("at most %d retries from now on", p.MaxRetries)
 	})

@@ -49,6 +49,7 @@ type job struct {
 	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved; refused
 	// that the engine takes no answer to it, so that an operator ended its process.
 	uncaught, refused bool
+	poorer            bool      // an answer to it was refused
 	cutOff            time.Time // until when no answer arrives
 }
 
@@ -186,7 +187,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 		r.offer(j, resolved+time.Millisecond)
 		return nil
 	}
-	if f.Retries != given.Retries {
+	if f.Retries != given.Retries && !(j.poorer && f.Retries == given.Retries-1) {
 		r.fail("%s: job %d is handed back with %d retries: %s", j.claim, j.key, f.Retries, f.Message)
 	}
 	r.say("%s hands %s of %s back: %s", r.name, j.kind, j.claim, f.Message)
@@ -242,6 +243,9 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 			j.refused, j.done = true, true
 			r.end(j.process, "cancelled")
 		}
+		return engineError(worker.Refused)
+	case j.kind == worker.AnalyzeRetry && !j.done && r.sometimes("answer refused once", 1, 200):
+		j.poorer = true
 		return engineError(worker.Refused)
 	case a.thrown && !j.done && r.fault("error not thrown"): // its variables are set before
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)

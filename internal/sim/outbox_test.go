@@ -61,6 +61,10 @@ func (b *box) rests() {
 
 func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 	defer b.rests()
+	if b.queue == journal.ReviewQueue {
+		b.port(fmt.Sprint(b.name, " answers ", m.Sequence))
+		b.waitsFor(m)
+	}
 	b.leads("outbox/" + b.queue)
 	return b.sink.Publish(ctx, m)
 }
@@ -99,6 +103,26 @@ func (b *box) Pending(ctx context.Context, queue string, after int64, limit int)
 
 // Backlog implements journal.Outbox. Nobody looks at it.
 func (*store) Backlog(context.Context) (map[string]int64, error) { return nil, nil }
+
+// waitsFor: a process is told to wait from when the answer is sent until its retry.
+func (s *sim) waitsFor(m *journal.Message) {
+	var told struct {
+		NextRetryTime   time.Time
+		BackoffDuration string
+	}
+	a, err := journal.ReadAnswer(m)
+	if err != nil || json.Unmarshal(a.Variables, &told) != nil || told.BackoffDuration == "" {
+		return
+	}
+	wait := told.NextRetryTime.Sub(m.At)
+	whole := wait.Truncate(time.Second)
+	for _, d := range []time.Duration{wait, whole, whole + time.Second} {
+		if told.BackoffDuration == decision.ISODuration(max(d, 0)) {
+			return
+		}
+	}
+	s.fail("the answer about %s of %s waits %s from %s until %s", a.DeadLetter, m.Key, told.BackoffDuration, m.At, told.NextRetryTime)
+}
 
 // listener is whoever takes events.
 type listener struct{ *replica }

@@ -179,9 +179,13 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
-		var b struct{ State, At string }
+		var b struct{ State, At, Outcome string }
 		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
 			s.expected[events.RetryRecovered]++
+		}
+		waits := func(p *process) bool { return p.claim == r.Subject.ID && p.waitsFor(clocksApart) }
+		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {
+			s.fail("%s is said to have failed, and waits for its retry", r.Subject.ID)
 		}
 		at, _ := time.Parse(time.RFC3339, b.At)
 		if last := s.last[r.Subject.ID]; last != nil && at.Before(last.AnalysedAt.Add(-clocksApart)) {

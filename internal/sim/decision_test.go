@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
 
@@ -117,7 +118,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			!late(d.NextRetryTime, limit) && w.isMade(d.NextRetryTime, a.At.Truncate(time.Second).Add(wait)) &&
+			!late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait)) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
@@ -135,6 +136,13 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
+}
+
+// isPlanned reports whether a retry that is wanted at an instant is planned for another: soon after its portal opens, or when one
+// that is down may be back.
+func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
+	down := w.recorded.State != nil && (w.recorded.Phase != destination.Up || time.Since(w.recorded.at) < noLongerDown)
+	return w.isMade(at, wanted) || s.policies[decision.DefaultPolicy].Stretch && down && at.After(wanted) && w.nextOpen(at).Equal(at)
 }
 
 // isPermanent reports whether an error is no passing one, as refusals are, and what looks like one for the second time (R25).

@@ -64,6 +64,14 @@ func (s *sim) disturb() {
 			s.running.Go(r.teach)
 		}
 	})
+	s.every("failure told", 20*time.Minute, func(r *replica) { // of a claim that waits for its retry
+		if p := s.anyOf("told to fail"); p != nil && p.waitsFor(2*clocksApart) {
+			s.running.Go(func() {
+				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), ProcessInstanceKey: p.key})
+				r.say("somebody tells that %s failed: %v", p.claim, r.told("failure", err))
+			})
+		}
+	})
 	s.every("read-only", 70*time.Minute, func(r *replica) {
 		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
 		r.readOnly, s.storeAway = true, time.Now().Add(long)
@@ -112,11 +120,20 @@ func (s *sim) disturb() {
 	})
 	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
 	s.every("policies", 2*time.Hour, func(*replica) {
-		p := *s.policies[decision.DefaultPolicy]
-		p.MaxRetries, p.Catalogue = int64(2+s.draw("max retries").IntN(5)), p.Catalogue+"'"
-		set(&s.mu, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
-		s.say("at most %d retries from now on", p.MaxRetries)
+		n := int64(2 + s.draw("max retries").IntN(5))
+		s.reload(func(p *decision.Policy) { p.MaxRetries = n })
+		s.say("at most %d retries from now on", n)
 	})
+	s.every("catalogue", 5*time.Minute, func(*replica) { s.reload(func(*decision.Policy) {}) })
+}
+
+// reload has another catalogue be in force.
+func (s *sim) reload(change func(*decision.Policy)) {
+	p := *s.policies[decision.DefaultPolicy]
+	change(&p)
+	s.catalogues++
+	p.Catalogue = fmt.Sprint("catalogue ", s.catalogues)
+	set(&s.mu, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
 }
 
 // configure draws the pace of all portals.
@@ -167,6 +184,11 @@ func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
 		})
 	}
 	next()
+}
+
+// waitsFor reports whether the process waits for its retry for so long.
+func (p *process) waitsFor(long time.Duration) bool {
+	return p.phase == "timer" && p.ended == "" && time.Until(p.until) > long
 }
 
 // retention is how long records are kept: not as long as claims are retried.

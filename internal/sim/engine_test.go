@@ -29,6 +29,7 @@ type process struct {
 	// canary tells that its outcome is wanted, since when it is at the portal.
 	canary bool
 	since  time.Time
+	until  time.Time // its retry
 	// gateless: the model has no gate before its submission.
 	gateless bool
 }
@@ -309,7 +310,7 @@ func (s *sim) goOn(j *job, told map[string]any) {
 			s.fail("%s: nextRetryTime is %v", p.claim, told["nextRetryTime"])
 		}
 		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
-		p.phase, p.since = "timer", time.Now()
+		p.phase, p.since, p.until = "timer", time.Now(), at
 		s.in(max(time.Until(at), 0), func() {
 			if p.ended == "" {
 				s.ask(p)

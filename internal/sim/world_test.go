@@ -93,6 +93,7 @@ type sim struct {
 	refusedUntil time.Time // until when
 	configured   time.Time // when paces changed
 	paceBefore   float64   // of all portals
+	catalogues   int       // that were in force
 	started      time.Time // when a replica did last
 	forgot       time.Time // when one may have forgotten what it heard, or was late
 	ledSince     time.Time // when another replica was last given the right to act for portals
@@ -178,7 +179,7 @@ func newSim(p plan) *sim {
 		s.portals[name], openings[name] = w, decision.Opening{Calendar: w.calendar, Spread: spread}
 	}
 	policy := *s.policies[decision.DefaultPolicy]
-	policy.Openings = openings
+	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
 	policy.TotalLimit = s.limit
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
@@ -267,9 +268,11 @@ func (s *sim) start(n int) {
 	handler := func(begin func() worker.Activation) func() worker.Handler {
 		return func() worker.Handler { return begin().Handler }
 	}
+	analyzer := worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written)
+	analyzer.Expected = r.gates.Expected
 	r.handlers = map[string]func() worker.Handler{
 		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates, policies, r.journal, no, written).Begin),
-		worker.AnalyzeRetry:       handler(worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written).Begin),
+		worker.AnalyzeRetry:       handler(analyzer.Begin),
 		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
 		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
 	}

@@ -201,6 +201,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 			(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
 			s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
 		}
+		if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); run.State == journal.BulkRunning && run.StartedAt.IsZero() {
+			s.fail("a bulk run of %d goes on, and not all of it is gathered", run.Total)
+		}
 		if b.Verb == "hold" || b.State != "" {
 			delete(s.resting, b.BulkRun)
 		}

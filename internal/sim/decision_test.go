@@ -141,7 +141,8 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 // isPlanned reports whether a retry that is wanted at an instant is planned for another: soon after its portal opens, or when one
 // that is down may be back.
 func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
-	down := w.recorded.State != nil && (w.recorded.Phase != destination.Up || time.Since(w.recorded.at) < noLongerDown)
+	down := w.recorded.State != nil && (w.recorded.Phase != destination.Up || time.Since(w.recorded.at) < noLongerDown) ||
+		since(w.failures, failedWithin) >= inARow-1 // that is being recorded
 	return w.isMade(at, wanted) || s.policies[decision.DefaultPolicy].Stretch && down && at.After(wanted) && w.nextOpen(at).Equal(at)
 }
 

@@ -142,7 +142,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 // that is down may be back.
 func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
 	down := w.recorded.State != nil && (w.recorded.Phase != destination.Up || time.Since(w.recorded.at) < noLongerDown) ||
-		since(w.failures, failedWithin) >= inARow-1 // that is being recorded
+		max(since(w.failures, failedWithin), len(w.row)) >= inARow-1 // that is being recorded
 	return w.isMade(at, wanted) || s.policies[decision.DefaultPolicy].Stretch && down && at.After(wanted) && w.nextOpen(at).Equal(at)
 }
 

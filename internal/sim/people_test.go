@@ -201,10 +201,11 @@ func (s *sim) slowRuns() {
 
 // schedule is how far ahead of its pace a bulk run is: as of when, by all clocks and by the one of who decided last.
 type schedule struct {
-	ahead  time.Duration
-	as, at time.Time
-	n      int64 // decisions
-	burst  int64 // of them in one commit
+	ahead   time.Duration
+	as, at  time.Time
+	n       int64     // decisions
+	burst   int64     // of them in one commit
+	against time.Time // since when it decides though it shows that it does not
 }
 
 // mostAhead is how long a decision may be on its way.
@@ -220,7 +221,11 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if b.ahead > min(interval, mostAhead)+2*time.Second {
 		s.fail("a bulk run of %d a minute is %s ahead", run.PerMinute, b.ahead)
 	}
-	if at, rests := s.resting[run.ID]; rests && !s.isSlow() && time.Since(at) > lateness && time.Since(b.at) < time.Since(at)-mostAhead && !s.wasStolen(deadletter.BulkLease) {
+	if at, rests := s.resting[run.ID]; !rests || time.Since(at) < lateness || s.isSlow() || s.wasStolen(deadletter.BulkLease) {
+		b.against = time.Time{}
+	} else if b.against.IsZero() {
+		b.against = time.Now()
+	} else if time.Since(b.against) > mostAhead {
 		s.fail("a bulk run decides, and shows since %s why it does not", at.Sub(s.began))
 	}
 	if time.Now().Before(s.away) && time.Since(s.gone) > mostAhead {
@@ -236,7 +241,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if atOnce := max(run.PerMinute/60, 1); b.burst >= 2*atOnce && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run of %d a minute decides %d at once", run.PerMinute, b.burst+1)
 	}
-	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1}
+	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1, b.against}
 	s.leave("run", 10)
 }
 

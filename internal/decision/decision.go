@@ -231,15 +231,14 @@ func (d *Decision) propensity(backoff *BackoffRule) {
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	back := d.stretched(p, f, wanted)
-	wanted = latest(wanted, back)
-	o := p.Opening(f.Destination)
-	d.NextRetryTime = p.open(o, d.SubjectID, d.RetryCount, wanted, f.Deadline)
-	moved := !d.NextRetryTime.Equal(wanted)
-	if moved && p.Precision() == time.Second {
-		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+	moved := d.open(p, f, latest(wanted, back))
+	if !back.IsZero() && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
+		back = time.Time{}
+		moved = d.open(p, f, wanted)
 	}
+	wanted = latest(wanted, back)
 	switch {
-	case !f.Deadline.IsZero() && d.NextRetryTime.After(f.Deadline):
+	case d.isMissed(f):
 		d.RetryCount-- // it is not made
 		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(f.Deadline)+" cannot be met")
 		return
@@ -258,11 +257,26 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 		down = "; " + f.Destination + " is down and expected back by " + Instant(back)
 	}
 	if moved {
-		closed = "; closed at " + Instant(wanted) + ": " + o.Calendar.Why(wanted)
+		closed = "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
 	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
 		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + down + closed
 	d.foretell(p, f)
+}
+
+// open sets when a retry is made that is wanted at an instant, and reports whether its destination is closed then.
+func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (moved bool) {
+	o := p.Opening(f.Destination)
+	d.NextRetryTime = p.open(o, d.SubjectID, d.RetryCount, wanted, f.Deadline)
+	if moved = !d.NextRetryTime.Equal(wanted); moved && p.Precision() == time.Second {
+		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+	}
+	return moved
+}
+
+// isMissed reports whether the next retry would come later than the claim's deadline.
+func (d *Decision) isMissed(f *Failure) bool {
+	return !f.Deadline.IsZero() && d.NextRetryTime.After(f.Deadline)
 }
 
 // isBeyond reports whether the next retry would come later than the total limit allows.

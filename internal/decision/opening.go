@@ -70,18 +70,13 @@ func (p *Policy) TimeLimit(destination string, first time.Time) time.Time {
 const stretchSpread = 10 * time.Minute
 
 // stretched returns until when a retry waits that was wanted earlier, as its destination is expected back only then, in
-// whole minutes; zero where it does not, or that would miss the deadline or the total limit: an expectation gives nobody up.
+// whole minutes; zero where it does not.
 func (d *Decision) stretched(p *Policy, f *Failure, wanted time.Time) time.Time {
 	if !p.Stretch || !f.Expected.After(wanted) {
 		return time.Time{}
 	}
 	spread := time.Duration(p.draw(d.SubjectID, d.RetryCount) * float64(stretchSpread))
-	back := d.AnalysedAt.Add(time.Duration(Minutes(f.Expected.Add(spread).Sub(d.AnalysedAt))) * time.Minute)
-	limit := p.TimeLimit(f.Destination, d.FirstFailure)
-	if !f.Deadline.IsZero() && back.After(f.Deadline) || !limit.IsZero() && back.After(limit) {
-		return time.Time{}
-	}
-	return back
+	return d.AnalysedAt.Add(time.Duration(Minutes(f.Expected.Add(spread).Sub(d.AnalysedAt))) * time.Minute)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -161,6 +161,7 @@ func TestStretch(t *testing.T) {
 		{"too late for its deadline", true, at(23, 11, 0), at(23, 10, 30), now, at(23, 10, 4), at(23, 10, 7)},
 		{"too late for the policy", true, at(23, 11, 0), time.Time{}, at(16, 12, 30), at(23, 10, 4), at(23, 10, 7)},
 		{"closed by then", true, at(23, 17, 55), time.Time{}, now, at(23, 17, 55), at(24, 8, 11)},
+		{"closed by then, and due before it opens", true, at(23, 18, 30), at(24, 7, 0), now, at(23, 10, 4), at(23, 10, 7)},
 	} {
 		p := office(t)
 		p.Stretch = tt.stretch

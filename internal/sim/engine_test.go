@@ -264,6 +264,7 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		return engineError(worker.Ambiguous)
 	case r.fault("answer hangs"):
 		<-ctx.Done()
+		r.port(fmt.Sprint(r.name, " gives up ", key)) // several may at one instant
 		return engineError(worker.Ambiguous)
 	}
 	return r.take(j, a)

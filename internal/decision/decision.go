@@ -231,12 +231,11 @@ func (d *Decision) propensity(backoff *BackoffRule) {
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	back := d.stretched(p, f, wanted)
-	moved := d.open(p, f, latest(wanted, back))
+	closed := d.open(p, f, latest(wanted, back))
 	if !back.IsZero() && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
 		back = time.Time{}
-		moved = d.open(p, f, wanted)
+		closed = d.open(p, f, wanted)
 	}
-	wanted = latest(wanted, back)
 	switch {
 	case d.isMissed(f):
 		d.RetryCount-- // it is not made
@@ -252,26 +251,27 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	if d.ErrorClassification == Transient {
 		kind = "Transient"
 	}
-	down, closed := "", ""
+	down := ""
 	if !back.IsZero() {
 		down = "; " + f.Destination + " is down and expected back by " + Instant(back)
-	}
-	if moved {
-		closed = "; closed at " + Instant(wanted) + ": " + p.Opening(f.Destination).Calendar.Why(wanted)
 	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
 		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + down + closed
 	d.foretell(p, f)
 }
 
-// open sets when a retry is made that is wanted at an instant, and reports whether its destination is closed then.
-func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (moved bool) {
+// open sets when a retry is made that is wanted at an instant, and returns what its reason says of that: that its
+// destination is closed then; empty where it is open.
+func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string) {
 	o := p.Opening(f.Destination)
 	d.NextRetryTime = p.open(o, d.SubjectID, d.RetryCount, wanted, f.Deadline)
-	if moved = !d.NextRetryTime.Equal(wanted); moved && p.Precision() == time.Second {
+	if d.NextRetryTime.Equal(wanted) {
+		return ""
+	}
+	if p.Precision() == time.Second {
 		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
 	}
-	return moved
+	return "; closed at " + Instant(wanted) + ": " + o.Calendar.Why(wanted)
 }
 
 // isMissed reports whether the next retry would come later than the claim's deadline.

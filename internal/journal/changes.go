@@ -172,10 +172,11 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	at.Fingerprint = a.fingerprint(at)
 	if !d.ShouldRetry() {
-		at.DeadLetter = deadLetterID(a)
+		var which []int64
 		if at.Number > 1 { // an engine may have given its keys anew since; the attempt that had them may be purged
-			at.DeadLetter = deadLetterID(a, at.Number)
+			which = append(which, at.Number)
 		}
+		at.DeadLetter = deadLetterID(a, which...)
 	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {
 		at.JitterBin = jitterBin(d.Backoff, rule.Jitter) + 1
 	}

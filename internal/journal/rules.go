@@ -42,9 +42,7 @@ func rule(a *Analysis, h *History, now time.Time) ruling {
 	switch {
 	case h.Same != nil && replays(h):
 		return recorded(h.Same, a, now)
-	case h.Same != nil: // the engine took an answer to this very job: whoever asks now got its keys anew
-		return begin(a, h, now, ends)
-	case ends != Superseded:
+	case h.Same != nil, ends != Superseded: // whoever asks for a job that was answered got its keys anew
 		return begin(a, h, now, ends)
 	case e.ProcessInstanceKey == a.ProcessInstanceKey:
 		return join(a, h, now)

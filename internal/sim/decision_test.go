@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -132,7 +133,8 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	}
 	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
 	next := d.RetryCount - a.AnalysedCount               // a retry is one more
-	if !right || !made || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint], decision.Unknown)
+	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
@@ -150,11 +152,10 @@ func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
 func (s *sim) isPermanent(a *journal.Attempt) bool {
 	e := s.tally.episodes[a.Decision.SubjectID]
 	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
-	class := classOf(a.Error)
 	if taught := s.taught[a.Fingerprint]; taught != "" && a.Revision == 0 {
 		return taught == decision.Permanent
 	}
-	return class == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)
+	return classOf(a.Error) == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)
 }
 
 // made is how many retries were made before an attempt, at most.

@@ -131,8 +131,7 @@ func (s *sim) disturb() {
 func (s *sim) reload(change func(*decision.Policy)) {
 	p := *s.policies[decision.DefaultPolicy]
 	change(&p)
-	s.catalogues++
-	p.Catalogue = fmt.Sprint("catalogue ", s.catalogues)
+	p.Catalogue += "'"
 	set(&s.mu, &s.policies, decision.Policies{decision.DefaultPolicy: &p})
 }
 
@@ -140,9 +139,7 @@ func (s *sim) reload(change func(*decision.Policy)) {
 func (s *sim) configure() {
 	now := destination.Defaults()
 	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
-	for _, w := range s.settings.Configured {
-		s.paceBefore = w.Pace.Most
-	}
+	s.paceBefore = s.settings.Configured["portal-0"].Pace.Most
 	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
 	for name, w := range s.portals {
 		with := now

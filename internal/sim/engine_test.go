@@ -85,6 +85,17 @@ func (s *sim) offer(j *job, after time.Duration) {
 	})
 }
 
+// lock has nobody get the job for so long.
+func (s *sim) lock(j *job, long time.Duration) {
+	j.locked = time.Now().Add(long)
+	s.offer(j, long+time.Millisecond)
+}
+
+// incident is what somebody resolves after a while.
+func (s *sim) incident(j *job) {
+	s.lock(j, time.Duration(1+s.draw(fmt.Sprint("incident ", j.key)).IntN(20))*time.Minute)
+}
+
 // activate gives the job to a replica, for a time; seldom to two.
 func (s *sim) activate(j *job) {
 	if j.done || s.ended {
@@ -116,8 +127,7 @@ func (s *sim) activate(j *job) {
 	if j.kind == worker.RetryReview || j.kind == worker.SubmissionGate {
 		lock = keptTime
 	}
-	j.locked = time.Now().Add(lock)
-	s.offer(j, lock+time.Millisecond)
+	s.lock(j, lock)
 	r := up[s.draw(label).IntN(12)%len(up)]
 	s.begin(r, j, lock)
 	if s.fault(label, "given to two") {
@@ -183,9 +193,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if f.Retries == 0 && strings.Contains(given.Variables, wrong) { // it is an incident, until somebody corrects that
 		r.say("%s has an incident: %s", j.claim, f.Message)
 		delete(j.vars, wrong)
-		resolved := time.Duration(1+r.draw(fmt.Sprint("corrected ", j.key)).IntN(20)) * time.Minute
-		j.locked = time.Now().Add(resolved)
-		r.offer(j, resolved+time.Millisecond)
+		r.incident(j)
 		return nil
 	}
 	if f.Retries != given.Retries && !(j.poorer && f.Retries == given.Retries-1) {
@@ -200,8 +208,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration) error {
 	r.port(fmt.Sprint(r.name, " hold ", given.Key))
 	if j := r.jobs[given.Key]; !j.done && r.life.Err() == nil {
-		j.locked = time.Now().Add(long)
-		r.offer(j, long+time.Millisecond)
+		r.lock(j, long)
 	}
 	return nil
 }
@@ -255,9 +262,8 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	case a.thrown && !j.done && j.kind == worker.AnalyzeRetry && r.fault("error not caught"):
 		_ = json.Unmarshal([]byte(a.vars), &j.vars)
 		r.traceAnswer("write", j, a)
-		resolved := time.Duration(1+r.draw(fmt.Sprint("incident ", key)).IntN(20)) * time.Minute
-		j.uncaught, j.locked = true, time.Now().Add(resolved)
-		r.offer(j, resolved+time.Millisecond)
+		j.uncaught = true
+		r.incident(j)
 		return nil
 	case r.fault("acknowledgement lost"):
 		_ = r.take(j, a)

@@ -343,7 +343,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go, and %s asked to wait until %s", b.JobKey, b.Destination, w.paused.until.Sub(s.began))
 	case b.Action == journal.GateReleased && w.isClosed():
 		s.fail("job %d is let go: %s, and %s is closed until %s", b.JobKey, b.Kind, b.Destination, w.nextOpen(time.Now()).Sub(s.began))
-	case goes && w.held.holds():
+	case b.Action == journal.GateReleased && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
 	case goes && !s.wasStolen(gate.Lease):
 		s.inTurn(&b)

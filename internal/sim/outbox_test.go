@@ -63,7 +63,7 @@ func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 	defer b.rests()
 	if b.queue == journal.ReviewQueue {
 		b.port(fmt.Sprint(b.name, " answers ", m.Sequence))
-		b.waitsFor(m)
+		b.checkWait(m)
 	}
 	b.leads("outbox/" + b.queue)
 	return b.sink.Publish(ctx, m)
@@ -104,8 +104,8 @@ func (b *box) Pending(ctx context.Context, queue string, after int64, limit int)
 // Backlog implements journal.Outbox. Nobody looks at it.
 func (*store) Backlog(context.Context) (map[string]int64, error) { return nil, nil }
 
-// waitsFor: a process is told to wait from when the answer is sent until its retry.
-func (s *sim) waitsFor(m *journal.Message) {
+// checkWait: a process is told to wait from when the answer is sent until its retry.
+func (s *sim) checkWait(m *journal.Message) {
 	var told struct {
 		NextRetryTime   time.Time
 		BackoffDuration string

@@ -146,7 +146,7 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History, done *Reviewed) error {
 		again, err := b.review(r, h)
 		refused := errors.Is(err, ErrInvalidRetryState) || errors.Is(err, ErrInvalidRunState)
-		if refused && done.Episode.Number > 0 && done.Episode == h.Episode {
+		if refused && done.DeadLetter.ID != "" && h.DeadLetter != nil && done.DeadLetter.Review == h.DeadLetter.Review {
 			return nil // an earlier try was committed after all
 		}
 		*done = again

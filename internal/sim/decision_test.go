@@ -166,7 +166,7 @@ func (s *sim) made(a *journal.Attempt) int64 {
 		}
 	}
 	switch b := s.last[a.Decision.SubjectID]; {
-	case b == nil && a.GivenCount < 0: // the engine has forgotten
+	case b == nil && (a.GivenCount < 0 || s.tally.episodes[a.Decision.SubjectID] != nil): // the engine has forgotten
 		return math.MaxInt64
 	case b == nil:
 		return a.GivenCount

@@ -35,7 +35,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 		w.order = 0
 	}
 	i := slices.IndexFunc(s.processes, func(p *process) bool {
-		return p.portal == name && s.isWaiting(p) && time.Since(s.waits[p.latest()].since) > actTime
+		is := s.waits[p.latest()] // who is given up is no more in the queue
+		return p.portal == name && s.isWaiting(p) && time.Since(is.since) > actTime && time.Until(w.lastChance(&is.HeldJob)) > clocksApart
 	})
 	if b.Went == destination.Down && b.State.Phase == destination.Up && b.State.Flow.Limit == 0 && time.Since(w.treated) > atOnce && w.treated.Before(w.recorded.at) && i >= 0 {
 		p := s.processes[i]

@@ -134,7 +134,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
 	next := d.RetryCount - a.AnalysedCount               // a retry is one more
 	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint], decision.Unknown)
-	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+	if !right && !w.hoursDropped() || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}

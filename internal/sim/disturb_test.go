@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,7 +75,8 @@ func (s *sim) disturb() {
 	})
 	s.every("read-only", 70*time.Minute, func(r *replica) {
 		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
-		r.readOnly, s.storeAway = true, time.Now().Add(long)
+		r.readOnly = true
+		s.noStore(time.Now().Add(long))
 		s.say("the store of %s is read-only", r.name)
 		s.in(long, func() { r.readOnly = false })
 	})
@@ -87,12 +89,13 @@ func (s *sim) disturb() {
 				one.cut = until
 			}
 		}
-		s.storeAway = until
+		s.noStore(until)
 		s.say("the store cannot be reached until %s", until.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("disk", 2*time.Hour, func(*replica) {
 		long := time.Duration(s.draw("room").IntN(300)) * time.Second
-		s.full, s.storeAway = true, time.Now().Add(long)
+		s.full = true
+		s.noStore(time.Now().Add(long))
 		s.say("the disk is full")
 		s.in(long, func() { s.full = false; s.say("there is room on the disk") })
 	})
@@ -118,13 +121,28 @@ func (s *sim) disturb() {
 			s.wipe(p)
 		}
 	})
-	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
+	s.every("destinations", 2*time.Hour, func(*replica) {
+		if w := s.portals["portal-0"]; w.calendar != nil {
+			w.dropHours()
+			s.reload(func(p *decision.Policy) {
+				p.Openings = maps.Clone(p.Openings)
+				p.Openings["portal-0"] = decision.Opening{Spread: spread}
+			})
+			s.say("portal-0 has no hours any more")
+		}
+		s.configure()
+	})
 	s.every("policies", 2*time.Hour, func(*replica) {
 		n := int64(2 + s.draw("max retries").IntN(5))
 		s.reload(func(p *decision.Policy) { p.MaxRetries = n })
 		s.say("at most %d retries from now on", n)
 	})
 	s.every("catalogue", 5*time.Minute, func(*replica) { s.reload(func(*decision.Policy) {}) })
+}
+
+// noStore notes that somebody cannot write until then.
+func (s *sim) noStore(until time.Time) {
+	s.storeAway = slices.MaxFunc([]time.Time{s.storeAway, until}, time.Time.Compare)
 }
 
 // reload has another catalogue be in force.

@@ -442,12 +442,13 @@ func (s *sim) submit(p *process) {
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
 type portal struct {
-	troubles []stretch
-	slowest  int
-	closed   []stretch // of the days, in their order
-	calendar *calendar.Calendar
-	probed   bool                     // by its URL, too
-	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
+	troubles  []stretch
+	slowest   int
+	closed    []stretch // of the days, in their order
+	droppedAt time.Time // when it had no hours any more
+	calendar  *calendar.Calendar
+	probed    bool                     // by its URL, too
+	counts    map[journal.Traffic]bool // of what went and failed, as they are recorded
 
 	recorded recorded    // as it was last
 	wasUp    time.Time   // when it was last recorded as up, or ceased to be

@@ -29,6 +29,12 @@ func (w *portal) shut(dice *rand.Rand, began time.Time, horizon time.Duration) {
 	w.calendar, _ = calendar.New(time.UTC, open, nil)
 }
 
+// dropHours has the portal have no hours any more.
+func (w *portal) dropHours() { w.calendar, w.closed, w.droppedAt = nil, nil, time.Now() }
+
+// hoursDropped reports whether somebody may not know yet that the portal has no hours any more.
+func (w *portal) hoursDropped() bool { return time.Since(w.droppedAt) < lateness }
+
 // closing is the stretch in which the portal is closed at an instant; its zero value where it is open.
 func (w *portal) closing(at time.Time) stretch {
 	for _, c := range w.closed {
@@ -68,7 +74,7 @@ func (w *portal) openFor(long time.Duration, since time.Time) time.Time {
 
 // openSince is how long it is open; 0 where it is closed.
 func (w *portal) openSince() time.Duration {
-	since := 1000 * time.Hour
+	since := time.Since(w.droppedAt)
 	for _, c := range w.closed {
 		if time.Since(c.from) >= 0 {
 			since = max(time.Since(c.until), 0)

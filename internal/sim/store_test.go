@@ -197,7 +197,8 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.Rest(ctx, 7*time.Second)
 		v.port(v.name + " has lease " + name)
 		v.forgets()
-		v.cut, v.storeAway = time.Now().Add(20*time.Second), time.Now().Add(20*time.Second)
+		v.cut = time.Now().Add(20 * time.Second)
+		v.noStore(v.cut)
 	}
 	return held, err
 }

@@ -21,6 +21,8 @@ type Gate struct {
 	Left    Phase
 	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
 	Replicas int
+	// Leaving reports that what Due returned is being recorded: until then nobody goes before it.
+	Leaving bool
 	// waits is since when somebody waits without a break, as far as was heard.
 	waits time.Time
 	// all is where it belongs; nil where it is alone.
@@ -144,10 +146,10 @@ func (g *Gate) Take(s State, now time.Time) {
 // Wait takes what credit there is.
 func (g *Gate) Wait(now time.Time) { g.State.Flow.Credit, g.State.Flow.At = 0, now }
 
-// Admit reports whether a claim that has just come may go at once: the destination is up, nobody waits, and the pace
-// allows it.
+// Admit reports whether a claim that has just come may go at once: the destination is up, nobody waits or leaves, and the
+// pace allows it.
 func (g *Gate) Admit(now time.Time) bool {
-	if g.Queue.Len() > 0 || g.State.Phase != Up {
+	if g.Queue.Len() > 0 || g.Leaving || g.State.Phase != Up {
 		return false
 	}
 	return g.step(Turn{Waiting: 1}, now).Release == Pass

@@ -180,6 +180,7 @@ func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err e
 		if err := g.depart(ctx, s.departures); err != nil {
 			return true, err
 		}
+		g.departed(s.name)
 		departed = departed || len(s.departures) > 0
 	}
 	return !goes || departed && g.deliver(ctx, true) != nil, nil
@@ -196,6 +197,7 @@ func (g *Gates) look(goes bool) (steps []step) {
 		if goes {
 			g.due(d, &s, now)
 		}
+		d.Leaving = len(s.departures) > 0
 		if d.Changed {
 			s.record = g.change(d)
 		}
@@ -305,6 +307,13 @@ func (g *Gates) depart(ctx context.Context, all []departure) error {
 		})
 	}
 	return flying.Wait()
+}
+
+// departed notes that all who leave a destination's gate have.
+func (g *Gates) departed(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.registry.Gate(name, g.Clock.Now()).Leaving = false
 }
 
 func (g *Gates) counted(d *departure) {

@@ -19,6 +19,7 @@ type episode struct {
 	number, retries int64
 	presumed        int  // errors that look permanent and were retried
 	died            bool // once, whatever people made of it since
+	failed, retried bool // since it began; before it failed first, too
 }
 
 // of returns the episode of a claim; it ends the one before.
@@ -50,6 +51,8 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 		return // the episode went on, or another began
 	}
 	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends)
+	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
+	e.failed = true
 	if a.Revision == 0 {
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
@@ -89,20 +92,27 @@ func (t *tally) entry(e *journal.Entry) {
 	switch is := t.episodes[e.Subject.ID]; {
 	case is == nil:
 	case e.Kind == journal.OutcomeEntry:
-		t.dies(is, false)
+		if t.dies(is, false); b.State == string(journal.Recovered) && is.retried {
+			t.sums[journal.FigureRecoveredRetried]++
+			t.sums[journal.FigureRecoveryRetries] += is.retries
+		}
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
 		if is.retries = b.RetryCount; b.Fresh {
-			is.number, is.presumed = is.number+1, 0
+			is.number, is.presumed, is.failed, is.retried = is.number+1, 0, false, false
 		}
 	}
 }
 
-// checkFigures: the sums are what was recorded.
+// checkFigures: the sums are what was recorded, and those of buckets what they are of.
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
 	sums := map[journal.FigureName]int64{}
 	for _, f := range all {
 		sums[f.Name] += f.Value
+	}
+	for name, of := range map[journal.FigureName]journal.FigureName{journal.FigureTook: journal.FigureDecisions, journal.FigureJitter: journal.FigureScheduled,
+		journal.FigureRecoveryTimeBucket: journal.FigureRecoveredRetried, journal.FigureRetrySucceeded: journal.FigureCaseRecovered} {
+		s.tally.sums[name] = sums[of]
 	}
 	for name, want := range s.tally.sums {
 		if err != nil || sums[name] != want {

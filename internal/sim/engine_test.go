@@ -365,6 +365,10 @@ func (s *sim) wipe(p *process) {
 	if slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue != events.Queue && m.Key == of.OutboxKey() }) {
 		return // it would be sent to another's job
 	}
+	twin := func(q *process) bool { return q != p && q.claim == p.claim && q.ended == "" } // is told what p was (R18)
+	if slices.ContainsFunc(s.processes, twin) {
+		return
+	}
 	for n := range p.jobs { // what may not have been answered is answered again
 		for _, a := range s.attempts[p.key+10*(n+1)] {
 			if !s.memory.Answered(a.Record) {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -121,17 +120,7 @@ func (s *sim) disturb() {
 			s.wipe(p)
 		}
 	})
-	s.every("destinations", 2*time.Hour, func(*replica) {
-		if w := s.portals["portal-0"]; w.calendar != nil {
-			w.dropHours()
-			s.reload(func(p *decision.Policy) {
-				p.Openings = maps.Clone(p.Openings)
-				p.Openings["portal-0"] = decision.Opening{Spread: spread}
-			})
-			s.say("portal-0 has no hours any more")
-		}
-		s.configure()
-	})
+	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
 	s.every("policies", 2*time.Hour, func(*replica) {
 		n := int64(2 + s.draw("max retries").IntN(5))
 		s.reload(func(p *decision.Policy) { p.MaxRetries = n })

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
 )
 
 // spread is the time over which the retries are made that wait for a portal to open.
@@ -29,8 +31,17 @@ func (w *portal) shut(dice *rand.Rand, began time.Time, horizon time.Duration) {
 	w.calendar, _ = calendar.New(time.UTC, open, nil)
 }
 
-// dropHours has the portal have no hours any more.
-func (w *portal) dropHours() { w.calendar, w.closed, w.droppedAt = nil, nil, time.Now() }
+// dropHours has a portal have no hours any more.
+func (s *sim) dropHours(name string) {
+	w := s.portals[name]
+	w.calendar, w.closed, w.droppedAt = nil, nil, time.Now()
+	s.reload(func(p *decision.Policy) {
+		p.Openings = maps.Clone(p.Openings)
+		p.Openings[name] = decision.Opening{Spread: spread}
+	})
+	s.configure()
+	s.say("%s has no hours any more", name)
+}
 
 // hoursDropped reports whether somebody may not know yet that the portal has no hours any more.
 func (w *portal) hoursDropped() bool { return time.Since(w.droppedAt) < lateness }

@@ -359,7 +359,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.heldWell(r.Subject, &b, j)
 		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
-		if !w.sendBy(b.Deadline).Equal(b.Deadline) && s.sometimes("hours end", 1, 20) {
+		if !w.sendBy(b.Deadline).Equal(b.Deadline) && s.sometimes("hours end", 1, 4) {
 			s.in(time.Duration(s.draw("when hours end").IntN(20))*time.Minute, func() { s.dropHours(b.Destination) })
 		}
 	case b.Action == journal.GateReleased:

@@ -323,6 +323,8 @@ func TestProviderLogInRefused(t *testing.T) {
 	testkit.Must(t, err)
 	hmac := jose.SigningKey{Algorithm: jose.HS256, Key: []byte(clientSecret + clientSecret)}
 	stranger := newHospital(t, nil)
+	other, err := stranger.SigningKey(t.Context())
+	testkit.Must(t, err)
 	for what, c := range map[string]struct {
 		change func(url.Values)
 		token  func() string
@@ -340,7 +342,7 @@ func TestProviderLogInRefused(t *testing.T) {
 		"another's token": {token: func() string { return h.signed(w.now, map[string]any{"aud": "crm"}) }, code: "login_refused", told: "expected audience"},
 		"an expired one":  {token: func() string { return h.signed(w.now.Add(-2*time.Hour), nil) }, code: "login_refused", told: "token is expired"},
 		"another key": {token: func() string {
-			return sign(t, jose.SigningKey{Algorithm: own.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: must1(t, stranger), KeyID: own.ID()}}, h.good(w.now, nil))
+			return sign(t, jose.SigningKey{Algorithm: own.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: other.Key(), KeyID: own.ID()}}, h.good(w.now, nil))
 		}, code: "login_refused", told: "failed to verify"},
 		"the client's secret as key": {token: func() string { return sign(t, hmac, h.good(w.now, nil)) }, code: "login_refused", told: "unexpected signature algorithm"},
 		"no signature":               {token: func() string { return unsigned(t, h.good(w.now, nil)) }, code: "login_refused", told: "unexpected signature algorithm"},
@@ -381,13 +383,6 @@ func TestProviderLogInRefused(t *testing.T) {
 	if status, text := newPerson(w).get(console + "/login/callback?state=x&code=y"); status != http.StatusBadRequest || text != "log-in page: login_stale; next=/" {
 		t.Errorf("a log-in that nobody began: got %d %s", status, text)
 	}
-}
-
-func must1(t *testing.T, h *hospital) any {
-	t.Helper()
-	key, err := h.SigningKey(t.Context())
-	testkit.Must(t, err)
-	return key.Key()
 }
 
 // unsigned is a token by alg none.

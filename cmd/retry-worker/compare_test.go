@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,8 +10,7 @@ import (
 
 func TestCompare(t *testing.T) {
 	audited(t)
-	file := filepath.Join(t.TempDir(), "policies.yaml")
-	testkit.Must(t, os.WriteFile(file, []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"), 0o600))
+	file := write(t, "policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"))
 	run := func(args ...string) result {
 		return retryWorker(append([]string{"policies", "compare", "built-in", file}, args...)...)
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/xml"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,8 +10,7 @@ import (
 
 func TestSimulate(t *testing.T) {
 	testkit.Environment(t, nil)
-	file := filepath.Join(t.TempDir(), "outages.csv")
-	testkit.Must(t, os.WriteFile(file, []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"), 0o600))
+	file := write(t, "outages.csv", []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"))
 	r := retryWorker("simulate", "--outages", file, "-o", "json")
 	for _, side := range []string{"policy", "ladder", "clairvoyant"} {
 		figures, _ := r.object(t)[side].(map[string]any)
@@ -29,12 +26,9 @@ func TestSimulate(t *testing.T) {
 	if off := retryWorker("simulate", "--outages", file, "--gate", "off", "-o", "json").object(t); off["policy"].(map[string]any)["wastedPerClaim"] != off["ladder"].(map[string]any)["wastedPerClaim"] {
 		t.Errorf("without the gate the policy is not the ladder: %v", off)
 	}
-	policies := filepath.Join(t.TempDir(), "policies.yaml")
-	if err := os.WriteFile(policies, []byte(`extends: built-in
+	policies := write(t, "policies.yaml", []byte(`extends: built-in
 destinations: {default: {calendar: {windows: [{hours: "08:00-18:00"}]}}}
-`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`))
 	night := retryWorker("simulate", "--outages", file, "--policies-file", policies, "-o", "json").object(t)["policy"].(map[string]any)
 	if night["wastedPerClaim"] != 0.0 || night["recovered"] != 1.0 || night["latenessP50Minutes"].(float64) < 4*60 {
 		t.Errorf("claims of an outage from 01:00 to 04:00 do not wait until 08:00: %v", night)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -66,21 +65,12 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 			t.Fatalf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 		}
 	}
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
-	}
 	tokens, err := access.Load(file)
 	if err != nil || tokens.Len() != 2 {
 		t.Fatalf("the worker reads %v, %v", tokens, err)
 	}
-	before, err := os.ReadFile(file)
-	testkit.Must(t, err)
 	retryWorker("token", "new", "--name", "ana", "--role", "viewer", "--file", file).fails(t, exitUsage,
 		"--name: "+file+` has a token named "ana" already, expected another name; to replace that token, take its line out first`)
-	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("a refused token changed the file to %q", after)
-	}
 }
 
 // TestTokenNewOnce: the token goes to a file of its owner's and nowhere else, once however often a container starts, and to
@@ -114,11 +104,11 @@ func TestTokenNewOnce(t *testing.T) {
 	}
 }
 
+// TestTokenNewRefuses what testdata/sessions/wrong-token.txt cannot hold: a date of today, and files of the test's own.
 func TestTokenNewRefuses(t *testing.T) {
 	wrong := write(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
 	shared := write(t, "shared", nil)
 	testkit.Must(t, os.Chmod(shared, 0o644))
-	nowhere := filepath.Join(t.TempDir(), "no", "tokens")
 	year := time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly)
 	for _, tt := range []struct {
 		args  []string
@@ -130,9 +120,6 @@ func TestTokenNewRefuses(t *testing.T) {
 			`--role is "boss", expected viewer, operator or admin`,
 			`--expires is "1y", expected days such as 90d (up to 3650d), a day to come such as ` + year + `, or never`,
 		}},
-		{nil, exitUsage, []string{
-			"--name is missing, expected the person or program that the token is for", `--role is "", expected viewer, operator or admin`,
-		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", wrong}, exitUsage, []string{
 			wrong + ":1: found one field, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line",
 			wrong + `:3: role is "boss", expected viewer, operator or admin`,
@@ -142,13 +129,7 @@ func TestTokenNewRefuses(t *testing.T) {
 			"tokens file " + shared + " has mode 0644, expected 0600: others than its owner can read or change it, and it lets in whoever can; " +
 				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it",
 		}},
-		{[]string{"--name", "ana", "--role", "viewer", "--file", nowhere}, exitFailed, []string{
-			"tokens file " + nowhere + " cannot be written: no such file or directory; name a file in a directory that is there and that you may write",
-		}},
-		{[]string{"ana"}, exitUsage, []string{"unexpected argument \"ana\"; `retry-worker token new --help` lists the flags"}},
 	} {
 		retryWorker(append([]string{"token", "new"}, tt.args...)...).fails(t, tt.code, tt.lines...)
 	}
-	retryWorker("token").fails(t, exitUsage, "expected a command behind token: new; `retry-worker token --help` says more")
-	retryWorker("token", "old").fails(t, exitUsage, "unknown command \"old\"; `retry-worker token --help` lists the commands")
 }

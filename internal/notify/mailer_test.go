@@ -162,17 +162,8 @@ func TestMailIsEncrypted(t *testing.T) {
 // TestRefusedRecipients do not stop the others.
 func TestRefusedRecipients(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
-	b.set(func() {
-		b.onRcpt = func(address string) error {
-			switch {
-			case strings.HasPrefix(address, "gone"):
-				return says(550, "no such user gone ("+address+") here")
-			case strings.HasPrefix(address, "full"):
-				return says(452, "mailbox full")
-			}
-			return nil
-		}
-	})
+	b.refuse("gone", 550)
+	b.refuse("full", 452)
 	r, err := send(t, b.mailer(notify.Plaintext), "gone@hospital.example", "ti@hospital.example", "full@hospital.example", "b@hospital.example")
 	if err != nil || len(r) != 4 || r[1].Failure != nil || r[3].Failure != nil {
 		t.Fatalf("%+v, %v", r, err)

@@ -95,23 +95,12 @@ func (o *office) waiting() []notify.Waiting {
 // TestEachAddressGetsItOnce: who has it gets it no second time, who cannot take it yet gets it later, who is refused for good is told of.
 func TestEachAddressGetsItOnce(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
-	var full atomic.Bool
-	full.Store(true)
-	b.set(func() {
-		b.onRcpt = func(a string) error {
-			switch {
-			case strings.HasPrefix(a, "gone"):
-				return says(550, "no such user")
-			case strings.HasPrefix(a, "full") && full.Load():
-				return says(452, "full")
-			}
-			return nil
-		}
-	})
+	b.refuse("gone", 550)
+	b.refuse("full", 452)
 	o := openOffice(t, teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example, full@hospital.example]"}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/email")
 	wait.Until(t, "it was tried three times", func() bool { return len(o.tried()) >= 4 })
-	full.Store(false)
+	b.set(func() { b.onRcpt = func(string) error { return nil } })
 	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
 	var to []string
 	for _, d := range b.deliveries() {
@@ -138,14 +127,7 @@ func TestEachAddressGetsItOnce(t *testing.T) {
 // TestAllRefused waits for a person to correct it.
 func TestAllRefused(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
-	b.set(func() {
-		b.onRcpt = func(a string) error {
-			if strings.HasPrefix(a, "ti@") {
-				return says(550, "no such user")
-			}
-			return nil
-		}
-	})
+	b.refuse("ti@", 550)
 	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/email")
 	wait.Until(t, "it is refused", func() bool { return slices.Contains(o.tried(), "ti/email refused") })
@@ -184,14 +166,7 @@ func TestTestMessage(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
 	defer receiver.Close()
 	b := openMailbox(t, mailOptions{})
-	b.set(func() {
-		b.onRcpt = func(a string) error {
-			if strings.HasPrefix(a, "gone") {
-				return says(550, "no such user")
-			}
-			return nil
-		}
-	})
+	b.refuse("gone", 550)
 	c := teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example]\nwebhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"})
 	team, poster := c.Teams["ti"], notify.NewPoster(webclient.New(loopback, "test"))
 	all := notify.Test(t.Context(), "ti", &team, "", b.mailer(notify.Plaintext), poster, time.Now())

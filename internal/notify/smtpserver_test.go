@@ -16,6 +16,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ type mailbox struct {
 	caFile string
 
 	mu sync.Mutex
-	// onMail, onRcpt and onData answer; nil takes everything.
+	// onMail, onRcpt and onData answer.
 	onMail func() error
 	onRcpt func(address string) error
 	onData func(conn net.Conn) error
@@ -58,7 +59,12 @@ const mailUser, mailPassword = "worker", "pássword with spaces"
 // openMailbox serves until the test ends.
 func openMailbox(t *testing.T, o mailOptions) *mailbox {
 	t.Helper()
-	b := &mailbox{t: t}
+	b := &mailbox{
+		t:      t,
+		onMail: func() error { return nil },
+		onRcpt: func(string) error { return nil },
+		onData: func(net.Conn) error { return nil },
+	}
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{b: b, conn: c, login: o.login}, nil }))
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "mail.hospital.example", true, quietLog{}
 	var certificate tls.Certificate
@@ -105,6 +111,19 @@ func (b *mailbox) set(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
+}
+
+// refuse answers with that code to recipients whose addresses begin so, too.
+func (b *mailbox) refuse(prefix string, code int) {
+	b.set(func() {
+		others := b.onRcpt
+		b.onRcpt = func(address string) error {
+			if strings.HasPrefix(address, prefix) {
+				return says(code, "not for "+address+" here")
+			}
+			return others(address)
+		}
+	})
 }
 
 func (b *mailbox) deliveries() []delivery {
@@ -160,10 +179,8 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 		s.b.encrypted++
 	}
 	s.b.mu.Unlock()
-	if answer != nil {
-		if err := answer(); err != nil {
-			return err
-		}
+	if err := answer(); err != nil {
+		return err
 	}
 	s.d = delivery{from: from}
 	return nil
@@ -173,10 +190,8 @@ func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.b.mu.Lock()
 	answer := s.b.onRcpt
 	s.b.mu.Unlock()
-	if answer != nil {
-		if err := answer(to); err != nil {
-			return err
-		}
+	if err := answer(to); err != nil {
+		return err
 	}
 	s.d.to = append(s.d.to, to)
 	return nil
@@ -186,10 +201,8 @@ func (s *session) Data(r io.Reader) error {
 	s.b.mu.Lock()
 	answer := s.b.onData
 	s.b.mu.Unlock()
-	if answer != nil {
-		if err := answer(s.conn.Conn()); err != nil {
-			return err
-		}
+	if err := answer(s.conn.Conn()); err != nil {
+		return err
 	}
 	message, err := io.ReadAll(r)
 	if err != nil {

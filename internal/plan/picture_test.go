@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/plan"
 )
 
@@ -193,15 +192,5 @@ func TestStrangeLadders(t *testing.T) {
 		if name == "limit at once" && (len(ladder.Retries) != 0 || ladder.NeverScheduled != 3) {
 			t.Errorf("%s: %d retries, %d never scheduled", name, len(ladder.Retries), ladder.NeverScheduled)
 		}
-	}
-}
-
-// Pictures of several policies stand in one page without sharing an id.
-func TestIDsAreThePolicysOwn(t *testing.T) {
-	other := decisiontest.TISSSubmission()
-	other.Name = "another"
-	a, b := read(t, plans(t)["tiss"].SVG()), read(t, plan.Of(other, decision.OwnPolicy{}).SVG())
-	if a.Title.ID == b.Title.ID || a.Desc.ID == b.Desc.ID {
-		t.Errorf("both have the ids %s and %s", a.Title.ID, a.Desc.ID)
 	}
 }

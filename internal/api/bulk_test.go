@@ -129,21 +129,6 @@ func TestBulkItems(t *testing.T) {
 	}
 }
 
-// A dead letter that a bulk run decided says which.
-func TestDeadLetterOfABulkRun(t *testing.T) {
-	c := open(t)
-	id := c.permanent("CLM-001-1")
-	a := c.start(retryAll, c.plan(retryAll))
-	run := a.body["id"].(string)
-	c.Gather(run)
-	c.RunBulk()
-	for shown := c.get("vera", "/dead-letters/"+id); shown.body["bulkRun"] != run; shown = c.get("vera", "/dead-letters/"+id) {
-		if t.Context().Err() != nil {
-			t.Fatal("the dead letter does not name its run")
-		}
-	}
-}
-
 // Filters of the list, and of groups.
 func TestDeadLettersByCauseAndAge(t *testing.T) {
 	c := open(t)

@@ -10,20 +10,17 @@ import (
 	"testing"
 
 	"retry-worker/bpmn"
+	"retry-worker/internal/testkit"
 )
 
 func TestModelsAreTheFilesOfTheFolder(t *testing.T) {
 	names, err := filepath.Glob("*.bpmn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var embedded []string
 	for _, m := range bpmn.Models() {
 		embedded = append(embedded, m.Name)
 		content, err := os.ReadFile(m.Name)
-		if err != nil {
-			t.Errorf("embedded model: %v", err)
-		}
+		testkit.Must(t, err)
 		if !bytes.Equal(m.Content, content) {
 			t.Errorf("%s is embedded with other content than the file has", m.Name)
 		}

@@ -117,15 +117,21 @@ func relations(d *document) (ends map[string]bool, host map[string]string) {
 	return ends, host
 }
 
+// labels are the places of the labels, by their elements.
+func (d *document) labels() map[string]box {
+	all := map[string]box{}
+	for _, s := range d.Plane.Shapes {
+		all[s.Element] = s.Label
+	}
+	for _, e := range d.Plane.Edges {
+		all[e.Element] = e.Label
+	}
+	return all
+}
+
 func TestLabelsLieBesideTheLines(t *testing.T) {
 	each(t, func(t *testing.T, d document) {
-		labels := map[string]box{}
-		for _, s := range d.Plane.Shapes {
-			labels[s.Element] = s.Label
-		}
-		for _, e := range d.Plane.Edges {
-			labels[e.Element] = e.Label
-		}
+		labels := d.labels()
 		for element, label := range labels {
 			if label.W == 0 {
 				continue
@@ -195,15 +201,9 @@ func TestTaskNamesStayClearOfTheirBoundaryEvents(t *testing.T) {
 
 func TestNamedEventsGatewaysAndFlowsHaveALabel(t *testing.T) {
 	each(t, func(t *testing.T, d document) {
-		labelled := map[string]bool{}
-		for _, s := range d.Plane.Shapes {
-			labelled[s.Element] = s.Label.W > 0
-		}
-		for _, e := range d.Plane.Edges {
-			labelled[e.Element] = e.Label.W > 0
-		}
+		labels := d.labels()
 		for _, n := range d.Process.Elements {
-			if n.Name != "" && !strings.HasSuffix(n.XMLName.Local, "Task") && !labelled[n.ID] {
+			if n.Name != "" && !strings.HasSuffix(n.XMLName.Local, "Task") && labels[n.ID].W == 0 {
 				t.Errorf("%s %s is named %q, expected a place for its label", n.XMLName.Local, n.ID, n.Name)
 			}
 		}
@@ -237,12 +237,8 @@ func TestTheHappyPathIsOneLine(t *testing.T) {
 // happyPath are the flows from the start event to an end: a gateway's default, or the only way there is.
 func happyPath(d *document) []string {
 	outgoing, byDefault := map[string]node{}, map[string]bool{}
-	var at string
 	for _, n := range d.Process.Elements {
 		byDefault[n.Default] = n.Default != ""
-		if n.is("startEvent") {
-			at = n.ID
-		}
 	}
 	for _, n := range d.Process.Elements {
 		if _, taken := outgoing[n.Source]; n.is("sequenceFlow") && (!taken || byDefault[n.ID]) {
@@ -250,6 +246,7 @@ func happyPath(d *document) []string {
 		}
 	}
 	var path []string
+	at := d.start().ID
 	for flow, ok := outgoing[at]; ok && len(path) < len(d.Process.Elements); flow, ok = outgoing[at] {
 		path = append(path, flow.ID)
 		at = flow.Target

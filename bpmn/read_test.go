@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"retry-worker/internal/testkit"
 )
 
 const wrapped = `<d:definitions xmlns:d="http://www.omg.org/spec/BPMN/20100524/MODEL">%</d:definitions>`
@@ -35,9 +37,7 @@ func TestReadTakesEveryModelInTheOrderOfTheirNames(t *testing.T) {
 			`<d:process id="OTHER"/><d:process id="`+id+`" isExecutable="true"/>`, 1))}
 	}
 	models, err := read(fstest.MapFS{"z.bpmn": model("Z"), "a.bpmn": model("A"), "readme.txt": {}, "m.bpmn": model("M")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got []string
 	for _, m := range models {
 		got = append(got, m.Name+"="+m.ProcessID)

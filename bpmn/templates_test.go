@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"retry-worker/internal/testkit"
 )
 
 const templateFolder = "element-templates"
@@ -59,16 +61,10 @@ func (c *condition) holds(values map[string]string) bool {
 // templates are the element templates of the folder, by the job type they set.
 func templates(t *testing.T) map[string]template {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(templateFolder, "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	byType := map[string]template{}
-	for _, name := range names {
+	for _, name := range glob(t, templateFolder+"/*.json") {
 		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var tpl template
 		if err := json.Unmarshal(content, &tpl); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -349,18 +345,14 @@ func (p *property) offers(value string) bool {
 	return p.Binding.Type == "zeebe:taskHeader" && strings.TrimSpace(value) != ""
 }
 
-func (n *node) header(key string) string {
-	for _, h := range n.Extensions.Headers {
-		if h.Key == key {
-			return h.Value
-		}
-	}
-	return ""
-}
+func (n *node) header(key string) string { return valueOf(n.Extensions.Headers, key) }
 
-func (n *node) property(name string) string {
-	for _, p := range n.Extensions.Properties {
-		if p.Name == name {
+func (n *node) property(name string) string { return valueOf(n.Extensions.Properties, name) }
+
+// valueOf is what pairs have under a key, or a name; "" where they have none.
+func valueOf(pairs []pair, name string) string {
+	for _, p := range pairs {
+		if p.Key+p.Name == name {
 			return p.Value
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
-// TestDeadLetters: each policy's states add up over teams and reasons, what is gone falls to 0, and the oldest open one's
-// age is there only while there is one.
+// TestDeadLetters: each policy's states add up over teams and reasons, the open ones are there by who must act and why, what is
+// gone falls to 0, and the oldest open one's age is there only while there is one.
 func TestDeadLetters(t *testing.T) {
 	m, _, url := served(t)
 	now := analysed
+	const byCadastro = `retry_worker_dead_letters_open{policy="tiss-submission",reason="INVALID_PATIENT_DATA",team="cadastro"}`
 	count := func(policy string, state journal.DeadLetterState, n int64, age time.Duration) deadletter.Count {
 		c := deadletter.Count{Policy: policy, State: state, N: n}
 		if age > 0 {
@@ -26,6 +26,7 @@ func TestDeadLetters(t *testing.T) {
 		count("tiss-submission", journal.DeadLetterOpen, 70, time.Hour), count("tiss-submission", journal.DeadLetterOpen, 31, 2*time.Hour),
 		count("tiss-submission", journal.DeadLetterDiscarded, 4, 0), count("gone", journal.DeadLetterOpen, 1, time.Minute),
 		count("reprocessed", journal.DeadLetterReprocessing, 2, time.Minute),
+		{Policy: "tiss-submission", State: journal.DeadLetterOpen, Team: "cadastro", Reason: "INVALID_PATIENT_DATA", N: 7},
 	}, now)
 	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "whatsapp-message", N: 9}, {Policy: "tiss-submission", N: 1, Cents: 5}})
 	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "tiss-submission", Team: "ti", N: 2, Cents: 3100050},
@@ -34,40 +35,26 @@ func TestDeadLetters(t *testing.T) {
 		`retry_worker_dead_letters_due{policy="tiss-submission",within="2h"} 3`:              true,
 		`retry_worker_dead_letters_due_amount{policy="tiss-submission",within="2h"} 31000.5`: true,
 		`retry_worker_dead_letters_due{policy="whatsapp-message",within="2h"} 0`:             true,
-		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 101`:               true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 108`:               true,
 		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 4`:            true,
-		`retry_worker_dead_letters{policy="tiss-submission",state="reprocessing"} 0`:         true,
-		`retry_worker_dead_letters{policy="gone",state="open"} 1`:                            true,
-		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 7200`:            true,
-		`retry_worker_dead_letters_oldest_seconds{policy="gone"} 60`:                         true,
-		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:                     false,
-		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:                       false,
+		`retry_worker_dead_letters_open{policy="tiss-submission",reason="",team=""} 101`:     true,
+		byCadastro + ` 7`: true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="reprocessing"} 0`: true,
+		`retry_worker_dead_letters{policy="gone",state="open"} 1`:                    true,
+		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 7200`:    true,
+		`retry_worker_dead_letters_oldest_seconds{policy="gone"} 60`:                 true,
+		`retry_worker_dead_letters_oldest_seconds{policy="reprocessed"}`:             false,
+		`retry_worker_dead_letters_oldest_seconds{policy="job-queue"}`:               false,
 	})
 	m.SetDeadLetters([]deadletter.Count{{Policy: "tiss-submission", State: journal.DeadLetterOpen, N: 1, Oldest: now.Add(time.Hour)}}, now)
 	wantLines(t, scrape(t, url), map[string]bool{
-		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 1`:      true,
-		`retry_worker_dead_letters{policy="gone",state="open"} 0`:                 true,
+		`retry_worker_dead_letters{policy="tiss-submission",state="open"} 1`: true,
+		`retry_worker_dead_letters{policy="gone",state="open"} 0`:            true,
+		byCadastro + ` 0`: true,
 		`retry_worker_dead_letters{policy="tiss-submission",state="discarded"} 0`: true,
 		`retry_worker_dead_letters_oldest_seconds{policy="tiss-submission"} 0`:    true, // another replica's clock is ahead
 		`retry_worker_dead_letters_oldest_seconds{policy="gone"}`:                 false,
 	})
-}
-
-// TestOpenDeadLettersByTeam: who must act, and why; what is decided falls to 0.
-func TestOpenDeadLettersByTeam(t *testing.T) {
-	m, _, url := served(t)
-	count := func(state journal.DeadLetterState, team decision.Team, reason decision.Reason, n int64) deadletter.Count {
-		return deadletter.Count{Policy: "tiss-submission", State: state, Team: team, Reason: reason, N: n}
-	}
-	m.SetDeadLetters([]deadletter.Count{
-		count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 7), count(journal.DeadLetterOpen, "faturamento", "DUPLICATE_CLAIM", 2),
-		count(journal.DeadLetterDiscarded, "faturamento", "DUPLICATE_CLAIM", 90),
-	}, analysed)
-	series := `retry_worker_dead_letters_open{policy="tiss-submission",reason="INVALID_PATIENT_DATA",team="cadastro"} `
-	duplicates := `retry_worker_dead_letters_open{policy="tiss-submission",reason="DUPLICATE_CLAIM",team="faturamento"} `
-	wantLines(t, scrape(t, url), map[string]bool{series + "7": true, duplicates + "2": true})
-	m.SetDeadLetters([]deadletter.Count{count(journal.DeadLetterOpen, "cadastro", "INVALID_PATIENT_DATA", 8)}, analysed)
-	wantLines(t, scrape(t, url), map[string]bool{series + "8": true, duplicates + "0": true})
 }
 
 // wantLines fails where a beginning of a line is missing, or is there and must not be.

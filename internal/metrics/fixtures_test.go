@@ -17,7 +17,6 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 )
 
@@ -63,19 +62,20 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 	m.SetCatalogue("0123456789ab")
 	r := &metrics.Readiness{}
 	r.NotReady("engine", "not yet")
-	return m, r, "http://" + listen(t, m, r).Addr()
+	return m, r, listen(t, m, r, false)
 }
 
-func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness) *webserver.Server {
+// listen is the address at which they are served, with profiles or without.
+func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness, profiles bool) string {
 	t.Helper()
-	s, err := metrics.Listen("127.0.0.1:0", m, r, false)
+	s, err := metrics.Listen("127.0.0.1:0", m, r, profiles)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
+	return "http://" + s.Addr()
 }
 
 func get(t *testing.T, url string) (status int, body string) {

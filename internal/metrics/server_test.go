@@ -103,20 +103,15 @@ func TestCloseIsBounded(t *testing.T) {
 // Profiles hold what is in memory: they are served only where somebody switched them on, and there only.
 func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
 	for _, on := range []bool{false, true} {
-		m := metrics.New(metrics.Build{Version: "v1", Commit: "none", GoVersion: "go1.26"}, decisiontest.Policies())
-		s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, on)
-		testkit.Must(t, err)
+		url := listen(t, metrics.New(metrics.Build{}, decisiontest.Policies()), &metrics.Readiness{}, on)
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/vars"} {
 			want := http.StatusNotFound
 			if on && path != "/debug/vars" {
 				want = http.StatusOK
 			}
-			if status, _ := get(t, "http://"+s.Addr()+path); status != want {
+			if status, _ := get(t, url+path); status != want {
 				t.Errorf("switched on %v: %s answers %d, expected %d", on, path, status, want)
 			}
-		}
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -177,14 +177,6 @@ func TestReadmeDecidesAsItSays(t *testing.T) {
 	}
 }
 
-// alertRules are those of deploy/prometheus.
-func alertRules(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../deploy/prometheus/dead-letters.rules.yaml")
-	testkit.Must(t, err)
-	return string(text)
-}
-
 // TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
 func TestAlertIsTheConsoles(t *testing.T) {
 	var rules struct {
@@ -192,7 +184,7 @@ func TestAlertIsTheConsoles(t *testing.T) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	testkit.Must(t, yaml.Unmarshal([]byte(alertRules(t)), &rules))
+	testkit.Must(t, yaml.Unmarshal([]byte(read(t, "../deploy/prometheus/dead-letters.rules.yaml")), &rules))
 	want := "> " + strconv.Itoa(deadletter.AlertAbove)
 	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
@@ -240,15 +232,13 @@ func anchors(text string) (all []string) {
 func TestProofsExist(t *testing.T) {
 	there := testsOfTheTree(t)
 	for page, least := range map[string]int{"proofs.md": 30, "security.md": 90, "asvs.md": 90} {
-		text, err := os.ReadFile(page)
-		testkit.Must(t, err)
-		named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(text), -1)
+		named := found(read(t, page), "`((?:Test|Fuzz)\\w+)`")
 		if len(named) < least {
 			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
 		}
 		for _, name := range named {
-			if !there[name[1]] {
-				t.Errorf("docs/%s names %s, which does not exist", page, name[1])
+			if !there[name] {
+				t.Errorf("docs/%s names %s, which does not exist", page, name)
 			}
 		}
 	}

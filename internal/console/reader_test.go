@@ -29,11 +29,7 @@ func TestAZoneIsChosen(t *testing.T) {
 	if first := s.page("/"); has(first.tags("body")[0], "data-zone-known") {
 		t.Error("the browser's zone is not asked for")
 	}
-	w := s.get("/?tz=America/Manaus")
-	if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Value != "America/Manaus" {
-		t.Fatalf("the cookies are %v", cookies)
-	}
-	s.header.Set("Cookie", "tz=America/Manaus")
+	s.keep(s.get("/?tz=America/Manaus").Header())
 	d := s.page("/")
 	if body := d.tags("body")[0]; !has(body, "data-zone-known") || attr(body, "data-zone") != "America/Manaus" || attr(d.link("Manaus"), "aria-current") != "true" {
 		t.Error("the page does not say which zone it has")
@@ -56,11 +52,7 @@ func TestPagesAreSmall(t *testing.T) {
 
 func TestAChosenLanguageIsKept(t *testing.T) {
 	s := open(t, newWorld(t, now))
-	w := s.get("/?lang=pt-BR")
-	if cookies := w.Result().Cookies(); len(cookies) != 1 || cookies[0].Value != "pt-BR" {
-		t.Fatalf("the cookies are %v", cookies)
-	}
-	s.header.Set("Cookie", "lang=pt-BR")
+	s.keep(s.get("/?lang=pt-BR").Header())
 	if d := s.page("/"); !d.says("Visão geral") {
 		t.Error("the language was not kept")
 	}

@@ -248,11 +248,17 @@ func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
 	}
 }
 
-// failing is a reviewer that cannot record.
+// failing is a service of which it is not known whether it recorded.
 type failing struct{ *deadletter.Service }
 
+var errUnwritable = errors.New("the journal cannot be written: secret detail")
+
 func (failing) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, errors.New("the journal cannot be written: secret detail")
+	return deadletter.Item{}, errUnwritable
+}
+
+func (failing) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
+	return journal.BulkRun{}, errUnwritable
 }
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {

@@ -1,8 +1,6 @@
 package console_test
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -150,17 +148,10 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
-	s.pages.Open(s.world.Memory, s.world.DeadLetters, lostStep{s.world.DeadLetters}, s.world.Gates())
+	s.pages.Open(s.world.Memory, s.world.DeadLetters, failing{s.world.DeadLetters}, s.world.Gates())
 	if d := s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable); !d.says("The run may not have changed") || strings.Contains(d.raw, "secret detail") {
 		t.Error("it does not say that it is not known")
 	}
-}
-
-// lostStep are bulk runs of which it is not known whether they changed.
-type lostStep struct{ *deadletter.Service }
-
-func (lostStep) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
-	return journal.BulkRun{}, errors.New("the journal cannot be written: secret detail")
 }
 
 func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/classify"
+	"retry-worker/internal/testkit"
 )
 
 // byKind has a rule of each kind of matcher, in the order of their strength, with a message that it matches.
@@ -41,9 +42,7 @@ func everything(t *testing.T) *classify.Classifier {
 	}
 	rules[0], rules[3] = rules[3], rules[0] // only those of one rank count in their order
 	c, err := classify.New(rules, words)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -83,9 +82,7 @@ func TestFirstRuleDecides(t *testing.T) {
 		second := k.rule
 		second.Reason = "second"
 		c, err := classify.New([]classify.Rule{k.rule, second}, words)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, message := range append(k.rule.Codes, k.message) {
 			if m := c.Classify(message, 0); m.Reason != "first" {
 				t.Errorf("%q is matched by the rule %q", message, m.Reason)
@@ -184,9 +181,7 @@ func TestExplain(t *testing.T) {
 // TestNoRules: what knows nothing says so.
 func TestNoRules(t *testing.T) {
 	empty, err := classify.New(nil, classify.Vocabulary{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, c := range map[string]*classify.Classifier{"nil": nil, "zero": {}, "empty": empty} {
 		if m := c.Classify("TIMEOUT 503", 503); m != classify.NoMatch || len(c.Rules())+len(c.Explain("TIMEOUT", 0)) != 0 {
 			t.Errorf("%s: %+v", name, m)

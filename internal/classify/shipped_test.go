@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
+	"retry-worker/internal/testkit"
 )
 
 // shipped returns what tiss-submission of the built-in catalogue classifies with.
@@ -25,9 +26,7 @@ type sample struct {
 func samples(tb testing.TB) []sample {
 	tb.Helper()
 	content, err := os.ReadFile("testdata/texts.txt")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testkit.Must(tb, err)
 	var all []sample
 	for i, line := range strings.Split(string(content), "\n") {
 		if line == "" || line[0] == '#' {

@@ -66,22 +66,15 @@ func TestTexts(t *testing.T) {
 		{tiss, "Procedimento indisponível na tabela contratada", "RETRY", "PERMANENT_ERROR", "INVALID_PROCEDURE_CODE", "faturamento"},
 		// RN-BIL-005 §3.2, §9.1 to §9.3, §10; RN-BIL-004 §9.
 		{tiss, "TIMEOUT - Connection timeout after 30s", "RETRY", "RETRY", "", ""},
-		{tiss, "TIMEOUT - Connection timeout", "RETRY", "RETRY", "", ""},
 		{tiss, "SERVICE_UNAVAILABLE", "RETRY", "RETRY", "", ""},
 		{tiss, "INVALID_PATIENT_DATA - CPF inválido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_PATIENT_DATA", "cadastro"},
 		{tiss, "INVALID_PROCEDURE_CODE", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_PROCEDURE_CODE", "faturamento"},
 		{tiss, "TIMEOUT … DUPLICATE_CLAIM", "PERMANENT_ERROR", "PERMANENT_ERROR", "DUPLICATE_CLAIM", "faturamento"}, // R2
-		// TRD-0003.
+		// TRD-0003, whose table TestDefaultWhatsApp has.
 		{whatsapp, "numero invalido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_RECIPIENT", "atendimento"},
 		{whatsapp, "Número inválido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_RECIPIENT", "atendimento"},
 		{whatsapp, "400 Bad Request", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_REQUEST", "atendimento"},
-		{whatsapp, "404 Not Found", "PERMANENT_ERROR", "PERMANENT_ERROR", "NOT_FOUND", "atendimento"},
 		{whatsapp, "429 Too Many Requests", "RETRY", "RETRY", "", ""},
-		{whatsapp, "500 Internal Server Error", "RETRY", "RETRY", "", ""},
-		{whatsapp, "502 Bad Gateway", "RETRY", "RETRY", "", ""},
-		{whatsapp, "503 Service Unavailable", "RETRY", "RETRY", "", ""},
-		{whatsapp, "504 Gateway Timeout", "RETRY", "RETRY", "", ""},
-		{whatsapp, "timeout", "RETRY", "RETRY", "", ""},
 	} {
 		p := Default().Policies[tt.policy]
 		id := map[string]decision.Value{tiss: `"CLM-001-123"`, whatsapp: `"m1"`}[tt.policy]

@@ -2,19 +2,11 @@ package notify_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/mail"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,11 +19,11 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/webserver/webservertest"
 )
 
 // mailbox is a mail server that plays faults.
 type mailbox struct {
-	t      *testing.T
 	port   int
 	caFile string
 
@@ -59,16 +51,19 @@ const mailUser, mailPassword = "worker", "pássword with spaces"
 // openMailbox serves until the test ends.
 func openMailbox(t *testing.T, o mailOptions) *mailbox {
 	t.Helper()
+	authority, folder := webservertest.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	authority.Issue(t, cert, key, "mail")
+	certificate, err := tls.LoadX509KeyPair(cert, key)
+	testkit.Must(t, err)
 	b := &mailbox{
-		t:      t,
+		caFile: authority.File,
 		onMail: func() error { return nil },
 		onRcpt: func(string) error { return nil },
 		onData: func(net.Conn) error { return nil },
 	}
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{b: b, conn: c, login: o.login}, nil }))
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "mail.hospital.example", true, quietLog{}
-	var certificate tls.Certificate
-	certificate, b.caFile = authority(t)
 	if o.startTLS {
 		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	}
@@ -91,21 +86,6 @@ type quietLog struct{}
 
 func (quietLog) Printf(string, ...any) {}
 func (quietLog) Println(...any)        {}
-
-// authority is a certificate for 127.0.0.1 that vouches for itself, and a file that holds it.
-func authority(t *testing.T) (tls.Certificate, string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	testkit.Must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	testkit.Must(t, err)
-	path := filepath.Join(t.TempDir(), "ca.pem")
-	testkit.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
-}
 
 func (b *mailbox) set(change func()) {
 	b.mu.Lock()

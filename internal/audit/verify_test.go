@@ -42,11 +42,8 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", name, report, err, want)
 		}
 	}
-}
-
-func TestVerifyNothing(t *testing.T) {
 	if report, err := verify(t, testkit.NewMemory(), audit.Checkpoint{}); err != nil || report != (audit.Report{}) {
-		t.Errorf("got %+v, %v", report, err)
+		t.Errorf("of nothing: got %+v, %v", report, err)
 	}
 }
 

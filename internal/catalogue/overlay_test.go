@@ -71,15 +71,6 @@ func TestRulesOfAFileComeFirst(t *testing.T) {
 	}
 }
 
-// TestExtendsSample: the file that the schema is held against.
-func TestExtendsSample(t *testing.T) {
-	content, err := os.ReadFile("testdata/extends.yaml")
-	mustDo(t, err)
-	if n := len(Changes(Default(), overlay(t, strings.TrimPrefix(string(content), "# Only what differs from the built-in catalogue.\nextends: built-in\n")))); n != 7 {
-		t.Errorf("%d changes, want 7", n)
-	}
-}
-
 // TestExtendsVersion: a decision's catalogue is another where the whole is, and not for a comment.
 func TestExtendsVersion(t *testing.T) {
 	none, comment, limit := overlay(t, ""), overlay(t, "# none\n"), overlay(t, "policies: {failed-job: {maxRetries: 2}}\n")

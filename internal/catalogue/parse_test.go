@@ -279,7 +279,7 @@ func TestHostileCatalogues(t *testing.T) {
 // FuzzParse: never a panic; a catalogue whose policies can decide, or problems that each say where and what.
 func FuzzParse(f *testing.F) {
 	f.Add(defaultYAML)
-	for _, pattern := range []string{"testdata/*.yaml", "testdata/bad/*.yaml", "../../docs/examples/*.yaml"} {
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/bad/*.yaml", "testdata/extends/*.yaml", "../../docs/examples/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatal(pattern, err)

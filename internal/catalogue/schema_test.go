@@ -241,7 +241,7 @@ func TestSchemaTakesSoundCatalogues(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no examples", err)
 	}
-	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml", "testdata/extends.yaml", "testdata/calendars.yaml") {
+	for _, file := range append(files, "default.yaml", "testdata/every-key.yaml", "testdata/extends/all-kinds-of-changes.yaml", "testdata/calendars.yaml") {
 		content, err := os.ReadFile(file)
 		mustDo(t, err)
 		if err := validate(s, content); err != nil {

@@ -42,13 +42,7 @@ var found = []string{
 	"paciente 12345678-1234-1234-1234-12345678a" + punctuated(cpf),
 }
 
-func TestFoundTexts(t *testing.T) {
-	for _, s := range found {
-		holds(t, s)
-	}
-}
-
-// FuzzText feeds any bytes.
+// FuzzText feeds any bytes; what was found is part of every run.
 func FuzzText(f *testing.F) {
 	for _, s := range found {
 		f.Add(s)

@@ -28,6 +28,14 @@ func topologyFails(code codes.Code) func(*testing.T, *gateway.Gateway) {
 func TestCheck(t *testing.T) {
 	plain := map[string]string{"ZEEBE_INSECURE_CONNECTION": "true"}
 	none := func(*testing.T, *gateway.Gateway) {}
+	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
+	wantsToken := func(_ *testing.T, g *gateway.Gateway) { g.RequireToken(idp.Accepts) }
+	client := func(id, secret, audience string) map[string]string {
+		return map[string]string{
+			"ZEEBE_INSECURE_CONNECTION": "true", "ZEEBE_AUTHORIZATION_SERVER_URL": idp.URL(),
+			"ZEEBE_CLIENT_ID": id, "ZEEBE_CLIENT_SECRET": secret, "ZEEBE_TOKEN_AUDIENCE": audience,
+		}
+	}
 	for name, tt := range map[string]struct {
 		options gateway.Options
 		prepare func(*testing.T, *gateway.Gateway)
@@ -55,6 +63,18 @@ func TestCheck(t *testing.T) {
 		"tenants-none":    {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, plain, ""},
 		"tenants-another": {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
 
+		"token":                {gateway.Options{}, wantsToken, client("worker", "canary-secret", "zeebe-api"), ""},
+		"token-none":           {gateway.Options{}, wantsToken, client("", "", ""), ""},
+		"token-wrong-secret":   {gateway.Options{}, wantsToken, client("worker", "canary-wrong", "zeebe-api"), ""},
+		"token-wrong-audience": {gateway.Options{}, wantsToken, client("worker", "canary-secret", "other"), ""},
+		"token-refused": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) {
+			g.RequireToken(func(string) bool { return false })
+		}, client("worker", "canary-secret", "zeebe-api"), ""},
+		"token-nobody-issues": {gateway.Options{}, func(t *testing.T, g *gateway.Gateway) {
+			wantsToken(t, g)
+			t.Setenv("ZEEBE_AUTHORIZATION_SERVER_URL", "http://"+gateway.Nowhere(t)+"/oauth/token")
+		}, client("worker", "canary-secret", "zeebe-api"), ""},
+
 		"unavailable":   {gateway.Options{}, topologyFails(codes.Unavailable), plain, ""},
 		"denied":        {gateway.Options{}, topologyFails(codes.PermissionDenied), plain, ""},
 		"unimplemented": {gateway.Options{}, topologyFails(codes.Unimplemented), plain, ""},
@@ -70,36 +90,6 @@ func TestCheck(t *testing.T) {
 			testkit.Environment(t, vars)
 			tt.prepare(t, g)
 			checked(t, name, g, strings.Fields(tt.args)...)
-		})
-	}
-}
-
-func TestCheckToken(t *testing.T) {
-	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
-	for _, tt := range []struct {
-		name, id, secret, audience string
-		prepare                    func(g *gateway.Gateway)
-	}{
-		{"token", "worker", "canary-secret", "zeebe-api", nil},
-		{"token-none", "", "", "", nil},
-		{"token-wrong-secret", "worker", "canary-wrong", "zeebe-api", nil},
-		{"token-wrong-audience", "worker", "canary-secret", "other", nil},
-		{"token-refused", "worker", "canary-secret", "zeebe-api", func(g *gateway.Gateway) { g.RequireToken(func(string) bool { return false }) }},
-		{"token-nobody-issues", "worker", "canary-secret", "zeebe-api", func(*gateway.Gateway) {
-			t.Setenv("ZEEBE_AUTHORIZATION_SERVER_URL", "http://"+gateway.Nowhere(t)+"/oauth/token")
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			g := gateway.New(t, gateway.Options{})
-			g.RequireToken(idp.Accepts)
-			testkit.Environment(t, map[string]string{
-				"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "ZEEBE_AUTHORIZATION_SERVER_URL": idp.URL(),
-				"ZEEBE_CLIENT_ID": tt.id, "ZEEBE_CLIENT_SECRET": tt.secret, "ZEEBE_TOKEN_AUDIENCE": tt.audience,
-			})
-			if tt.prepare != nil {
-				tt.prepare(g)
-			}
-			checked(t, tt.name, g)
 		})
 	}
 }

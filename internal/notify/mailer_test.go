@@ -120,9 +120,7 @@ func TestMailIsEncrypted(t *testing.T) {
 			if s.User = tt.user; s.User != "" {
 				s.PasswordFile = secret
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			_, err := mailerOf(s).Send(ctx, "id", newsNotice(), []string{"ti@hospital.example"}, []string{"ti@hospital.example"})
+			_, err := send(t, mailerOf(s), "ti@hospital.example")
 			switch {
 			case tt.says == "" && (err != nil || len(b.deliveries()) != 1 || (b.encrypted == 1) != tt.encrypted):
 				t.Errorf("%v, %d encrypted, %d delivered", err, b.encrypted, len(b.deliveries()))

@@ -318,11 +318,20 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		}
 		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
 		p.phase, p.since, p.until = "timer", time.Now(), at
-		s.in(max(time.Until(at), 0), func() {
-			if p.ended == "" {
+		wait, jobs := max(time.Until(at), 0), p.jobs
+		s.in(wait, func() {
+			if p.ended == "" && p.jobs == jobs {
 				s.ask(p)
 			}
 		})
+		if j.kind == worker.RetryReview && s.sometimes("moved back", 1, 10) { // by an operator, to the review
+			s.in(time.Duration(s.draw("when moved back").Int64N(int64(wait)+1)), func() {
+				if p.phase == "timer" && p.jobs == jobs {
+					s.say("%s is moved back to its review", p.claim)
+					s.wait(p, worker.RetryReview)
+				}
+			})
+		}
 	case j.kind == worker.RetryReview:
 		s.end(p, "discarded")
 	case p.vars["retryOutcome"] == "failure":

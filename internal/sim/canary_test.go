@@ -35,7 +35,7 @@ func (s *sim) checkCanary(name string, j *job) {
 	if most := 2 * time.Minute; since < least && !s.isSlow() && !w.ordered.After(w.testedAt) && min(time.Since(s.jumped), time.Since(s.ledSince)) > most {
 		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
 	}
-	if j.process.latest() != j.key { // who let it through at once was not heard of: the next may go
+	if j.process.latest() != j.key || j.done { // who let it through at once was not heard of: the next may go
 		return
 	}
 	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at

@@ -326,7 +326,7 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		})
 		if j.kind == worker.RetryReview && s.sometimes("moved back", 1, 10) { // by an operator, to the review
 			s.in(time.Duration(s.draw("when moved back").Int64N(int64(wait)+1)), func() {
-				if p.phase == "timer" && p.jobs == jobs {
+				if p.phase == "timer" && p.jobs == jobs && s.letter(fmt.Sprint(p.vars["deadLetterId"])).ID != "" { // else purged
 					s.say("%s is moved back to its review", p.claim)
 					s.wait(p, worker.RetryReview)
 				}

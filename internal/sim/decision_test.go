@@ -72,11 +72,14 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 // checkCount: a failure counts the retries that came with it or are known, whichever are more, and its clock stands.
 func (s *sim) checkCount(a, b *journal.Attempt) {
 	e := s.tally.episodes[a.Decision.SubjectID]
-	if b == nil || e == nil || a.Revision > 0 || b.Revision > 0 || b.Episode != a.Episode || b.JobKey == a.JobKey ||
+	if b == nil || e == nil || a.Revision > 0 || b.Revision > 0 || e.number != a.Episode || b.JobKey == a.JobKey ||
 		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
 		return
 	}
 	first := b.FirstFailure
+	if b.Episode != a.Episode {
+		first = e.began
+	}
 	if a.AnalysedAt.Before(first) {
 		first = a.AnalysedAt
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/calendar"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -451,75 +450,4 @@ func (s *sim) submit(p *process) {
 		}
 		s.end(p, "sent")
 	})
-}
-
-// portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
-type portal struct {
-	troubles  []stretch
-	slowest   int
-	closed    []stretch // of the days, in their order
-	droppedAt time.Time // when it had no hours any more
-	calendar  *calendar.Calendar
-	probed    bool                     // by its URL, too
-	counts    map[journal.Traffic]bool // of what went and failed, as they are recorded
-
-	recorded recorded    // as it was last
-	wasUp    time.Time   // when it was last recorded as up, or ceased to be
-	paces    []time.Time // when claims went
-	asked    []time.Time // when a claim asked to go, or was let go
-	failures []time.Time // that speak of it
-	row      []time.Time // those without an answer between them
-	ramped   time.Time   // when a ramp was last recorded
-	failed   time.Time   // when the claim went that failed last, as its gate tells
-	answered []time.Time // claims that were submitted
-	tested   *process    // the claim that it is tested with
-	canary   int64       // that claim's gate's job
-	word     time.Time   // when what came of it was recorded
-	testedAt time.Time   // when it was recorded that the last canary goes
-	ordered  time.Time   // when a person last ordered something
-	order    int64       // the record of that, until it is followed
-	well     time.Time   // when its URL was last found to answer
-	held     hold        // by a person
-	treated  time.Time   // when a person said that it is up, or let claims go
-	paused   hold        // as it asked for
-	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
-}
-
-type stretch struct {
-	from, until time.Time
-	how         trouble
-}
-
-type trouble int
-
-const (
-	isDown trouble = iota
-	answersOneInThree
-	refusesAll // of one credential, say
-	isFlapping
-)
-
-func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
-	for _, t := range w.troubles {
-		if !s.calm && !time.Now().Before(t.from) && time.Now().Before(t.until) {
-			switch t.how {
-			case isDown:
-				return "Read timed out after 30000 ms"
-			case answersOneInThree:
-				if dice.IntN(3) > 0 {
-					return "HTTP 503 Service Unavailable"
-				}
-			case refusesAll:
-				return permanentError
-			case isFlapping:
-				if dice.IntN(3) == 0 {
-					return "Read timed out after 30000 ms"
-				}
-				if time.Since(s.began)%(2*time.Minute) > 30*time.Second {
-					return fmt.Sprint("HTTP 429 Too Many Requests, Retry-After: ", 20+dice.IntN(2)*680)
-				}
-			}
-		}
-	}
-	return ""
 }

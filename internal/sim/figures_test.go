@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -17,9 +19,10 @@ type tally struct {
 
 type episode struct {
 	number, retries int64
-	presumed        int  // errors that look permanent and were retried
-	died            bool // once, whatever people made of it since
-	failed, retried bool // since it began; before it failed first, too
+	presumed        int       // errors that look permanent and were retried
+	died            bool      // once, whatever people made of it since
+	failed, retried bool      // since it began; before it failed first, too
+	began           time.Time // by a person, or as a gate gave the claim up
 }
 
 // of returns the episode of a claim; it ends the one before.
@@ -77,6 +80,7 @@ func (t *tally) gate(claim string, b *journal.GateBody) {
 		t.sums[journal.FigureHeld]++
 	case journal.GateGivenUp:
 		e := t.of(claim, b.Episode, "")
+		e.began = cmp.Or(e.began, b.Since)
 		e.retries = b.Retries
 		t.dies(e, true)
 	}
@@ -98,7 +102,7 @@ func (t *tally) entry(e *journal.Entry) {
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
 		if is.retries = b.RetryCount; b.Fresh {
-			is.number, is.presumed, is.failed, is.retried = is.number+1, 0, false, false
+			is.number, is.presumed, is.failed, is.retried, is.began = is.number+1, 0, false, false, e.At
 		}
 	}
 }

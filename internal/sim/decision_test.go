@@ -56,7 +56,12 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
 	}
 	s.checkCount(a, last)
-	dies := s.letter(a.DeadLetter).State == journal.DeadLetterOpen
+	d := s.letter(a.DeadLetter)
+	if d.ID != "" && fmt.Sprint(d.Outcome, d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline, d.FirstFailure) !=
+		fmt.Sprint(a.Outcome, a.Reason, a.Team, a.RetryCount, a.MaxRetries, 100*worthOf(of), a.Deadline, a.FirstFailure) {
+		s.fail("the dead letter of %s is %+v, of the attempt %+v", of, d.DeadLetter, a)
+	}
+	dies := d.State == journal.DeadLetterOpen
 	s.tally.attempt(a, a.ShouldRetry() || dies)
 	switch {
 	case a.Revision == 0 && a.ShouldRetry():

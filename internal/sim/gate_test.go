@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -351,6 +352,10 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
+		if d := s.letter(b.DeadLetter); fmt.Sprint(d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline) !=
+			fmt.Sprint(b.GiveUp, b.Team, b.Retries, b.MaxRetries, 100*worthOf(r.Subject.ID), b.Deadline) {
+			s.fail("the dead letter of %s is %+v, as its gate gave up %+v", r.Subject.ID, d.DeadLetter, b)
+		}
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
 		if early := w.lastChance(&b.HeldJob).Sub(r.Entry.At); !w.hoursDropped() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
 			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)

@@ -107,7 +107,7 @@ func (t *tally) entry(e *journal.Entry) {
 	}
 }
 
-// checkFigures: the sums are what was recorded, and those of buckets what they are of.
+// checkFigures: the sums are what was recorded, those of buckets and of causes what they are of.
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
 	sums := map[journal.FigureName]int64{}
@@ -117,6 +117,17 @@ func (s *sim) checkFigures() {
 	for name, of := range map[journal.FigureName]journal.FigureName{journal.FigureTook: journal.FigureDecisions, journal.FigureJitter: journal.FigureScheduled,
 		journal.FigureRecoveryTimeBucket: journal.FigureRecoveredRetried, journal.FigureRetrySucceeded: journal.FigureCaseRecovered} {
 		s.tally.sums[name] = sums[of]
+	}
+	causes, _ := s.memory.Causes(context.Background(), journal.CauseFilter{}, nil, 1000)
+	failures := sums[journal.FigureDecisions]
+	for i := range causes {
+		c := &causes[i]
+		if failures -= c.Failures; c.Retried+c.Exhausted+c.Permanent != c.Failures {
+			s.fail("of a cause are counted: %+v", c.Fingerprint)
+		}
+	}
+	if failures != 0 {
+		s.fail("%d failures more were decided on than are counted of causes", failures)
 	}
 	for name, want := range s.tally.sums {
 		if err != nil || sums[name] != want {

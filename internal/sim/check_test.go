@@ -22,6 +22,7 @@ import (
 // invariants are what is known for checking.
 type invariants struct {
 	seen, audited int64                                   // the last record that was looked at
+	seenAt        time.Time                               // when it was
 	attempts      map[int64][]*journal.Attempt            // by job
 	answers       map[int64]string                        // first answer of a job
 	last          map[string]*journal.Attempt             // by claim
@@ -79,6 +80,7 @@ func (s *sim) checkStep() {
 	if err != nil {
 		s.fail("records cannot be read: %v", err)
 	}
+	s.seenAt = time.Now()
 	for i := range page {
 		s.seen = page[i].Number()
 		s.checkRecord(&page[i])

@@ -121,8 +121,23 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 		}
 		v.noticedAt[m.Type] = time.Now()
 		v.toldUp(m)
+		v.counts(from, m)
 	}
 	return moved, err
+}
+
+// counts: a team is told how many dead letters are new and open, and what those are worth, where nothing changed just now.
+func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
+	var n notify.Notice
+	if time.Since(s.seenAt) < time.Second || json.Unmarshal([]byte(m.Body), &n) != nil {
+		return
+	}
+	ctx := context.Background()
+	isNew, _ := s.memory.NewDeadLetters(ctx, team, from.Record, 1)
+	open, _ := s.memory.OpenDeadLetters(ctx, team, 1)
+	if told := n.Data.Open; told.Count != open.N || n.Data.New != nil && n.Data.New.Count != isNew.N || open.Cents > 0 && told.Amount != decision.Amount(open.Cents) {
+		s.fail("%s is told %+v, of %d that are open and %d new", m.Key, n.Data, open.N, isNew.N)
+	}
 }
 
 // toldUp: a portal of which a team is told that it is up is, or was a moment ago.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,8 +38,13 @@ func (s *sim) disturb() {
 			return
 		}
 		s.running.Go(func() {
+			from := r.Now().Add(-retention)
 			n, err := r.journal.Purge(r.life, r.store, retention, false)
 			s.say("%s purges %d records: %v", r.name, n, err)
+			kept, _ := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1)
+			if err == nil && len(kept) > 0 && kept[0].Entry != nil && kept[0].Entry.At.Before(from) {
+				s.fail("%s purges what is older than %s, and record %d of %s is kept", r.name, from, kept[0].Number(), kept[0].Entry.At)
+			}
 		})
 	})
 	s.every("erasure", 20*time.Minute, func(r *replica) {

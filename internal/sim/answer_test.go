@@ -38,6 +38,25 @@ func (s *sim) sent(j *job, a answer) {
 // rebased reports whether the job's decision was made anew.
 func (s *sim) rebased(j *job) bool { return len(s.attempts[j.key]) > 1 }
 
+// mark is when a replica was told that its answer was taken.
+type mark struct {
+	at time.Time
+	by *replica
+}
+
+// unmarked: that an answer was taken is recorded, unless who heard of it ended.
+func (s *sim) unmarked() {
+	for key, m := range s.marks {
+		all := s.attempts[key]
+		marked := slices.ContainsFunc(all, func(a *journal.Attempt) bool { return s.memory.Answered(a.Record) })
+		if marked || len(all) == 0 || m.by.life.Err() != nil {
+			delete(s.marks, key)
+		} else if min(time.Since(m.at), time.Since(s.storeAway)) > atOnce {
+			s.fail("%s: job %d was answered at %s, and that is not recorded", s.jobs[key].claim, key, m.at.Sub(s.began))
+		}
+	}
+}
+
 // taken: what was answered is recorded, and nothing secret.
 func (s *sim) taken(j *job, told map[string]any) {
 	recorded := true

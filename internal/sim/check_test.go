@@ -25,6 +25,7 @@ type invariants struct {
 	seenAt        time.Time                               // when it was
 	attempts      map[int64][]*journal.Attempt            // by job
 	answers       map[int64]string                        // first answer of a job
+	marks         map[int64]mark                          // of jobs whose answer was acknowledged, until that is recorded
 	last          map[string]*journal.Attempt             // by claim
 	delays        map[string]time.Duration                // of retries, by claim and count
 	waits         map[int64]waiting                       // how a job does at a gate
@@ -51,6 +52,7 @@ type invariants struct {
 }
 
 func (i *invariants) init() {
+	i.marks = map[int64]mark{}
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
@@ -64,6 +66,7 @@ func (i *invariants) init() {
 func (s *sim) forget(key int64) {
 	delete(s.attempts, key)
 	delete(s.answers, key)
+	delete(s.marks, key)
 	delete(s.left, key)
 	delete(s.reported, key)
 	delete(s.waits, key)
@@ -292,6 +295,7 @@ func (s *sim) silent() {
 	s.unsent(after)
 	s.untaken()
 	s.unfollowed()
+	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
@@ -379,6 +383,9 @@ func (s *sim) erased(claim string) {
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()], s.reported[p.latest()-10] = true, true
+			for n := range p.jobs {
+				delete(s.marks, p.key+10*(n+1))
+			}
 		}
 	}
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, 0, 1_000_000)

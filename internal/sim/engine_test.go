@@ -272,7 +272,11 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		r.port(fmt.Sprint(r.name, " gives up ", key)) // several may at one instant
 		return engineError(worker.Ambiguous)
 	}
-	return r.take(j, a)
+	err := r.take(j, a)
+	if err == nil && j.kind == worker.AnalyzeRetry {
+		r.marks[key] = mark{time.Now(), r}
+	}
+	return err
 }
 
 // take ends the job, and its process goes on.

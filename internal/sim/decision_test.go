@@ -46,8 +46,8 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 			to.paused = hold{time.Now(), until}
 		}
 	}
-	// The task before an analysis is the gate.
-	if through := a.Sent.JobKey; through != 0 && through != a.JobKey-10 && s.begun(a.Decision.SubjectID) == 1 {
+	// The task before an analysis is the gate. One that was given to two may have been held as it went.
+	if through := a.Sent.JobKey; through != 0 && through != a.JobKey-10 && !s.jobs[through].two && s.begun(a.Decision.SubjectID) == 1 {
 		s.fail("%s fails as what gate %d let go, and went through gate %d since", a.Decision.SubjectID, through, a.JobKey-10)
 	}
 	of := a.Decision.SubjectID

@@ -65,7 +65,7 @@ func (s *sim) disturb() {
 			})
 		}
 	})
-	s.every("teaching", 30*time.Minute, func(r *replica) {
+	s.every("teaching", time.Duration(30+90*s.draw("seldom taught").IntN(2))*time.Minute, func(r *replica) {
 		if s.unknown != "" {
 			s.running.Go(r.teach)
 		}

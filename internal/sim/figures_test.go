@@ -69,7 +69,10 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
 		}
 	}
-	if e.retries = a.RetryCount; !a.ShouldRetry() {
+	if a.Revision == 0 || !a.ShouldRetry() { // else it may be of an earlier one
+		e.retries = a.RetryCount
+	}
+	if !a.ShouldRetry() {
 		t.dies(e, a.Outcome == decision.MaxRetriesExceeded)
 	}
 }
@@ -124,6 +127,9 @@ func (s *sim) checkFigures() {
 		c := &causes[i]
 		if failures -= c.Failures; c.Retried+c.Exhausted+c.Permanent != c.Failures {
 			s.fail("of a cause are counted: %+v", c.Fingerprint)
+		}
+		if class := s.taught[c.ID]; (c.Taught != nil) != (class != "") || c.Taught != nil && c.Taught.Class != class {
+			s.fail("a cause was taught as %q, and is %+v", class, c.Taught)
 		}
 	}
 	if failures != 0 {

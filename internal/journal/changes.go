@@ -182,7 +182,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	b.save(a.Subject, h, at)
 	raised := int64(-1)
-	if r.floor >= 0 {
+	if r.raised {
 		raised = a.Failure.RetryCount
 	}
 	return Recorded{How: Fresh, Attempt: at, Decision: *d, RaisedFrom: raised, mark: at.Record}

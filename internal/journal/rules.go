@@ -25,8 +25,8 @@ type ruling struct {
 	attempt *Attempt
 	// decision made now.
 	decision decision.Decision
-	// floor is the count that a lower one was raised to, below 0 where none was.
-	floor int64
+	// raised tells that the count that came was less than the journal's.
+	raised bool
 	// ends is what becomes of the open episode, because another begins; empty where it is joined, or none
 	// is open.
 	ends State
@@ -62,9 +62,9 @@ func replays(h *History) bool {
 func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
 	d := a.Decision
 	if !d.ShouldRetry() || d.NextRetryTime.After(now) {
-		return ruling{how: Replayed, attempt: a, decision: d, floor: -1}
+		return ruling{how: Replayed, attempt: a, decision: d}
 	}
-	return ruling{how: Rebased, attempt: a, decision: d.Rebase(again.Policy, again.Failure, now), floor: -1}
+	return ruling{how: Rebased, attempt: a, decision: d.Rebase(again.Policy, again.Failure, now)}
 }
 
 // mark is the record of a replayed attempt that is to be marked answered.
@@ -84,13 +84,13 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
 	}
 	f := *a.Failure
-	raised := int64(-1)
-	if f.HasRetryCount && f.RetryCount < floor {
-		f.RetryCount, raised = floor, floor
+	raised := f.HasRetryCount && f.RetryCount < floor
+	if raised {
+		f.RetryCount = floor
 	}
 	d := decision.Decide(&f, a.Policy,
 		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
-	return ruling{how: Fresh, decision: d, floor: raised}
+	return ruling{how: Fresh, decision: d, raised: raised}
 }
 
 // another is a failure in another process than the open episode's (R18): it goes on where that stands, is
@@ -104,12 +104,12 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 	if e.State != Dead && given == e.Retries {
 		d := decision.Decide(a.Failure, a.Policy,
 			decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
-		return ruling{how: Fresh, decision: d, floor: -1}
+		return ruling{how: Fresh, decision: d}
 	}
 	own := begin(a, h, now, Superseded)
 	if l := h.Last; l != nil && e.State == Scheduled && given == l.AnalysedCount && l.Decision.NextRetryTime.After(now) &&
 		own.decision.ShouldRetry() && own.decision.ErrorClassification == l.Decision.ErrorClassification {
-		return ruling{how: Replayed, attempt: l, decision: l.Decision, floor: -1}
+		return ruling{how: Replayed, attempt: l, decision: l.Decision}
 	}
 	return own
 }
@@ -120,8 +120,7 @@ func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
 	if ends == Superseded && !a.Failure.HasRetryCount {
 		past.Retries = h.Episode.Retries // R9: what the open episode holds
 	}
-	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), floor: -1, ends: ends,
-		opens: true}
+	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), ends: ends, opens: true}
 }
 
 // ends is what becomes of the episode when another begins; empty where it has ended.

@@ -177,11 +177,13 @@ func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err e
 			}
 			g.said(s.name, s.record)
 		}
-		if err := g.depart(ctx, s.departures); err != nil {
+		if len(s.departures) == 0 {
+			continue
+		}
+		if err := g.depart(ctx, &s); err != nil {
 			return true, err
 		}
-		g.departed(s.name)
-		departed = departed || len(s.departures) > 0
+		departed = true
 	}
 	return !goes || departed && g.deliver(ctx, true) != nil, nil
 }
@@ -292,12 +294,12 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
-// depart records who goes, in their order as far as the journal takes several at once.
-func (g *Gates) depart(ctx context.Context, all []departure) error {
+// depart records who leaves a destination's gate, in their order as far as the journal takes several at once.
+func (g *Gates) depart(ctx context.Context, s *step) error {
 	var flying errgroup.Group
 	flying.SetLimit(mostFlying)
-	for i := range all {
-		d := &all[i]
+	for i := range s.departures {
+		d := &s.departures[i]
 		flying.Go(func() error {
 			ok, err := g.Memory.Depart(ctx, &d.Departure)
 			if err == nil && ok {
@@ -306,14 +308,11 @@ func (g *Gates) depart(ctx context.Context, all []departure) error {
 			return err
 		})
 	}
-	return flying.Wait()
-}
-
-// departed notes that all who leave a destination's gate have.
-func (g *Gates) departed(name string) {
+	err := flying.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.registry.Gate(name, g.Clock.Now()).Leaving = false
+	g.registry.Gate(s.name, g.Clock.Now()).Leaving = false
+	return err
 }
 
 func (g *Gates) counted(d *departure) {

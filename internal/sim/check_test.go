@@ -383,8 +383,8 @@ func (s *sim) erased(claim string) {
 	for _, p := range s.processes {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()], s.reported[p.latest()-10] = true, true
-			for n := range p.jobs {
-				delete(s.marks, p.key+10*(n+1))
+			for _, key := range p.keys() {
+				delete(s.marks, key)
 			}
 		}
 	}

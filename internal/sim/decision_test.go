@@ -58,7 +58,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.checkCount(a, last)
 	d := s.letter(a.DeadLetter)
 	if d.ID != "" && fmt.Sprint(d.Outcome, d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline, d.FirstFailure) !=
-		fmt.Sprint(a.Outcome, a.Reason, a.Team, a.RetryCount, a.MaxRetries, 100*worthOf(of), a.Deadline, a.FirstFailure) {
+		fmt.Sprint(a.Outcome, a.Reason, a.Team, a.RetryCount, a.MaxRetries, worthOf(of), a.Deadline, a.FirstFailure) {
 		s.fail("the dead letter of %s is %+v, of the attempt %+v", of, d.DeadLetter, a)
 	}
 	dies := d.State == journal.DeadLetterOpen
@@ -127,22 +127,22 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			!late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait)) &&
+			(w.hoursDropped() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait))) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
 	case d.Reason == decision.ReasonDeadline:
-		right = late(last, a.Deadline)
+		right = late(last, a.Deadline) || w.hoursDropped()
 	case d.Reason == decision.ReasonTimeLimit:
-		right = late(last.Add(spread), limit)
+		right = late(last.Add(spread), limit) || w.hoursDropped()
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
 	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
 	next := d.RetryCount - a.AnalysedCount               // a retry is one more
 	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint], decision.Unknown)
-	if !right && !w.hoursDropped() || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}

@@ -36,6 +36,14 @@ type process struct {
 // latest is the key of its latest job.
 func (p *process) latest() int64 { return p.key + 10*p.jobs }
 
+// keys are those of all its jobs.
+func (p *process) keys() (all []int64) {
+	for n := range p.jobs {
+		all = append(all, p.key+10*(n+1))
+	}
+	return all
+}
+
 // job is one that the engine offers until it is answered.
 type job struct {
 	*process
@@ -322,14 +330,15 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
 		p.phase, p.since, p.until = "timer", time.Now(), at
 		wait, jobs := max(time.Until(at), 0), p.jobs
+		waits := func() bool { return p.phase == "timer" && p.jobs == jobs }
 		s.in(wait, func() {
-			if p.ended == "" && p.jobs == jobs {
+			if waits() {
 				s.ask(p)
 			}
 		})
 		if j.kind == worker.RetryReview && s.sometimes("moved back", 1, 10) { // by an operator, to the review
 			s.in(time.Duration(s.draw("when moved back").Int64N(int64(wait)+1)), func() {
-				if p.phase == "timer" && p.jobs == jobs && s.letter(fmt.Sprint(p.vars["deadLetterId"])).ID != "" { // else purged
+				if waits() && s.letter(fmt.Sprint(p.vars["deadLetterId"])).ID != "" { // else purged
 					s.say("%s is moved back to its review", p.claim)
 					s.wait(p, worker.RetryReview)
 				}
@@ -381,8 +390,8 @@ func (s *sim) wipe(p *process) {
 	if slices.ContainsFunc(s.processes, twin) {
 		return
 	}
-	for n := range p.jobs { // what may not have been answered is answered again
-		for _, a := range s.attempts[p.key+10*(n+1)] {
+	for _, key := range p.keys() { // what may not have been answered is answered again
+		for _, a := range s.attempts[key] {
 			if !s.memory.Answered(a.Record) {
 				return
 			}
@@ -390,8 +399,8 @@ func (s *sim) wipe(p *process) {
 	}
 	s.end(p, "wiped")
 	delete(s.last, p.claim)
-	for n := range p.jobs {
-		s.forget(p.key + 10*(n+1))
+	for _, key := range p.keys() {
+		s.forget(key)
 	}
 	s.send(p.claim, p.portal, p.key, time.Duration(s.draw("anew").IntN(300))*time.Second, time.Time{})
 }

@@ -353,7 +353,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
 		if d := s.letter(b.DeadLetter); fmt.Sprint(d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline) !=
-			fmt.Sprint(b.GiveUp, b.Team, b.Retries, b.MaxRetries, 100*worthOf(r.Subject.ID), b.Deadline) {
+			fmt.Sprint(b.GiveUp, b.Team, b.Retries, b.MaxRetries, worthOf(r.Subject.ID), b.Deadline) {
 			s.fail("the dead letter of %s is %+v, as its gate gave up %+v", r.Subject.ID, d.DeadLetter, b)
 		}
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
@@ -404,27 +404,38 @@ func (s *sim) inTurn(b *journal.GateBody) {
 	turn := func(h *waiting) time.Time { // without a deadline last
 		return cmp.Or(w.sendBy(h.Deadline), s.began.AddDate(100, 0, 0))
 	}
-	chosen, ahead, unsure := time.Now(), func(*waiting) int64 { return 0 }, func(*waiting) bool { return false }
-	if b.Kind == destination.Test {
-		soon := func(h *waiting) time.Duration { return time.Until(w.lastChance(&h.HeldJob)) - longestPause }
-		chosen, unsure = w.recorded.at, func(h *waiting) bool { return soon(h).Abs() < clocksApart }
-		ahead = func(h *waiting) int64 {
-			if soon(h) < 0 {
-				return math.MaxInt32 + h.MaxRetries - h.Retries
-			}
-			return h.MaxRetries - h.Retries
-		}
+	chosen, canary := time.Now(), b.Kind == destination.Test
+	if canary {
+		chosen = w.recorded.at
 	}
 	for _, p := range s.processes {
 		y := s.waits[p.latest()]
-		_, going := s.departing.Load(p.latest())
-		if !going && p.portal == b.Destination && s.isWaiting(p) && !unsure(&y) && !unsure(&x) &&
-			cmp.Or(cmp.Compare(ahead(&x), ahead(&y)), turn(&y).Compare(turn(&x)),
-				cmp.Compare(x.Context.Cents(), y.Context.Cents()), y.Since.Compare(x.Since)) < 0 &&
-			chosen.Sub(y.since) > 2*actTime && time.Until(w.lastChance(&y.HeldJob)) > clocksApart { // several writes may have hung
+		if _, going := s.departing.Load(p.latest()); going || p.portal != b.Destination || !s.isWaiting(p) ||
+			chosen.Sub(y.since) <= 2*actTime || time.Until(w.lastChance(&y.HeldJob)) <= clocksApart { // several writes may have hung
+			continue
+		}
+		first := cmp.Or(turn(&y).Compare(turn(&x)), cmp.Compare(x.Context.Cents(), y.Context.Cents()), y.Since.Compare(x.Since))
+		if canary {
+			of, sure := w.ahead(&x.HeldJob)
+			other, known := w.ahead(&y.HeldJob)
+			if !sure || !known {
+				continue
+			}
+			first = cmp.Or(cmp.Compare(of, other), first)
+		}
+		if first < 0 {
 			s.fail("job %d goes to %s: %s, before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, b.Kind, p.claim, y.Deadline, y.Since)
 		}
 	}
+}
+
+// ahead is what goes ahead by, the most first; sure reports whether it is by all clocks.
+func (w *portal) ahead(h *journal.HeldJob) (rank int64, sure bool) {
+	soon := time.Until(w.lastChance(h)) - longestPause
+	if rank = h.MaxRetries - h.Retries; soon < 0 {
+		rank += math.MaxInt32
+	}
+	return rank, soon.Abs() >= clocksApart
 }
 
 // noLongerDown is how long a replica that lost its lease may take a portal for up that is down; actTime is how long one

@@ -337,8 +337,8 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	}
 	w := s.portals[j.portal]
 	opened := func(c stretch) bool { return w.isMade(b.NextRetryTime, c.from) }
-	return w.hoursDropped() || b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
-		(b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
+	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
+		(w.hoursDropped() || b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
 		(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime))
 }
 

@@ -13,8 +13,8 @@ type portal struct {
 	troubles  []stretch
 	slowest   int
 	closed    []stretch // of the days, in their order
-	droppedAt time.Time // when it had no hours any more
 	calendar  *calendar.Calendar
+	droppedAt time.Time                // when it had no hours any more
 	probed    bool                     // by its URL, too
 	counts    map[journal.Traffic]bool // of what went and failed, as they are recorded
 

@@ -394,11 +394,12 @@ const another = 500_000
 // worth is the variable that has what a claim is worth.
 const worth = "valor"
 
-func worthOf(claim string) int64 { return int64(len(claim)+int(claim[len(claim)-1])%3) * 100 }
+// worthOf is what a claim is worth, in hundredths.
+func worthOf(claim string) int64 { return int64(len(claim)+int(claim[len(claim)-1])%3) * 100_00 }
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
 	twin := key/another%2 == 1
-	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to, worth: worthOf(claim)},
+	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to, worth: worthOf(claim) / 100},
 		gateless: s.draw("gateless "+claim).IntN(map[bool]int{false: 6, true: 2}[twin]) == 0}
 	if !deadline.IsZero() {
 		p.vars["submissionDeadline"] = deadline

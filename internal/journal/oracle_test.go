@@ -358,7 +358,7 @@ func (o *oracle) review(c *call, now time.Time) string {
 	o.letters[latest] = "reprocessing"
 	o.answer(latest, "reprocess")
 	e = &o.episodes[len(o.episodes)-1]
-	e.state, e.letter, e.next = "reprocessing", latest, now.Add(10*time.Minute)
+	e.state, e.letter, e.next = "reprocessing", latest, now.Truncate(time.Second).Add(10*time.Minute)
 	return fmt.Sprint("goes on with ", e.retries)
 }
 

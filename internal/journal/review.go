@@ -18,13 +18,11 @@ type Review struct {
 	Discard bool
 	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force.
 	Force, Fresh bool
-	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7). A person's retry
-	// may lie beyond the policy's total limit.
+	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7); 0 is at once. A
+	// person's retry may lie beyond the policy's total limit.
 	Delay time.Duration
 	// Policy says when its destination is open, to which the retry is moved (R29); nil is always.
 	Policy *decision.Policy
-	// NextRetryTime of what is sent again, where Delay is 0; the zero time, and one that has passed, mean now.
-	NextRetryTime time.Time
 	// Reason and By are a person's words, which must not be empty, and name.
 	Reason, By string
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
@@ -86,27 +84,16 @@ func (r *Review) check() error {
 // next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when
 // its destination is open (R29).
 func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
-	at, delay := r.wanted(now)
+	precision := time.Millisecond
+	if r.Delay > 0 && r.Delay%time.Minute == 0 { // of policies that count in minutes
+		precision = time.Second
+	}
+	at := now.UTC().Truncate(precision).Add(r.Delay)
 	if r.Policy == nil || h.Last == nil {
-		return at, delay
+		return at, r.Delay
 	}
 	open := r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, time.Time{})
-	return open, delay + open.Sub(at)
-}
-
-func (r *Review) wanted(now time.Time) (time.Time, time.Duration) {
-	if r.Delay > 0 {
-		precision := time.Millisecond
-		if r.Delay%time.Minute == 0 { // of policies that count in minutes
-			precision = time.Second
-		}
-		return now.UTC().Truncate(precision).Add(r.Delay), r.Delay
-	}
-	now = now.UTC().Truncate(time.Millisecond)
-	if at := r.NextRetryTime.UTC().Truncate(time.Millisecond); at.After(now) {
-		return at, at.Sub(now)
-	}
-	return now, 0
+	return open, r.Delay + open.Sub(at)
 }
 
 type reviewBody struct {

@@ -214,12 +214,6 @@ func (s *stage) review(a *arguments) (string, error) {
 			return "", err
 		}
 	}
-	if next := a.named["next"]; next != "" {
-		var err error
-		if r.NextRetryTime, err = s.instant(next); err != nil {
-			return "", err
-		}
-	}
 	done, err := s.journal.Review(s.t.Context(), r)
 	if err != nil {
 		return "", err

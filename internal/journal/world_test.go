@@ -156,7 +156,7 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 			_, _ = w.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), JobKey: c.Job})
 		}
 		done, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
-			Force: c.Force, Fresh: c.Fresh, NextRetryTime: w.now.Add(10 * time.Minute), Reason: "teste", By: "ana"})
+			Force: c.Force, Fresh: c.Fresh, Delay: 10 * time.Minute, Reason: "teste", By: "ana"})
 		if err != nil {
 			return word(err), journal.Recorded{}
 		}

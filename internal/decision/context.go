@@ -52,11 +52,8 @@ const longestNumber = 24
 
 // Cents returns the amount that c holds, in hundredths, and reports whether it holds one.
 func (c *ContextValue) Cents() (int64, bool) {
-	if c.Type != ContextMoney {
-		return 0, false
-	}
 	f, err := strconv.ParseFloat(c.Value, 64)
-	if err != nil || !(f >= 0 && f <= mostCents) {
+	if c.Type != ContextMoney || err != nil {
 		return 0, false
 	}
 	return int64(math.Round(f * 100)), true

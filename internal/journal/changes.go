@@ -166,7 +166,6 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	at := b.attemptOf(a, h.Attempts+1, 0, episode, d)
 	at.AnalysedCount, at.Ends = analysedCount(d), r.ends
-	at.Destination = storable(a.Failure.Destination)
 	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
 		at.Sent = *h.Sent
 	}
@@ -229,8 +228,8 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	return &Attempt{
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Rule: a.Rule, Error: storable(a.Error), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond),
-		Took: took, Context: storableContext(a.Failure.Context),
+		Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
+		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
 		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Decision: *d,
 	}
 }

@@ -95,7 +95,7 @@ func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	p := new(*decisiontest.TISSSubmission())
 	p.Openings, p.Context = c.openings, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
 	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count)),
-		Context: []decision.Value{"10.5"}})
+		Destination: decision.Text("unimed"), Context: []decision.Value{"10.5"}})
 	if r != nil {
 		c.t.Fatal(r)
 	}

@@ -97,8 +97,8 @@ func TestAnOldJobEndsNothing(t *testing.T) {
 	before := maps.Clone(c.store.figures)
 	c.now = c.now.Add(72 * time.Hour)
 	r := c.failsAgain("CLM-a-1", "TIMEOUT", 0)
-	if r.How != journal.Rebased || r.Decision.Outcome != decision.MaxRetriesExceeded || r.Attempt.DeadLetter == "" {
-		t.Fatalf("told %s, %s with dead letter %q", r.How, r.Decision.Outcome, r.Attempt.DeadLetter)
+	if r.How != journal.Rebased || r.Decision.Outcome != decision.MaxRetriesExceeded || r.Attempt.DeadLetter == "" || r.Attempt.Destination != "unimed" {
+		t.Fatalf("told %s, %s with dead letter %q at %q", r.How, r.Decision.Outcome, r.Attempt.DeadLetter, r.Attempt.Destination)
 	}
 	c.wantDeadLetters(map[journal.DeadLetterState]int64{journal.DeadLetterSuperseded: 1})
 	if !maps.Equal(before, c.store.figures) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	if n := len(all) - 1; n >= 0 && j.uncaught {
 		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
 	}
+	answered := slices.ContainsFunc(all, func(b *journal.Attempt) bool { return s.memory.Answered(b.Record) })
 	for _, b := range all {
-		late := settled || j.two && s.memory.Answered(b.Record) || // the other replica was faster
+		late := settled || j.changed || j.two && answered || // the other replica was faster
 			a.At.Sub(b.At) > retention-clocksApart // it may be purged
 		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
@@ -127,15 +129,15 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			(w.hoursDropped() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait))) &&
+			(w.hoursChanged() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait))) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
 	case d.Reason == decision.ReasonDeadline:
-		right = late(last, a.Deadline) || w.hoursDropped()
+		right = late(last, a.Deadline) || w.hoursChanged()
 	case d.Reason == decision.ReasonTimeLimit:
-		right = late(last.Add(spread), limit) || w.hoursDropped()
+		right = late(last.Add(spread), limit) || w.hoursChanged()
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
@@ -169,7 +171,7 @@ func (s *sim) isPermanent(a *journal.Attempt) bool {
 // made is how many retries were made before an attempt, at most.
 func (s *sim) made(a *journal.Attempt) int64 {
 	for _, b := range s.attempts[a.JobKey] {
-		if b.Number == a.Number && b.Revision < a.Revision { // its retry is not made
+		if b.Number == a.Number && b.Revision < a.Revision || s.jobs[a.JobKey].changed { // its retry is not made
 			return b.AnalysedCount
 		}
 	}

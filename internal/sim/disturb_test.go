@@ -17,7 +17,13 @@ import (
 // disturb kills replicas, moves their clocks, takes the right to write from them, fills the disk, has the engine lose a
 // process, and changes the policies.
 func (s *sim) disturb() {
-	s.every("kill", 40*time.Minute, (*replica).die)
+	s.every("kill", 40*time.Minute, func(r *replica) {
+		if s.draw("asked to end").IntN(2) == 0 {
+			r.leave()
+		} else {
+			r.die()
+		}
+	})
 	s.every("clock", 50*time.Minute, func(r *replica) {
 		skew, drift := s.draw("skew").IntN(80_000)-40_000, s.draw("drift").IntN(400)-200
 		r.mu.Lock()
@@ -120,6 +126,11 @@ func (s *sim) disturb() {
 	s.every("listener", 2*time.Hour, func(*replica) {
 		s.deaf = time.Now().Add(time.Duration(s.draw("deaf").IntN(20)) * time.Minute)
 		s.say("nobody takes events until %s", s.deaf.Sub(s.began).Truncate(time.Second))
+	})
+	s.every("cancelled", time.Hour, func(*replica) {
+		if waiting := slices.DeleteFunc(slices.Clone(s.processes), func(p *process) bool { return !s.isWaiting(p) }); len(waiting) > 0 {
+			s.cancel(waiting[s.draw("cancelled at its gate").IntN(len(waiting))].claim, worker.SubmissionGate)
+		}
 	})
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {

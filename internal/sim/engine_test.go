@@ -58,6 +58,7 @@ type job struct {
 	// that the engine takes no answer to it, so that an operator ended its process.
 	uncaught, refused bool
 	poorer            bool      // an answer to it was refused
+	changed           bool      // it asks something else than before
 	cutOff            time.Time // until when no answer arrives
 }
 
@@ -122,12 +123,16 @@ func (s *sim) activate(j *job) {
 		return
 	}
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
-	if (j.given || j.kind == worker.RetryReview) && s.fault(label, "offered late") {
+	decided := len(s.attempts[j.key]) > 0
+	if (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || decided && s.sometimes("decided, and offered late", 1, 6)) {
 		dice := s.draw("late " + label)
 		late := time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1) * time.Minute
 		j.since = time.Now().Add(late) // nobody could know that it waits
 		s.offer(j, late)
 		return
+	}
+	if n := len(s.attempts[j.key]); n > 0 && !j.done && s.attempts[j.key][n-1].ShouldRetry() && s.sometimes("variables changed", 1, 20) { // by an operator
+		j.changed, j.vars["submissionError"] = true, "connection refused, "+secret
 	}
 	j.given = true
 	lock := lockTime
@@ -159,7 +164,7 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	if j.kind == worker.SubmissionGate {
 		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
 	}
-	s.running.Go(func() { r.handle(given) })
+	r.do(r.parts[0], func(context.Context) { r.handle(given) })
 }
 
 // handle hands a job to its handler, and what that says to the engine.
@@ -281,7 +286,7 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		return engineError(worker.Ambiguous)
 	}
 	err := r.take(j, a)
-	if err == nil && j.kind == worker.AnalyzeRetry {
+	if err == nil && j.kind == worker.AnalyzeRetry && r.begun(j.claim) == 1 { // a duplicate may be told what another process was (R18)
 		r.marks[key] = mark{time.Now(), r}
 	}
 	return err
@@ -367,10 +372,10 @@ func (s *sim) end(p *process, how string) {
 	s.say("%s is %s", p.claim, how)
 }
 
-// cancel has an operator end a claim's process that waits for people, just before they decide.
-func (s *sim) cancel(claim string) {
+// cancel has an operator end those of a claim's processes that wait for a job of that type.
+func (s *sim) cancel(claim, kind string) {
 	for _, p := range s.processes {
-		if p.claim == claim && p.phase == worker.RetryReview {
+		if p.claim == claim && p.phase == kind {
 			s.jobs[p.latest()].done = true
 			s.end(p, "cancelled")
 		}
@@ -441,8 +446,10 @@ func (s *sim) submit(p *process) {
 	p.phase, p.since = "portal", time.Now()
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
-		if dice.IntN(100) < 4 {
+		if odd := dice.IntN(100); odd < 4 {
 			problem = []string{permanentError, ofPatient, presumedError, unknownError}[dice.IntN(4)]
+		} else if odd < 30 && s.puzzling {
+			problem = unknownError
 		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)

@@ -215,14 +215,14 @@ func (s *sim) isWaiting(p *process) bool {
 }
 
 // checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
-func (s *sim) checkWaiting(p *process, most time.Duration) {
+func (s *sim) checkWaiting(p *process) {
 	if !s.isWaiting(p) {
 		return
 	}
 	is := s.waits[p.latest()]
 	w := s.portals[p.portal]
 	giveUp, calm := w.lastChance(&is.HeldJob), min(time.Since(is.since), time.Since(s.away))
-	if min(time.Since(giveUp), calm) > most {
+	if min(time.Since(giveUp), w.quiet(s, is.since)) > atOnce {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
 	if b := w.recorded; s.down(p.portal, 0) {
@@ -240,6 +240,11 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 		min(time.Since(b.Since), time.Since(w.paused.until), calm, w.openSince()) > goneWithin {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, is.since.Sub(s.began), b.Since.Sub(s.began))
 	}
+}
+
+// quiet is how long nothing has disturbed who acts on a claim that waits since then.
+func (w *portal) quiet(s *sim, since time.Time) time.Duration {
+	return time.Since(slices.MaxFunc([]time.Time{since, w.changed, s.away, s.storeAway, s.ledSince, s.started, s.jumped, s.forgot}, time.Time.Compare))
 }
 
 // lastChance is when a claim is to be given up: people need an hour for it, or half of the time that it had.
@@ -345,7 +350,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go: %s, and %s is closed until %s", b.JobKey, b.Kind, b.Destination, w.nextOpen(time.Now()).Sub(s.began))
 	case b.Action == journal.GateReleased && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
-	case b.Action == journal.GateReleased && !s.wasStolen(gate.Lease) && !w.hoursDropped():
+	case b.Action == journal.GateReleased && !s.wasStolen(gate.Lease) && !w.hoursChanged():
 		s.inTurn(&b)
 	}
 	switch j := s.jobs[b.JobKey]; {
@@ -357,15 +362,19 @@ func (s *sim) checkGate(r *journal.Record) {
 			s.fail("the dead letter of %s is %+v, as its gate gave up %+v", r.Subject.ID, d.DeadLetter, b)
 		}
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
-		if early := w.lastChance(&b.HeldJob).Sub(r.Entry.At); !w.hoursDropped() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
+		early := w.lastChance(&b.HeldJob).Sub(r.Entry.At)
+		if !w.hoursChanged() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
 			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)
+		}
+		if late := min(-early, w.quiet(s, s.waits[b.JobKey].since)); late > lateness {
+			s.fail("%s is given up %s after its time", j.claim, late)
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
 		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
-		if !w.sendBy(b.Deadline).Equal(b.Deadline) && s.sometimes("hours end", 1, 4) {
-			s.in(time.Duration(s.draw("when hours end").IntN(20))*time.Minute, func() { s.dropHours(b.Destination) })
+		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
+			s.in(time.Duration(s.draw("when hours change").IntN(20))*time.Minute, func() { s.changeHours(b.Destination, deadline) })
 		}
 	case b.Action == journal.GateReleased:
 		s.say("%s is let go: %s", j.claim, b.Kind)
@@ -391,7 +400,7 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 			}
 		}
 	}
-	if b.Retries != want.Retries || !b.Limit.Equal(want.Limit) && !w.hoursDropped() || !b.Deadline.Equal(want.Deadline) {
+	if b.Retries != want.Retries || !b.Limit.Equal(want.Limit) && !w.hoursChanged() || !b.Deadline.Equal(want.Deadline) {
 		s.fail("%s is held after %d retries until %s or %s, and has made %d: until %s or %s", j.claim, b.Retries, b.Limit, b.Deadline,
 			want.Retries, want.Limit, want.Deadline)
 	}

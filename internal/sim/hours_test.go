@@ -13,17 +13,28 @@ import (
 // spread is the time over which the retries are made that wait for a portal to open.
 const spread = 10 * time.Minute
 
-// shut draws when a portal is closed, each day.
+// shut draws when a portal is closed.
 func (w *portal) shut(dice *rand.Rand, began time.Time, horizon time.Duration) {
 	minutes := func(n int) time.Duration { return time.Duration(dice.IntN(n)+1) * time.Minute }
+	var today []stretch
+	for at := minutes(90); at < horizon; {
+		from := at
+		at = from + minutes(60)
+		today = append(today, stretch{from: began.Add(from), until: began.Add(at)})
+		at += 10*time.Minute + minutes(120)
+	}
+	w.close(today, began)
+}
+
+// close has a portal be closed then, each day.
+func (w *portal) close(today []stretch, began time.Time) {
 	var open []calendar.Window
 	at := time.Duration(0)
-	for from := minutes(90); from < horizon; from = at + 10*time.Minute + minutes(120) {
-		open = append(open, calendar.Window{Hours: calendar.Hours{From: at, Until: from}})
-		at = from + minutes(60)
+	for _, c := range today {
+		open = append(open, calendar.Window{Hours: calendar.Hours{From: at, Until: c.from.Sub(began)}})
+		at = c.until.Sub(began)
 		for day := range 4 {
-			midnight := began.AddDate(0, 0, day)
-			w.closed = append(w.closed, stretch{from: midnight.Add(from), until: midnight.Add(at)})
+			w.closed = append(w.closed, stretch{from: c.from.AddDate(0, 0, day), until: c.until.AddDate(0, 0, day)})
 		}
 	}
 	slices.SortFunc(w.closed, func(a, b stretch) int { return a.from.Compare(b.from) })
@@ -31,20 +42,24 @@ func (w *portal) shut(dice *rand.Rand, began time.Time, horizon time.Duration) {
 	w.calendar, _ = calendar.New(time.UTC, open, nil)
 }
 
-// dropHours has a portal have no hours any more.
-func (s *sim) dropHours(name string) {
+// changeHours has a portal have no hours any more, or close around a deadline.
+func (s *sim) changeHours(name string, deadline time.Time) {
 	w := s.portals[name]
-	w.calendar, w.closed, w.droppedAt = nil, nil, time.Now()
+	w.calendar, w.closed, w.changed = nil, nil, time.Now()
+	if dice := s.draw("other hours of " + name); dice.IntN(2) == 0 {
+		at, minutes := deadline.Sub(s.began).Truncate(time.Minute), func(n int) time.Duration { return time.Duration(dice.IntN(n)+1) * time.Minute }
+		w.close([]stretch{{from: s.began.Add(max(at-minutes(120), time.Minute)), until: s.began.Add(at + minutes(30))}}, s.began)
+	}
 	s.reload(func(p *decision.Policy) {
 		p.Openings = maps.Clone(p.Openings)
-		p.Openings[name] = decision.Opening{Spread: spread}
+		p.Openings[name] = decision.Opening{Calendar: w.calendar, Spread: spread}
 	})
 	s.configure()
-	s.say("%s has no hours any more", name)
+	s.say("%s has other hours from now on: %v", name, w.closed)
 }
 
-// hoursDropped reports whether somebody may not know yet that the portal has no hours any more.
-func (w *portal) hoursDropped() bool { return time.Since(w.droppedAt) < lateness }
+// hoursChanged reports whether somebody may not know yet when the portal is open now.
+func (w *portal) hoursChanged() bool { return time.Since(w.changed) < lateness }
 
 // closing is the stretch in which the portal is closed at an instant; its zero value where it is open.
 func (w *portal) closing(at time.Time) stretch {
@@ -85,10 +100,10 @@ func (w *portal) openFor(long time.Duration, since time.Time) time.Time {
 
 // openSince is how long it is open; 0 where it is closed.
 func (w *portal) openSince() time.Duration {
-	since := time.Since(w.droppedAt)
+	since := time.Since(w.changed)
 	for _, c := range w.closed {
 		if time.Since(c.from) >= 0 {
-			since = max(time.Since(c.until), 0)
+			since = min(since, max(time.Since(c.until), 0))
 		}
 	}
 	return since
@@ -97,7 +112,7 @@ func (w *portal) openSince() time.Duration {
 // isClosed reports whether everybody's clock says so.
 func (w *portal) isClosed() bool {
 	c := w.closing(time.Now())
-	return time.Since(c.from) > clocksApart && time.Until(c.until) > clocksApart
+	return !w.hoursChanged() && time.Since(c.from) > clocksApart && time.Until(c.until) > clocksApart
 }
 
 // isMade reports whether a retry that is wanted at an instant is made then, or soon after the portal opens that is closed.

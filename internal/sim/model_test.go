@@ -150,7 +150,7 @@ func (all *traces) add(s *sim) {
 		claims[p.claim]++
 	}
 	for key, events := range s.trail.jobs {
-		if claims[s.jobs[key].claim] == 1 { // a duplicate is told what another process's job was (R18)
+		if j := s.jobs[key]; claims[j.claim] == 1 && !j.changed { // a duplicate is told what another process's job was (R18)
 			all.jobs = append(all.jobs, listed(fmt.Sprintf("seed %d, job %d", s.plan.seed, key), events))
 		}
 	}

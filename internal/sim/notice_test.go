@@ -173,9 +173,10 @@ func (s *sim) untoldOutages() {
 			s.fail("%s was told that %s is down, and not that it is up since %s", team, name, b.Since.Sub(s.began))
 		}
 		if !s.down(name, 0) {
+			s.portals[name].notDown = time.Now()
 			continue
 		}
-		ago := min(time.Since(began), time.Since(told)-noticeEvery, time.Since(s.noticing))
+		ago := min(time.Since(began), time.Since(s.portals[name].notDown), time.Since(told)-noticeEvery, time.Since(s.noticing))
 		if !told.Equal(began.Truncate(time.Millisecond)) && ago > atOnce {
 			s.fail("nobody tells %s that %s is down since %s", team, name, began.Sub(s.began))
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // carryAll has relays carry decisions to processes, events to whoever listens, and notices to teams.
-func (r *replica) carryAll(log *zap.Logger) {
+func (r *replica) carryAll(p *part, log *zap.Logger) {
 	relay := func(queue string, sink outbox.Sink, hooks outbox.Hooks, letGo func(context.Context, []int64) error) *outbox.Relay {
 		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo}
 		return outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
@@ -36,7 +36,7 @@ func (r *replica) carryAll(log *zap.Logger) {
 		relay(events.Queue, listener{r}, outbox.NoHooks(), r.journal.Published),
 		relay(deadletter.NoticeQueue, notices, outbox.NoHooks(), r.journal.Published).Patient(apart),
 	} {
-		r.running.Go(func() { one.Run(r.life, r.life) })
+		r.do(p, func(stop context.Context) { one.Run(stop, r.life) })
 	}
 }
 

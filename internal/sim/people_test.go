@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
 )
 
 // people decide on dead letters, sometimes two on the same, order portals about, and plan bulk runs.
@@ -82,8 +83,8 @@ func (r *replica) decide(who string, how int) {
 	if how%3 == 0 {
 		c.When = deadletter.Now
 	}
-	if how > 9 && !r.calm {
-		r.cancel(d.Subject.ID)
+	if how > 9 && !r.calm { // its process is ended just before
+		r.cancel(d.Subject.ID, worker.RetryReview)
 	}
 	if how == 6 && !r.calm { // others are at the same dead letter, and the journal is busy
 		r.slow = time.Now().Add(12 * time.Second)
@@ -232,7 +233,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
 	}
 	if idle := min(time.Since(b.as), time.Since(s.ranSince), time.Since(s.away), time.Since(s.storeAway), time.Since(s.forgot),
-		time.Since(s.steered[run.ID].at)); b.n > 0 && idle > 3*interval+2*mostAhead/3 && !s.isSlow() { // a turn is spent where a dead letter cannot be read
+		time.Since(s.unread), time.Since(s.steered[run.ID].at)); b.n > 0 && idle > 3*interval+2*mostAhead/3 && !s.isSlow() {
 		s.fail("a bulk run of %d a minute stood still for %s", run.PerMinute, idle)
 	}
 	if !at.Equal(b.at) {
@@ -338,8 +339,8 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	w := s.portals[j.portal]
 	opened := func(c stretch) bool { return w.isMade(b.NextRetryTime, c.from) }
 	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
-		(w.hoursDropped() || b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
-		(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime))
+		(w.hoursChanged() || (b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
+			(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime)))
 }
 
 // checkReview: a dead letter is decided on once, unless it was opened again.

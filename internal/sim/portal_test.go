@@ -10,16 +10,17 @@ import (
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
 type portal struct {
-	troubles  []stretch
-	slowest   int
-	closed    []stretch // of the days, in their order
-	calendar  *calendar.Calendar
-	droppedAt time.Time                // when it had no hours any more
-	probed    bool                     // by its URL, too
-	counts    map[journal.Traffic]bool // of what went and failed, as they are recorded
+	troubles []stretch
+	slowest  int
+	closed   []stretch // of the days, in their order
+	calendar *calendar.Calendar
+	changed  time.Time                // when its hours did last
+	probed   bool                     // by its URL, too
+	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
 	recorded recorded    // as it was last
 	wasUp    time.Time   // when it was last recorded as up, or ceased to be
+	notDown  time.Time   // when it was last seen not to be
 	paces    []time.Time // when claims went
 	asked    []time.Time // when a claim asked to go, or was let go
 	failures []time.Time // that speak of it

@@ -314,6 +314,7 @@ func (v *store) Pending(ctx context.Context, queue string, after int64, limit in
 // DeadLetter implements deadletter.Reader.
 func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
 	if err := v.read("dead letter " + id); err != nil || v.fault("dead letter not read") {
+		set(&v.mu, &v.unread, time.Now())
 		return deadletter.Item{}, false, errStore
 	}
 	return v.Memory.DeadLetter(ctx, id)

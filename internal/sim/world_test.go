@@ -75,8 +75,10 @@ type sim struct {
 	deaf      time.Time // until when nobody takes events
 	jumped    time.Time // when a clock did last
 	storeAway time.Time // until when the store is, for somebody
+	unread    time.Time // when a dead letter could not be read
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
+	puzzling  bool      // much fails, and nobody knows why
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
 	calm      bool
@@ -115,6 +117,8 @@ type replica struct {
 	lapses   bool      // it is to lose the lease of events
 	life     context.Context
 	kill     context.CancelFunc
+	parts    []*part // in the order in which they end
+	leaving  bool
 	journal  *journal.Journal
 	gates    *gate.Gates
 	letters  *deadletter.Service
@@ -126,6 +130,22 @@ type replica struct {
 	// it was last given the right to act for portals.
 	counted, joined, led time.Time
 	handlers             map[string]func() worker.Handler
+}
+
+// part is what of a replica ends together.
+type part struct {
+	context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// do has a part do that, too.
+func (r *replica) do(p *part, what func(stop context.Context)) {
+	p.running.Add(1)
+	r.running.Go(func() {
+		defer p.running.Done()
+		what(p)
+	})
 }
 
 // Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
@@ -145,6 +165,7 @@ func newSim(p plan) *sim {
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
+	s.puzzling = s.draw("puzzling").IntN(6) == 0
 	for _, f := range faults {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if slices.Contains(frequent, f) {
@@ -230,6 +251,11 @@ func (log) Sync() error { return nil }
 func (s *sim) start(n int) {
 	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), number: n, offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]int{}}
 	r.life, r.kill = context.WithCancel(context.Background())
+	for range 4 {
+		ctx, end := context.WithCancel(r.life)
+		r.parts = append(r.parts, &part{Context: ctx, end: end})
+	}
+	jobs, gates, relays, records := r.parts[0], r.parts[1], r.parts[2], r.parts[3]
 	r.store = &store{s.memory, r}
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
 	hooks := journal.NoHooks()
@@ -276,12 +302,12 @@ func (s *sim) start(n int) {
 		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
 	}
 	runner := deadletter.NewRunner(r.store, r.letters, r.journal, r, up, deadletter.NoHooks(), written)
-	s.running.Go(func() { r.journal.Run(r.life, r.life) })
-	s.running.Go(func() { r.gates.Run(r.life) })
-	s.running.Go(func() { r.gates.Share(r.life) })
-	lead := func(name string, work func(stop, hard context.Context)) {
-		s.running.Go(func() {
-			outbox.Lead(r.life, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), func(stop, hard context.Context) {
+	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
+	r.do(gates, r.gates.Run)
+	r.do(gates, r.gates.Share)
+	lead := func(p *part, name string, work func(stop, hard context.Context)) {
+		r.do(p, func(stop context.Context) {
+			outbox.Lead(stop, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), func(stop, hard context.Context) {
 				s.mu.Lock()
 				s.terms[name] = stop
 				s.mu.Unlock()
@@ -289,10 +315,10 @@ func (s *sim) start(n int) {
 			})
 		})
 	}
-	lead(gate.Lease, r.gates.Lead)
-	lead(deadletter.BulkLease, runner.Run)
-	lead("notify", r.gather(written))
-	r.carryAll(written)
+	lead(gates, gate.Lease, r.gates.Lead)
+	lead(jobs, deadletter.BulkLease, runner.Run)
+	lead(relays, "notify", r.gather(written))
+	r.carryAll(relays, written)
 	s.replicas[n], s.started = r, time.Now()
 	s.say("%s starts", r.name)
 }
@@ -307,9 +333,28 @@ func (r *replica) die() {
 	r.in(time.Duration(r.draw("begin again").IntN(120))*time.Second, func() { r.start(r.number) })
 }
 
+// leave ends a replica as whoever runs it asks: it takes no more jobs, and ends what it has begun, for a while at most.
+func (r *replica) leave() {
+	if r.leaving {
+		return
+	}
+	r.say("%s is to end", r.name)
+	r.leaving = true
+	r.in(20*time.Second, r.die)
+	r.running.Go(func() {
+		for _, p := range r.parts {
+			r.Rest(r.life, 7*time.Millisecond)
+			p.end()
+			p.running.Wait()
+		}
+		r.port(r.name + " has ended")
+		r.die()
+	})
+}
+
 // up returns the replicas that run and ask for jobs.
 func (s *sim) up() []*replica {
-	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed })
+	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed || r.leaving })
 }
 
 // play plays a plan in a bubble of fake time and returns the world as it was left.

@@ -224,7 +224,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.NoteEntry:
 		var b struct{ DeadLetterID, By string }
 		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil {
-			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor)
+			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor - s.apart())
 		}
 	case journal.TeachingEntry:
 		b, _ := journal.ReadTeaching(r.Entry)

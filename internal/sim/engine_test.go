@@ -377,6 +377,9 @@ func (s *sim) cancel(claim, kind string) {
 	for _, p := range s.processes {
 		if p.claim == claim && p.phase == kind {
 			s.jobs[p.latest()].done = true
+			if n := s.trail.claims[p.latest()]; n > 0 {
+				s.trail.gate(p.portal, `"end", %d`, n)
+			}
 			s.end(p, "cancelled")
 		}
 	}

@@ -150,7 +150,9 @@ func (all *traces) add(s *sim) {
 		claims[p.claim]++
 	}
 	for key, events := range s.trail.jobs {
-		if j := s.jobs[key]; claims[j.claim] == 1 && !j.changed { // a duplicate is told what another process's job was (R18)
+		j, of := s.jobs[key], s.attempts[key]
+		purged := len(of) > 0 && of[len(of)-1].At.Sub(of[0].At) > retention-clocksApart
+		if claims[j.claim] == 1 && !j.changed && !purged { // a duplicate is told what another process's job was (R18)
 			all.jobs = append(all.jobs, listed(fmt.Sprintf("seed %d, job %d", s.plan.seed, key), events))
 		}
 	}

@@ -93,8 +93,14 @@ GiveUp(c) ==
   /\ claims' = [claims EXCEPT ![c] = "given up"]
   /\ UNCHANGED <<state, views, canaries, word, expired, lost>>
 
+\* A claim's process ends, by an operator. The engine says so once the claim is let go.
+End(c) ==
+  /\ claims[c] \in {"held", "again"} /\ c \notin lost
+  /\ lost' = lost \cup {c}
+  /\ UNCHANGED <<state, views, claims, canaries, word, expired>>
+
 Next ==
-  \/ \E c \in Claims : Hold(c) \/ GiveUp(c) \/ Expire(c) \/ \E w \in {"answered", "failed"} : Word(c, w)
+  \/ \E c \in Claims : Hold(c) \/ GiveUp(c) \/ Expire(c) \/ End(c) \/ \E w \in {"answered", "failed"} : Word(c, w)
   \/ \E r \in Replicas :
      \/ Follow(r)
      \/ \E c \in Claims : Pass(r, c) \/ \E kind \in {"canary", "other"} : Release(r, c, kind)
@@ -103,8 +109,8 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 \* At most one canary is at the portal that is waited for.
-OneCanary == Cardinality({c \in canaries : word[c] = "none" /\ c \notin expired}) <= 1
+OneCanary == Cardinality({c \in canaries : word[c] = "none" /\ c \notin expired \cup lost}) <= 1
 
 \* A canary that is waited for is the recorded one.
-Known == \A c \in canaries : word[c] = "none" /\ c \notin expired => c = state.canary
+Known == \A c \in canaries : word[c] = "none" /\ c \notin expired \cup lost => c = state.canary
 =============================================================================

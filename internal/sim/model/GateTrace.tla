@@ -14,6 +14,7 @@ Does(e) ==
     [] e[1] = "record" -> Record(1, e[2], e[3])
     [] e[1] = "release" -> \E r \in Replicas : Release(r, e[2], e[3])
     [] e[1] = "give up" -> GiveUp(e[2])
+    [] e[1] = "end" -> End(e[2])
 
 Again ==
   /\ state' = [version |-> 0, phase |-> "up", canary |-> None]

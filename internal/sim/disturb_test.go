@@ -188,9 +188,12 @@ func (s *sim) anyOf(label string) *process {
 	return s.processes[i]
 }
 
+// rough is what does not happen in a steady world.
+var rough = []string{"kill", "clock", "read-only", "store away", "disk", "engine", "refused", "listener", "wipe"}
+
 // every has something happen to a replica again and again, apart on average, while there is weather.
 func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
-	if s.draw("any "+label).IntN(3) == 0 {
+	if s.draw("any "+label).IntN(3) == 0 || s.steady && slices.Contains(rough, label) {
 		return
 	}
 	var next func()

@@ -79,6 +79,7 @@ type sim struct {
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
+	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
 	calm      bool
@@ -165,9 +166,12 @@ func newSim(p plan) *sim {
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
-	s.puzzling = s.draw("puzzling").IntN(6) == 0
+	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
+		if s.steady {
+			s.rates[f] = 0
+		}
 		if slices.Contains(frequent, f) {
 			s.rates[f] /= 10
 		} else if strings.HasPrefix(f, "error not") { // few claims are given up

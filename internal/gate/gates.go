@@ -192,7 +192,7 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.registry.Gate(name, now).Expected(now)
+	return g.asRecorded(g.registry.Gate(name, now), now).Expected(now)
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -425,14 +425,20 @@ func (g *Gates) Destinations() ([]Destination, error) {
 // Label returns what people call it.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 
-// tell returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts of
-// what others let through, is nothing yet.
-func (k *known) tell(d *destination.Gate, now time.Time) Destination {
-	of, shown := k.stand(d, now), d // which keeps what Back computes
-	if d.Changed || of.Version < k.versions[d.Name] {
-		shown = new(*d)
-		shown.State = of.State
+// asRecorded returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts
+// of what others let through, is nothing yet.
+func (k *known) asRecorded(d *destination.Gate, now time.Time) *destination.Gate {
+	of := k.stand(d, now)
+	if !d.Changed && of.Version >= k.versions[d.Name] {
+		return d // which keeps what Back computes
 	}
+	recorded := new(*d)
+	recorded.State = of.State
+	return recorded
+}
+
+func (k *known) tell(d *destination.Gate, now time.Time) Destination {
+	of, shown := k.stand(d, now), k.asRecorded(d, now)
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := shown.Back(now)
 	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(of.Orders) > 0, oldest, deadline, back}

@@ -71,8 +71,8 @@ func TestReplicasTellOfOnePortal(t *testing.T) {
 		}
 		for i, r := range w.replicas {
 			all, err := r.gates.Destinations()
-			if err != nil || len(all) != 1 || all[0].State.Phase != destination.Up {
-				t.Errorf("replica %d tells of %+v, %v", i, all, err)
+			if err != nil || len(all) != 1 || all[0].State.Phase != destination.Up || !r.gates.Expected(all[0].Name).IsZero() {
+				t.Errorf("replica %d tells of %+v, %v, expected back at %s", i, all, err, r.gates.Expected(all[0].Name))
 			}
 		}
 	})

@@ -153,7 +153,7 @@ func (w *portal) fails() {
 	n := since(w.failures, 100*time.Second)
 	w.row = append(w.row, time.Now())
 	first := w.row[max(len(w.row)-inARow, 0)]
-	row := len(w.row) >= inARow && time.Since(first) < 100*time.Second && since(w.asked, time.Since(first)) <= inARow
+	row := len(w.row) >= inARow && time.Since(first) < 100*time.Second && since(w.asked, time.Since(first)+time.Duration(w.slowest)*time.Second) <= inARow
 	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && (row || n >= 20 && since(w.asked, 130*time.Second) <= 2*n) {
 		w.opens = time.Now()
 	}

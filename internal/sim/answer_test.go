@@ -103,11 +103,15 @@ func classOf(text string) decision.ErrorClassification {
 }
 
 func (s *sim) recorded(j *job, told map[string]any) bool {
-	known := classOf(fmt.Sprint(j.vars["submissionError"]))
+	original := j.vars["submissionError"]
+	if j.changed { // it may be answered as before
+		original = told["originalError"]
+	}
+	known := classOf(fmt.Sprint(original))
 	is := func(a *journal.Attempt) bool {
 		class := cmp.Or(known, a.ErrorClassification)
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
-			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": j.vars["submissionError"]}
+			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original}
 		if a.ShouldRetry() {
 			want["backoffMinutes"], want["backoffDuration"] = decision.Minutes(a.Wait()), decision.ISODuration(a.Wait())
 			want["nextRetryTime"] = decision.Instant(a.NextRetryTime)

@@ -48,7 +48,8 @@ func (s *sim) changeHours(name string, deadline time.Time) {
 	w.calendar, w.closed, w.changed = nil, nil, time.Now()
 	if dice := s.draw("other hours of " + name); dice.IntN(2) == 0 {
 		at, minutes := deadline.Sub(s.began).Truncate(time.Minute), func(n int) time.Duration { return time.Duration(dice.IntN(n)+1) * time.Minute }
-		w.close([]stretch{{from: s.began.Add(max(at-minutes(120), time.Minute)), until: s.began.Add(at + minutes(30))}}, s.began)
+		from := max(at-minutes(120), time.Minute)
+		w.close([]stretch{{from: s.began.Add(from), until: s.began.Add(max(at, from) + minutes(30))}}, s.began)
 	}
 	s.reload(func(p *decision.Policy) {
 		p.Openings = maps.Clone(p.Openings)

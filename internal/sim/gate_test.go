@@ -237,7 +237,7 @@ func (s *sim) checkWaiting(p *process) {
 		}
 	}
 	if b := w.recorded; b.State != nil && b.Phase == destination.Up && !w.held.holds() &&
-		min(time.Since(b.Since), time.Since(w.paused.until), calm, w.openSince()) > goneWithin {
+		min(time.Since(b.Since), time.Since(w.paused.until), calm, w.openSince()) > goneWithin && time.Since(s.started) > lateness {
 		s.fail("%s waits at the gate of %s since %s, which is up since %s", p.claim, p.portal, is.since.Sub(s.began), b.Since.Sub(s.began))
 	}
 }

@@ -189,7 +189,7 @@ func (s *sim) anyOf(label string) *process {
 }
 
 // rough is what does not happen in a steady world.
-var rough = []string{"kill", "clock", "read-only", "store away", "disk", "engine", "refused", "listener", "wipe"}
+var rough = []string{"clock", "read-only", "store away", "disk", "engine", "refused", "listener", "wipe"}
 
 // every has something happen to a replica again and again, apart on average, while there is weather.
 func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {

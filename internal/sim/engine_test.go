@@ -422,6 +422,9 @@ func (s *sim) leave(during string, oneIn int) {
 
 // goAway has the engine be away for that long.
 func (s *sim) goAway(long time.Duration) {
+	if s.steady {
+		return
+	}
 	if time.Since(s.away) > 0 {
 		s.gone = time.Now()
 	}

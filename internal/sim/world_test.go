@@ -329,7 +329,7 @@ func (s *sim) start(n int) {
 
 // die ends a replica, and starts it again after a while.
 func (r *replica) die() {
-	if r.life.Err() != nil {
+	if r.life.Err() != nil || r.steady {
 		return
 	}
 	r.say("%s is killed", r.name)
@@ -339,7 +339,7 @@ func (r *replica) die() {
 
 // leave ends a replica as whoever runs it asks: it takes no more jobs, and ends what it has begun, for a while at most.
 func (r *replica) leave() {
-	if r.leaving {
+	if r.leaving || r.steady {
 		return
 	}
 	r.say("%s is to end", r.name)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -113,14 +114,15 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
-		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < noticeEvery-clocksApart && (m.Type == notify.TypeNew || m.Type == notify.TypeDue) {
+		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDue: noticeEvery - clocksApart, notify.TypeDaily: 20 * time.Hour}[m.Type]
+		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
 		if m.Type == notify.TypeDown && !from.At.IsZero() && time.Since(from.At) < noticeEvery-clocksApart {
 			v.fail("%s is told of an outage, and of the one that began %s before", m.Key, time.Since(from.At))
 		}
 		v.noticedAt[m.Type] = time.Now()
-		v.toldUp(m)
+		v.toldOf(m)
 		v.counts(from, m)
 	}
 	return moved, err
@@ -138,17 +140,33 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	if told := n.Data.Open; told.Count != open.N || n.Data.New != nil && n.Data.New.Count != isNew.N || open.Cents > 0 && told.Amount != decision.Amount(open.Cents) {
 		s.fail("%s is told %+v, of %d that are open and %d new", m.Key, n.Data, open.N, isNew.N)
 	}
+	near := func(margin time.Duration) (n int64) {
+		for _, d := range s.openLetters() {
+			if left := time.Until(d.Deadline); d.Team == team && left > margin && left < dueWithin-margin {
+				n++
+			}
+		}
+		return n
+	}
+	if due := n.Data.Due; due != nil && (due.Count < near(s.apart()) || due.Count > near(-s.apart())) {
+		s.fail("%s is told of %d that are due, and %d to %d are", m.Key, due.Count, near(s.apart()), near(-s.apart()))
+	}
 }
 
-// toldUp: a portal of which a team is told that it is up is, or was a moment ago.
-func (s *sim) toldUp(m *journal.Message) {
+// toldOf: a portal of which a team is told that it is up is, or was a moment ago, and what it is told of an outage is recorded.
+func (s *sim) toldOf(m *journal.Message) {
 	var n notify.Notice
-	if m.Type != notify.TypeUp || json.Unmarshal([]byte(m.Body), &n) != nil || n.Data.Outage == nil {
+	if json.Unmarshal([]byte(m.Body), &n) != nil || n.Data.Outage == nil {
 		return
 	}
-	name := n.Data.Outage.Destination
-	if now := s.portals[name].recorded; now.Phase != destination.Up && time.Since(s.portals[name].wasUp) > noLongerDown {
-		s.fail("%s is told that %s is up, which is %s", m.Key, name, now.Phase)
+	o, w := n.Data.Outage, s.portals[n.Data.Outage.Destination]
+	now := w.recorded
+	if m.Type == notify.TypeUp && now.Phase != destination.Up && time.Since(w.wasUp) > noLongerDown {
+		s.fail("%s is told that %s is up, which is %s", m.Key, o.Destination, now.Phase)
+	}
+	known := now.State != nil && time.Since(now.at) > noLongerDown
+	if of := fmt.Sprint(now.Outage.Cause, now.Outage.Failed, now.Outage.Admitted, decision.Instant(now.Outage.Since)); known && fmt.Sprint(o.Cause, o.Failed, o.Admitted, o.Since) != of {
+		s.fail("%s is told %+v, of the outage %+v", m.Key, o, now.Outage)
 	}
 }
 

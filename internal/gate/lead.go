@@ -386,13 +386,13 @@ func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool
 }
 
 // canary takes in how a canary left the gate: never, as its process has ended, or long after its turn, as the engine was
-// away. A process that is gone may have gone on by an answer before.
+// away.
 func (g *Gates) canary(a *journal.GateAnswer, action worker.Action, first bool) {
 	var e destination.Event
 	switch {
 	case action == worker.Superseded && first:
 		e = destination.Lost{Claim: claimOf(a.JobKey)}
-	case !first && (action == worker.Completed || action == worker.Superseded):
+	case action == worker.Completed && !first:
 		e = destination.Departed{Claim: claimOf(a.JobKey)}
 	default:
 		return

@@ -59,6 +59,7 @@ type job struct {
 	uncaught, refused bool
 	poorer            bool      // an answer to it was refused
 	changed           bool      // it asks something else than before
+	unheard           bool      // nobody was told that its answer was taken
 	cutOff            time.Time // until when no answer arrives
 }
 
@@ -256,7 +257,7 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		return engineError(worker.NotTaken)
 	case r.fault("answer late"):
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
-		r.in(late, func() { _ = r.take(j, a) })
+		r.in(late, func() { _, j.unheard = r.take(j, a), true })
 		return engineError(worker.Ambiguous)
 	case j.refused, !a.thrown && !j.done && !r.left[key].at.IsZero() && r.sometimes("answer refused", 1, 100):
 		if !j.refused {
@@ -278,7 +279,7 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		r.incident(j)
 		return nil
 	case r.fault("acknowledgement lost"):
-		_ = r.take(j, a)
+		_, j.unheard = r.take(j, a), true
 		return engineError(worker.Ambiguous)
 	case r.fault("answer hangs"):
 		<-ctx.Done()

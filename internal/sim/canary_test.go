@@ -18,7 +18,7 @@ func (s *sim) checkCanary(name string, j *job) {
 	s.say("%s is the canary of %s", j.claim, name)
 	before := w.tested
 	anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
-	late := (anew || s.jobs[w.canary].unheard) && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // nobody knows that it went
+	late := before != nil && (anew || s.jobs[w.canary].unheard) && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // nobody knows that it went
 	if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
 		s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
 	}

@@ -161,11 +161,14 @@ func (s *sim) toldOf(m *journal.Message) {
 	}
 	o, w := n.Data.Outage, s.portals[n.Data.Outage.Destination]
 	now := w.recorded
-	if m.Type == notify.TypeUp && now.Phase != destination.Up && time.Since(w.wasUp) > noLongerDown {
+	if m.Type == notify.TypeUp && now.State != nil && now.Phase != destination.Up && time.Since(w.wasUp) > noLongerDown {
 		s.fail("%s is told that %s is up, which is %s", m.Key, o.Destination, now.Phase)
 	}
-	known := now.State != nil && time.Since(now.at) > noLongerDown
-	if of := fmt.Sprint(now.Outage.Cause, now.Outage.Failed, now.Outage.Admitted, decision.Instant(now.Outage.Since)); known && fmt.Sprint(o.Cause, o.Failed, o.Admitted, o.Since) != of {
+	if now.State == nil || time.Since(now.at) < noLongerDown {
+		return
+	}
+	began := now.Outage.Since.Truncate(time.Second).Format(time.RFC3339)
+	if fmt.Sprint(o.Cause, o.Failed, o.Admitted, o.Since) != fmt.Sprint(now.Outage.Cause, now.Outage.Failed, now.Outage.Admitted, began) {
 		s.fail("%s is told %+v, of the outage %+v", m.Key, o, now.Outage)
 	}
 }

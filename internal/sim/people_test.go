@@ -116,7 +116,11 @@ func (r *replica) decide(who string, how int) {
 	default:
 		_, err = r.letters.Retry(r.life, c)
 	}
-	r.say("somebody decides on %s: %v", d.Subject.ID, r.told(who, err))
+	err = r.told(who, err)
+	r.say("somebody decides on %s: %v", d.Subject.ID, err)
+	if by := func(b review) bool { return b.By == who }; err == nil && how%4 != 1 && !slices.ContainsFunc(r.reviews[d.ID], by) {
+		r.fail("%s is told to have decided on %s, and another did", who, d.Subject.ID)
+	}
 	if no := deadletter.RefusalOf(err); no != nil && no.By == who && how%4 != 1 { // a clock may be fast that a discard is carried out by
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
 	}

@@ -274,7 +274,7 @@ func (v *store) GatherBulkItems(
 	if err := v.ofRun("gather", run); err != nil || v.refuses() {
 		return false, errStore
 	}
-	return v.Memory.GatherBulkItems(ctx, run, limit, step)
+	return v.Memory.GatherBulkItems(ctx, run, min(limit, 7), step) // so that not all are at once
 }
 
 // BulkItems implements deadletter.BulkStore.

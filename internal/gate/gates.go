@@ -437,11 +437,12 @@ func (k *known) asRecorded(d *destination.Gate, now time.Time) *destination.Gate
 	return recorded
 }
 
+// tell returns a destination as people see it.
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
-	of, shown := k.stand(d, now), k.asRecorded(d, now)
+	shown := k.asRecorded(d, now)
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := shown.Back(now)
-	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(of.Orders) > 0, oldest, deadline, back}
+	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(k.recorded[d.Name].Orders) > 0, oldest, deadline, back}
 }
 
 // stand returns what is recorded, with what people ordered since.

@@ -16,11 +16,11 @@ import (
 func (s *sim) checkCanary(name string, j *job) {
 	w := s.portals[name]
 	s.say("%s is the canary of %s", j.claim, name)
-	before := w.tested
-	anew := before != nil && slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
-	late := before != nil && (anew || s.jobs[w.canary].unheard) && before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart // nobody knows that it went
-	if before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !late && !s.wasStolen(gate.Lease) {
-		s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
+	if before := w.tested; before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && !s.wasStolen(gate.Lease) {
+		unheard := s.jobs[w.canary].unheard || slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
+		if late := before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart; !late || !unheard { // else nobody knows that it went
+			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
+		}
 	}
 	s.afterProbe(name, j)
 	since := time.Since(w.testedAt)

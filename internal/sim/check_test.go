@@ -300,7 +300,7 @@ func (s *sim) silent() {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
 		}
-		s.checkWaiting(p)
+		s.checkWaiting(p, after)
 	}
 }
 

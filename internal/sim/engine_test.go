@@ -124,15 +124,15 @@ func (s *sim) activate(j *job) {
 		return
 	}
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
-	decided := len(s.attempts[j.key]) > 0
-	if (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || decided && s.sometimes("decided, and offered late", 1, 6)) {
+	decided := s.attempts[j.key]
+	if (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || len(decided) > 0 && s.sometimes("decided, and offered late", 1, 6)) {
 		dice := s.draw("late " + label)
 		late := time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1) * time.Minute
 		j.since = time.Now().Add(late) // nobody could know that it waits
 		s.offer(j, late)
 		return
 	}
-	if n := len(s.attempts[j.key]); n > 0 && !j.done && s.attempts[j.key][n-1].ShouldRetry() && s.sometimes("variables changed", 1, 20) { // by an operator
+	if n := len(decided); n > 0 && decided[n-1].ShouldRetry() && s.sometimes("variables changed", 1, 20) { // by an operator
 		j.changed, j.vars["submissionError"] = true, "connection refused, "+secret
 	}
 	j.given = true
@@ -257,7 +257,8 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		return engineError(worker.NotTaken)
 	case r.fault("answer late"):
 		late := time.Duration(r.draw(fmt.Sprint("late ", key)).IntN(12_000)) * time.Millisecond
-		r.in(late, func() { _, j.unheard = r.take(j, a), true })
+		j.unheard = true
+		r.in(late, func() { _ = r.take(j, a) })
 		return engineError(worker.Ambiguous)
 	case j.refused, !a.thrown && !j.done && !r.left[key].at.IsZero() && r.sometimes("answer refused", 1, 100):
 		if !j.refused {
@@ -279,7 +280,8 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 		r.incident(j)
 		return nil
 	case r.fault("acknowledgement lost"):
-		_, j.unheard = r.take(j, a), true
+		j.unheard = true
+		_ = r.take(j, a)
 		return engineError(worker.Ambiguous)
 	case r.fault("answer hangs"):
 		<-ctx.Done()

@@ -215,14 +215,14 @@ func (s *sim) isWaiting(p *process) bool {
 }
 
 // checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
-func (s *sim) checkWaiting(p *process) {
+func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !s.isWaiting(p) {
 		return
 	}
 	is := s.waits[p.latest()]
 	w := s.portals[p.portal]
 	giveUp, calm := w.lastChance(&is.HeldJob), min(time.Since(is.since), time.Since(s.away))
-	if min(time.Since(giveUp), w.quiet(s, is.since)) > atOnce {
+	if late := time.Since(giveUp); min(late, time.Since(w.changed), calm) > most || min(late, s.quiet(w, is.since)) > atOnce {
 		s.fail("%s waits at a gate %s after it was to be given up", p.claim, time.Since(giveUp))
 	}
 	if b := w.recorded; s.down(p.portal, 0) {
@@ -242,8 +242,8 @@ func (s *sim) checkWaiting(p *process) {
 	}
 }
 
-// quiet is how long nothing has disturbed who acts on a claim that waits since then.
-func (w *portal) quiet(s *sim, since time.Time) time.Duration {
+// quiet is how long nothing has disturbed who acts on a claim that waits for a portal since then.
+func (s *sim) quiet(w *portal, since time.Time) time.Duration {
 	return time.Since(slices.MaxFunc([]time.Time{since, w.changed, s.away, s.storeAway, s.ledSince, s.started, s.jumped, s.forgot}, time.Time.Compare))
 }
 
@@ -366,7 +366,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		if !w.hoursChanged() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
 			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)
 		}
-		if late := min(-early, w.quiet(s, s.waits[b.JobKey].since)); late > lateness {
+		if late := min(-early, s.quiet(w, s.waits[b.JobKey].since)); late > lateness {
 			s.fail("%s is given up %s after its time", j.claim, late)
 		}
 	case b.Action == journal.GateHeld:

@@ -140,16 +140,11 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	if told := n.Data.Open; told.Count != open.N || n.Data.New != nil && n.Data.New.Count != isNew.N || open.Cents > 0 && told.Amount != decision.Amount(open.Cents) {
 		s.fail("%s is told %+v, of %d that are open and %d new", m.Key, n.Data, open.N, isNew.N)
 	}
-	near := func(margin time.Duration) (n int64) {
-		for _, d := range s.openLetters() {
-			if left := time.Until(d.Deadline); d.Team == team && left > margin && left < dueWithin-margin {
-				n++
-			}
+	if due := n.Data.Due; due != nil {
+		margin := s.apart()
+		if least, most := s.near(margin, margin), s.near(-margin, -margin); due.Count < least || due.Count > most {
+			s.fail("%s is told of %d that are due, and %d to %d are", m.Key, due.Count, least, most)
 		}
-		return n
-	}
-	if due := n.Data.Due; due != nil && (due.Count < near(s.apart()) || due.Count > near(-s.apart())) {
-		s.fail("%s is told of %d that are due, and %d to %d are", m.Key, due.Count, near(s.apart()), near(-s.apart()))
 	}
 }
 
@@ -204,15 +199,21 @@ func (s *sim) untoldOutages() {
 	}
 }
 
+// near is how many dead letters of the team have so long until their deadline, at least, and are due by a margin.
+func (s *sim) near(least, margin time.Duration) (n int64) {
+	for _, d := range s.openLetters() {
+		if left := time.Until(d.Deadline); d.Team == team && left > least && left < dueWithin-margin {
+			n++
+		}
+	}
+	return n
+}
+
 // untoldDue: a team is told once of dead letters whose deadline is near.
 func (s *sim) untoldDue() {
-	near := func(d deadletter.Item) bool {
-		left := time.Until(d.Deadline)
-		return d.Team == team && left > 20*time.Minute && left < dueWithin-clocksApart
-	}
 	marks, _ := s.memory.Watermarks(context.Background())
 	mark := markOf(marks, deadletter.DueNotice)
-	if mark.Record != 0 || !slices.ContainsFunc(s.openLetters(), near) {
+	if mark.Record != 0 || s.near(20*time.Minute, clocksApart) == 0 {
 		s.dueSince = time.Now()
 	}
 	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); ago > atOnce {

@@ -168,10 +168,10 @@ func newSim(p plan) *sim {
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
-		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if s.steady {
-			s.rates[f] = 0
+			break
 		}
+		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if slices.Contains(frequent, f) {
 			s.rates[f] /= 10
 		} else if strings.HasPrefix(f, "error not") { // few claims are given up

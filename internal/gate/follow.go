@@ -13,8 +13,6 @@ const pageRecords = 500
 
 // follow takes in what was recorded since.
 func (g *Gates) follow(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	g.mu.Lock()
 	open, now := g.known != nil, time.Now()
 	look := g.behind || now.Sub(g.looked) >= longestRest
@@ -31,6 +29,8 @@ func (g *Gates) follow(ctx context.Context) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	for seen := g.takeAll(nil); open; {
 		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
 		if err != nil {
@@ -67,6 +67,8 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 
 // read makes the gates of what the journal has.
 func (g *Gates) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
 		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
@@ -92,7 +94,7 @@ func (g *Gates) read(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known = k
+	g.known, g.behind = k, true // what was recorded meanwhile follows
 	for i := range unheard {
 		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
 			g.left.add(a.JobKey, now)

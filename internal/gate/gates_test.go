@@ -77,6 +77,14 @@ type replica struct {
 	running  sync.WaitGroup
 }
 
+// slowlyHeld takes a while to tell who is held.
+type slowlyHeld struct{ *testkit.Memory }
+
+func (s slowlyHeld) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
+	time.Sleep(50 * time.Millisecond)
+	return s.Memory.Held(ctx, take)
+}
+
 func newWorld(t *testing.T, fails func(w *world) string) *world {
 	return &world{t: t, memory: testkit.NewMemory(), fails: fails, recorded: func([]journal.Happening) {}, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
 		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
@@ -93,7 +101,7 @@ func (w *world) start() *replica {
 	memory := journal.New(w.memory, time.Now, nil, hooks)
 	told := gate.NoHooks()
 	told.Admitted = func(string) { r.admitted++ }
-	r.gates = gate.New(gate.Options{Store: w.memory, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
+	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return false },
 		Settings: func() gate.Settings {
 			return gate.Settings{Version: "1", Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}

@@ -49,14 +49,15 @@ func (g *Gates) Lead(stop, hard context.Context) {
 // term is the time for which this process acts.
 type term struct{ hard context.Context }
 
-// act sets the term, nil for none; a turn that has begun is awaited. Who acts begins with what is recorded.
+// act sets the term, nil for none; a turn that has begun is awaited. Who acts begins with what is recorded: until that is
+// read, people see what this process knew.
 func (g *Gates) act(t *term) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	if g.term = t; t != nil {
-		g.forget()
-	} else {
+	if g.term = t; t == nil {
 		g.leading(false)
+	} else if g.read(t.hard) != nil {
+		g.forget() // the turn that follows says why
 	}
 	g.nudge()
 }

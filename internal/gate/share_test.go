@@ -48,7 +48,8 @@ func TestReplicasShareThePace(t *testing.T) {
 }
 
 // TestReplicasTellOfOnePortal: a portal fails one claim in three, which is less than counts as down. A replica that does not
-// act hears of all failures, and of few that others let through: it tells of no outage all the same.
+// act hears of all failures, and of few that others let through: it tells of no outage all the same. It goes on telling while
+// it takes over.
 func TestReplicasTellOfOnePortal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
@@ -73,6 +74,14 @@ func TestReplicasTellOfOnePortal(t *testing.T) {
 			all, err := r.gates.Destinations()
 			if err != nil || len(all) != 1 || all[0].State.Phase != destination.Up || !r.gates.Expected(all[0].Name).IsZero() {
 				t.Errorf("replica %d tells of %+v, %v, expected back at %s", i, all, err, r.gates.Expected(all[0].Name))
+			}
+		}
+		w.replicas[0].kill()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for i, r := range w.replicas[1:] {
+				if _, err := r.gates.Destinations(); err != nil {
+					t.Fatalf("replica %d tells nothing: %v", i+1, err)
+				}
 			}
 		}
 	})

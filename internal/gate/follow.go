@@ -94,7 +94,8 @@ func (g *Gates) read(ctx context.Context) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known, g.behind = k, true // what was recorded meanwhile follows
+	g.behind = g.behind || g.known != nil && g.seen > k.seen // what was recorded meanwhile follows
+	g.known = k
 	for i := range unheard {
 		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
 			g.left.add(a.JobKey, now)

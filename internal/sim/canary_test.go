@@ -92,7 +92,7 @@ func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		if b := w.recorded; !w.word.IsZero() && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
-			min(time.Since(w.word), time.Since(s.storeAway)) > wordTime {
+			min(time.Since(w.word), time.Since(s.storeAway), time.Since(s.ledSince)) > wordTime {
 			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, w.word.Sub(s.began))
 		}
 	}

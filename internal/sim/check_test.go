@@ -34,7 +34,7 @@ type invariants struct {
 	left          map[int64]departed                      // how a job left a gate
 	reported      map[int64]bool                          // what succeeded of that
 	events        map[string]string                       // what was told, by the id of the event
-	expected      map[string]int                          // events by type, less those that were told
+	expected      map[said]int                            // events, less those that were told
 	order         map[string]int64                        // the last record that was told, by claim
 	decided       map[string]string                       // what people decided on dead letters, by their ids
 	due           map[string]time.Time                    // when discards of the console are, by dead letter and person
@@ -55,7 +55,7 @@ func (i *invariants) init() {
 	i.marks = map[int64]mark{}
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
-	i.events, i.expected, i.order = map[string]string{}, map[string]int{}, map[string]int64{}
+	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]decision.ErrorClassification{}, tally{map[journal.FigureName]int64{}, map[string]*episode{}}
@@ -167,7 +167,7 @@ func (s *sim) letter(id string) deadletter.Item {
 }
 
 func (s *sim) checkRecord(r *journal.Record) {
-	s.expected[events.AuditRecorded]++
+	s.expected[said{Kind: events.AuditRecorded, Record: r.Number()}]++
 	if r.Attempt != nil {
 		s.checkAttempt(r.Attempt)
 		return
@@ -184,9 +184,12 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
-		var b struct{ State, At, Outcome string }
+		var b struct {
+			State, At, Outcome string
+			Episode            int64
+		}
 		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
-			s.expected[events.RetryRecovered]++
+			s.expected[said{Kind: events.RetryRecovered, ClaimID: r.Subject.ID, Episode: b.Episode, RecoveredAt: b.At}]++
 		}
 		waits := func(p *process) bool { return p.claim == r.Subject.ID && p.waitsFor(clocksApart) }
 		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {
@@ -295,6 +298,9 @@ func (s *sim) silent() {
 	s.unsent(after)
 	s.untaken()
 	s.unfollowed()
+	for _, name := range s.portalNames() {
+		s.counted(name, s.steady)
+	}
 	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
@@ -351,9 +357,9 @@ func (s *sim) checkEnd() {
 	if _, made := s.noticedAt[notify.TypeDaily]; time.Since(s.began) > digestHour*time.Hour+toldWithin && !made {
 		s.fail("%s has not got the digest of the day", team)
 	}
-	for kind, n := range s.expected {
+	for event, n := range s.expected {
 		if n != 0 {
-			s.fail("%d records are a %s, less those that were told or erased before", n, kind)
+			s.fail("%d records are told as %+v, less those that were told or erased before", n, event)
 		}
 	}
 }

@@ -25,9 +25,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 		w.order = r.Number()
 	}
 	if t := b.Traffic; err == nil && t != nil && s.stolen[gate.Lease].IsZero() { // two that lead at once count twice
-		if w.counts[*t] = true; sumOf(w.counts) > len(w.failures) {
-			s.fail("%s counts %d failures, and %d are recorded", name, sumOf(w.counts), len(w.failures))
-		}
+		w.counts[*t] = true
+		s.counted(name, false)
 	}
 	if err != nil || b.State == nil {
 		return
@@ -49,14 +48,6 @@ func (s *sim) checkDestination(r *journal.Record) {
 	s.checkRamp(name, b.State, r.Entry.At)
 }
 
-// sumOf is how many failures were counted, those once that were told twice.
-func sumOf(all map[journal.Traffic]bool) (n int) {
-	for t := range all {
-		n += t.Failed
-	}
-	return n
-}
-
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
 	w, b := s.portals[name], s.portals[name].recorded
@@ -67,9 +58,13 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	was := b.State == nil || b.Phase == destination.Up
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
-		s.expected[events.DestinationDown]++
+		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since)}]++
 	case !was && now.Phase == destination.Up:
-		s.expected[events.DestinationUp]++
+		s.expected[said{Kind: events.DestinationUp, Destination: name, Since: decision.Instant(now.Outage.Since), UpAt: decision.Instant(now.Since)}]++
+		o, kept := &now.Outage, min(len(b.Lasted)+1, keptOutages)
+		if o.Cause != destination.CausePerson && o.Since.Equal(b.Outage.Since) && (len(now.Lasted) != kept || now.Lasted[kept-1].For != o.Until.Sub(o.Since)) {
+			s.fail("%s had an outage from %s to %s, and remembers %v, and %v before", name, o.Since, o.Until, now.Lasted, b.Lasted)
+		}
 	}
 	if was {
 		w.wasUp = time.Now()
@@ -200,6 +195,8 @@ const (
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
+	// keptOutages of a portal are remembered.
+	keptOutages = 20
 	// longestPause is how long a portal may ask claims to wait.
 	longestPause = 15 * time.Minute
 	// goneWithin is how long claims may wait for a portal that is up, at most.
@@ -371,7 +368,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
-		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
+		s.waits[b.JobKey], w.kept = waiting{b.HeldJob, time.Now()}, append(w.kept, time.Now())
 		s.say("%s is held", j.claim)
 		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
 			s.in(time.Duration(s.draw("when hours change").IntN(20))*time.Minute, func() { s.changeHours(b.Destination, deadline) })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,6 +45,7 @@ func (r *replica) carryAll(p *part, log *zap.Logger) {
 // again: it is the longest here.
 type box struct {
 	*store
+	taken  sync.Map // messages, by their sequences
 	queue  string
 	sink   outbox.Sink
 	letGo  func(ctx context.Context, sequences []int64) error
@@ -66,7 +68,14 @@ func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 		b.checkWait(m)
 	}
 	b.leads("outbox/" + b.queue)
-	return b.sink.Publish(ctx, m)
+	if _, taken := b.taken.Load(m.Sequence); taken {
+		b.fail("%s sends the message %d of %s, which was taken, again", b.name, m.Sequence, b.queue)
+	}
+	err := b.sink.Publish(ctx, m)
+	if err == nil {
+		b.taken.Store(m.Sequence, true)
+	}
+	return err
 }
 
 // wait until the relay has rested, unless it goes on at once.
@@ -156,7 +165,7 @@ func (s *sim) heard(m *journal.Message) {
 	last := s.order[of]
 	s.order[of] = max(last, m.Sequence)
 	if !known {
-		s.expected[kindOf(m)]--
+		s.expected[saidBy(m)]--
 	}
 	switch {
 	case strings.Contains(m.Body, forbidden):
@@ -168,8 +177,27 @@ func (s *sim) heard(m *journal.Message) {
 	}
 }
 
-// kindOf is an event's type.
-func kindOf(m *journal.Message) string { return m.Type[strings.LastIndex(m.Type, ".")+1:] }
+// said is what an event says, each kind its own.
+type said struct {
+	Kind                                                          string
+	Record, RetryCount, MaxRetries, TotalAttempts, Episode        int64
+	ClaimID, NextRetryTime, ErrorClassification, ErrorType        string
+	DetectedAt, ExceededAt, RecoveredAt, Destination, Since, UpAt string
+	DeadLetterID, ReviewDecision, ReviewedBy                      string
+}
+
+func saidBy(m *journal.Message) said {
+	var e struct{ Data said }
+	_ = json.Unmarshal([]byte(m.Body), &e)
+	d := e.Data
+	switch d.Kind = m.Type; m.Type {
+	case events.AuditRecorded:
+		return said{Kind: m.Type, Record: d.Record}
+	case events.RetryRecovered:
+		d.RetryCount = 0 // which the checks of sums hold
+	}
+	return d
+}
 
 // unsent: no message waits for long that can be sent.
 func (s *sim) unsent(most time.Duration) {

@@ -322,7 +322,7 @@ func (s *sim) apart() time.Duration {
 // review is a person's decision, as it is recorded, or what became of it.
 type review struct {
 	DeadLetterID, State, Decision, BulkRun, By, Delivery string
-	RetryCount                                           int64
+	RetryCount, Episode                                  int64
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
 	NextRetryTime                                        time.Time
@@ -371,7 +371,12 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		return
 	}
-	s.expected[events.DeadLetterReviewed]++
+	told := said{Kind: events.DeadLetterReviewed, ClaimID: e.Subject.ID, Episode: b.Episode, DeadLetterID: b.DeadLetterID, ReviewedBy: b.By,
+		ReviewDecision: "discard", RetryCount: b.RetryCount}
+	if b.Decision == string(journal.DeadLetterReprocessing) {
+		told.ReviewDecision, told.NextRetryTime = "reprocess", decision.Instant(b.NextRetryTime)
+	}
+	s.expected[told]++
 	if before := s.decided[b.DeadLetterID]; before != "" && before != forgotten {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}

@@ -23,6 +23,7 @@ type portal struct {
 	notDown  time.Time   // when it was last seen not to be
 	paces    []time.Time // when claims went
 	asked    []time.Time // when a claim asked to go, or was let go
+	kept     []time.Time // when a claim was held
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded

@@ -393,7 +393,7 @@ func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal
 	}
 	for _, m := range before {
 		if _, heard := v.events[m.ID]; gone(m) && !heard {
-			v.expected[kindOf(&m)]--
+			v.expected[saidBy(&m)]--
 		}
 	}
 	return err

@@ -430,7 +430,7 @@ func (s *sim) arrive() {
 		}
 		s.send(claim, name, int64(i+1)*1_000_000, at, deadline)
 		if twice {
-			s.send(claim, name, int64(i+1)*1_000_000+another, at+time.Duration(dice.IntN(120))*time.Minute, deadline)
+			s.send(claim, name, int64(i+1)*1_000_000+another, at+time.Duration(dice.IntN([]int{7200, 7200, 30}[dice.IntN(3)]))*time.Second, deadline)
 		}
 	}
 }

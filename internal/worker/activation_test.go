@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -86,23 +87,6 @@ func TestVariablesOfTheCatalogue(t *testing.T) {
 	}
 }
 
-// TestActivationKeepsItsCatalogue: a job is decided by the catalogue that its poll began with, whatever is in force when
-// it is handled: another limit, or nothing of its policy's name any more.
-func TestActivationKeepsItsCatalogue(t *testing.T) {
-	stricter := versioned(newer, tiss, quick)
-	stricter[quick].MaxRetries = 0
-	for name, later := range map[string]decision.Policies{"changed": stricter, "removed": versioned(newer, tiss)} {
-		f, told := newInForce(versioned(older, tiss, quick)), newTally()
-		begun := begins(t, f, told.hooks())[worker.AnalyzeRetry]()
-		f.reload(later)
-		j := ofQuick(worker.AnalyzeRetry)
-		reply := begun.Handler(context.Background(), &j)
-		if reply.Action != worker.Completed || len(told.decided) != 1 || told.decided[0].Catalogue != older || told.decided[0].MaxRetries != 3 {
-			t.Errorf("%s: replied %+v by %+v, want a retry by the older catalogue", name, reply, told.decided)
-		}
-	}
-}
-
 // TestNewerPolicyThanTheActivation: a job whose policy came into force behind its activation goes back as it was; one
 // whose policy nobody knows is rejected with the names in force, and recorded as such.
 func TestNewerPolicyThanTheActivation(t *testing.T) {
@@ -139,16 +123,16 @@ func TestNewerPolicyThanTheActivation(t *testing.T) {
 }
 
 // TestReloadBetweenPollAndHandling: jobs that wait in the worker's own queue while a reload comes are decided by the
-// catalogue whose variables they were fetched with; the next poll asks by the new one.
+// catalogue whose variables they were fetched with, one of a policy that is gone by then too; the next poll asks by the new one.
 func TestReloadBetweenPollAndHandling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, f := newEngine(), newInForce(versioned(older, tiss, quick))
-		first, second := jobs(worker.AnalyzeRetry, 1, 2), jobs(worker.AnalyzeRetry, 3, 1)
-		for i, batch := range [][]worker.Job{first, second} {
-			for k := range batch {
-				batch[k].Variables = `{"claimId":"CLM-1-` + string(rune('1'+2*i+k)) + `","submissionError":"TIMEOUT"}`
-			}
+		first, second := jobs(worker.AnalyzeRetry, 1, 3), jobs(worker.AnalyzeRetry, 4, 1)
+		for i, j := range []*worker.Job{&first[0], &first[1], &second[0]} {
+			j.Variables = fmt.Sprintf(`{"claimId":"CLM-1-%d","submissionError":"TIMEOUT"}`, i+1)
 		}
+		gone := ofQuick(worker.AnalyzeRetry)
+		first[2].Headers, first[2].Variables = gone.Headers, gone.Variables
 		e.offers(first, second)
 		told := newTally()
 		memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
@@ -161,7 +145,7 @@ func TestReloadBetweenPollAndHandling(t *testing.T) {
 			}}
 		}
 		cfg := config()
-		cfg.Concurrency, cfg.MaxJobsActive = 1, 2 // so that the second poll waits for places
+		cfg.Concurrency, cfg.MaxJobsActive = 1, 3 // so that the second poll waits for places
 		r := startTelling(t, told, e, cfg, []worker.Subscription{{JobType: worker.AnalyzeRetry, Begin: slow}})
 		time.Sleep(500 * time.Millisecond)
 		f.reload(versioned(newer, tiss))
@@ -171,7 +155,8 @@ func TestReloadBetweenPollAndHandling(t *testing.T) {
 		for _, d := range r.decided {
 			got = append(got, d.SubjectID+" "+d.Catalogue)
 		}
-		if want := []string{"CLM-1-1 " + older, "CLM-1-2 " + older, "CLM-1-3 " + newer}; !slices.Equal(got, want) {
+		want := []string{"CLM-1-1 " + older, "CLM-1-2 " + older, "m-1 " + older, "CLM-1-3 " + newer}
+		if !slices.Equal(got, want) {
 			t.Errorf("decided %v, want %v", got, want)
 		}
 		if polls := e.asked(); !slices.Contains(polls[0].Variables, "messageId") || slices.Contains(polls[1].Variables, "messageId") {

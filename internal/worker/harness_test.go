@@ -350,9 +350,9 @@ type reporter interface {
 }
 
 // wantActions fails unless exactly these things became of the jobs.
-func (r *running) wantActions(t reporter, want map[worker.Action]int) {
+func (c *tally) wantActions(t reporter, want map[worker.Action]int) {
 	t.Helper()
-	if got := r.actions(); !maps.Equal(got, want) {
+	if got := c.actions(); !maps.Equal(got, want) {
 		t.Errorf("the jobs became %v, want %v", got, want)
 	}
 }

@@ -18,45 +18,28 @@ import (
 
 const transient = `"retryCount":1,"submissionError":"TIMEOUT CPF 529.982.247-25"`
 
-// TestSameJobSameAnswer: a job delivered again before its answer was taken gets that answer, word for word.
+// TestSameJobSameAnswer: a job delivered again before its answer was taken gets that answer, word for word; counters count
+// fresh decisions, a replay has its own counter and event. What an hour would have made late has a new time.
 func TestSameJobSameAnswer(t *testing.T) {
 	for _, variables := range []string{transient, `"submissionError":"DUPLICATE_CLAIM"`, `"retryCount":5,"submissionError":"TIMEOUT"`} {
 		store := testkit.NewMemory()
 		j := job(worker.AnalyzeRetry, "{}", claim(variables))
-		first := handleUnanswered(t, store, j, analysed)
-		again := handleUnanswered(t, store, j, analysed.Add(time.Minute))
-		if first.Variables != again.Variables || first.Error != again.Error || first.Action != again.Action {
-			t.Errorf("%s: answered %+v, then %+v", variables, first, again)
+		first, again := handleUnanswered(store, j, analysed), handleUnanswered(store, j, analysed.Add(time.Minute))
+		if a, b := first.reply, again.reply; a.Variables != b.Variables || a.Error != b.Error || a.Action != b.Action {
+			t.Errorf("%s: answered %+v, then %+v", variables, a, b)
 		}
-	}
-}
-
-// handleUnanswered is what a job is answered when the engine does not take the answer.
-func handleUnanswered(t *testing.T, store journal.Store, j worker.Job, now time.Time) worker.Reply {
-	t.Helper()
-	clock := func() time.Time { return now }
-	h := handlerOf(j.Type, testkit.StartJournal(t, store, clock), now, worker.NoHooks(), zap.NewNop())
-	return h(context.Background(), &j)
-}
-
-// TestReplayIsCountedAndLoggedAsOne: counters count fresh decisions; a replay has its own counter and event.
-func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
-	store := testkit.NewMemory()
-	j := job(worker.AnalyzeRetry, "{}", claim(transient))
-	handleUnanswered(t, store, j, analysed)
-	h := handleRemembering(store, j, analysed.Add(time.Minute))
-	if len(h.decided) != 0 || h.replayed != 1 {
-		t.Errorf("%d decisions and %d replays were counted, want 0 and 1", len(h.decided), h.replayed)
-	}
-	line := h.logs.All()[0].ContextMap()
-	if line["event"] != "decision_replayed" || line["rebased"] != nil {
-		t.Errorf("logged %v", line)
-	}
-	store = testkit.NewMemory()
-	handleUnanswered(t, store, j, analysed)
-	late := handleRemembering(store, j, analysed.Add(time.Hour))
-	if line := late.logs.All()[0].ContextMap(); line["event"] != "decision_replayed" || line["rebased"] != true || line["nextRetryTime"] == h.logs.All()[0].ContextMap()["nextRetryTime"] {
-		t.Errorf("an hour later: logged %v, want a new time", line)
+		if len(again.decided) != 0 || again.replayed != 1 {
+			t.Errorf("%s: %d decisions and %d replays were counted, want 0 and 1", variables, len(again.decided), again.replayed)
+		}
+		line := again.line()
+		if line["event"] != "decision_replayed" || line["rebased"] != nil {
+			t.Errorf("%s: logged %v", variables, line)
+		}
+		late, retried := handleUnanswered(store, j, analysed.Add(time.Hour)).line(), first.reply.Action == worker.Completed
+		if late["event"] != "decision_replayed" || (late["rebased"] == true) != retried ||
+			(late["nextRetryTime"] != line["nextRetryTime"]) != retried {
+			t.Errorf("%s: an hour later: logged %v, a new time is wanted: %t", variables, late, retried)
+		}
 	}
 }
 
@@ -65,9 +48,9 @@ func TestReplayIsCountedAndLoggedAsOne(t *testing.T) {
 func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
 	store := testkit.NewMemory()
 	j := job(worker.AnalyzeRetry, "{}", claim(transient))
-	handleUnanswered(t, store, j, analysed)
+	handleUnanswered(store, j, analysed)
 	late := handleRemembering(store, j, analysed.Add(48*time.Hour))
-	line := late.logs.All()[0].ContextMap()
+	line := late.line()
 	if line["event"] != "max_retries_exceeded" || line["rebased"] != true || len(late.ended) != 1 || len(late.decided) != 0 {
 		t.Errorf("logged %v; %d ends and %d fresh decisions were counted, want 1 and 0", line, len(late.ended), len(late.decided))
 	}

@@ -60,7 +60,7 @@ func TestUnrecordedEnd(t *testing.T) {
 		f.readOnly(false)
 		f.within(time.Minute, "it is recorded", f.delivered)
 		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
-		f.wantActions(map[worker.Action]int{worker.Completed: 1})
+		f.wantActions(f.t, map[worker.Action]int{worker.Completed: 1})
 	})
 }
 
@@ -77,7 +77,7 @@ func TestRefusedDecision(t *testing.T) {
 		if n := f.logs.FilterMessageSnippet("refuses a person's decision").Len(); n != 1 {
 			t.Errorf("said %d times", n)
 		}
-		f.wantActions(map[worker.Action]int{worker.Failed: 1})
+		f.wantActions(f.t, map[worker.Action]int{worker.Failed: 1})
 	})
 }
 
@@ -110,7 +110,7 @@ func TestStopWhileDelivering(t *testing.T) {
 		f.Memory.Delay(0)
 		f.begin("b")
 		f.within(time.Minute, "all is delivered", f.delivered)
-		f.wantActions(map[worker.Action]int{worker.Completed: len(page)})
+		f.wantActions(f.t, map[worker.Action]int{worker.Completed: len(page)})
 	})
 }
 
@@ -169,7 +169,7 @@ func TestLostAnswer(t *testing.T) {
 				if got := f.deliveries(id); !slices.Equal(got, []string{string(tt.delivery)}) {
 					t.Errorf("the audit has %v of its delivery", got)
 				}
-				f.wantActions(map[worker.Action]int{tt.action: 1})
+				f.wantActions(f.t, map[worker.Action]int{tt.action: 1})
 			})
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -342,12 +341,4 @@ func (f *reviewFixture) deliveries(id string) []string {
 		}
 	}
 	return all
-}
-
-// wantActions fails unless exactly these things became of the review jobs.
-func (f *reviewFixture) wantActions(want map[worker.Action]int) {
-	f.t.Helper()
-	if got := f.actions(); !maps.Equal(got, want) {
-		f.t.Errorf("counted as %v, want %v", got, want)
-	}
 }

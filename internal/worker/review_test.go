@@ -218,7 +218,7 @@ func TestDecisionReachesTheProcess(t *testing.T) {
 		wantVariables(t, f.of(second).taken, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
 		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
 		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, deadletter.Answered)
-		f.wantActions(map[worker.Action]int{worker.Completed: 2})
+		f.wantActions(f.t, map[worker.Action]int{worker.Completed: 2})
 		if got := f.deliveries(again); !slices.Equal(got, []string{"taken"}) {
 			t.Errorf("the audit has %v of its delivery", got)
 		}

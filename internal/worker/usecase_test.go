@@ -80,8 +80,21 @@ func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks wor
 // handle gives a job to the use case of its type, with a memory of nothing.
 func handle(j worker.Job) handled { return handleRemembering(testkit.NewMemory(), j, analysed) }
 
-// handleRemembering is handle at an instant, with what store remembers.
+// handleRemembering is handle at an instant, with what store remembers; the engine takes the answer.
 func handleRemembering(store journal.Store, j worker.Job, now time.Time) handled {
+	return handleThen(store, j, now, func(r worker.Reply) {
+		if r.Taken != nil {
+			r.Taken()
+		}
+	})
+}
+
+// handleUnanswered is handleRemembering for an answer that the engine does not take.
+func handleUnanswered(store journal.Store, j worker.Job, now time.Time) handled {
+	return handleThen(store, j, now, func(worker.Reply) {})
+}
+
+func handleThen(store journal.Store, j worker.Job, now time.Time, then func(worker.Reply)) handled {
 	memory := journal.New(store, func() time.Time { return now }, nil, journal.NoHooks())
 	stop, end := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -91,11 +104,12 @@ func handleRemembering(store journal.Store, j worker.Job, now time.Time) handled
 	core, logs := observer.New(zapcore.DebugLevel)
 	h := handled{tally: newTally(), logs: logs}
 	h.reply = handlerOf(j.Type, memory, now, h.hooks(), zap.New(core))(context.Background(), &j)
-	if h.reply.Taken != nil {
-		h.reply.Taken() // as the engine's acknowledgement does
-	}
+	then(h.reply)
 	return h
 }
+
+// line is the first that was logged.
+func (h handled) line() map[string]any { return h.logs.All()[0].ContextMap() }
 
 // job is one of a claim that failed.
 func job(jobType, headers, variables string) worker.Job {

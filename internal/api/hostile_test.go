@@ -77,7 +77,8 @@ func TestInertCharacters(t *testing.T) {
 			t.Errorf("from %U on: another text, %v", first, err)
 		}
 		acts := func(r rune) bool {
-			return unicode.IsControl(r) || strings.ContainsRune("<>&", r) || r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+			return unicode.IsControl(r) || strings.ContainsRune("<>&", r) ||
+				r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 		}
 		if at := strings.IndexFunc(string(inert), acts); at >= 0 {
 			t.Errorf("from %U on: something acts at %d", first, at)

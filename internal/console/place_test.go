@@ -65,7 +65,8 @@ func TestPagesLeadToOperateAndGrafana(t *testing.T) {
 	s := open(t, w)
 	s.links("https://operate.example", "https://grafana.example/d/x")
 	for address, to := range map[string]string{
-		subjectAddress("tiss-submission", "CLM-T-1"): fmt.Sprintf("https://operate.example/processes/%d", a.ProcessInstanceKey), "/": "https://grafana.example/d/x",
+		subjectAddress("tiss-submission", "CLM-T-1"): fmt.Sprintf("https://operate.example/processes/%d", a.ProcessInstanceKey),
+		"/": "https://grafana.example/d/x",
 	} {
 		if page := s.get(address).Body.String(); !strings.Contains(page, `href="`+to+`"`) {
 			t.Errorf("%s does not lead to %s", address, to)

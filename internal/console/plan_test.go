@@ -220,5 +220,6 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	nothing, err := s.world.DeadLetters.Plan(t.Context(), deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
 	testkit.Must(t, err)
 	good.Del("fingerprint")
-	s.doc(s.post("/bulk-runs", with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)), 422).mustSay("none is left to be decided")
+	none := with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)
+	s.doc(s.post("/bulk-runs", none), 422).mustSay("none is left to be decided")
 }

@@ -187,7 +187,8 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 		}
 	}
 	viewer := s.as(access.Viewer)
-	viewer.doc(viewer.post("/dead-letters/"+below.ID+"/discard", words("x", "", "")), http.StatusForbidden).mustSay("does not allow that")
+	forbidden := viewer.post("/dead-letters/"+below.ID+"/discard", words("x", "", ""))
+	viewer.doc(forbidden, http.StatusForbidden).mustSay("does not allow that")
 	if w := s.post("/dead-letters/none/retry", words("x", "next", "now")); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown dead letter answers %d", w.Code)
 	}

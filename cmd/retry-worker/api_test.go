@@ -131,8 +131,7 @@ func (w *fixture) course() []func(run string) error {
 
 // names are what stands in golden files for the ids of bulk runs, the oldest first, each followed by its id.
 func (w *fixture) names() []string {
-	runs, _, err := w.DeadLetters.Runs(context.Background(), "", 100)
-	testkit.Must(w.t, err)
+	runs := w.runs()
 	slices.Reverse(runs)
 	var names []string
 	for n, run := range runs {

@@ -40,13 +40,14 @@ func paths(c *cobra.Command) []string {
 	return all
 }
 
-// Nothing is served, and no journal is made, by who only types the program's name.
+// Nothing is served, and no journal is made, by who only types the program's name; decide needs none either.
 func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	testkit.Environment(t, nil)
 	if r, help := retryWorker(), retryWorker("--help"); r != help || r.code != exitDone {
 		t.Errorf("got %+v, want %+v", r, help)
 	}
+	retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT").done(t)
 	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
 		t.Errorf("it leaves %v behind (%v)", files, err)
 	}

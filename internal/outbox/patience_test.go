@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -9,8 +8,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 )
-
-var errNo = errors.New("no")
 
 // patient is how notices are sent.
 var patient = outbox.Patience{Message: time.Minute, Hold: 15 * time.Minute, Apart: true}
@@ -44,7 +41,7 @@ func TestKeysApart(t *testing.T) {
 		s.patience = patient
 		s.sink.answer = func(m *journal.Message) error {
 			if seen.note(m.Key); m.Key == "ti/webhook" {
-				return errNo
+				return errRefused
 			}
 			return nil
 		}
@@ -81,7 +78,7 @@ func TestFailureAsksForTime(t *testing.T) {
 	bubble(t, func(s *stage) {
 		var seen tries
 		s.patience = patient
-		s.sink.answer = func(m *journal.Message) error { seen.note(m.Key); return later{errNo} }
+		s.sink.answer = func(m *journal.Message) error { seen.note(m.Key); return later{errRefused} }
 		s.relay("a")
 		s.fill(1, "ti/webhook")
 		time.Sleep(time.Hour)

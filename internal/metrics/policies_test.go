@@ -133,10 +133,7 @@ func TestWhatIsRefused(t *testing.T) {
 	} {
 		for _, rejected := range []bool{true, false} {
 			set(rejected)
-			want := map[bool]float64{true: 1, false: 0}[rejected]
-			if got := families(t, scrape(t, url))[name].Metric[0].Gauge.GetValue(); got != want {
-				t.Errorf("rejected %v: %s is %v", rejected, name, got)
-			}
+			wantLines(t, scrape(t, url), map[string]bool{name + " 1": rejected, name + " 0": !rejected})
 		}
 	}
 }

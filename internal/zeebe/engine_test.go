@@ -80,23 +80,18 @@ func TestActivationTooLarge(t *testing.T) {
 	wantKind(t, "a job above the receive limit", err, worker.TooLarge)
 }
 
-func TestComplete(t *testing.T) {
+func TestCompleteAndFail(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
-	key := g.AddJob(work())
-	testkit.Must(t, c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`))
-	j := record(t, g, key)
-	if j.State != gateway.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
-		t.Errorf("the job is %v after %+v", j.State, j.Answers)
-	}
-}
-
-func TestFail(t *testing.T) {
-	g, c := connected(t, gateway.Options{})
-	key := g.AddJob(work())
+	failed := g.AddJob(work())
 	testkit.Must(t, c.Fail(wait.Context(t), take(t, c), worker.Failure{Retries: 2, Backoff: 10 * time.Second, Message: "why"}))
-	a := record(t, g, key).Answers[0]
+	a := record(t, g, failed).Answers[0]
 	if a.Method != gateway.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
 		t.Errorf("failed with %+v", a)
+	}
+	completed := g.AddJob(work())
+	testkit.Must(t, c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`))
+	if j := record(t, g, completed); j.State != gateway.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
+		t.Errorf("the job is %v after %+v", j.State, j.Answers)
 	}
 }
 

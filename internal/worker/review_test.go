@@ -42,10 +42,11 @@ func TestReviewJobWaits(t *testing.T) {
 	})
 }
 
-// TestReviewJobThatComesAgain is a heartbeat: another look, and no other record.
+// TestReviewJobThatComesAgain is a heartbeat: another look, and no other record. The dead letter's id says it all.
 func TestReviewJobThatComesAgain(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
-		id, job := f.waiting()
+		id, _, instance := f.dead()
+		job := f.waits(instance, `{"deadLetterId":"`+id+`"}`)
 		f.begin("a")
 		time.Sleep(time.Minute)
 		first, head := f.Item(id), headOf(f)
@@ -130,16 +131,6 @@ func TestReviewJobsThatNameNothing(t *testing.T) {
 		if f.Item(id).ReviewJobKey != 0 {
 			t.Error("one of them waits for the dead letter all the same")
 		}
-	})
-}
-
-// TestReviewJobWithoutItsClaim: the dead letter's id says it all.
-func TestReviewJobWithoutItsClaim(t *testing.T) {
-	withReviews(t, func(f *reviewFixture) {
-		id, _, instance := f.dead()
-		f.waits(instance, `{"deadLetterId":"`+id+`"}`)
-		f.begin("a")
-		f.within(10*time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
 	})
 }
 

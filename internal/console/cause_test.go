@@ -47,7 +47,5 @@ func TestACauseIsTaught(t *testing.T) {
 	}
 	d := s.page("/audit")
 	d.mustSay("Causa marcada para não repetir: equipe Cadastro", "a operadora confirmou", "Orientação sobre a causa retirada")
-	if w := s.get("/causes/0123456789abcdef"); w.Code != http.StatusNotFound {
-		t.Errorf("a cause that there is not: %d", w.Code)
-	}
+	s.doc(s.get("/causes/0123456789abcdef"), http.StatusNotFound)
 }

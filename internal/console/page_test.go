@@ -111,6 +111,14 @@ func (s *site) eachPage(address string, read func(d *doc)) (pages int) {
 	return pages
 }
 
+// leads fails the test where an answer does not send the browser on to an address.
+func (s *site) leads(w *httptest.ResponseRecorder, to string) {
+	s.t.Helper()
+	if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != to {
+		s.t.Errorf("got %d to %q, want 303 to %q", w.Code, got, to)
+	}
+}
+
 func (s *site) page(address string) *doc {
 	s.t.Helper()
 	return s.doc(s.get(address), http.StatusOK)

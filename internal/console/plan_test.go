@@ -87,9 +87,7 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 func TestAPlanIsStarted(t *testing.T) {
 	s, _, d := planned(t)
 	w := s.post("/bulk-runs", with(d.form("start"), "why", "Senha trocada com a operadora."))
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/bulk-runs/"+s.world.runs(t)[0].ID+"?done=start#result" {
-		t.Fatalf("got %d to %q", w.Code, w.Header().Get("Location"))
-	}
+	s.leads(w, "/bulk-runs/"+s.world.runs(t)[0].ID+"?done=start#result")
 	c := s.world.runs(t)[0]
 	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.Now || c.Filter != groupFilter(s) {
 		t.Errorf("what was started is %+v", c)
@@ -117,9 +115,7 @@ func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 	if len(s.world.runs(t)) > 0 || second.Get("why") != "Senha trocada." || second.Get("token") == first.Get("token") {
 		t.Error("something was started, or what was written is lost")
 	}
-	if w := s.post("/bulk-runs", second); w.Code != http.StatusSeeOther {
-		t.Errorf("the new plan cannot be started: %d", w.Code)
-	}
+	s.doc(s.post("/bulk-runs", second), http.StatusSeeOther)
 }
 
 func TestWhatIsWrongStandsBesideThePlan(t *testing.T) {
@@ -159,9 +155,7 @@ func TestNothingAndEverythingAreSaid(t *testing.T) {
 			t.Errorf("%s was started without being confirmed", address)
 		}
 	}
-	if w := s.post("/bulk-runs", with(d.form("start"), "everything", "yes")); w.Code != http.StatusSeeOther {
-		t.Errorf("what was confirmed is not started: %d", w.Code)
-	}
+	s.doc(s.post("/bulk-runs", with(d.form("start"), "everything", "yes")), http.StatusSeeOther)
 }
 
 // Who may start a run: the page says who else where the reader may not, and so does the refusal. TestWhoMayWhat

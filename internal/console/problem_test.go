@@ -39,9 +39,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		"/dead-letters/a%2Fb": "retry", "/dead-letters/x": "undo", "/causes/x": "teach", "/bulk-runs/x": "pause",
 		"/destinations/x": "hold",
 	} {
-		if from := s.get(at + "/" + form); from.Code != http.StatusSeeOther || from.Header().Get("Location") != at {
-			t.Errorf("%s/%s answers %d and leads to %q", at, form, from.Code, from.Header().Get("Location"))
-		}
+		s.leads(s.get(at+"/"+form), at)
 	}
 	w.Memory.SetDown(true)
 	for _, address := range []string{"/", "/dead-letters", subjectAddress("tiss-submission", deadID)} {

@@ -189,9 +189,7 @@ func TestWhatIsWrongIsSaidAndNothingIsDone(t *testing.T) {
 	viewer := s.as(access.Viewer)
 	forbidden := viewer.post("/dead-letters/"+below.ID+"/discard", words("x", "", ""))
 	viewer.doc(forbidden, http.StatusForbidden).mustSay("does not allow that")
-	if w := s.post("/dead-letters/none/retry", words("x", "next", "now")); w.Code != http.StatusNotFound {
-		t.Errorf("an unknown dead letter answers %d", w.Code)
-	}
+	s.doc(s.post("/dead-letters/none/retry", words("x", "next", "now")), http.StatusNotFound)
 }
 
 func TestTheSecondOfTwoIsToldWhoWasFirst(t *testing.T) {

@@ -27,7 +27,7 @@ type File[T any] struct {
 	Parse func(source string, content []byte) (*T, error)
 }
 
-// Hooks tell what a Watcher did. They are called one at a time by Run's goroutine and may be nil.
+// Hooks tell what a Watcher did. They are called one at a time by Run's goroutine, which needs all of them.
 type Hooks[T any] struct {
 	// Changed tells that next is in force in place of previous.
 	Changed func(previous, next *T)
@@ -109,16 +109,12 @@ func (w *Watcher[T]) take(content []byte, seen snapshot, err error) {
 	}
 	if err != nil {
 		w.rejected = seen
-		if w.hooks.Rejected != nil {
-			w.hooks.Rejected(err)
-		}
+		w.hooks.Rejected(err)
 		return
 	}
 	w.inForce = seen.sum
 	previous := w.current.Swap(next)
-	if w.hooks.Changed != nil {
-		w.hooks.Changed(previous, next)
-	}
+	w.hooks.Changed(previous, next)
 	w.recovered()
 }
 
@@ -128,9 +124,7 @@ func (w *Watcher[T]) recovered() {
 		return
 	}
 	w.rejected = snapshot{}
-	if w.hooks.Recovered != nil {
-		w.hooks.Recovered(w.Current())
-	}
+	w.hooks.Recovered(w.Current())
 }
 
 func (w *Watcher[T]) read() (content []byte, seen snapshot, err error) {

@@ -116,8 +116,10 @@ type Gates struct {
 	// looked is when the store was asked last, heard when it was asked last and told all, by this machine's clock.
 	looked, heard time.Time
 	share         share
-	traffic       map[string]*journal.Traffic // since the last count, by destination
 	left          leavers
+	// traffic is what was counted since the last record of it, by destination, flushing what was counted before and is not known
+	// to be recorded.
+	traffic, flushing map[string]*journal.Traffic
 	// leads tells that this process acts; told that why it cannot was logged; late that a departure was heard of that is not
 	// this process's.
 	leads, told, late bool
@@ -155,7 +157,7 @@ func (l *leavers) has(jobKey int64) bool { return l.these[jobKey] || l.before[jo
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
 	return &Gates{Options: o, id: rand.Text()[:8], nudged: make(chan struct{}, 1),
-		turning: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}}
+		turning: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}, flushing: map[string]*journal.Traffic{}}
 }
 
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.

@@ -161,8 +161,10 @@ func (h *History) count(t *journal.Traffic) {
 func (g *Gates) countedYet(h *History, name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.traffic[name]; t != nil {
-		h.count(t)
+	for _, t := range []*journal.Traffic{g.flushing[name], g.traffic[name]} {
+		if t != nil && h.counts.isNew("", t) {
+			h.count(t)
+		}
 	}
 }
 

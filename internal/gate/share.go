@@ -119,24 +119,27 @@ func (g *Gates) flush(ctx context.Context) error {
 	due := g.dueCounts()
 	for _, name := range slices.Sorted(maps.Keys(due)) {
 		if err := g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Traffic: due[name]}); err != nil {
-			return err
+			return err // the same is told again: it may be recorded after all
 		}
+		g.mu.Lock()
+		delete(g.flushing, name)
+		g.mu.Unlock()
 	}
 	return nil
 }
 
-// dueCounts takes the counts that are to be recorded.
+// dueCounts returns the counts that are to be recorded, nothing of which changes any more.
 func (g *Gates) dueCounts() map[string]*journal.Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	due, now := map[string]*journal.Traffic{}, g.Clock.Now()
+	now := g.Clock.Now()
 	for name, t := range g.traffic {
-		if g.leads && t.Since.Truncate(countEvery).Equal(now.Truncate(countEvery)) ||
+		if g.flushing[name] != nil || g.leads && t.Since.Truncate(countEvery).Equal(now.Truncate(countEvery)) ||
 			!g.leads && now.Sub(t.Since) < othersCountEvery {
 			continue
 		}
-		due[name] = t
+		g.flushing[name] = t
 		delete(g.traffic, name)
 	}
-	return due
+	return maps.Clone(g.flushing)
 }

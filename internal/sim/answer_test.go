@@ -45,12 +45,16 @@ type mark struct {
 	by *replica
 }
 
+// isMarked reports whether it is recorded that the job's answer was taken.
+func (s *sim) isMarked(key int64) bool {
+	return slices.ContainsFunc(s.attempts[key], func(a *journal.Attempt) bool { return s.memory.Answered(a.Record) })
+}
+
 // unmarked: that an answer was taken is recorded, unless who heard of it ended.
 func (s *sim) unmarked() {
 	for key, m := range s.marks {
 		all := s.attempts[key]
-		marked := slices.ContainsFunc(all, func(a *journal.Attempt) bool { return s.memory.Answered(a.Record) })
-		if marked || len(all) == 0 || m.by.life.Err() != nil {
+		if s.isMarked(key) || len(all) == 0 || m.by.life.Err() != nil {
 			delete(s.marks, key)
 		} else if min(time.Since(m.at), time.Since(s.storeAway)) > atOnce {
 			s.fail("%s: job %d was answered at %s, and that is not recorded", s.jobs[key].claim, key, m.at.Sub(s.began))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	if n := len(all) - 1; n >= 0 && j.uncaught {
 		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
 	}
-	answered := slices.ContainsFunc(all, func(b *journal.Attempt) bool { return s.memory.Answered(b.Record) })
+	answered := s.isMarked(a.JobKey)
 	for _, b := range all {
 		late := settled || j.changed || j.two && answered || // the other replica was faster
 			a.At.Sub(b.At) > retention-clocksApart // it may be purged

@@ -173,8 +173,9 @@ func (r *replica) handle(j *worker.Job) {
 	r.port(fmt.Sprint(r.name, " begin ", j.Key))
 	r.worker.Handle(r.life, j, func(ctx context.Context, j *worker.Job) worker.Reply {
 		reply := r.handlers[j.Type]()(ctx, j)
-		r.port(fmt.Sprint(r.name, " has handled ", j.Key))     // several are in one commit
-		if r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
+		r.port(fmt.Sprint(r.name, " has handled ", j.Key)) // several are in one commit
+		duplicate := r.begun(r.jobs[j.Key].claim) > 1 && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4)
+		if duplicate || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
 			set(&r.mu, &r.jobs[j.Key].cutOff, j.Deadline)
 		}
 		return reply
@@ -299,6 +300,9 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 func (s *sim) take(j *job, a answer) error {
 	if j.done {
 		return engineError(worker.Gone)
+	}
+	if !j.uncaught && s.isMarked(j.key) {
+		s.fail("%s: job %d is answered, and that was recorded before", j.claim, j.key)
 	}
 	j.done, j.taken = true, a
 	told := map[string]any{}

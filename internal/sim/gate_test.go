@@ -161,7 +161,8 @@ func (s *sim) unopened() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		began := w.opens.Add(-failedWithin) // of what is evidence
-		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || time.Since(w.treated) < longestPause || min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
+		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || w.held.since.Before(w.treated) && time.Since(w.treated) < longestPause ||
+			min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
 			w.opens = time.Time{}
 		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
 			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)

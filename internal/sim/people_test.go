@@ -47,12 +47,18 @@ func (s *sim) people() {
 func (r *replica) order(name string, what int) {
 	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: typed, By: "ana"}
 	switch what {
-	case 0:
-		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(time.Duration(10+20*r.draw("hold").IntN(5))*time.Minute)
+	case 0, 4:
+		minutes := []int{2, 10, 30, 50, 70, 90}
+		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(time.Duration(minutes[r.draw("hold").IntN(6-what)])*time.Minute)
 	case 1:
 		c.Verb, c.PerMinute = journal.ReleaseAt, 10
 	case 2:
 		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add(10*time.Minute)
+		if r.sometimes("thinks better of it", 1, 2) {
+			r.in(time.Minute, func() {
+				r.running.Go(func() { r.port("thinks better"); r.order(name, 4) })
+			})
+		}
 	}
 	r.say("somebody orders %s: %s", name, c.Verb)
 	_ = r.gates.Command(r.life, name, c)
@@ -71,6 +77,11 @@ func (r *replica) decide(who string, how int) {
 	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
 	if err != nil || len(items) == 0 {
 		return
+	}
+	for _, d := range items {
+		if ago := min(time.Since(d.CreatedAt), time.Since(r.away)); d.Process == deadletter.Nobody && d.Delivery != journal.DeliveryNobody && ago < deadletter.ExpectedFor-r.apart() {
+			r.fail("nobody is said to wait for a decision about %s, %s after it was given up or the engine came back", d.Subject.ID, ago)
+		}
 	}
 	if lazy := r.lazy && !r.calm; lazy && len(items) < 5 {
 		return

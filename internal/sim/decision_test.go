@@ -56,6 +56,10 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
 		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
 	}
+	if e := s.tally.episodes[of]; last != nil && e != nil && s.begun(of) == 1 && last.ShouldRetry() && last.JobKey != a.JobKey && last.Episode < a.Episode &&
+		!e.died && e.number == last.Episode && a.At.Sub(last.NextRetryTime) < s.limit-clocksApart && a.At.Sub(last.At) < retention-clocksApart {
+		s.fail("%s fails again %s after its retry was to be made, and that begins episode %d", of, a.At.Sub(last.NextRetryTime), a.Episode)
+	}
 	s.checkCount(a, last)
 	d := s.letter(a.DeadLetter)
 	if d.ID != "" && fmt.Sprint(d.Outcome, d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline, d.FirstFailure) !=
@@ -171,7 +175,7 @@ func (s *sim) isPermanent(a *journal.Attempt) bool {
 // made is how many retries were made before an attempt, at most.
 func (s *sim) made(a *journal.Attempt) int64 {
 	for _, b := range s.attempts[a.JobKey] {
-		if b.Number == a.Number && b.Revision < a.Revision || s.jobs[a.JobKey].changed { // its retry is not made
+		if b.Number == a.Number && b.Revision < a.Revision || s.jobs[a.JobKey].changed && s.begun(a.Decision.SubjectID) == 1 { // its retry is not made
 			return b.AnalysedCount
 		}
 	}

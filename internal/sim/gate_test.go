@@ -161,7 +161,7 @@ func (s *sim) unopened() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		began := w.opens.Add(-failedWithin) // of what is evidence
-		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || w.held.since.Before(w.treated) && time.Since(w.treated) < longestPause ||
+		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || w.held.since.Before(w.treated) && time.Since(w.treated) < longestUp+clocksApart ||
 			min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
 			w.opens = time.Time{}
 		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
@@ -200,6 +200,8 @@ const (
 	keptOutages = 20
 	// longestPause is how long a portal may ask claims to wait.
 	longestPause = 15 * time.Minute
+	// longestUp is how long people say that a portal is up.
+	longestUp = time.Hour
 	// goneWithin is how long claims may wait for a portal that is up, at most.
 	goneWithin = 25 * time.Minute
 )

@@ -112,6 +112,14 @@ func TestOutcomesComeBack(t *testing.T) {
 	if _, err := audit.Verify(t.Context(), f.Memory, audit.VerifyOptions{}, nil); err != nil {
 		t.Error(err)
 	}
+	f.Set(f.Now().Add(5 * 7 * 24 * time.Hour))
+	f.SetPolicies(policies("handOver: advise"))
+	for _, of := range []decision.Policies{{}, f.Policies()} { // the catalogue has the policy again
+		testkit.Must(t, f.Learner.Refresh(t.Context(), of, f.Now()))
+		if d := fail(passing, 1).Decision; (d.SuccessProbability > 0.4) != (len(of) > 0) {
+			t.Errorf("after five weeks, by %d policies: %v", len(of), d.SuccessProbability)
+		}
+	}
 }
 
 // Whoever feeds outcomes can neither raise a limit, nor stop or move the retries of a specified error.

@@ -1,0 +1,111 @@
+package destination
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+
+func settings(most float64) Settings {
+	s := Defaults()
+	s.Pace.Most = most
+	return s
+}
+
+// fixture is a Gate with what a test sees of it.
+type fixture struct {
+	t    *testing.T
+	gate Gate
+	now  time.Time
+	all  []Release
+	lost []Held
+	// out are the canaries of which nothing was heard.
+	out map[string]time.Time
+}
+
+func newFixture(t *testing.T, s Settings) *fixture {
+	return &fixture{t: t, gate: Gate{Name: "unimed-sp", Settings: s, State: New(start)}, now: start, out: make(map[string]time.Time)}
+}
+
+// due lets the gate act, and holds it against what must never be.
+func (f *fixture) due() []Release {
+	released, lost, _ := f.gate.Due(f.now)
+	for _, r := range released {
+		if !f.gate.Settings.Calendar.IsOpen(f.now) {
+			f.t.Fatalf("%s goes at %s, when it is closed", r.Claim, f.now)
+		}
+		if r.Kind == Test {
+			for claim, sent := range f.out {
+				if f.now.Sub(sent) < CanaryTimeout {
+					f.t.Fatalf("%s is sent ahead while %s is", r.Claim, claim)
+				}
+			}
+			f.out = map[string]time.Time{r.Claim: f.now}
+		}
+	}
+	f.all, f.lost = append(f.all, released...), append(f.lost, lost...)
+	return released
+}
+
+func (f *fixture) apply(e Event) {
+	switch e := e.(type) {
+	case Answered:
+		delete(f.out, e.Claim)
+	case Failed:
+		delete(f.out, e.Claim)
+	case RateLimited:
+		delete(f.out, e.Claim)
+	case Unclear:
+		delete(f.out, e.Claim)
+	case Lost:
+		delete(f.out, e.Claim)
+	}
+	f.gate.Apply(e, f.now)
+}
+
+// arrive holds a claim and returns why it may go at once, empty where it waits.
+func (f *fixture) arrive(claim string) Kind {
+	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5}, f.now)
+	for _, r := range f.due() {
+		if r.Claim == claim {
+			return r.Kind
+		}
+	}
+	return ""
+}
+
+// fail lets five claims fail.
+func (f *fixture) fail() {
+	for i := range inARow {
+		f.now = f.now.Add(10 * time.Second)
+		claim := fmt.Sprint("failed-", i)
+		f.arrive(claim)
+		f.apply(Failed{claim, f.now})
+	}
+}
+
+func (f *fixture) want(phase Phase) {
+	f.t.Helper()
+	if f.gate.State.Phase != phase {
+		f.t.Fatalf("%s, want %s: %+v", f.gate.State.Phase, phase, f.gate.State)
+	}
+}
+
+// until lets time pass by what the gate asks to be woken for, and returns what goes.
+func (f *fixture) until(end time.Time) (released []Release) {
+	inVain := 0
+	for next := f.gate.Next(); !next.IsZero() && !next.After(end); next = f.gate.Next() {
+		if inVain++; next.After(f.now) {
+			inVain = 0
+		}
+		if inVain > 100 {
+			f.t.Fatalf("at %s it asks to be woken at %s, again and again", f.now, next)
+		}
+		f.now = latest(f.now, next)
+		released = append(released, f.due()...)
+	}
+	f.now = end
+	return append(released, f.due()...)
+}

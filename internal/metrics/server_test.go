@@ -62,6 +62,17 @@ func TestProbesOnlyRead(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+func TestMetricsSayTheirFormat(t *testing.T) {
+	_, _, url := served(t)
+	response, err := http.Get(url + "/metrics")
+	testkit.Must(t, err)
+	response.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if got := response.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain; version=0.0.4") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())

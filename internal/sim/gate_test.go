@@ -467,7 +467,7 @@ func (h hold) holds() bool {
 
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
-	s.portals[name].held, s.portals[name].ordered = hold{}, time.Now()
+	s.portals[name].held, s.portals[name].ordered, s.portals[name].opens = hold{}, time.Now(), time.Time{}
 	switch c.Verb {
 	case journal.HoldClaims:
 		s.portals[name].held = hold{time.Now(), c.Until}

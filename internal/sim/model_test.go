@@ -130,7 +130,7 @@ func (t *trace) state(name string, at time.Time, of *destination.State) {
 		return t.claims[key]
 	}
 	old := t.canary[name]
-	if old.Claim != "" && (old.Claim != of.Canary.Claim || !old.Sent.Equal(of.Canary.Sent)) &&
+	if number(old) > 0 && (old.Claim != of.Canary.Claim || !old.Sent.Equal(of.Canary.Sent)) &&
 		!at.Before(old.Sent.Add(destination.CanaryTimeout)) {
 		t.gate(name, `"expire", %d`, number(old))
 	}

@@ -143,13 +143,19 @@ func (s *sim) openLetters() []deadletter.Item {
 	return items
 }
 
-// audit: what is recorded is signed, and the projections are what the fold makes of it.
+// audit: what is recorded is signed, and the projections are what the fold makes of it. What the engine still offers is
+// not marked as taken.
 func (s *sim) audit() {
 	s.audited = s.seen
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
 	}
 	s.checkFigures()
+	for key := range s.attempts {
+		if j := s.jobs[key]; !j.done && !j.uncaught && s.isMarked(key) {
+			s.fail("%s: job %d is marked as answered, and is not", j.claim, key)
+		}
+	}
 }
 
 // letter is a dead letter as it is shown; its zero value where there is none.
@@ -291,7 +297,9 @@ func (s *sim) silent() {
 	s.untaken()
 	s.unfollowed()
 	for _, name := range s.portalNames() {
-		s.counted(name, s.steady)
+		if s.steady {
+			s.counted(name, true)
+		}
 	}
 	s.unmarked()
 	for _, p := range s.processes {

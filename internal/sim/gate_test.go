@@ -161,7 +161,7 @@ func (s *sim) unopened() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		began := w.opens.Add(-failedWithin) // of what is evidence
-		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || w.held.since.Before(w.treated) && time.Since(w.treated) < longestUp+clocksApart ||
+		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || time.Since(w.treated) < longestPause && w.held.since.Before(w.treated) || time.Until(w.upUntil) > -clocksApart ||
 			min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
 			w.opens = time.Time{}
 		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
@@ -200,8 +200,6 @@ const (
 	keptOutages = 20
 	// longestPause is how long a portal may ask claims to wait.
 	longestPause = 15 * time.Minute
-	// longestUp is how long people say that a portal is up.
-	longestUp = time.Hour
 	// goneWithin is how long claims may wait for a portal that is up, at most.
 	goneWithin = 25 * time.Minute
 )
@@ -455,23 +453,4 @@ const noLongerDown, actTime = time.Minute, 30 * time.Second
 func (s *sim) down(name string, long time.Duration) bool {
 	b := s.portals[name].recorded
 	return b.State != nil && (b.Phase == destination.Down || b.Phase == destination.Testing) && time.Since(b.Since) > long
-}
-
-// hold is for how long claims are held, by a person's order or as the portal asks for.
-type hold struct{ since, until time.Time }
-
-// holds reports whether all know of it, and it is not over, beside what clocks are apart.
-func (h hold) holds() bool {
-	return time.Since(h.since) > noLongerDown && time.Until(h.until) > clocksApart
-}
-
-// ordered notes what a person holds.
-func (s *sim) ordered(name string, c *journal.DestinationCommand) {
-	s.portals[name].held, s.portals[name].ordered, s.portals[name].opens = hold{}, time.Now(), time.Time{}
-	switch c.Verb {
-	case journal.HoldClaims:
-		s.portals[name].held = hold{time.Now(), c.Until}
-	case journal.TreatAsUp, journal.ReleaseAt:
-		s.portals[name].treated = time.Now()
-	}
 }

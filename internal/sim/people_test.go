@@ -53,7 +53,7 @@ func (r *replica) order(name string, what int) {
 	case 1:
 		c.Verb, c.PerMinute = journal.ReleaseAt, 10
 	case 2:
-		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, longestUp}[r.draw("up").IntN(2)])
+		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, time.Hour}[r.draw("up").IntN(2)])
 		if r.sometimes("thinks better of it", 1, 2) {
 			r.in(time.Minute, func() {
 				r.running.Go(func() { r.port("thinks better"); r.order(name, 4) })

@@ -38,6 +38,7 @@ type portal struct {
 	well     time.Time   // when its URL was last found to answer
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
+	upUntil  time.Time   // until when it is to be taken for up
 	paused   hold        // as it asked for
 	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
 }
@@ -79,4 +80,26 @@ func (w *portal) problem(s *sim, dice interface{ IntN(int) int }) string {
 		}
 	}
 	return ""
+}
+
+// hold is for how long claims are held, by a person's order or as the portal asks for.
+type hold struct{ since, until time.Time }
+
+// holds reports whether all know of it, and it is not over, beside what clocks are apart.
+func (h hold) holds() bool {
+	return time.Since(h.since) > noLongerDown && time.Until(h.until) > clocksApart
+}
+
+// ordered notes what a person holds.
+func (s *sim) ordered(name string, c *journal.DestinationCommand) {
+	w := s.portals[name]
+	w.held, w.ordered, w.opens = hold{}, time.Now(), time.Time{}
+	switch c.Verb {
+	case journal.HoldClaims:
+		w.held, w.upUntil = hold{time.Now(), c.Until}, time.Time{}
+	case journal.TreatAsUp:
+		w.treated, w.upUntil = time.Now(), c.Until
+	case journal.ReleaseAt:
+		w.treated = time.Now()
+	}
 }

@@ -366,11 +366,6 @@ func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) er
 		m.die()
 		return errStore
 	}
-	if label := fmt.Sprint("delivery told again ", a.JobKey); m.sometimes(label, 1, 3) { // by who did not hear that it is recorded
-		m.in(time.Duration(m.draw("when "+label).IntN(60))*time.Minute, func() {
-			m.running.Go(func() { m.port(label); _ = m.Journal.Delivered(m.life, a, taken) })
-		})
-	}
 	return m.Journal.Delivered(ctx, a, taken)
 }
 

@@ -83,6 +83,10 @@ func withCleanID(h *journal.Happening) *journal.Happening {
 		copied.Attempt = new(*h.Attempt)
 		copied.Attempt.Decision.SubjectID = id
 	}
+	if h.Entry != nil {
+		copied.Entry = new(*h.Entry)
+		copied.Entry.Subject.ID = id
+	}
 	return &copied
 }
 

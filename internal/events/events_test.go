@@ -220,13 +220,15 @@ func TestIDsThatHoldPersonalData(t *testing.T) {
 	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
 	a := attempt(decision.RNBIL005, decision.PermanentError)
 	a.Decision.SubjectID = s.ID
-	for _, m := range events.Publisher("/test", nil)(&journal.Happening{Subject: s, Attempt: a, Digest: journal.DigestEntry(journal.EntryOf(s, a))}) {
+	decided := &journal.Happening{Subject: s, Attempt: a, Digest: journal.DigestEntry(journal.EntryOf(s, a))}
+	entered := ofEntry(s, journal.GateEntry, `{"action":"held"}`)
+	for _, m := range append(publish(decided), publish(entered)...) {
 		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {
 			t.Errorf("%s by %q says %s", m.Type, m.Key, m.Body)
 		}
 	}
-	if a.Decision.SubjectID != s.ID {
-		t.Errorf("the attempt's own id became %q", a.Decision.SubjectID)
+	if a.Decision.SubjectID != s.ID || entered.Entry.Subject != s {
+		t.Errorf("the record's own id became %q, %v", a.Decision.SubjectID, entered.Entry.Subject)
 	}
 }
 

@@ -150,6 +150,9 @@ func (s *sim) audit() {
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
 	}
+	if s.draw("tampered").IntN(4) == 0 {
+		s.tamper()
+	}
 	s.checkFigures()
 	for key := range s.attempts {
 		if j := s.jobs[key]; !j.done && !j.uncaught && s.isMarked(key) {
@@ -187,7 +190,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 			Episode            int64
 		}
 		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
-			s.expected[said{Kind: events.RetryRecovered, ClaimID: r.Subject.ID, Episode: b.Episode, RecoveredAt: b.At}]++
+			s.expected[said{Kind: events.RetryRecovered, ClaimID: outside(r.Subject.ID), Episode: b.Episode, RecoveredAt: b.At}]++
 		}
 		waits := func(p *process) bool { return p.claim == r.Subject.ID && p.waitsFor(clocksApart) }
 		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {

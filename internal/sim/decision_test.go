@@ -70,12 +70,12 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.tally.attempt(a, a.ShouldRetry() || dies)
 	switch {
 	case a.Revision == 0 && a.ShouldRetry():
-		s.expected[said{Kind: "RetryScheduled", ClaimID: of, RetryCount: a.RetryCount, MaxRetries: a.MaxRetries,
+		s.expected[said{Kind: "RetryScheduled", ClaimID: outside(of), RetryCount: a.RetryCount, MaxRetries: a.MaxRetries,
 			NextRetryTime: decision.Instant(a.NextRetryTime), ErrorClassification: string(a.ErrorClassification)}]++
 	case a.Revision == 0 && a.Outcome == decision.PermanentError:
-		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: of, ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt)}]++
+		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: outside(of), ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt)}]++
 	case a.Revision == 0, dies:
-		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: of, TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt)}]++
+		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt)}]++
 	}
 	s.last[of] = a
 }

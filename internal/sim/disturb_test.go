@@ -180,7 +180,7 @@ func (s *sim) configure() {
 
 // anyOf draws a process of those that were drawn; nil where that one was taken away, or has not begun.
 func (s *sim) anyOf(label string) *process {
-	claim := fmt.Sprintf("CLM-SIM-%d", 1+s.draw(label).IntN(s.drawn))
+	claim := nameOf(1 + s.draw(label).IntN(s.drawn))
 	i := slices.IndexFunc(s.processes, func(p *process) bool { return p.claim == claim && p.ended != "wiped" })
 	if i < 0 {
 		return nil

@@ -201,7 +201,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if time.Now().Before(r.away) {
 		return engineError(worker.NotTaken)
 	}
-	if strings.Contains(f.Message, forbidden) {
+	if leaks(f.Message) {
 		r.fail("%s: job %d is handed back with a secret: %s", j.claim, j.key, f.Message)
 	}
 	if f.Retries == 0 && strings.Contains(given.Variables, wrong) { // it is an incident, until somebody corrects that

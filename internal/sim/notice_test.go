@@ -93,7 +93,7 @@ func (s *sim) noticed(id, body string) {
 		s.fail("notice %s is told with another content", id)
 	}
 	s.notices[id] = body
-	if strings.Contains(body, "CLM-") || strings.Contains(body, forbidden) || strings.Contains(body, "jobKey") {
+	if strings.Contains(body, "CLM-") || leaks(body) || strings.Contains(body, "jobKey") {
 		s.fail("notice %s is of a single case: %s", id, body)
 	}
 }

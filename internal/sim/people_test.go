@@ -382,7 +382,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		return
 	}
-	told := said{Kind: events.DeadLetterReviewed, ClaimID: e.Subject.ID, Episode: b.Episode, DeadLetterID: b.DeadLetterID, ReviewedBy: b.By,
+	told := said{Kind: events.DeadLetterReviewed, ClaimID: outside(e.Subject.ID), Episode: b.Episode, DeadLetterID: b.DeadLetterID, ReviewedBy: b.By,
 		ReviewDecision: "discard", RetryCount: b.RetryCount}
 	if b.Decision == string(journal.DeadLetterReprocessing) {
 		told.ReviewDecision, told.NextRetryTime = "reprocess", decision.Instant(b.NextRetryTime)

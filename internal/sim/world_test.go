@@ -27,11 +27,27 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// secret is what every error text has in it, and no sink may.
+// secret is what every error text has in it, and no sink may; cpf stands in the ids of some claims, and only the journal may
+// have it.
 const (
 	secret    = "senha=abracadabra"
 	forbidden = "abracadabra"
+	cpf       = "529.982.247-25"
 )
+
+// leaks reports whether a text that leaves the journal has something in it that it may not.
+func leaks(text string) bool { return strings.Contains(text, forbidden) || strings.Contains(text, cpf) }
+
+// nameOf is the name of the claim of that number.
+func nameOf(n int) string {
+	if n%5 == 4 {
+		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpf)
+	}
+	return fmt.Sprintf("CLM-SIM-%d", n)
+}
+
+// outside is a claim's name as others are told it.
+func outside(claim string) string { return strings.ReplaceAll(claim, cpf, "[CPF]") }
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
@@ -244,7 +260,7 @@ func (s *sim) fault(label, kind string) bool {
 type log struct{ s *sim }
 
 func (l log) Write(b []byte) (int, error) {
-	if strings.Contains(string(b), forbidden) {
+	if leaks(string(b)) {
 		l.s.fail("the log has a secret: %s", b)
 	}
 	return len(b), nil
@@ -409,7 +425,7 @@ func (s *sim) arrive() {
 	batch := s.draw("batch")
 	sent, batches := time.Duration(batch.Int64N(int64(within))), batch.IntN(3) == 0
 	for i := range claims {
-		claim := fmt.Sprintf("CLM-SIM-%d", i+1)
+		claim := nameOf(i + 1)
 		dice := s.draw(claim)
 		at := time.Duration(dice.Int64N(int64(within)))
 		if batches && batch.IntN(2) == 0 {

@@ -116,6 +116,9 @@ func (s *sim) recorded(j *job, told map[string]any) bool {
 		class := cmp.Or(known, a.ErrorClassification)
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
 			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original}
+		if a.SuccessProbability > 0 {
+			want["successProbability"] = a.SuccessProbability
+		}
 		if a.ShouldRetry() {
 			want["backoffMinutes"], want["backoffDuration"] = decision.Minutes(a.Wait()), decision.ISODuration(a.Wait())
 			want["nextRetryTime"] = decision.Instant(a.NextRetryTime)

@@ -87,6 +87,30 @@ func (s *sim) heardOf(of journal.SentJob) {
 // person orders.
 const wordTime = 5 * time.Minute
 
+// seenByPeople: each replica shows of portals what is recorded, where nothing was recorded for a while.
+func (s *sim) seenByPeople() {
+	if min(time.Since(s.seenAt), time.Since(s.storeAway), time.Since(s.forgot), time.Since(s.started)) < actTime {
+		return
+	}
+	for _, r := range s.up() {
+		all, _ := r.gates.Destinations()
+		for _, d := range all {
+			w, n, oldest := s.portals[d.Name], 0, time.Time{}
+			for key, is := range s.waits {
+				if _, left := s.left[key]; !left && is.Destination == d.Name {
+					if n++; oldest.IsZero() || is.Since.Before(oldest) {
+						oldest = is.Since
+					}
+				}
+			}
+			if d.Held != n || !d.Oldest.Equal(oldest) || d.Ordered != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
+				s.fail("%s shows of %s: %s, ordered: %t, %d wait since %s, and it is %v, %d wait since %s", r.name, d.Name, d.State.Phase, d.Ordered,
+					d.Held, d.Oldest.Sub(s.began), w.recorded.State, n, oldest.Sub(s.began))
+			}
+		}
+	}
+}
+
 // untaken: nobody waits for what came of a canary once that is recorded.
 func (s *sim) untaken() {
 	for _, name := range s.portalNames() {

@@ -294,6 +294,10 @@ func (s *sim) silent() {
 	}
 	s.untoldOutages()
 	s.untoldDue()
+	s.seenByPeople()
+	if s.hopeless {
+		s.learns()
+	}
 	s.unopened()
 	s.discards()
 	s.unsent(after)

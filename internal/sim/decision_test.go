@@ -29,6 +29,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	}
 	s.trail.attempt(a, all)
 	s.checkDecision(a)
+	s.checkLearnt(a)
 	s.attempts[a.JobKey] = append(all, a)
 	if strings.HasPrefix(a.Error, unknownError) {
 		s.unknown = a.Fingerprint
@@ -138,6 +139,8 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
+	case d.Reason == decision.ReasonNoRecovery:
+		right = s.hopeless
 	case d.Reason == decision.ReasonDeadline:
 		right = late(last, a.Deadline) || w.hoursChanged()
 	case d.Reason == decision.ReasonTimeLimit:

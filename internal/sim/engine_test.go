@@ -464,6 +464,9 @@ func (s *sim) submit(p *process) {
 		} else if odd < 30 && s.puzzling {
 			problem = unknownError
 		}
+		if s.isLost(p.claim) {
+			problem = unknownError
+		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)
 			p.vars["submissionError"] = problem + " " + secret

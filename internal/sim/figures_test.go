@@ -61,6 +61,10 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++
 		}
+		if a.Reason == decision.ReasonNoRecovery {
+			t.sums[journal.FigureHandedOver]++
+			t.sums[journal.FigureSavedRetries] += a.MaxRetries - a.RetryCount
+		}
 		if a.ShouldRetry() {
 			if strings.HasPrefix(a.Error, presumedError) {
 				e.presumed++

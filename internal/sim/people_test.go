@@ -97,7 +97,7 @@ func (r *replica) decide(who string, how int) {
 	if how > 9 && !r.calm { // its process is ended just before
 		r.cancel(d.Subject.ID, worker.RetryReview)
 	}
-	if how == 6 && !r.calm { // others are at the same dead letter, and the journal is busy
+	if how == 6 && !r.calm && !r.steady { // others are at the same dead letter, and the journal is busy
 		r.slow = time.Now().Add(12 * time.Second)
 		for n, verb := range []journal.NoteVerb{journal.DiscardLater, journal.Undo, journal.DiscardLater} {
 			also := c
@@ -149,6 +149,9 @@ func (r *replica) startRun(who string, letters int) {
 	}
 	if c.Action == journal.BulkRetry && dice.IntN(2) == 0 {
 		c.When = deadletter.Now
+	}
+	if dice.IntN(3) == 0 {
+		c.Filter.Team = []decision.Team{team, "cadastro"}[dice.IntN(2)]
 	}
 	p, err := r.letters.Plan(r.life, c)
 	if err != nil {
@@ -279,7 +282,7 @@ func (s *sim) carrier() *replica {
 // beside has a person decide on what a bulk run decides on next, at that instant, and both wait for what is written.
 func (s *sim) beside(run *journal.BulkRun) {
 	who := "person beside a run"
-	if !s.sometimes(who, 1, 8) {
+	if s.steady || !s.sometimes(who, 1, 8) {
 		return
 	}
 	who = fmt.Sprint(who, " ", s.nth[who])
@@ -401,6 +404,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {
 			s.fail("a bulk run decides %+v, and is %+v", b, run)
+		}
+		if d := s.letter(b.DeadLetterID); run.Filter.Team != "" && d.ID != "" && d.Team != run.Filter.Team {
+			s.fail("a bulk run for %s decides on the dead letter of %s, which is for %s", run.Filter.Team, d.Subject.ID, d.Team)
 		}
 		if state := s.steered[b.BulkRun].state; state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)

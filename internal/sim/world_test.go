@@ -95,6 +95,8 @@ type sim struct {
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
+	hopeless  bool      // most claims always fail, and that is learnt from
+	learnt    []cases   // of the cause that nobody knows, each minute
 	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
@@ -182,6 +184,7 @@ func newSim(p plan) *sim {
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
+	s.hopeless = s.draw("hopeless").IntN(12) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		if s.steady {
@@ -221,6 +224,7 @@ func newSim(p plan) *sim {
 	policy := *s.policies[decision.DefaultPolicy]
 	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
+	policy.HandOver = []decision.HandOver{decision.DecideHandOver, decision.DecideHandOver, decision.AdviseHandOver, decision.LearnNothing}[s.draw("hand over").IntN(4)]
 	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}}
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
 	s.configure()
@@ -294,6 +298,9 @@ func (s *sim) start(n int) {
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
 	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
+	if s.hopeless {
+		r.learn(records, policies)
+	}
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
@@ -418,6 +425,8 @@ func (s *sim) arrive() {
 	claims, within := 3+draw.IntN(30), s.horizon/2
 	if s.lazy { // so that there is something to do
 		claims, within = 3*claims, time.Hour
+	} else if s.hopeless {
+		claims = 60 + claims
 	} else if s.crowd {
 		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[draw.IntN(3)]
 	}

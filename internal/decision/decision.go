@@ -200,7 +200,7 @@ func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 
 func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Outcome, d.Reason, d.Team, d.RetryReason = o, why, team, sentence
-	d.Backoff, d.NextRetryTime, d.Propensity = Backoff{}, time.Time{}, 0
+	d.Backoff, d.NextRetryTime, d.Propensity, d.SuccessProbability = Backoff{}, time.Time{}, 0, 0
 }
 
 // schedule schedules a retry, or gives up where it would come too late, or where none recovers.

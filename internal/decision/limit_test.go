@@ -93,12 +93,13 @@ func TestR20TimeLimit(t *testing.T) {
 func TestRebaseBeyondTheLimit(t *testing.T) {
 	p := hourly(48 * time.Hour)
 	d := decideWith(p, claim("2", "HTTP 503"), decision.Past{FirstFailure: analysed.Add(-40 * time.Hour)}, analysed)
+	d.SuccessProbability = 0.5
 	if at := d.Rebase(p, &decision.Failure{}, analysed.Add(7*time.Hour)); at.Outcome != decision.Retry || at.RetryCount != 3 || !at.NextRetryTime.Equal(analysed.Add(8*time.Hour)) {
 		t.Errorf("at the limit: %s, count %d, at %s", at.Outcome, at.RetryCount, at.NextRetryTime)
 	}
 	beyond := d.Rebase(p, &decision.Failure{}, analysed.Add(7*time.Hour+time.Second))
 	wantFinal(t, beyond, decision.MaxRetriesExceeded, 2)
-	if beyond.Reason != decision.ReasonTimeLimit || beyond.RetryReason != "Time limit of 48h reached" || beyond.MatchedRule != "503" {
+	if beyond.SuccessProbability != 0 || beyond.Reason != decision.ReasonTimeLimit || beyond.RetryReason != "Time limit of 48h reached" || beyond.MatchedRule != "503" {
 		t.Errorf("for %s by %q: %s", beyond.Reason, beyond.MatchedRule, beyond.RetryReason)
 	}
 	p.TotalLimit = 0

@@ -59,8 +59,9 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	}
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
+	w.bad++
 	if well {
-		w.well = time.Now()
+		w.well, w.bad = time.Now(), 0
 	}
 	r.say("%s probes %s, which answers: %t", r.name, name, well)
 	return well
@@ -86,6 +87,21 @@ func (s *sim) heardOf(of journal.SentJob) {
 // wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still, and how long what a
 // person orders.
 const wordTime = 5 * time.Minute
+
+// checkOrder: what a person orders stands until the time that he said, or he orders something else; a portal that refused a
+// claim for coming too fast is given less.
+func (s *sim) checkOrder(name string, is *destination.State) {
+	w := s.portals[name]
+	if c := w.command; w.order == 0 && time.Until(c.Until) > clocksApart {
+		held, up := c.Verb == journal.HoldClaims, c.Verb == journal.TreatAsUp
+		if held && (is.Phase != destination.Down || !is.HeldUntil.Equal(c.Until)) || up && (is.Phase != destination.Up || !is.UpUntil.Equal(c.Until)) {
+			s.fail("%s was ordered: %s until %s, and is %s, held until %s, up until %s", name, c.Verb, c.Until, is.Phase, is.HeldUntil, is.UpUntil)
+		}
+	}
+	if s.quiet(w, w.heard) > actTime && is.Flow.LimitAt.Before(w.limited) {
+		s.fail("%s refused a claim of %s for coming too fast, and was given less at %s", name, w.limited, is.Flow.LimitAt)
+	}
+}
 
 // seenByPeople: each replica shows of portals what is recorded, where nothing was recorded for a while.
 func (s *sim) seenByPeople() {

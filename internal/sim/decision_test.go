@@ -44,6 +44,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		}
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		to.answers()
+		if a.Tells == journal.TellsRateLimited && a.Sent.At.After(to.limited) {
+			to.limited, to.heard = a.Sent.At, time.Now()
+		}
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
 			to.paused = hold{time.Now(), until}
 		}
@@ -161,7 +164,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 // that is down may be back.
 func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
 	down := w.recorded.State != nil && (w.recorded.Phase != destination.Up || time.Since(w.recorded.at) < noLongerDown) ||
-		max(since(w.failures, failedWithin), len(w.row)) >= inARow-1 // that is being recorded
+		max(since(w.failures, failedWithin), len(w.row)) >= inARow-1 || time.Now().Before(w.held.until) // that is being recorded
 	return w.isMade(at, wanted) || s.policies[decision.DefaultPolicy].Stretch && down && at.After(wanted) && w.nextOpen(at).Equal(at)
 }
 

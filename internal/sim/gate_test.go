@@ -44,6 +44,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 	}
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
 	s.trail.state(name, r.Entry.At, b.State)
+	s.checkOrder(name, b.State)
 	s.checkOutage(name, b.State)
 	s.checkRamp(name, b.State, r.Entry.At)
 }
@@ -68,6 +69,9 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	}
 	if was {
 		w.wasUp = time.Now()
+	}
+	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(s.ledSince) > actTime {
+		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
 		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most {

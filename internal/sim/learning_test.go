@@ -17,8 +17,8 @@ const (
 	hopelessFrom = 29
 )
 
-// isLost reports whether a claim fails whenever it is sent.
-func (s *sim) isLost(claim string) bool { return s.hopeless && claim[len(claim)-1]%5 > 0 }
+// isLost reports whether a claim fails whenever it is sent, while there is weather.
+func (s *sim) isLost(claim string) bool { return s.hopeless && !s.calm && claim[len(claim)-1]%5 > 0 }
 
 // learn has a replica read what is learnt from, and decide by it.
 func (r *replica) learn(p *part, policies func() decision.Policies) {

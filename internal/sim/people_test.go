@@ -129,8 +129,15 @@ func (r *replica) decide(who string, how int) {
 	}
 	err = r.told(who, err)
 	r.say("somebody decides on %s: %v", d.Subject.ID, err)
-	if by := func(b review) bool { return b.By == who }; err == nil && how%4 != 1 && !slices.ContainsFunc(r.reviews[d.ID], by) {
+	by := slices.IndexFunc(r.reviews[d.ID], func(b review) bool { return b.By == who })
+	switch {
+	case err != nil || how%4 == 1:
+	case by < 0:
 		r.fail("%s is told to have decided on %s, and another did", who, d.Subject.ID)
+	case r.reviews[d.ID][by].Decision == string(journal.DeadLetterReprocessing):
+		if b := r.reviews[d.ID][by]; b.ForceRetry != c.Force || b.Fresh != (c.Force && c.Fresh) {
+			r.fail("%s sends %s again by %+v, and that is recorded as %+v", who, d.Subject.ID, c, b)
+		}
 	}
 	if no := deadletter.RefusalOf(err); no != nil && no.By == who && how%4 != 1 { // a clock may be fast that a discard is carried out by
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
@@ -356,8 +363,12 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	}
 	w := s.portals[j.portal]
 	opened := func(c stretch) bool { return w.isMade(b.NextRetryTime, c.from) }
+	now := b.NextRetryTime.Equal(e.At)
+	if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); b.BulkRun != "" && run.Now != now && len(w.closed) == 0 && !w.hoursChanged() {
+		return false
+	}
 	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
-		(w.hoursChanged() || (b.NextRetryTime.Equal(e.At) || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
+		(w.hoursChanged() || (now || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
 			(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime)))
 }
 

@@ -39,6 +39,10 @@ type portal struct {
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	upUntil  time.Time   // until when it is to be taken for up
+	command  journal.DestinationCommand
+	limited  time.Time // when the claim went that it refused last for coming too fast
+	heard    time.Time // when that was recorded
+	bad      int       // probes that failed in a row
 	paused   hold        // as it asked for
 	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
 }
@@ -93,7 +97,7 @@ func (h hold) holds() bool {
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
 	w := s.portals[name]
-	w.held, w.ordered, w.opens = hold{}, time.Now(), time.Time{}
+	w.held, w.ordered, w.opens, w.command = hold{}, time.Now(), time.Time{}, *c
 	switch c.Verb {
 	case journal.HoldClaims:
 		w.held, w.upUntil = hold{time.Now(), c.Until}, time.Time{}

@@ -87,6 +87,13 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 // checkCount: a failure counts the retries that came with it or are known, whichever are more, and its clock stands.
 func (s *sim) checkCount(a, b *journal.Attempt) {
 	e := s.tally.episodes[a.Decision.SubjectID]
+	earliest := a.AnalysedAt
+	if at := s.jobs[a.JobKey].submitted; !at.IsZero() && at.Before(earliest) {
+		earliest = at
+	}
+	if b == nil && e == nil && a.Revision == 0 && !a.FirstFailure.Equal(earliest) {
+		s.fail("%s failed first at %s, and that was %s", a.Decision.SubjectID, a.FirstFailure, earliest)
+	}
 	if b == nil || e == nil || a.Revision > 0 || b.Revision > 0 || e.number != a.Episode || b.JobKey == a.JobKey ||
 		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
 		return
@@ -95,8 +102,8 @@ func (s *sim) checkCount(a, b *journal.Attempt) {
 	if b.Episode != a.Episode {
 		first = e.began
 	}
-	if a.AnalysedAt.Before(first) {
-		first = a.AnalysedAt
+	if earliest.Before(first) {
+		first = earliest
 	}
 	if a.AnalysedCount != max(a.GivenCount, e.retries) || !a.FirstFailure.Equal(first) {
 		s.fail("%s fails after %d retries, %d are known and %d came with it; it failed first at %s, and that was %s", a.Decision.SubjectID,

@@ -29,6 +29,8 @@ type process struct {
 	canary bool
 	since  time.Time
 	until  time.Time // its retry
+	// submitted is when it says that it was submitted last; zero where it does not say.
+	submitted time.Time
 	// gateless: the model has no gate before its submission.
 	gateless bool
 }
@@ -204,9 +206,10 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if leaks(f.Message) {
 		r.fail("%s: job %d is handed back with a secret: %s", j.claim, j.key, f.Message)
 	}
-	if f.Retries == 0 && strings.Contains(given.Variables, wrong) { // it is an incident, until somebody corrects that
+	if f.Retries == 0 && strings.Contains(given.Variables, "yesterday") { // it is an incident, until somebody corrects that
 		r.say("%s has an incident: %s", j.claim, f.Message)
 		delete(j.vars, wrong)
+		j.submitted = time.Time{}
 		r.incident(j)
 		return nil
 	}
@@ -472,6 +475,9 @@ func (s *sim) submit(p *process) {
 			p.vars["submissionError"] = problem + " " + secret
 			if !s.calm && dice.IntN(40) == 0 {
 				p.vars[wrong] = "yesterday, " + secret
+			} else if p.submitted.IsZero() && dice.IntN(10) == 0 {
+				p.submitted = time.Now().Add(time.Duration(dice.IntN(40)-30) * time.Minute).UTC().Truncate(time.Second)
+				p.vars[wrong] = p.submitted
 			}
 			s.wait(p, worker.AnalyzeRetry)
 			return

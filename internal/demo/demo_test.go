@@ -116,15 +116,15 @@ func TestStory(t *testing.T) {
 	s := newStory(&out, false, processes)
 	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s, processes)
 	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
-	p.try(second, variables{})
-	p.try(first, variables{})
+	p.try(second)
+	p.try(first)
 	s.decided(second.Sample, logLine{
 		Event: "retry_scheduled", Message: "Transient error, retry 1 of 3", MatchedRule: "http-503", BackoffMinutes: 1,
 		NextRetryTime: "2026-01-01T00:00:05.01Z", Timestamp: time.Date(2026, 1, 1, 0, 0, 0, 20e6, time.UTC),
 	})
 	s.note("Time passes.")
 	p.people.take(t.Context(), &api.DeadLetter{ID: "0123456789", Subject: api.SubjectName{ID: second.ID}, ResponsibleTeam: "atendimento", Process: "waiting"})
-	if p.try(second, variables{}); s.waiting() != 0 {
+	if p.try(second); s.waiting() != 0 {
 		t.Error("samples are open")
 	}
 	s.summarize()
@@ -170,7 +170,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 		processes[0].Samples = []Sample{x}
 		engine := &publisher{}
 		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes), processes)
-		check := p.answer(func(g *progress, _ variables) worker.Reply { return checkDependencies(p, g) })
+		check := p.answer(&processes[0], func(g *progress) worker.Reply { return checkDependencies(p, g) })
 		for look, want := range []string{`{"openDependencies":2}`, `{"openDependencies":1}`, `{"openDependencies":0}`} {
 			job := &worker.Job{Key: int64(look), Variables: `{"jobId":"QUEUE-1"}`}
 			r := check(t.Context(), job)
@@ -195,7 +195,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 func TestStrangersKeepTheirJobs(t *testing.T) {
 	processes := Processes(1)
 	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes), processes)
-	r := p.answer(p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
+	r := p.answer(&processes[0], p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
 	if r.Action != worker.Failed || r.Failure.Retries != 1 || r.Failure.Backoff == 0 {
 		t.Errorf("got %+v, want the job given back as it was, with a back-off", r)
 	}

@@ -88,7 +88,7 @@ func newCast(t *testing.T, invitation string, samples ...Sample) *cast {
 func (c *cast) submit(t *testing.T, id string) bool {
 	t.Helper()
 	c.jobs++
-	r := c.answer(c.try)(t.Context(), &worker.Job{Key: c.jobs, Variables: `{"claimId":"` + id + `"}`})
+	r := c.answer(c.samples[id].process, c.try)(t.Context(), &worker.Job{Key: c.jobs, Variables: `{"claimId":"` + id + `"}`})
 	return r.Action == worker.Completed
 }
 

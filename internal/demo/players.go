@@ -64,10 +64,10 @@ func (p *players) worker(engine worker.Engine, processes []Process) *worker.Work
 	for i := range processes {
 		x := &processes[i]
 		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType,
-			Begin: worker.Always(p.answer(p.try), x.IDVariable)})
+			Begin: worker.Always(p.answer(x, p.try), x.IDVariable)})
 		for _, t := range x.Also {
-			say := func(g *progress, _ variables) worker.Reply { return t.Answer(p, g) }
-			tasks = append(tasks, worker.Subscription{JobType: t.JobType, Begin: worker.Always(p.answer(say), x.IDVariable)})
+			say := func(g *progress) worker.Reply { return t.Answer(p, g) }
+			tasks = append(tasks, worker.Subscription{JobType: t.JobType, Begin: worker.Always(p.answer(x, say), x.IDVariable)})
 		}
 	}
 	return worker.New(engine, worker.Config{
@@ -76,7 +76,7 @@ func (p *players) worker(engine worker.Engine, processes []Process) *worker.Work
 }
 
 // try is one try of a sample's work: its next failure, or success.
-func (p *players) try(g *progress, _ variables) worker.Reply {
+func (p *players) try(g *progress) worker.Reply {
 	work := &g.process.Work
 	if g.letter != "" && g.verdict == nil {
 		_ = p.people.lookAgain(p.ctx, g) // so that the decision is told first; the next look says what is wrong
@@ -93,17 +93,15 @@ func (p *players) try(g *progress, _ variables) worker.Reply {
 	}}
 }
 
-// variables of a job that the players look at.
-type variables struct{ ClaimID, MessageID, JobID string }
-
-// answer gives each job of a sample one answer, and those of strangers back.
-func (p *players) answer(say func(*progress, variables) worker.Reply) worker.Handler {
+// answer gives each job of a process's sample one answer, and those of strangers back.
+func (p *players) answer(of *Process, say func(*progress) worker.Reply) worker.Handler {
 	return func(_ context.Context, j *worker.Job) worker.Reply {
-		var v variables
-		_ = json.Unmarshal([]byte(j.Variables), &v) // a sample may hold wrong types on purpose
+		var variables map[string]any
+		_ = json.Unmarshal([]byte(j.Variables), &variables) // a stranger's may be anything
+		id, _ := variables[of.IDVariable].(string)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		g := p.find(v)
+		g := p.samples[id]
 		if g == nil {
 			return worker.Reply{Action: worker.Failed, Failure: worker.Failure{
 				Retries: j.Retries, Backoff: strangerBackoff, Message: "not one of the demo's samples",
@@ -112,17 +110,8 @@ func (p *players) answer(say func(*progress, variables) worker.Reply) worker.Han
 		if reply, again := p.answered[j.Key]; again {
 			return reply
 		}
-		reply := say(g, v)
+		reply := say(g)
 		p.answered[j.Key] = reply
 		return reply
 	}
-}
-
-func (p *players) find(v variables) *progress {
-	for _, id := range []string{v.ClaimID, v.MessageID, v.JobID} {
-		if g := p.samples[id]; g != nil {
-			return g
-		}
-	}
-	return nil
 }

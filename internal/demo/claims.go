@@ -19,11 +19,11 @@ func claims() Process {
 	)
 	always := times(6, Failure{Text: "500 Internal Server Error"})
 	p := Process{
-		ID: "SUB_06", Subjects: "claims", System: "the insurers' TISS portal",
+		ID: "SUB_06", SampleID: "CLM-DEMO-%d", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
 		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission",
 			Done: "accepted by the portal"},
-		Samples: called("CLM-DEMO-%d", append([]Sample{
+		Samples: append([]Sample{
 			{Shows: accepted},
 			{Shows: accepted},
 			{Shows: accepted},
@@ -57,7 +57,7 @@ func claims() Process {
 			{Shows: rejected, Incident: true, Variables: map[string]any{"lastSubmissionTime": "ontem"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Failures: texts("   ")},
 		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"),
-			Left: true})...)),
+			Left: true})...),
 	}
 	for i := range p.Samples { // each goes elsewhere: a portal that keeps failing would hold the others
 		s := &p.Samples[i]

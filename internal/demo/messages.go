@@ -4,11 +4,11 @@ package demo
 func messages() Process {
 	down := Failure{"Service Unavailable", map[string]any{"httpStatus": 503}}
 	return Process{
-		ID: "WHATSAPP_MESSAGE", Subjects: "messages", System: "the Evolution API",
+		ID: "WHATSAPP_MESSAGE", SampleID: "MSG-DEMO-%d", Subjects: "messages", System: "the Evolution API",
 		IDVariable: "messageId", ErrorVariable: "sendError",
 		Work: Work{JobType: "send-whatsapp-message", ErrorCode: "SEND_FAILED", Try: "attempt",
 			Done: "accepted by the Evolution API"},
-		Samples: called("MSG-DEMO-%d", []Sample{
+		Samples: []Sample{
 			{Shows: "sent at once"},
 			{Shows: "503, then sent", Failures: []Failure{down}},
 			{Shows: "no answer in time, then sent", Failures: texts("timeout of 30000ms exceeded")},
@@ -18,6 +18,6 @@ func messages() Process {
 				Failures: []Failure{{"number is not registered on WhatsApp", map[string]any{"httpStatus": 404}}}},
 			{Shows: "down through all 4 attempts: a dead letter, sent again", Left: true, Failures: times(4, down)},
 			{Shows: "down through all 4 attempts: a dead letter, let go", Failures: times(4, down), Discard: true},
-		}),
+		},
 	}
 }

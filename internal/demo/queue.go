@@ -21,11 +21,11 @@ func queuedJobs() Process {
 		return map[string]any{"maxAttempts": maxAttempts, "delayBetweenAttempts": delay}
 	}
 	return Process{
-		ID: "JOB_QUEUE", Subjects: "jobs with a retry policy of their own", System: "a job queue",
+		ID: "JOB_QUEUE", SampleID: "QUEUE-DEMO-%d", Subjects: "jobs with a retry policy of their own", System: "a job queue",
 		IDVariable: "jobId", ErrorVariable: "jobError",
 		Work: Work{JobType: "run-queued-job", ErrorCode: "JOB_FAILED", Try: "run", Done: "done"},
 		Also: []Task{{JobType: "check-dependencies", Answer: checkDependencies}},
-		Samples: called("QUEUE-DEMO-%d", []Sample{
+		Samples: []Sample{
 			{Shows: "done at once"},
 			{Shows: "3 attempts, PT2S between them: done at the third", Variables: policy(3, "PT2S"),
 				Failures: texts(failed, failed)},
@@ -36,7 +36,7 @@ func queuedJobs() Process {
 			{Shows: "3 attempts used up: FAILED", Variables: policy(3, "PT5S"), Failures: times(3, Failure{Text: failed})},
 			{Shows: "waits for 2 dependencies, told by a message", Open: 2},
 			{Shows: "waits for a dependency, nobody tells: looks again after a minute", Open: 1, Silent: true},
-		}),
+		},
 	}
 }
 

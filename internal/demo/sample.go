@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +13,8 @@ import (
 type Process struct {
 	// ID of the model.
 	ID string
+	// SampleID is the pattern of its samples' ids, whose number differs from run to run.
+	SampleID string
 	// Subjects are what its samples are called, and System is who is played.
 	Subjects, System string
 	// IDVariable and ErrorVariable are the names under which the process holds a sample's id and the error.
@@ -78,18 +79,10 @@ func Processes(run int64) []Process {
 	for _, p := range all {
 		for i := range p.Samples {
 			number++
-			p.Samples[i].ID = fmt.Sprintf(p.Samples[i].ID, number)
+			p.Samples[i].ID = fmt.Sprintf(p.SampleID, number)
 		}
 	}
 	return all
-}
-
-// called gives samples without an id a pattern for one.
-func called(pattern string, samples []Sample) []Sample {
-	for i := range samples {
-		samples[i].ID = cmp.Or(samples[i].ID, pattern)
-	}
-	return samples
 }
 
 // texts are failures that are known by their text alone.

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -9,24 +11,18 @@ import (
 // group is the samples of a process that show the same.
 type group []*Sample
 
-// groups of a process, in its order.
+// groups returns those of a process, in its order: samples that show the same stand side by side.
 func (p *Process) groups() []group {
 	var all []group
-	place := make(map[string]int)
 	for i := range p.Samples {
 		x := &p.Samples[i]
-		n, there := place[x.Shows]
-		if !there {
-			n = len(all)
-			place[x.Shows] = n
+		if i == 0 || x.Shows != p.Samples[i-1].Shows {
 			all = append(all, nil)
 		}
-		all[n] = append(all[n], x)
+		all[len(all)-1] = append(all[len(all)-1], x)
 	}
 	return all
 }
-
-func (g group) shows() string { return g[0].Shows }
 
 // ids names the first of a group and, where there are more, the last.
 func (g group) ids() string {
@@ -58,7 +54,7 @@ func (s *story) announce() {
 		p := &s.processes[i]
 		fmt.Fprintf(s.out, "\n%s: %d %s; the demo plays %s\n", p.ID, len(p.Samples), p.Subjects, p.System)
 		for _, g := range p.groups() {
-			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", len(g), p.width(), g.shows(), g.ids())
+			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", len(g), p.width(), g[0].Shows, g.ids())
 		}
 	}
 }
@@ -77,24 +73,18 @@ type result struct {
 	Samples    int
 }
 
-// results of a process, in its order; those that have not ended come last in their group.
+// results of a process, in its order.
 func (s *story) results(p *Process) []result {
 	var all []result
-	for _, g := range p.groups() {
-		var ways []string
-		counts := make(map[string]int)
-		for _, x := range g {
-			how, ended := s.ended[x]
-			if !ended {
-				how = x.ID + " has not ended"
-			}
-			if counts[how]++; counts[how] == 1 {
-				ways = append(ways, how)
-			}
+	for i := range p.Samples {
+		x := &p.Samples[i]
+		how := cmp.Or(s.ended[x], x.ID+" has not ended")
+		at := slices.IndexFunc(all, func(r result) bool { return r.Shows == x.Shows && r.How == how })
+		if at < 0 {
+			at = len(all)
+			all = append(all, result{Shows: x.Shows, How: how})
 		}
-		for _, how := range ways {
-			all = append(all, result{g.shows(), how, counts[how]})
-		}
+		all[at].Samples++
 	}
 	return all
 }

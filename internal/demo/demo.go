@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	defer curtain()
 	// The last answers are told before they have reached the engine: the players finish what they began.
 	players := newPlayers(ctx, &o, s, processes)
-	background.Go(func() { players.worker(o.Engine, processes).Run(playing, ctx) })
+	background.Go(func() { players.worker(processes).Run(playing, ctx) })
 	d.people = players.people
 	background.Go(func() { d.people.work(playing) })
 	if o.WorkerLog != "" {

@@ -32,20 +32,12 @@ type Ask func(ctx context.Context, path string, body any) ([]byte, error)
 // leave is for the person who looks at the screen. Its methods want the players' lock, but for work and absent.
 type people struct {
 	*players
-	ask   Ask
-	clock Clock // nil: time cannot be moved
-	stay  bool  // what is to be left is left
-
 	left    []*progress
 	refused map[string]bool // dead letters of which a refusal was told
 
 	state   sync.Mutex
 	since   time.Time // of the API's silence; the zero time while it answers
 	missing error     // told: the API does not answer
-}
-
-func newPeople(p *players, o *Options) *people {
-	return &people{players: p, ask: o.Ask, clock: o.Clock, stay: o.Invitation != "", refused: make(map[string]bool)}
 }
 
 // work until ctx ends.
@@ -94,7 +86,7 @@ func (p *people) look(ctx context.Context) error {
 func (p *people) get(ctx context.Context, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	text, err := p.ask(ctx, path, nil)
+	text, err := p.Ask(ctx, path, nil)
 	if err == nil {
 		err = json.Unmarshal(text, answer)
 	}
@@ -109,7 +101,7 @@ func (p *people) take(ctx context.Context, l *api.DeadLetter) {
 	g := p.samples[l.Subject.ID]
 	switch {
 	case g == nil || l.Process != deadletter.Waiting:
-	case g.Left && p.stay:
+	case g.Left && p.Invitation != "":
 		p.leave(g, l)
 	default:
 		p.decide(ctx, g, l)
@@ -127,7 +119,7 @@ func (p *people) decide(ctx context.Context, g *progress, l *api.DeadLetter) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err := p.ask(ctx, path, decision); err != nil {
+	if _, err := p.Ask(ctx, path, decision); err != nil {
 		if !p.refused[l.ID] && ctx.Err() == nil {
 			p.refused[l.ID] = true
 			p.story.say(g.Sample, "review refused: %v", err)
@@ -168,10 +160,10 @@ func (p *people) lookAgain(ctx context.Context, g *progress) error {
 
 // waits returns how long it is, by the worker's clock, until the next try of what a person has decided on.
 func (p *people) waits(g *progress) time.Duration {
-	if p.clock == nil {
+	if p.Clock == nil {
 		return time.Until(nextRetry(g.verdict))
 	}
-	return nextRetry(g.verdict).Sub(p.clock.Now())
+	return nextRetry(g.verdict).Sub(p.Clock.Now())
 }
 
 // nextRetry of a verdict; the zero time on a discard.
@@ -185,14 +177,14 @@ func nextRetry(v *api.Review) (t time.Time) {
 // passTime moves the clock to the next try where that has to wait.
 func (p *people) passTime(ctx context.Context, g *progress) {
 	wait := p.waits(g)
-	if p.clock == nil || g.moved || g.tries > g.triesBefore || wait < time.Second {
+	if p.Clock == nil || g.moved || g.tries > g.triesBefore || wait < time.Second {
 		return
 	}
 	g.moved = true
 	wait = wait.Truncate(time.Second) + time.Second
 	p.story.note("--- %s waits for its next %s. The demo moves the clock %s ahead. ---", g.ID, g.process.Work.Try,
 		told(wait))
-	if err := p.clock.Add(ctx, wait); err != nil {
+	if err := p.Clock.Add(ctx, wait); err != nil {
 		p.story.note("%v", err)
 	}
 }

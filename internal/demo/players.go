@@ -17,10 +17,9 @@ const strangerBackoff = 30 * time.Second
 
 // players play every outside system. Safe for concurrent use.
 type players struct {
+	Options
 	ctx    context.Context // of the run
 	story  *story
-	engine Engine
-
 	people *people // who decide
 
 	mu       sync.Mutex
@@ -46,9 +45,9 @@ type progress struct {
 func (g *progress) corrected() { g.Failures = g.Failures[:min(len(g.Failures), g.tries)] }
 
 func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) *players {
-	p := &players{ctx: ctx, story: s, engine: o.Engine, samples: make(map[string]*progress),
+	p := &players{Options: *o, ctx: ctx, story: s, samples: make(map[string]*progress),
 		answered: make(map[int64]worker.Reply)}
-	p.people = newPeople(p, o)
+	p.people = &people{players: p, refused: make(map[string]bool)}
 	for i := range processes {
 		for j := range processes[i].Samples {
 			x := &processes[i].Samples[j]
@@ -59,7 +58,7 @@ func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) 
 }
 
 // worker of the engine that takes the players' jobs.
-func (p *players) worker(engine worker.Engine, processes []Process) *worker.Worker {
+func (p *players) worker(processes []Process) *worker.Worker {
 	var tasks []worker.Subscription
 	for i := range processes {
 		x := &processes[i]
@@ -70,7 +69,7 @@ func (p *players) worker(engine worker.Engine, processes []Process) *worker.Work
 			tasks = append(tasks, worker.Subscription{JobType: t.JobType, Begin: worker.Always(p.answer(x, say), x.IDVariable)})
 		}
 	}
-	return worker.New(engine, worker.Config{
+	return worker.New(p.Engine, worker.Config{
 		Name: "demo", JobTimeout: 10 * time.Second, PollTimeout: time.Second, MaxJobsActive: 32, Concurrency: 16,
 	}, tasks, worker.NoHooks(), zap.NewNop())
 }

@@ -65,7 +65,7 @@ func (p *players) resolve(g *progress, open int) {
 		return
 	}
 	p.story.say(g.Sample, "a dependency is resolved; the message %s is published", dependencyResolved)
-	if err := p.engine.Publish(p.ctx, dependencyResolved, g.ID, messageLife); err != nil {
+	if err := p.Engine.Publish(p.ctx, dependencyResolved, g.ID, messageLife); err != nil {
 		p.story.note("%v; the job looks again after a minute.", err)
 	}
 }

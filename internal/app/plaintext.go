@@ -1,13 +1,13 @@
 package app
 
 import (
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/config"
 )
 
@@ -21,7 +21,8 @@ func (a *App) warnOfPlaintext() {
 // unencrypted are the connections over which secrets or patients' data may travel in the clear, a line each, with what
 // to do. Connections within this machine, and what a setting says in so many words, are none.
 func unencrypted(s *config.Settings) (lines []string) {
-	if s.TLSCertFile == "" && !within(s.HTTPAddr) {
+	console := url.URL{Host: s.HTTPAddr}
+	if s.TLSCertFile == "" && !access.IsLoopback(console.Hostname()) {
 		lines = append(lines, "console and API speak plain HTTP to other machines, log-ins among it: put a proxy with TLS "+
 			"before them, or set RETRY_WORKER_TLS_CERT_FILE")
 	}
@@ -29,12 +30,13 @@ func unencrypted(s *config.Settings) (lines []string) {
 		lines = append(lines, "the connection to PostgreSQL is encrypted only if the server offers it, and the server is "+
 			"not verified: add sslmode=verify-full to the database's address")
 	}
-	if u, err := url.Parse(s.EventsURL); err == nil && u.Scheme == "nats" && u.User != nil && !local(u.Hostname()) {
+	if u, err := url.Parse(s.EventsURL); err == nil && u.Scheme == "nats" && u.User != nil &&
+		!access.IsLoopback(u.Hostname()) {
 		lines = append(lines, "user and password of the events' NATS server may travel unencrypted: write tls:// instead "+
 			"of nats://")
 	}
 	if o := s.Engine.OAuth; o != nil {
-		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
+		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
 			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// "+
 				"in ZEEBE_AUTHORIZATION_SERVER_URL")
 		}
@@ -54,17 +56,5 @@ func mayBePlain(address string) bool {
 		return false
 	}
 	u, err := url.Parse(address)
-	return err != nil || !local(u.Hostname()) && !strings.HasPrefix(values.Get("host"), "/")
-}
-
-// within reports whether only this machine reaches an address to listen on.
-func within(addr string) bool {
-	u := url.URL{Host: addr}
-	return local(u.Hostname())
-}
-
-// local reports whether a host is this machine.
-func local(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
+	return err != nil || !access.IsLoopback(u.Hostname()) && !strings.HasPrefix(values.Get("host"), "/")
 }

@@ -95,3 +95,11 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 	a.pages.Open(a.store, service, service, gates)
 	return service
 }
+
+// carryBulk carries bulk runs out while this replica has their lease, until stop ends; what is on its way then is
+// awaited, unless hard ends.
+func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
+	hooks := deadletter.Hooks{Decided: a.metrics.BulkDecided, Refused: a.metrics.BulkRefused}
+	runner := deadletter.NewRunner(a.store, decide, memory, a.clock, a.health.engineUp, hooks, a.log)
+	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder(), runner.Run)
+}

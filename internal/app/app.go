@@ -34,6 +34,7 @@ const pollTimeout = 2 * time.Second
 
 // App is one running service.
 type App struct {
+	version   string
 	settings  config.Settings
 	log       *zap.Logger
 	clock     clock.Clock
@@ -89,11 +90,11 @@ const (
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
 // config.Problems.
 func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option) (_ *App, err error) {
-	a := &App{settings: s, log: log, clock: clock.Machine{}, readiness: &metrics.Readiness{}}
+	a := &App{settings: s, version: b.Version, log: log, clock: clock.Machine{}, readiness: &metrics.Readiness{}}
 	for _, set := range options {
 		set(a)
 	}
-	a.health = health{version: b.Version, now: a.clock.Now}
+	a.health = health{now: a.clock.Now, shown: console.Health{Version: b.Version}}
 	a.warnOfPlaintext()
 	if err = a.openCatalogue(b); err != nil {
 		return nil, err
@@ -111,10 +112,10 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option)
 	if err = a.openConsole(); err != nil {
 		return nil, err
 	}
-	if err = a.openTracing(b.Version); err != nil {
+	if err = a.openTracing(); err != nil {
 		return nil, err
 	}
-	engine, err := zeebe.Dial(a.engineOptions(b.Version), log)
+	engine, err := zeebe.Dial(a.engineOptions(), log)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 	count := hooks.EngineUp
 	hooks.EngineUp = func(up bool) {
 		count(up)
-		a.health.set(&a.health.engine, up)
+		a.health.set(&a.health.shown.Engine, up)
 		if up {
 			seen.Do(func() { // a later loss is an alert, not an unready service
 				a.readiness.Note(aboutEngine, "engine: "+a.engine.Settle(context.Background()).String())

@@ -17,7 +17,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 	gates := gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: zoneOf(a.settings.Notify), Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
-		Probe: webclient.NewProber(webClient(a.settings.Notify, a.health.version), a.log).OK,
+		Probe: webclient.NewProber(webclient.New(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
 	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
 	return gates

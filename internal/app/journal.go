@@ -28,7 +28,7 @@ func (a *App) openStore(ctx context.Context) error {
 	s, err := store.Open(ctx, a.settings.DatabaseURL)
 	if err != nil {
 		a.readiness.NotReady(aboutJournal, "the journal is not open: "+err.Error())
-		a.health.set(&a.health.journal, false)
+		a.health.set(&a.health.shown.Journal, false)
 		return err
 	}
 	// A migration reads with buffers of megabytes, which would set the heap's size for long. They are in a pool, which
@@ -39,7 +39,7 @@ func (a *App) openStore(ctx context.Context) error {
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)
 	a.metrics.JournalUp(true)
-	a.health.set(&a.health.journal, true)
+	a.health.set(&a.health.shown.Journal, true)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (a *App) journalHooks() journal.Hooks {
 		Committed: func(_ int, took time.Duration) { a.metrics.JournalCommitted(took) },
 		Open: func(open bool, reason error) {
 			a.metrics.JournalUp(open)
-			a.health.set(&a.health.journal, open)
+			a.health.set(&a.health.shown.Journal, open)
 			if open {
 				a.readiness.Ready(aboutJournal)
 				a.log.Info("the journal can be written again, jobs are taken again")

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,7 +42,7 @@ func (n *notices) wake() { n.gatherer.Wake() }
 func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder string) *notices {
 	s := a.settings.Notify
 	n := &notices{holder: holder, sink: &notify.Sink{
-		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.health.version), Clock: a.clock,
+		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.version), Clock: a.clock,
 		Tried: a.metrics.NoticeTried, Log: a.log,
 	}}
 	n.relay = outbox.New(deadletter.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
@@ -119,9 +118,5 @@ func Mailer(s config.Notify) *notify.Mailer {
 
 // Poster of the settings.
 func Poster(s config.Notify, version string) *notify.Poster {
-	return notify.NewPoster(webClient(s, version))
-}
-
-func webClient(s config.Notify, version string) *http.Client {
-	return webclient.New(s.Webhooks, version)
+	return notify.NewPoster(webclient.New(s.Webhooks, version))
 }

@@ -15,11 +15,11 @@ import (
 const maxTraceError = 300
 
 // openTracing begins to trace where the settings ask for it.
-func (a *App) openTracing(version string) (err error) {
+func (a *App) openTracing() (err error) {
 	if a.settings.TraceProtocol == "" {
 		return nil
 	}
-	a.tracing, err = tracing.Open(context.Background(), a.settings.TraceProtocol, version, func(err error) {
+	a.tracing, err = tracing.Open(context.Background(), a.settings.TraceProtocol, a.version, func(err error) {
 		a.log.Warn("traces could not be sent and are dropped; decisions go on", zap.String("event", "traces_dropped"),
 			zap.String("error", redact.Line(err.Error(), maxTraceError)))
 	})
@@ -38,9 +38,9 @@ func (a *App) tracer() trace.Tracer {
 	return a.tracing.Tracer()
 }
 
-func (a *App) engineOptions(version string) zeebe.Options {
+func (a *App) engineOptions() zeebe.Options {
 	o := a.settings.Engine
-	o.UserAgent = zeebe.UserAgent(version)
+	o.UserAgent = zeebe.UserAgent(a.version)
 	if a.tracing != nil {
 		o.Trace = a.tracing.DialOption()
 	}

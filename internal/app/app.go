@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
@@ -34,8 +33,8 @@ const pollTimeout = 2 * time.Second
 
 // App is one running service.
 type App struct {
-	version   string
 	settings  config.Settings
+	version   string
 	log       *zap.Logger
 	clock     clock.Clock
 	readiness *metrics.Readiness
@@ -43,15 +42,13 @@ type App struct {
 	ops, http *webserver.Server
 	api       *api.API
 	pages     *console.Pages
-	tokens    *access.Watcher        // nil where there are none
-	cert      *webserver.Certificate // nil where the console speaks no TLS
 	health    health
 	engine    engine
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
 	tracing   *tracing.Tracing            // nil where nothing is traced
 	catalogue func() *catalogue.Catalogue // the one in force
-	watcher   *catalogue.Watcher          // nil where there is no file to watch
+	watches   []func(context.Context)     // take changes of files up until their context ends
 	cleanups  []cleanup                   // in the order of opening; run in reverse
 }
 
@@ -191,9 +188,10 @@ func (a *App) Run(stop, kill context.Context) error {
 			zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
-	defer a.background(hard, a.watchCatalogue)()
-	defer a.background(hard, a.watchTokens)()
-	defer a.background(hard, a.watchCertificate)()
+	a.logCatalogue()
+	for _, watch := range a.watches {
+		defer a.background(hard, watch)()
+	}
 	if err := a.awaitStore(stop, hard); err != nil {
 		return errors.Join(err, a.close())
 	}

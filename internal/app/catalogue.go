@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,17 +20,18 @@ func (a *App) openCatalogue(b metrics.Build) error {
 	if path := a.settings.PoliciesFile; path != "" {
 		var err error
 		if first, err = catalogue.Load(path); err != nil {
-			return problemsWith("RETRY_WORKER_POLICIES_FILE", problemsOf(err))
+			return problemsWith("RETRY_WORKER_POLICIES_FILE", err)
 		}
 	}
 	a.metrics = metrics.New(b, first.Policies)
 	a.metrics.SetCatalogue(first.Version)
 	a.catalogue = func() *catalogue.Catalogue { return first }
 	if path := a.settings.PoliciesFile; path != "" {
-		a.watcher = catalogue.Watch(path, first, catalogue.Hooks{
+		watcher := catalogue.Watch(path, first, catalogue.Hooks{
 			Changed: a.catalogueChanged, Rejected: a.catalogueRejected, Recovered: a.catalogueRecovered,
 		})
-		a.catalogue = a.watcher.Current
+		a.catalogue = watcher.Current
+		a.watches = append(a.watches, watcher.Run)
 	}
 	return nil
 }
@@ -40,14 +39,11 @@ func (a *App) openCatalogue(b metrics.Build) error {
 // policies in force.
 func (a *App) policies() decision.Policies { return a.catalogue().Policies }
 
-// watchCatalogue says what is in force and takes changes of the policies file up until ctx ends.
-func (a *App) watchCatalogue(ctx context.Context) {
+// logCatalogue says what is in force at the start.
+func (a *App) logCatalogue() {
 	first := a.catalogue()
 	a.log.Info("policy catalogue in force", zap.String("catalogue", first.Version),
 		zap.String("source", first.Source), zap.Strings("policies", first.Policies.Names()))
-	if a.watcher != nil {
-		a.watcher.Run(ctx)
-	}
 }
 
 func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
@@ -63,7 +59,7 @@ func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
 }
 
 func (a *App) catalogueRejected(err error) {
-	lines := problemsOf(err)
+	lines := linesOf(err)
 	version := a.catalogue().Version
 	a.metrics.SetCatalogueRejected(true)
 	a.health.reject(err)
@@ -82,18 +78,13 @@ func (a *App) catalogueRecovered(current *catalogue.Catalogue) {
 		zap.String("catalogue", current.Version))
 }
 
-// problemsOf says what is wrong with a catalogue, a line each.
-func problemsOf(err error) []string {
-	if wrong, ok := errors.AsType[*catalogue.Error](err); ok {
-		return wrong.Lines()
-	}
-	return strings.Split(err.Error(), "\n")
-}
+// linesOf returns what is wrong with a file, a line each.
+func linesOf(err error) []string { return strings.Split(err.Error(), "\n") }
 
 // problemsWith says what is wrong with a file as what is wrong with the setting that names it.
-func problemsWith(setting string, lines []string) config.Problems {
+func problemsWith(setting string, err error) config.Problems {
 	var all config.Problems
-	for _, line := range lines {
+	for _, line := range linesOf(err) {
 		all = append(all, setting+": "+line)
 	}
 	return all

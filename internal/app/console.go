@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"crypto/tls"
 	"net/netip"
 	"strings"
@@ -19,51 +18,45 @@ import (
 
 // openConsole serves the API and the pages, which say that the journal is not open until it is.
 func (a *App) openConsole() (err error) {
-	if err = a.openTokens(); err != nil {
+	tokens, err := a.openTokens()
+	if err != nil {
 		return err
 	}
-	if err = a.openCertificate(); err != nil {
+	cert, err := a.openCertificate()
+	if err != nil {
 		return err
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
 		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL,
 		Zone: zoneOf(a.settings.Notify)})
 	options := api.Options{
-		Now: a.clock.Now, Policies: a.policies, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
+		Now: a.clock.Now, Policies: a.policies, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
 		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,
 			Refuse: a.pages.Refuse},
 	}
-	if a.tokens != nil {
-		options.Tokens = a.tokens.Current
-	}
 	a.api = api.New(options)
-	if a.http, err = a.api.Listen(a.settings.HTTPAddr, a.cert, a.settings.Proxies...); err != nil {
+	if a.http, err = a.api.Listen(a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
 		return err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"API and pages", a.http.Close})
 	return nil
 }
 
-// openTokens reads the tokens file. One that is wrong is refused at the start; later it changes nothing.
-func (a *App) openTokens() error {
+// openTokens reads the tokens file and returns those in force; nil where there is none. One that is wrong is refused at
+// the start; later it changes nothing.
+func (a *App) openTokens() (current func() *access.Tokens, err error) {
 	path := a.settings.AuthTokensFile
 	if path == "" {
-		return nil
+		return nil, nil
 	}
 	first, err := access.Load(path)
 	if err != nil {
-		return problemsWith("RETRY_WORKER_AUTH_TOKENS_FILE", strings.Split(err.Error(), "\n"))
+		return nil, problemsWith("RETRY_WORKER_AUTH_TOKENS_FILE", err)
 	}
-	a.tokens = access.Watch(path, first,
+	watcher := access.Watch(path, first,
 		access.WatchHooks{Changed: a.tokensChanged, Rejected: a.tokensRejected, Recovered: a.tokensRecovered})
-	return nil
-}
-
-// watchTokens takes changes of the tokens file up until ctx ends.
-func (a *App) watchTokens(ctx context.Context) {
-	if a.tokens != nil {
-		a.tokens.Run(ctx)
-	}
+	a.watches = append(a.watches, watcher.Run)
+	return watcher.Current, nil
 }
 
 func (a *App) tokensChanged(_, _ *access.Tokens) {
@@ -71,7 +64,7 @@ func (a *App) tokensChanged(_, _ *access.Tokens) {
 }
 
 func (a *App) tokensRejected(err error) {
-	lines := strings.Split(err.Error(), "\n")
+	lines := linesOf(err)
 	a.metrics.SetTokensRejected(true)
 	a.readiness.Note(aboutTokens, "tokens file rejected: "+strings.Join(lines, "; ")+"; the tokens before stay in force")
 	a.log.Error("the tokens file has changed and is refused; the tokens before stay in force",
@@ -85,14 +78,14 @@ func (a *App) tokensRecovered(*access.Tokens) {
 	a.log.Info("the tokens file is right again and in force", zap.String("event", "tokens_recovered"))
 }
 
-// openCertificate reads what the console shows where it speaks TLS. Files that are wrong are refused at the start;
-// later they change nothing.
-func (a *App) openCertificate() (err error) {
+// openCertificate reads what the console shows where it speaks TLS; nil where it does not. Files that are wrong are
+// refused at the start; later they change nothing.
+func (a *App) openCertificate() (*webserver.Certificate, error) {
 	s := &a.settings
 	if s.TLSCertFile == "" {
-		return nil
+		return nil, nil
 	}
-	a.cert, err = webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{
+	cert, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{
 		Changed: func(_, _ *tls.Certificate) {
 			a.log.Info("the console's certificate has changed and is in force", zap.String("event", "certificate_changed"))
 		},
@@ -109,16 +102,10 @@ func (a *App) openCertificate() (err error) {
 		},
 	})
 	if err != nil {
-		return problemsWith("RETRY_WORKER_TLS_CERT_FILE", []string{err.Error()})
+		return nil, problemsWith("RETRY_WORKER_TLS_CERT_FILE", err)
 	}
-	return nil
-}
-
-// watchCertificate takes changes of the certificate up until ctx ends.
-func (a *App) watchCertificate(ctx context.Context) {
-	if a.cert != nil {
-		a.cert.Run(ctx)
-	}
+	a.watches = append(a.watches, cert.Run)
+	return cert, nil
 }
 
 // Of what strangers cause, the log takes sampleFirst lines of a kind each second and every sampleThen-th beyond: nobody

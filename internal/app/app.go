@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/api"
@@ -35,6 +36,7 @@ const pollTimeout = 2 * time.Second
 type App struct {
 	settings  config.Settings
 	version   string
+	holder    string // of leases: another with each start
 	log       *zap.Logger
 	clock     clock.Clock
 	readiness *metrics.Readiness
@@ -87,7 +89,8 @@ const (
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
 // config.Problems.
 func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option) (_ *App, err error) {
-	a := &App{settings: s, version: b.Version, log: log, clock: clock.Machine{}, readiness: &metrics.Readiness{}}
+	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log,
+		clock: clock.Machine{}, readiness: &metrics.Readiness{}}
 	for _, set := range options {
 		set(a)
 	}

@@ -43,7 +43,7 @@ func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *j
 	defer a.background(hard, gates.Run)()
 	defer a.background(hard, gates.Share)()
 	defer a.background(hard, func(ends context.Context) {
-		outbox.Lead(ends, hard, a.store, gate.Lease, a.holder(), gates.Lead)
+		outbox.Lead(ends, hard, a.store, gate.Lease, a.holder, gates.Lead)
 	})()
 	a.metrics.StartJobType(worker.SubmissionGate)
 	s := a.settings

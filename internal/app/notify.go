@@ -32,20 +32,16 @@ type notices struct {
 	gatherer *notify.Gatherer
 	sink     *notify.Sink
 	relay    *outbox.Relay
-	holder   string
 }
 
-// wake says that there may be dead letters.
-func (n *notices) wake() { n.gatherer.Wake() }
-
 // newNotices prepares them, and says who cannot be told.
-func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder string) *notices {
+func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates) *notices {
 	s := a.settings.Notify
-	n := &notices{holder: holder, sink: &notify.Sink{
+	n := &notices{sink: &notify.Sink{
 		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.version), Clock: a.clock,
 		Tried: a.metrics.NoticeTried, Log: a.log,
 	}}
-	n.relay = outbox.New(deadletter.NoticeQueue, holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
+	n.relay = outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
 	n.gatherer = notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval),
@@ -57,17 +53,15 @@ func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates, holder stri
 	return n
 }
 
-// tellTeams gathers and sends until the function it returns is called, which waits for what is on its way.
-func (a *App) tellTeams(hard context.Context, n *notices) (end func()) {
-	gathered := a.background(hard, func(ends context.Context) {
-		outbox.Lead(ends, hard, a.store, gatherLease, n.holder, n.gatherer.Run)
-	})
-	sent := a.background(hard, func(ends context.Context) { n.relay.Run(ends, hard) })
-	watched := a.background(hard, func(ends context.Context) { a.watchNotices(ends, n.sink) })
-	return func() {
-		gathered()
-		sent()
-		watched()
+// tellTeams gathers and sends until the functions that it returns are called, the last first; they wait for what is on its
+// way.
+func (a *App) tellTeams(hard context.Context, n *notices) []func() {
+	return []func(){
+		a.background(hard, func(ends context.Context) { a.watchNotices(ends, n.sink) }),
+		a.background(hard, func(ends context.Context) { n.relay.Run(ends, hard) }),
+		a.background(hard, func(ends context.Context) {
+			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, n.gatherer.Run)
+		}),
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
@@ -28,35 +26,31 @@ func (c *relays) wake() {
 	if c.events != nil {
 		c.events.Wake()
 	}
-	c.notices.wake()
+	c.notices.gatherer.Wake()
 }
-
-// holder of leases: another with each start.
-func (a *App) holder() string { return a.settings.WorkerName + " " + uuid.NewString() }
 
 // newRelays prepares the relays.
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
-	holder := a.holder()
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
 	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
 	c := &relays{
-		reviews: outbox.New(journal.ReviewQueue, holder, a.store, byDelivery, sink, hooks, a.log),
-		notices: a.newNotices(memory, gates, holder),
+		reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log),
+		notices: a.newNotices(memory, gates),
 	}
 	if a.sink != nil {
 		hooks := outbox.NoHooks()
 		hooks.Published = a.metrics.EventsPublished
-		c.events = outbox.New(events.Queue, holder, a.store, memory.Published, a.sink, hooks, a.log)
+		c.events = outbox.New(events.Queue, a.holder, a.store, memory.Published, a.sink, hooks, a.log)
 	}
 	return c
 }
 
 // runRelays runs the relays until the function it returns is called, which waits for what is on its way.
 func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
-	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) }),
-		a.tellTeams(hard, c.notices)}
+	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) })}
+	ends = append(ends, a.tellTeams(hard, c.notices)...)
 	if c.events != nil {
 		ends = append(ends, a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) }))
 	}
@@ -101,5 +95,5 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
 	hooks := deadletter.Hooks{Decided: a.metrics.BulkDecided, Refused: a.metrics.BulkRefused}
 	runner := deadletter.NewRunner(a.store, decide, memory, a.clock, a.health.engineUp, hooks, a.log)
-	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder(), runner.Run)
+	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
 }

@@ -27,14 +27,13 @@ func (a *App) openConsole() (err error) {
 		return err
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
-		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL,
-		Zone: zoneOf(a.settings.Notify)})
-	options := api.Options{
-		Now: a.clock.Now, Policies: a.policies, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(), Log: a.log,
+		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
+	a.api = api.New(api.Options{
+		Now: a.clock.Now, Policies: a.policies, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(),
+		Log: a.log,
 		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,
 			Refuse: a.pages.Refuse},
-	}
-	a.api = api.New(options)
+	})
 	if a.http, err = a.api.Listen(a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
 		return err
 	}

@@ -91,6 +91,7 @@ func settings(t *testing.T, address string) config.Settings {
 		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", Retention: 24 * time.Hour, DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
 		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
 		Engine: zeebe.Options{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
+		Notify: config.Notify{Interval: 15 * time.Minute, Zone: time.UTC},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 	a.destinationsChanged(a.catalogue())
 	gates := gate.New(gate.Options{
-		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: zoneOf(a.settings.Notify), Log: a.log,
+		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
 		Probe: webclient.NewProber(webclient.New(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -23,8 +22,6 @@ const (
 	gatherLease = "notify"
 	// noticeHold is how seldom a receiver is tried at most that does not take what it is sent.
 	noticeHold = 15 * time.Minute
-	// noticeInterval is the setting's default, for those who make settings themselves.
-	noticeInterval = 15 * time.Minute
 )
 
 // notices tell teams of their dead letters.
@@ -44,9 +41,9 @@ func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates) *notices {
 	n.relay = outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
 	n.gatherer = notify.NewGatherer(notify.Options{
-		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: cmp.Or(s.Interval, noticeInterval),
+		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval,
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
-		Zone: zoneOf(s), PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
+		Zone: s.Zone, PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
 		Made: n.relay.Wake, Log: a.log,
 	})
 	a.teamsChanged(a.catalogue())
@@ -95,19 +92,12 @@ func (a *App) teamsChanged(c *catalogue.Catalogue) {
 	}
 }
 
-func zoneOf(s config.Notify) *time.Location {
-	if s.Zone == nil {
-		return time.UTC
-	}
-	return s.Zone
-}
-
 // Mailer of the settings; nil where there is no mail server.
 func Mailer(s config.Notify) *notify.Mailer {
 	if s.SMTP == nil {
 		return nil
 	}
-	return notify.NewMailer(*s.SMTP, console.Portuguese, zoneOf(s))
+	return notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
 }
 
 // Poster of the settings.

@@ -31,58 +31,54 @@ const (
 func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // newNotice returns an empty notice of a kind to a team.
-func (g *Gatherer) newNotice(kind string, team decision.Team, now time.Time) *Notice {
-	n := &Notice{Type: kind, Timestamp: instant(now), Data: Data{Team: string(team)}}
-	if g.PublicURL != "" {
-		n.Data.URL = g.PublicURL + "/dead-letters?" + url.Values{"team": {string(team)}}.Encode()
+func (l *glance) newNotice(kind string, team decision.Team) *Notice {
+	n := &Notice{Type: kind, Timestamp: instant(l.now), Data: Data{Team: string(team)}}
+	if l.PublicURL != "" {
+		n.Data.URL = l.PublicURL + "/dead-letters?" + url.Values{"team": {string(team)}}.Encode()
 	}
 	return n
 }
 
 // news of a team: what came since the watermark, and how many are open in all.
-func (g *Gatherer) news(
-	ctx context.Context, team decision.Team, count *deadletter.NoticeCount, now time.Time,
-) (*Notice, error) {
-	n, err := g.withOpen(ctx, TypeNew, team, now)
+func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount) (*Notice, error) {
+	n, err := l.withOpen(ctx, TypeNew, team)
 	if err != nil {
 		return nil, err
 	}
-	news := summary(count, g.Catalogue().Policies)
+	news := summary(count, l.Catalogue().Policies)
 	n.Data.New = &news
 	return n, nil
 }
 
 // withOpen returns a notice that says how many dead letters of the team are open, without their causes.
-func (g *Gatherer) withOpen(ctx context.Context, kind string, team decision.Team, now time.Time) (*Notice, error) {
-	open, err := g.Store.OpenDeadLetters(ctx, team, 1)
+func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) (*Notice, error) {
+	open, err := l.Store.OpenDeadLetters(ctx, team, 1)
 	if err != nil {
 		return nil, err
 	}
-	n := g.newNotice(kind, team, now)
-	n.Data.Open = summary(&open, g.Catalogue().Policies)
+	n := l.newNotice(kind, team)
+	n.Data.Open = summary(&open, l.Catalogue().Policies)
 	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
 	return n, nil
 }
 
 // digest of a team: what is open by cause and age, and the figures of its policies.
-func (g *Gatherer) digest(
-	ctx context.Context, kind string, team decision.Team, day string, now time.Time,
-) (*Notice, error) {
-	open, err := g.Store.OpenDeadLetters(ctx, team, topCauses, now.Add(-kpi.Daily), now.Add(-kpi.Weekly))
+func (l *glance) digest(ctx context.Context, kind string, team decision.Team, day string) (*Notice, error) {
+	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly))
 	if err != nil {
 		return nil, err
 	}
-	figures, err := g.Store.Figures(ctx, kpi.FirstSlot(now))
+	figures, err := l.Store.Figures(ctx, kpi.FirstSlot(l.now))
 	if err != nil {
 		return nil, err
 	}
-	n := g.newNotice(kind, team, now)
-	policies := g.Catalogue().Policies
+	n := l.newNotice(kind, team)
+	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
 	ages := &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
 	n.Data.Ages = ages
 	theirs := policiesOf(policies, team)
-	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, now),
+	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now),
 		func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })
 	return n, nil
 }

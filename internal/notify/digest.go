@@ -20,21 +20,17 @@ type schedule struct {
 	zone         *time.Location
 }
 
-// due returns the last day whose digest's time has come, and when the next one's comes. A time of day that the clocks
-// pass over is due when they have; one that they show twice is due once: a day has one digest.
-func (s schedule) due(d catalogue.Digest, now time.Time) (day string, next time.Time) {
+// due returns the last day whose digest's time has come. A time of day that the clocks pass over is due when they have;
+// one that they show twice is due once: a day has one digest.
+func (s schedule) due(d catalogue.Digest, now time.Time) (day string) {
 	local := now.In(s.zone)
 	y, m, date := local.Date()
 	step := 1
 	if d == catalogue.Weekly {
 		step, date = 7, date-(int(local.Weekday())+6)%7 // back to Monday
 	}
-	if s.at(y, m, date).After(now) {
+	if time.Date(y, m, date, s.hour, s.minute, 0, 0, s.zone).After(now) {
 		date -= step
 	}
-	return time.Date(y, m, date, 12, 0, 0, 0, time.UTC).Format(time.DateOnly), s.at(y, m, date+step)
-}
-
-func (s schedule) at(y int, m time.Month, day int) time.Time {
-	return time.Date(y, m, day, s.hour, s.minute, 0, 0, s.zone)
+	return time.Date(y, m, date, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }

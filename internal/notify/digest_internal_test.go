@@ -34,13 +34,9 @@ func TestDigestsAreDue(t *testing.T) {
 		now, err := time.Parse(time.RFC3339, tt.now)
 		testkit.Must(t, err)
 		s := schedule{7, 0, zone(t, tt.zone)}
-		daily, next := s.due(catalogue.Daily, now)
-		weekly, _ := s.due(catalogue.Weekly, now)
+		daily, weekly := s.due(catalogue.Daily, now), s.due(catalogue.Weekly, now)
 		if daily != tt.daily || weekly != tt.weekly {
 			t.Errorf("%s in %s: daily %s, weekly %s, want %s and %s", tt.now, tt.zone, daily, weekly, tt.daily, tt.weekly)
-		}
-		if !next.After(now) || next.Sub(now) > 25*time.Hour {
-			t.Errorf("%s: the next is at %s", tt.now, next)
 		}
 	}
 }
@@ -51,10 +47,10 @@ func TestEachDayHasOneDigest(t *testing.T) {
 		for _, at := range [][2]int{{0, 0}, {0, 30}, {1, 30}, {2, 15}, {7, 0}, {23, 59}} {
 			s := schedule{at[0], at[1], zone(t, name)}
 			begin := time.Date(2017, 1, 1, 12, 0, 0, 0, s.zone) // São Paulo had summer time then
-			last, _ := s.due(catalogue.Daily, begin)
+			last := s.due(catalogue.Daily, begin)
 			days := map[string]bool{last: true}
 			for now := begin; now.Before(begin.AddDate(2, 0, 0)); now = now.Add(10 * time.Minute) {
-				day, _ := s.due(catalogue.Daily, now)
+				day := s.due(catalogue.Daily, now)
 				if day == last {
 					continue
 				}

@@ -51,7 +51,7 @@ func (l *glance) due(ctx context.Context, team decision.Team, t *catalogue.Team,
 	case !from.At.IsZero() && l.now.Sub(from.At) < l.Interval:
 		return false, nil
 	}
-	notice, err := l.withOpen(ctx, TypeDue, team, l.now)
+	notice, err := l.withOpen(ctx, TypeDue, team)
 	if err != nil {
 		return false, err
 	}

@@ -212,7 +212,7 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 		from := l.watermark(team, c, d.kind)
 		to := from
 		to.At = l.now
-		to.Day, _ = schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(d.digest, l.now)
+		to.Day = schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(d.digest, l.now)
 		if to.Day <= from.Day {
 			continue
 		}
@@ -225,7 +225,7 @@ func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team,
 		if l.waiting[keyOf(team, c)] {
 			return nil
 		}
-		n, err := l.digest(ctx, d.name, team, to.Day, l.now)
+		n, err := l.digest(ctx, d.name, team, to.Day)
 		if err == nil {
 			err = l.make(ctx, from, to, n)
 		}
@@ -263,7 +263,7 @@ func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error
 	if !l.gathered(key, count.N) {
 		return nil
 	}
-	n, err := l.news(ctx, team, &count, l.now)
+	n, err := l.news(ctx, team, &count)
 	if err != nil {
 		return err
 	}

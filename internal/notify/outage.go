@@ -92,7 +92,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 const downTold, upTold = 0, 1
 
 func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, d *gate.Destination) (*Notice, error) {
-	n, err := l.withOpen(ctx, kind, team, l.now)
+	n, err := l.withOpen(ctx, kind, team)
 	if err != nil {
 		return nil, err
 	}

@@ -283,7 +283,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	if headers := r.Header.Values("Authorization"); len(headers) > 0 {
 		return g.bearer(w, r, headers)
 	}
-	value := cookieValue(r)
+	value := sessionCookie.value(r)
 	s, err := g.session(r.Context(), value)
 	switch {
 	case errors.Is(err, errAway):
@@ -293,7 +293,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	case s == nil:
 		return &asker{}, nil
 	case s.grant != nil && s.sealed != value:
-		http.SetCookie(w, sessionCookie(r, s.sealed, s.ends.Sub(g.Now())))
+		sessionCookie.set(w, r, s.sealed, s.ends.Sub(g.Now()))
 	}
 	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
 		s, err := g.session(r.Context(), value)

@@ -78,7 +78,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 
 // welcome gives the browser a session that begins.
 func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
-	http.SetCookie(w, sessionCookie(r, s.value(), s.ends.Sub(g.Now())))
+	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
 	if g.Hooks.LoggedIn != nil {
 		g.Hooks.LoggedIn(s.identity())
 	}
@@ -90,7 +90,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 		g.refuseMethod(w, r, http.MethodPost)
 		return
 	}
-	http.SetCookie(w, sessionCookie(r, "", 0))
+	sessionCookie.set(w, r, "", 0)
 	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
 		g.refuse(w, r, *g.unkept(err, "so only this browser was logged out, and a copy of its cookie would still hold"))
 		return

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -54,7 +53,7 @@ func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")),
 		g.Now().Add(pendingLife)}
 	err := g.openID.ask(r.Context(), func(_ context.Context, provider *oidc.Provider) error {
-		http.SetCookie(w, pendingCookie(r, g.openID.seal("login", p), pendingLife))
+		pendingCookie.set(w, r, g.openID.seal("login", p), pendingLife)
 		to := g.openID.oauth(provider, callbackOf(r)).AuthCodeURL(p.State, oidc.Nonce(p.Nonce),
 			oauth2.S256ChallengeOption(p.Verifier))
 		http.Redirect(w, r, to, http.StatusSeeOther)
@@ -67,8 +66,8 @@ func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	var p pending
 	q := r.URL.Query()
-	known := g.openID.open("login", pendingValue(r), &p) && g.Now().Before(p.Ends)
-	http.SetCookie(w, pendingCookie(r, "", 0))
+	known := g.openID.open("login", pendingCookie.value(r), &p) && g.Now().Before(p.Ends)
+	pendingCookie.set(w, r, "", 0)
 	if !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(p.State)) != 1 {
 		return &Refusal{Status: http.StatusBadRequest, Code: CodeLoginStale,
 			Message: "this log-in was begun in another browser or window, or too long ago; begin again"}
@@ -138,21 +137,4 @@ func callbackOf(r *http.Request) string {
 		return "https://" + r.Host + callbackPath
 	}
 	return "http://" + r.Host + callbackPath
-}
-
-// pendingCookie is sessionCookie for a log-in that is begun. It comes back with the provider's redirect, which is
-// another site's.
-func pendingCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
-	c := sessionCookie(r, value, life)
-	c.Name, c.SameSite = pendingName(c.Name), http.SameSiteLaxMode
-	return c
-}
-
-func pendingName(session string) string { return strings.TrimSuffix(session, "session") + "login" }
-
-func pendingValue(r *http.Request) string {
-	if all := r.CookiesNamed(pendingName(sessionCookie(r, "", 0).Name)); len(all) == 1 {
-		return all[0].Value
-	}
-	return ""
 }

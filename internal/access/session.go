@@ -19,10 +19,7 @@ const (
 	// skew of the clocks of two replicas, which read one another's sessions.
 	skew = time.Minute
 
-	cookieName = "retry-worker-session"
-	// secureCookieName has the prefix that makes a browser take it from this very host only, and over TLS only.
-	secureCookieName = "__Host-" + cookieName
-	sessionIDBytes   = 16
+	sessionIDBytes = 16
 )
 
 // session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
@@ -114,30 +111,43 @@ func OverTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// sessionCookie returns the cookie that gives, or with an empty value takes, a session.
-func sessionCookie(r *http.Request, value string, life time.Duration) *http.Cookie {
-	c := &http.Cookie{
-		Name: cookieName, Value: value, Path: "/", MaxAge: max(1, int(life/time.Second)),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: OverTLS(r),
-	}
-	if c.Secure {
-		c.Name = secureCookieName
-	}
-	if value == "" {
-		c.MaxAge = -1
-	}
-	return c
+// cookie is one of those that browsers keep for us.
+type cookie struct {
+	name     string
+	sameSite http.SameSite
 }
 
-// cookieValue returns that of the request's session cookie, empty if there is none. Over TLS only the one with the
-// prefix counts, which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's
-// trick.
-func cookieValue(r *http.Request) string {
-	name := cookieName
+var (
+	sessionCookie = cookie{"retry-worker-session", http.SameSiteStrictMode}
+	// pendingCookie comes back with the provider's redirect, which is another site's.
+	pendingCookie = cookie{"retry-worker-login", http.SameSiteLaxMode}
+)
+
+// nameIn returns what the cookie is called in a request and its answer. Over TLS it has the prefix that makes a browser
+// take it from this very host only, and over TLS only.
+func (c cookie) nameIn(r *http.Request) string {
 	if OverTLS(r) {
-		name = secureCookieName
+		return "__Host-" + c.name
 	}
-	if all := r.CookiesNamed(name); len(all) == 1 {
+	return c.name
+}
+
+// set gives the browser the cookie, or with an empty value takes it away.
+func (c cookie) set(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
+	seconds := max(1, int(life/time.Second))
+	if value == "" {
+		seconds = -1
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: c.nameIn(r), Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, SameSite: c.sameSite, Secure: OverTLS(r),
+	})
+}
+
+// value returns that of the request's cookie, empty if there is none. Over TLS only the one with the prefix counts,
+// which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's trick.
+func (c cookie) value(r *http.Request) string {
+	if all := r.CookiesNamed(c.nameIn(r)); len(all) == 1 {
 		return all[0].Value
 	}
 	return ""

@@ -84,8 +84,8 @@ type Hooks struct {
 	TokenRefused func(netip.Addr)
 	// Slowed is called for an attempt that came too soon after wrong ones.
 	Slowed func(netip.Addr)
-	// Forbidden is called for what somebody asked for and may not: the code is CodeForbiddenHost, CodeForbiddenOrigin,
-	// CodeForbiddenRole, CodeForbiddenTeam or CodeFormExpired; the identity is nobody's where it is not known.
+	// Forbidden is called for what somebody asked for and may not (403), with the refusal's code; the identity is
+	// nobody's where it is not known.
 	Forbidden func(netip.Addr, Identity, string)
 	// LoginFailed is called for a log-in, or a program's token, that the provider's answer does not let in.
 	LoginFailed func(netip.Addr, error)
@@ -429,15 +429,6 @@ func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
 		Message: "the body must be JSON in UTF-8: send it with Content-Type: application/json"}
 }
 
-func (g *Gate) forbidden(r *http.Request, code string) {
-	switch code {
-	case CodeForbiddenHost, CodeForbiddenOrigin, CodeForbiddenRole, CodeForbiddenTeam, CodeFormExpired:
-		if g.Hooks.Forbidden != nil {
-			g.Hooks.Forbidden(peer(r), From(r.Context()), code)
-		}
-	}
-}
-
 func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
@@ -445,7 +436,9 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 }
 
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
-	g.forbidden(r, refusal.Code)
+	if refusal.Status == http.StatusForbidden && g.Hooks.Forbidden != nil {
+		g.Hooks.Forbidden(peer(r), From(r.Context()), refusal.Code)
+	}
 	retryAfter(w, &refusal)
 	if g.Refuse != nil && wantsPage(r) {
 		g.Refuse(w, r, refusal)

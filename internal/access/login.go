@@ -34,11 +34,9 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		g.refuseMethod(w, r, "GET, HEAD, POST")
-	case g.Tokens == nil: // everybody is in
-		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
-	case r.Method == http.MethodPost:
+	case r.Method == http.MethodPost && g.Tokens != nil:
 		g.logIn(w, r)
-	case From(r.Context()).Role != 0:
+	case From(r.Context()).Role != 0: // as everybody's is where there are no tokens
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	default:
 		g.LoginPage(w, r, g.loginOf(safeNext(r.URL.Query().Get("next")), nil))

@@ -31,12 +31,6 @@ type OAuth struct {
 	RequestTimeout time.Duration
 }
 
-// client follows nobody: the request holds the secret.
-func (o *OAuth) client() *http.Client {
-	return &http.Client{Timeout: o.RequestTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
 const (
 	// refreshEarly is how long before its end a token is replaced, a fifth of its life at most; while it
 	// lasts it is used on if the identity provider is down.
@@ -82,16 +76,16 @@ func (o *Options) tokens(log *zap.Logger) *tokenSource {
 			"(ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)")
 	}
 	if o.OAuth != nil {
-		return newTokenSource(*o.OAuth, o.OAuth.client(), log)
+		return newTokenSource(*o.OAuth, log)
 	}
 	basic := &oauth2.Token{TokenType: "Basic",
 		AccessToken: base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))}
-	s := newTokenSource(OAuth{RequestTimeout: time.Second}, nil, log)
+	s := newTokenSource(OAuth{RequestTimeout: time.Second}, log)
 	s.request = func(context.Context) (*oauth2.Token, error) { return basic, nil }
 	return s
 }
 
-func newTokenSource(o OAuth, client *http.Client, log *zap.Logger) *tokenSource {
+func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
 	config := clientcredentials.Config{
 		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: o.URL, AuthStyle: oauth2.AuthStyleInParams,
 	}
@@ -101,6 +95,9 @@ func newTokenSource(o OAuth, client *http.Client, log *zap.Logger) *tokenSource 
 	if o.Audience != "" {
 		config.EndpointParams = url.Values{"audience": {o.Audience}}
 	}
+	// Nobody is followed: the request holds the secret.
+	client := &http.Client{Timeout: o.RequestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	life, stop := context.WithCancel(context.Background())
 	return &tokenSource{
 		timeout: o.RequestTimeout, log: log, life: life, close: stop,

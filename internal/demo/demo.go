@@ -62,17 +62,14 @@ type Options struct {
 // Run plays the samples of all processes and returns when each has ended, when nothing moves any more, or
 // when ctx ends; where it is to stay, only then, or when something fails.
 func Run(ctx context.Context, o Options) error {
-	processes := Processes(o.Run)
-	s := newStory(o.Out, o.JSON, processes)
+	s := newStory(o.Out, o.JSON, Processes(o.Run))
 	playing, curtain := context.WithCancel(ctx)
-	d := &director{Options: o, story: s, processes: processes, instances: make(map[int64]*Sample)}
+	d := &director{players: newPlayers(ctx, &o, s), instances: make(map[int64]*Sample)}
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer curtain()
 	// The last answers are told before they have reached the engine: the players finish what they began.
-	players := newPlayers(ctx, &o, s, processes)
-	background.Go(func() { players.worker(processes).Run(playing, ctx) })
-	d.people = players.people
+	background.Go(func() { d.worker().Run(playing, ctx) })
 	background.Go(func() { d.people.work(playing) })
 	if o.WorkerLog != "" {
 		background.Go(func() {
@@ -107,19 +104,16 @@ func (d *director) stay(ctx context.Context) {
 
 // director knows which instance belongs to which sample, and moves time.
 type director struct {
-	Options
-	story     *story
-	people    *people
-	processes []Process
-
-	mu        sync.Mutex
+	*players
+	known     sync.Mutex // guards instances
 	instances map[int64]*Sample
 }
 
 func (d *director) start(ctx context.Context) error {
-	for i := range d.processes {
-		for j := range d.processes[i].Samples {
-			if err := d.create(ctx, &d.processes[i], &d.processes[i].Samples[j]); err != nil {
+	for i := range d.story.processes {
+		p := &d.story.processes[i]
+		for j := range p.Samples {
+			if err := d.create(ctx, p, &p.Samples[j]); err != nil {
 				return err
 			}
 		}
@@ -128,8 +122,8 @@ func (d *director) start(ctx context.Context) error {
 }
 
 func (d *director) create(ctx context.Context, p *Process, x *Sample) error {
-	d.mu.Lock() // the log may speak of the instance before its key is known here
-	defer d.mu.Unlock()
+	d.known.Lock() // the log may speak of the instance before its key is known here
+	defer d.known.Unlock()
 	key, err := d.Engine.Create(ctx, p.ID, p.start(x))
 	if err != nil {
 		return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
@@ -198,9 +192,9 @@ func (d *director) waitInRealTime(ctx context.Context) {
 
 // read takes a line of the worker's log.
 func (d *director) read(l logLine) {
-	d.mu.Lock()
+	d.known.Lock()
 	x, ours := d.instances[l.ProcessInstanceKey]
-	d.mu.Unlock()
+	d.known.Unlock()
 	switch {
 	case !ours:
 	case l.Event == "input_rejected":

@@ -114,7 +114,7 @@ func TestStory(t *testing.T) {
 	processes[0].Samples = processes[0].Samples[:2]
 	var out strings.Builder
 	s := newStory(&out, false, processes)
-	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s, processes)
+	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s)
 	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
 	p.try(second)
 	p.try(first)
@@ -169,7 +169,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 		processes := []Process{queuedJobs()}
 		processes[0].Samples = []Sample{x}
 		engine := &publisher{}
-		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes), processes)
+		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes))
 		check := p.answer(&processes[0], func(g *progress) worker.Reply { return checkDependencies(p, g) })
 		for look, want := range []string{`{"openDependencies":2}`, `{"openDependencies":1}`, `{"openDependencies":0}`} {
 			job := &worker.Job{Key: int64(look), Variables: `{"jobId":"QUEUE-1"}`}
@@ -194,7 +194,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 // TestStrangersKeepTheirJobs: the demo may run beside other instances of the same processes.
 func TestStrangersKeepTheirJobs(t *testing.T) {
 	processes := Processes(1)
-	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes), processes)
+	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes))
 	r := p.answer(&processes[0], p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
 	if r.Action != worker.Failed || r.Failure.Retries != 1 || r.Failure.Backoff == 0 {
 		t.Errorf("got %+v, want the job given back as it was, with a back-off", r)

@@ -77,7 +77,7 @@ func newCast(t *testing.T, invitation string, samples ...Sample) *cast {
 	p.Samples = samples
 	c := &cast{api: &fakeAPI{}}
 	processes := []Process{p}
-	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes), processes)
+	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes))
 	for i := range samples {
 		c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-" + samples[i].ID, Subject: api.SubjectName{ID: samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
 	}
@@ -185,7 +185,7 @@ func TestSilentAPIIsToldOnce(t *testing.T) {
 		c := newCast(t, "", Sample{ID: "A"})
 		c.api.letters = nil
 		c.api.isDown(errors.New("the answer of http://127.0.0.1:8095 is not that of a retry-worker's API (HTTP 404)"))
-		d := &director{story: c.story, people: c.people}
+		d := &director{players: c.players}
 		ctx, cancel := context.WithCancel(t.Context())
 		go c.people.work(ctx)
 		time.Sleep(silence / 2)
@@ -212,7 +212,7 @@ func TestSilentAPIIsToldOnce(t *testing.T) {
 func TestAbsentWorkerIsNoOldOne(t *testing.T) {
 	c := newCast(t, "", Sample{ID: "A"})
 	c.people.missing = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
-	if (&director{people: c.people}).unreviewed() {
+	if (&director{players: c.players}).unreviewed() {
 		t.Error("a worker that is not there passes for one without dead letters")
 	}
 }

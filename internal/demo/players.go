@@ -44,24 +44,25 @@ type progress struct {
 // corrected lets the next try succeed.
 func (g *progress) corrected() { g.Failures = g.Failures[:min(len(g.Failures), g.tries)] }
 
-func newPlayers(ctx context.Context, o *Options, s *story, processes []Process) *players {
+func newPlayers(ctx context.Context, o *Options, s *story) *players {
 	p := &players{Options: *o, ctx: ctx, story: s, samples: make(map[string]*progress),
 		answered: make(map[int64]worker.Reply)}
 	p.people = &people{players: p, refused: make(map[string]bool)}
-	for i := range processes {
-		for j := range processes[i].Samples {
-			x := &processes[i].Samples[j]
-			p.samples[x.ID] = &progress{Sample: x, process: &processes[i], open: x.Open}
+	for i := range s.processes {
+		of := &s.processes[i]
+		for j := range of.Samples {
+			x := &of.Samples[j]
+			p.samples[x.ID] = &progress{Sample: x, process: of, open: x.Open}
 		}
 	}
 	return p
 }
 
 // worker of the engine that takes the players' jobs.
-func (p *players) worker(processes []Process) *worker.Worker {
+func (p *players) worker() *worker.Worker {
 	var tasks []worker.Subscription
-	for i := range processes {
-		x := &processes[i]
+	for i := range p.story.processes {
+		x := &p.story.processes[i]
 		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType,
 			Begin: worker.Always(p.answer(x, p.try), x.IDVariable)})
 		for _, t := range x.Also {

@@ -45,21 +45,13 @@ type App struct {
 	api       *api.API
 	pages     *console.Pages
 	health    health
-	engine    engine
+	engine    *zeebe.Client
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
 	tracing   *tracing.Tracing            // nil where nothing is traced
 	catalogue func() *catalogue.Catalogue // the one in force
 	watches   []func(context.Context)     // take changes of files up until their context ends
 	cleanups  []cleanup                   // in the order of opening; run in reverse
-}
-
-// engine is the process engine as all parts need it.
-type engine interface {
-	worker.KeepingEngine
-	worker.Waiters
-	// Settle returns by what options it is reached.
-	Settle(ctx context.Context) zeebe.Options
 }
 
 // Option changes what an App is made with.
@@ -115,12 +107,10 @@ func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option)
 	if err = a.openTracing(); err != nil {
 		return nil, err
 	}
-	engine, err := zeebe.Dial(a.engineOptions(), log)
-	if err != nil {
+	if a.engine, err = zeebe.Dial(a.engineOptions(), log); err != nil {
 		return nil, err
 	}
-	a.engine = engine
-	a.cleanups = append(a.cleanups, cleanup{"engine connection", func(context.Context) error { return engine.Close() }})
+	a.cleanups = append(a.cleanups, cleanup{"engine connection", func(context.Context) error { return a.engine.Close() }})
 	if s.EventsURL != "" {
 		if a.sink, err = events.NewSink(s.EventsURL, s.WorkerName); err != nil {
 			return nil, fmt.Errorf("RETRY_WORKER_EVENTS_URL: %w", err)
@@ -148,7 +138,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 			})
 		}
 	}
-	subs := subscriptions(a.policies, memory, gates, a.clock.Now, hooks, a.log)
+	subs := a.subscriptions(memory, gates, hooks)
 	for _, sub := range subs {
 		a.metrics.StartJobType(sub.JobType)
 	}
@@ -158,19 +148,16 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 	}, subs, hooks, a.log)
 }
 
-func subscriptions(
-	policies func() decision.Policies, memory *journal.Journal, gates *gate.Gates, now func() time.Time, hooks worker.Hooks,
-	log *zap.Logger,
-) []worker.Subscription {
+func (a *App) subscriptions(memory *journal.Journal, gates *gate.Gates, hooks worker.Hooks) []worker.Subscription {
 	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
-		a := worker.NewAnalyzer(policies, rule, memory, now, hooks, log)
-		a.Expected = gates.Expected
-		return a
+		analyzer := worker.NewAnalyzer(a.policies, rule, memory, a.clock.Now, hooks, a.log)
+		analyzer.Expected = gates.Expected
+		return analyzer
 	}
 	return []worker.Subscription{
 		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
 		{JobType: worker.RetrySubmissionBackoff, Begin: analyzer(decision.RNBIL004).Begin},
-		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(policies, memory, hooks, log).Begin},
+		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(a.policies, memory, hooks, a.log).Begin},
 	}
 }
 

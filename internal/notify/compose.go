@@ -75,8 +75,7 @@ func (l *glance) digest(ctx context.Context, kind string, team decision.Team, da
 	n := l.newNotice(kind, team)
 	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
-	ages := &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
-	n.Data.Ages = ages
+	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
 	theirs := policiesOf(policies, team)
 	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now),
 		func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })

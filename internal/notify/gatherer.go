@@ -95,14 +95,9 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 	g.seen = map[string]pendingNews{}
 	for stop.Err() == nil {
 		again := g.look(hard)
-		g.rest(stop, again)
+		g.Clock.Rest(stop, leastRest) // even if it is woken
+		clock.RestOr(stop, g.Clock, again-leastRest, g.woken)
 	}
-}
-
-// rest until then, or a wake.
-func (g *Gatherer) rest(stop context.Context, long time.Duration) {
-	g.Clock.Rest(stop, min(leastRest, long))
-	clock.RestOr(stop, g.Clock, long-leastRest, g.woken)
 }
 
 // look makes what is due, and says when to look again at the latest.
@@ -121,7 +116,7 @@ func (g *Gatherer) look(ctx context.Context) time.Duration {
 		g.Made()
 	}
 	if len(g.seen) > 0 {
-		return min(quiet, lookEvery)
+		return quiet
 	}
 	return lookEvery
 }

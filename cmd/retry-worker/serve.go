@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 )
 
@@ -84,7 +85,7 @@ func (c *cli) serve() error {
 	lines := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(c.out), FlushInterval: logDelay, Size: logBytes}
 	defer func() { _ = lines.Stop() }() // standard output cannot always be synced
 	log := app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
-	a, err := app.New(settings, build(), log)
+	a, err := app.New(settings, build(), clock.Machine{}, log)
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		return &usageError{problems}
 	}

@@ -68,7 +68,7 @@ func (s *session) newApp(gateway string, log io.Writer) (a *app.App, err error) 
 			return nil, err
 		}
 		lines := app.NewLogger(log, settings.LogLevel, settings.LogFormat).WithOptions(zap.WithClock(s.clock))
-		a, err = app.New(settings, metrics.Build{Version: "make run"}, lines, app.WithClock(s.clock))
+		a, err = app.New(settings, metrics.Build{Version: "make run"}, s.clock, lines)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return a, err
 		}

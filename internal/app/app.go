@@ -54,13 +54,6 @@ type App struct {
 	cleanups  []cleanup                   // in the order of opening; run in reverse
 }
 
-// Option changes what an App is made with.
-type Option func(*App)
-
-// WithClock has everything that decides, plans or is told to people go by that clock. What is agreed with others stays
-// this machine's: deadlines of jobs, leases, time-outs.
-func WithClock(c clock.Clock) Option { return func(a *App) { a.clock = c } }
-
 type cleanup struct {
 	name string
 	run  func(context.Context) error
@@ -79,14 +72,11 @@ const (
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
-// config.Problems.
-func New(s config.Settings, b metrics.Build, log *zap.Logger, options ...Option) (_ *App, err error) {
-	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log,
-		clock: clock.Machine{}, readiness: &metrics.Readiness{}}
-	for _, set := range options {
-		set(a)
-	}
-	a.health = health{now: a.clock.Now, shown: console.Health{Version: b.Version}}
+// config.Problems. Everything that decides, plans or is told to people goes by the clock c; what is agreed with others is
+// this machine's: deadlines of jobs, leases, time-outs.
+func New(s config.Settings, b metrics.Build, c clock.Clock, log *zap.Logger) (_ *App, err error) {
+	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: c,
+		readiness: &metrics.Readiness{}, health: health{now: c.Now, shown: console.Health{Version: b.Version}}}
 	a.warnOfPlaintext()
 	if err = a.openCatalogue(b); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -68,7 +69,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 		leavesNothing(t)
 		s := settings(t, gateway.Nowhere(t))
 		s.PoliciesFile = string(tt.file)
-		_, err := app.New(s, buildInfo, log)
+		_, err := app.New(s, buildInfo, clock.Machine{}, log)
 		problems, ok := errors.AsType[config.Problems](err)
 		if !ok || len(problems) != len(tt.want) {
 			t.Fatalf("got %v, want %d problems", err, len(tt.want))

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/app"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
@@ -114,7 +115,7 @@ func serve(t *testing.T, s config.Settings) *service {
 // serveLogging is serve with a log of its own, for tests that run beside others.
 func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	t.Helper()
-	a, err := app.New(s, buildInfo, log)
+	a, err := app.New(s, buildInfo, clock.Machine{}, log)
 	testkit.Must(t, err)
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())

@@ -54,7 +54,7 @@ func serve() error {
 	} else if c, err = fastClock(); err != nil {
 		return err
 	}
-	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, log, app.WithClock(c))
+	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, c, log)
 	if err != nil {
 		return err
 	}

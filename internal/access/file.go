@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/reload"
 	"retry-worker/internal/smallfile"
 )
 
@@ -280,4 +281,17 @@ func appendTo(path, text string) error {
 func unwritable(path string, err error) error {
 	return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may "+
 		"write", path, smallfile.Cause(err))
+}
+
+// Watcher takes a changed tokens file up while the program runs: whole or not at all. A token taken out of it, and one
+// whose role was lowered, has its effect within 11 s, on its sessions too. A file that is gone or without tokens is
+// rejected like a wrong one: to shut everybody out, leave one token that nobody has, or stop the worker.
+type Watcher = reload.Watcher[Tokens]
+
+// WatchHooks tell what a Watcher did.
+type WatchHooks = reload.Hooks[Tokens]
+
+// Watch makes a Watcher of the file at path, of which first was loaded.
+func Watch(path string, first *Tokens, hooks WatchHooks) *Watcher {
+	return reload.Watch(reload.File[Tokens]{Path: path, Read: readFile, Parse: Parse}, first, first.sum, hooks)
 }

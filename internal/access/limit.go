@@ -25,7 +25,14 @@ const (
 // Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one), and none
 // with too many headers; the others get 429 or 431, and are told to hooks.Limited.
 func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler {
-	l := &limiter{now: now, rates: newRecent[*rate.Limiter]()}
+	var mu sync.Mutex
+	rates := newRecent[*rate.Limiter]() // used by each request
+	allowed := func(from netip.Prefix) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		own := rates.use(from, func() *rate.Limiter { return rate.NewLimiter(perSecond, burst) })
+		return (*own).AllowN(now(), 1)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers := 0
 		for _, values := range r.Header {
@@ -34,7 +41,7 @@ func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler 
 		switch {
 		case headers > mostHeaders:
 			hooks.limit(w, r, http.StatusRequestHeaderFieldsTooLarge, "too many headers: expected at most 100")
-		case !l.allows(webserver.Network(peer(r))):
+		case !allowed(webserver.Network(peer(r))):
 			w.Header().Set("Retry-After", "1")
 			hooks.limit(w, r, http.StatusTooManyRequests, "too many requests from this address: wait a second")
 		default:
@@ -50,20 +57,6 @@ func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, messag
 	}
 	secure(w.Header(), r)
 	http.Error(w, message, status)
-}
-
-// limiter counts requests by address. Safe for concurrent use.
-type limiter struct {
-	now   func() time.Time
-	mu    sync.Mutex
-	rates recent[*rate.Limiter] // used by each request
-}
-
-func (l *limiter) allows(from netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	own := l.rates.use(from, func() *rate.Limiter { return rate.NewLimiter(perSecond, burst) })
-	return (*own).AllowN(l.now(), 1)
 }
 
 // pace is how failures slow what follows them: the first few cost nothing, then each doubles the wait, from a second to

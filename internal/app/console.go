@@ -122,19 +122,20 @@ func (a *App) accessHooks() access.Hooks {
 			return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
 		}))
 	})
+	warning := func(event, message string) func(from netip.Addr) {
+		return func(from netip.Addr) {
+			log().Warn(message, zap.String("event", event), zap.Stringer("from", from))
+		}
+	}
 	return access.Hooks{
 		LoggedIn: func(who access.Identity) {
 			a.log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
 				zap.Stringer("role", who.Role))
 		},
-		TokenRefused: func(from netip.Addr) {
-			log().Warn("a token was refused: unknown, or past its last day", zap.String("event", "token_refused"),
-				zap.Stringer("from", from))
-		},
-		Slowed: func(from netip.Addr) {
-			log().Warn("tokens are tried too fast; that address has to wait", zap.String("event", "login_slowed"),
-				zap.Stringer("from", from))
-		},
+		TokenRefused: warning("token_refused", "a token was refused: unknown, or past its last day"),
+		Slowed:       warning("login_slowed", "tokens are tried too fast; that address has to wait"),
+		Limited: warning("requests_limited",
+			"an address asks too much, with too many headers, or by too many connections"),
 		Forbidden: func(from netip.Addr, who access.Identity, code string) {
 			log().Warn("a request was refused: it may not do that", zap.String("event", "request_forbidden"),
 				zap.String("code", code),
@@ -153,10 +154,6 @@ func (a *App) accessHooks() access.Hooks {
 			log().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until "+
 				"it can",
 				zap.String("event", "sessions_unavailable"), zap.Error(err))
-		},
-		Limited: func(from netip.Addr) {
-			log().Warn("an address asks too much, with too many headers, or by too many connections",
-				zap.String("event", "requests_limited"), zap.Stringer("from", from))
 		},
 	}
 }

@@ -64,20 +64,12 @@ func (a *App) tellTeams(hard context.Context, n *notices) []func() {
 
 // watchNotices keeps the gauge of what waits up to date until ctx ends.
 func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
-	again := time.NewTicker(gaugePause)
-	defer again.Stop()
-	for ctx.Err() == nil {
-		within, cancel := context.WithTimeout(ctx, upkeepTime)
+	every(ctx, gaugePause, func(within context.Context) {
 		if waiting, err := sink.Waiting(within, a.store); err == nil { // what cannot be read keeps its last value
 			a.metrics.SetNotices(waiting, a.clock.Now())
 			a.health.untold(waiting)
 		}
-		cancel()
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-		}
-	}
+	})
 }
 
 // teamsChanged starts the series of who is told, and says who cannot be.

@@ -70,18 +70,24 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 // learn has the learner read what was recorded, until ctx ends. What cannot be read leaves what was learnt before:
 // retry_worker_journal_up tells.
 func (a *App) learn(ctx context.Context, learner *learning.Learner) {
-	ticks := time.NewTicker(learnPause)
-	defer ticks.Stop()
-	for {
-		within, cancel := context.WithTimeout(ctx, upkeepTime)
+	every(ctx, learnPause, func(within context.Context) {
 		if err := learner.Refresh(within, a.policies(), a.clock.Now()); err != nil && ctx.Err() == nil {
 			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
+	})
+}
+
+// every reads something now and at each tick until ctx ends. One reading has upkeepTime.
+func every(ctx context.Context, tick time.Duration, read func(within context.Context)) {
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
+	for ctx.Err() == nil {
+		within, cancel := context.WithTimeout(ctx, upkeepTime)
+		read(within)
 		cancel()
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -50,18 +50,6 @@ func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates) *notices {
 	return n
 }
 
-// tellTeams gathers and sends until the functions that it returns are called, the last first; they wait for what is on its
-// way.
-func (a *App) tellTeams(hard context.Context, n *notices) []func() {
-	return []func(){
-		a.background(hard, func(ends context.Context) { a.watchNotices(ends, n.sink) }),
-		a.background(hard, func(ends context.Context) { n.relay.Run(ends, hard) }),
-		a.background(hard, func(ends context.Context) {
-			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, n.gatherer.Run)
-		}),
-	}
-}
-
 // watchNotices keeps the gauge of what waits up to date until ctx ends.
 func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
 	every(ctx, gaugePause, func(within context.Context) {

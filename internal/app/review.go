@@ -47,12 +47,22 @@ func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	return c
 }
 
-// runRelays runs the relays until the function it returns is called, which waits for what is on its way.
+// runRelays runs the relays, and gathers notices for theirs, until the function it returns is called, which waits for
+// what is on its way.
 func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
-	ends := []func(){a.background(hard, func(ends context.Context) { c.reviews.Run(ends, hard) })}
-	ends = append(ends, a.tellTeams(hard, c.notices)...)
+	running := func(r *outbox.Relay) (end func()) {
+		return a.background(hard, func(ends context.Context) { r.Run(ends, hard) })
+	}
+	ends := []func(){
+		running(c.reviews),
+		a.background(hard, func(ends context.Context) { a.watchNotices(ends, c.notices.sink) }),
+		running(c.notices.relay),
+		a.background(hard, func(ends context.Context) {
+			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, c.notices.gatherer.Run)
+		}),
+	}
 	if c.events != nil {
-		ends = append(ends, a.background(hard, func(ends context.Context) { c.events.Run(ends, hard) }))
+		ends = append(ends, running(c.events))
 	}
 	return func() {
 		for _, end := range slices.Backward(ends) {

@@ -72,8 +72,8 @@ const (
 
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
-// config.Problems. Everything that decides, plans or is told to people goes by the clock c; what is agreed with others is
-// this machine's: deadlines of jobs, leases, time-outs.
+// config.Problems. Everything that decides, plans or is told to people goes by the clock c; what is agreed with others
+// goes by this machine's: deadlines of jobs, leases, time-outs.
 func New(s config.Settings, b metrics.Build, c clock.Clock, log *zap.Logger) (_ *App, err error) {
 	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: c,
 		readiness: &metrics.Readiness{}, health: health{now: c.Now, shown: console.Health{Version: b.Version}}}

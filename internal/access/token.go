@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,9 +126,6 @@ type Tokens struct {
 
 // Len returns how many there are, the expired ones included.
 func (t *Tokens) Len() int { return len(t.all) }
-
-// Holders returns the tokens in the order of the file.
-func (t *Tokens) Holders() []Token { return slices.Clone(t.all) }
 
 // Expired returns how many hold no longer at now.
 func (t *Tokens) Expired(now time.Time) (n int) {

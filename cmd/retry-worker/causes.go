@@ -133,22 +133,10 @@ func (c *cli) causesForgetCommand() *cobra.Command {
 	return cmd
 }
 
-// causeCommand completes a command about one cause: body makes what is sent to the address behind its id; nil asks for
-// the cause.
+// causeCommand completes a command about one cause, as about does.
 func (c *cli) causeCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
-	c.server.register(cmd.Flags())
 	cmd.Args = oneArg("ids", "0a1b2c3d4e5f6071")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var sent any
-		if body != nil {
-			var err error
-			if sent, err = body(); err != nil {
-				return wrongUse(err)
-			}
-		}
-		return show(cmd.Context(), c, "/causes/"+url.PathEscape(args[0])+address, sent, c.printCause)
-	}
-	return cmd
+	return about(c, cmd, "/causes/", address, body, c.printCause)
 }
 
 func (c *cli) printCause(f *api.Cause) {

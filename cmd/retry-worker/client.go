@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/api"
@@ -187,6 +188,25 @@ func show[T any](ctx context.Context, c *cli, path string, body any, print func(
 		print(answer)
 	}
 	return nil
+}
+
+// about completes a command about what its argument names, which the API has below path: it sends what body makes to the
+// address behind the name, or asks for it where body is nil, and prints the answer.
+func about[T any](
+	c *cli, cmd *cobra.Command, path, address string, body func() (any, error), print func(*T),
+) *cobra.Command {
+	c.server.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var sent any
+		if body != nil {
+			var err error
+			if sent, err = body(); err != nil {
+				return wrongUse(err)
+			}
+		}
+		return show(cmd.Context(), c, path+url.PathEscape(args[0])+address, sent, print)
+	}
+	return cmd
 }
 
 // inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is

@@ -34,17 +34,12 @@ func (c *cli) deadLettersCommand() *cobra.Command {
 }
 
 func (c *cli) deadLettersShowCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return about(c, &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
 		Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
 		Args:    oneDeadLetter,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), c, "/dead-letters/"+url.PathEscape(args[0]), nil, c.printDeadLetter)
-		},
-	}
-	c.server.register(cmd.Flags())
-	return cmd
+	}, "/dead-letters/", "", nil, c.printDeadLetter)
 }
 
 // oneDeadLetter takes one argument, a dead letter's id.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -65,105 +65,90 @@ func (c *cli) printDestinations(list *api.DestinationList) {
 	}
 }
 
-// oneDestination takes one argument, a destination's name.
-var oneDestination = oneArg("names", "unimed-sp")
-
 func (c *cli) destinationsShowCommand() *cobra.Command {
 	return c.destinationCommand(&cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show one destination: why it is how it is, its last 24 hours, and the claims whose turn is next",
 		Example: `  retry-worker destinations show unimed-sp`,
-	}, "", nil, nil)
+	}, "", nil)
 }
 
-// orderFlags are what an order takes.
-type orderFlags struct {
-	reason, until string
-	perMinute     float64
+// order is what a person orders of a destination, as the API takes it.
+type order struct {
+	Reason    string  `json:"reason"`
+	Until     string  `json:"until,omitempty"`
+	PerMinute float64 `json:"perMinute,omitempty"`
 }
 
 func (c *cli) destinationsHoldCommand() *cobra.Command {
-	f := &orderFlags{}
-	cmd := c.destinationCommand(&cobra.Command{
+	var o order
+	cmd := c.orderCommand(&cobra.Command{
 		Use:     "hold NAME",
 		Short:   "Hold all claims of a destination until a time; then one is sent ahead",
 		Example: `  retry-worker destinations hold unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`,
-	}, "/hold", f, func() (map[string]any, error) {
-		until, err := f.instant()
-		return map[string]any{"until": until}, err
-	})
-	f.registerUntil(cmd)
+	}, "/hold", &o, o.checkUntil)
+	o.registerUntil(cmd)
 	return cmd
 }
 
 func (c *cli) destinationsReleaseCommand() *cobra.Command {
-	f := &orderFlags{}
-	cmd := c.destinationCommand(&cobra.Command{
+	var o order
+	cmd := c.orderCommand(&cobra.Command{
 		Use:   "release NAME",
 		Short: "Let the claims of a destination go: at a pace, or all of them, whatever fails, until a time",
 		Example: `  retry-worker destinations release unimed-sp --per-minute 20 --reason "portal voltou"
   retry-worker destinations release unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "o portal funciona"`,
-	}, "/release", f, func() (map[string]any, error) {
+	}, "/release", &o, func() error {
 		switch {
-		case (f.perMinute > 0) == (f.until != ""):
-			return nil, fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both",
-				f.perMinute, f.until)
-		case f.perMinute > 0:
-			return map[string]any{"perMinute": f.perMinute}, nil
+		case (o.PerMinute > 0) == (o.Until != ""):
+			return fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both",
+				o.PerMinute, o.Until)
+		case o.PerMinute > 0:
+			return nil
 		}
-		until, err := f.instant()
-		return map[string]any{"until": until}, err
+		o.PerMinute = 0
+		return o.checkUntil()
 	})
-	f.registerUntil(cmd)
-	cmd.Flags().Float64Var(&f.perMinute, "per-minute", 0,
+	o.registerUntil(cmd)
+	cmd.Flags().Float64Var(&o.PerMinute, "per-minute", 0,
 		"how many claims go in a minute, at most the destination's pace.most")
 	return cmd
 }
 
 func (c *cli) destinationsProbeCommand() *cobra.Command {
-	return c.destinationCommand(&cobra.Command{
+	return c.orderCommand(&cobra.Command{
 		Use:     "probe NAME",
 		Short:   "Send one claim ahead now; once it goes through, the others follow at a growing pace",
 		Example: `  retry-worker destinations probe unimed-sp --reason "operadora avisou que voltou"`,
-	}, "/probe", &orderFlags{}, func() (map[string]any, error) { return map[string]any{}, nil })
+	}, "/probe", &order{}, func() error { return nil })
 }
 
-func (f *orderFlags) registerUntil(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.until, "until", "", "instant such as 2026-03-01T18:00:00-03:00, at most 7 days ahead")
+func (o *order) registerUntil(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.Until, "until", "", "instant such as 2026-03-01T18:00:00-03:00, at most 7 days ahead")
 }
 
-// instant is --until, which must be there.
-func (f *orderFlags) instant() (string, error) {
-	t, ok := decision.ParseInstant(f.until)
+// checkUntil says what is wrong with --until, which must be there, and writes it as the API does.
+func (o *order) checkUntil() error {
+	t, ok := decision.ParseInstant(o.Until)
 	if !ok {
-		return "", fmt.Errorf("--until is %q, expected an instant such as 2026-03-01T18:00:00-03:00", f.until)
+		return fmt.Errorf("--until is %q, expected an instant such as 2026-03-01T18:00:00-03:00", o.Until)
 	}
-	return t.Format(time.RFC3339Nano), nil
+	o.Until = t.Format(time.RFC3339Nano)
+	return nil
 }
 
-// destinationCommand completes a command about one destination: fields makes the body that is sent to the address
-// behind its name; without f, nothing is ordered.
-func (c *cli) destinationCommand(
-	cmd *cobra.Command, address string, f *orderFlags, fields func() (map[string]any, error),
-) *cobra.Command {
-	if f != nil {
-		cmd.Flags().StringVar(&f.reason, "reason", "", "why, in a few words (required)")
-	}
-	c.server.register(cmd.Flags())
-	cmd.Args = oneDestination
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var body any
-		if f != nil {
-			all, bad := fields()
-			if err := wrongUse(checkReason(f.reason), bad); err != nil {
-				return err
-			}
-			all["reason"] = f.reason
-			body = all
-		}
-		return show(cmd.Context(), c, "/destinations/"+url.PathEscape(args[0])+address, body, c.printDestination)
-	}
-	return cmd
+// orderCommand completes a command that orders o of one destination; check says what is wrong with it.
+func (c *cli) orderCommand(cmd *cobra.Command, address string, o *order, check func() error) *cobra.Command {
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, in a few words (required)")
+	return c.destinationCommand(cmd, address, func() (any, error) {
+		return o, errors.Join(checkReason(o.Reason), check())
+	})
+}
+
+// destinationCommand completes a command about one destination, as about does.
+func (c *cli) destinationCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
+	cmd.Args = oneArg("names", "unimed-sp")
+	return about(c, cmd, "/destinations/", address, body, c.printDestination)
 }
 
 // printDestination prints one, a line for each thing that is known of it, and below it what waits.

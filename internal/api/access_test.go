@@ -47,17 +47,15 @@ func TestSessions(t *testing.T) {
 func TestPagesAndAPIAreApart(t *testing.T) {
 	var seen []string
 	c := open(t, func(o *api.Options, _ *api.Journal) {
-		o.Pages = api.Site{
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				seen = append(seen, r.Method+" "+r.URL.EscapedPath()+" by "+access.From(r.Context()).Name)
-			}),
-			Public: []string{"/assets/"},
-			Login: func(w http.ResponseWriter, _ *http.Request, l access.Login) {
-				_, _ = w.Write([]byte("log in, then " + l.Next))
-			},
-			Refuse: func(w http.ResponseWriter, _ *http.Request, refusal access.Refusal) {
-				http.Error(w, "page: "+refusal.Code, refusal.Status)
-			},
+		o.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen = append(seen, r.Method+" "+r.URL.EscapedPath()+" by "+access.From(r.Context()).Name)
+		})
+		o.Gate.Public = []string{"/assets/"}
+		o.Gate.LoginPage = func(w http.ResponseWriter, _ *http.Request, l access.Login) {
+			_, _ = w.Write([]byte("log in, then " + l.Next))
+		}
+		o.Gate.Refuse = func(w http.ResponseWriter, _ *http.Request, refusal access.Refusal) {
+			http.Error(w, "page: "+refusal.Code, refusal.Status)
 		}
 	})
 	browser := header("Accept", "text/html")

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -22,7 +23,7 @@ import (
 // an answer that is described, and never 500.
 func FuzzRequest(f *testing.F) {
 	k := testkit.New(f, testkit.At(now), testkit.By(decisiontest.Policies()))
-	served := api.New(api.Options{Now: k.Now, Policies: k.Policies, Log: zap.NewNop(), Tokens: k.Tokens.Load})
+	served := api.New(api.Options{Gate: access.Options{Now: k.Now, Tokens: k.Tokens.Load}, Policies: k.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: k.Memory, Recorder: k.Journal, DeadLetters: k.DeadLetters, Bulk: k.DeadLetters})
 	handler, routes := served.Handler(), api.Routes()
 	slices.Sort(routes)

@@ -50,29 +50,16 @@ type Journal struct {
 	Sessions access.EndedSessions
 }
 
-// Site is what people see in a browser; its zero value is nothing.
-type Site struct {
-	// Handler answers everything that is not under /api/.
-	http.Handler
-	// Public, Login and Refuse are access.Options'.
-	Public []string
-	Login  func(http.ResponseWriter, *http.Request, access.Login)
-	Refuse func(http.ResponseWriter, *http.Request, access.Refusal)
-}
-
-// Options of an API; all but Tokens, Hooks and Pages are needed.
+// Options of an API; all but Pages are needed.
 type Options struct {
-	// Now is the clock that tells what is due, and when tokens end.
-	Now func() time.Time
+	// Gate says who gets in, and by its clock also what is due; Ended is the API's own. Without Tokens and Provider the
+	// API listens on loopback only.
+	Gate access.Options
 	// Policies in force.
 	Policies func() decision.Policies
-	// Tokens in force; nil where there are none: then it listens on loopback only, and everybody there is access.Local.
-	Tokens func() *access.Tokens
-	// Provider that people log in by too; nil: none.
-	Provider *access.Provider
-	Hooks    access.Hooks
-	Pages    Site
-	Log      *zap.Logger
+	// Pages answer everything that is not under /api/; nil: nothing does.
+	Pages http.Handler
+	Log   *zap.Logger
 }
 
 // API answers what is asked of the journal, and records outcomes and people's decisions in it. Safe for concurrent use.
@@ -89,12 +76,11 @@ type API struct {
 // New is an API that answers 503 where it needs the journal, until Open is called.
 func New(o Options) *API {
 	s := &API{
-		now: o.Now, policies: o.Policies, log: o.Log, guarded: o.Tokens != nil || o.Provider != nil, pages: o.Pages.Handler,
+		now: o.Gate.Now, policies: o.Policies, log: o.Log, pages: o.Pages,
+		guarded: o.Gate.Tokens != nil || o.Gate.Provider != nil,
 	}
-	s.gate = access.New(access.Options{
-		Tokens: o.Tokens, Provider: o.Provider, Ended: s.endedSessions, Now: o.Now, Public: o.Pages.Public,
-		LoginPage: o.Pages.Login, Refuse: o.Pages.Refuse, Hooks: o.Hooks,
-	})
+	o.Gate.Ended = s.endedSessions
+	s.gate = access.New(o.Gate)
 	return s
 }
 

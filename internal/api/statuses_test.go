@@ -149,7 +149,7 @@ func statusesOfOtherServers(t *testing.T) {
 	t.Helper()
 	local := starting(t)
 	broken := open(t, func(o *api.Options, _ *api.Journal) {
-		o.Tokens = func() *access.Tokens { panic("mistake is ours") }
+		o.Gate.Tokens = func() *access.Tokens { panic("mistake is ours") }
 	})
 	guessed := open(t)
 	for range 10 {
@@ -180,7 +180,7 @@ func TestSubjectIsBounded(t *testing.T) {
 	for range all {
 		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
 	}
-	served := api.New(api.Options{Now: f.Now, Policies: f.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: f.Now}, Policies: f.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: f.Memory})
 	a := get(t, listen(t, served)+"/api/v1/subjects/tiss-submission/CLM-001-1")
 	attempts := a.body["attempts"].([]any)

@@ -28,12 +28,11 @@ func (a *App) openConsole() (err error) {
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
 		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
-	a.api = api.New(api.Options{
-		Now: a.clock.Now, Policies: a.policies, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(),
-		Log: a.log,
-		Pages: api.Site{Handler: a.pages, Public: []string{console.AssetsPrefix}, Login: a.pages.Login,
-			Refuse: a.pages.Refuse},
-	})
+	gate := access.Options{
+		Now: a.clock.Now, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(),
+		Public: []string{console.AssetsPrefix}, LoginPage: a.pages.Login, Refuse: a.pages.Refuse,
+	}
+	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Pages: a.pages, Log: a.log})
 	if a.http, err = a.api.Listen(a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
 		return err
 	}

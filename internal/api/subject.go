@@ -45,17 +45,26 @@ func shown(of journal.Subject, v *View) Subject {
 // View is what the API and the command line show of a subject, as JSON.
 type View struct {
 	Tenant string `json:"tenant"`
-	// State of the latest episode.
-	State         journal.State  `json:"state"`
-	Status        journal.Status `json:"status"`
-	RetryCount    int64          `json:"retryCount"`
-	NextRetryTime *string        `json:"nextRetryTime"`
-	DeadLetterID  *string        `json:"deadLetterId"`
+	Standing
 	// HeldSince is since when a process of it waits at a gate; null where none does.
 	HeldSince *string `json:"heldSince"`
 
 	Episodes []EpisodeView `json:"episodes"`
 	Attempts []AttemptView `json:"attempts"`
+}
+
+// Standing is how a subject stands: in which state its latest episode is, and what comes next.
+type Standing struct {
+	State         journal.State  `json:"state"`
+	Status        journal.Status `json:"status"`
+	RetryCount    int64          `json:"retryCount"`
+	NextRetryTime *string        `json:"nextRetryTime"`
+	DeadLetterID  *string        `json:"deadLetterId"`
+}
+
+func standingOf(e *journal.Episode, now time.Time) Standing {
+	state := e.StateAt(now)
+	return Standing{state, state.Status(), e.Retries, journal.InstantOrNull(e.NextRetryTime), journal.OrNull(e.DeadLetter)}
 }
 
 // EpisodeView is one episode as JSON.
@@ -107,17 +116,15 @@ type AttemptView struct {
 // ViewOf returns the story as it stands at instant now.
 func ViewOf(s *journal.Story, now time.Time) View {
 	v := View{
-		Tenant: s.Subject.Tenant, Status: journal.StatusPending, // until it fails
+		Tenant: s.Subject.Tenant, Standing: Standing{Status: journal.StatusPending}, // until it fails
 		Episodes: viewsOf(s.Episodes, func(e *journal.Episode) EpisodeView { return episodeView(e, now) }),
 		Attempts: viewsOf(s.Attempts, attemptView),
 	}
 	if len(s.Held) > 0 {
 		v.HeldSince = journal.InstantOrNull(s.Held[0].Since)
 	}
-	if n := len(v.Episodes); n > 0 {
-		latest := &v.Episodes[n-1]
-		v.State, v.Status = latest.State, latest.State.Status()
-		v.RetryCount, v.NextRetryTime, v.DeadLetterID = latest.RetryCount, latest.NextRetryTime, latest.DeadLetterID
+	if n := len(s.Episodes); n > 0 {
+		v.Standing = standingOf(&s.Episodes[n-1], now)
 	}
 	return v
 }
@@ -254,12 +261,7 @@ type Outcome struct {
 	Tenant string `json:"tenant"`
 	Policy string `json:"policy"`
 	ID     string `json:"id"`
-	// State and Status of its latest episode.
-	State         journal.State  `json:"state"`
-	Status        journal.Status `json:"status"`
-	RetryCount    int64          `json:"retryCount"`
-	NextRetryTime *string        `json:"nextRetryTime"`
-	DeadLetterID  *string        `json:"deadLetterId"`
+	Standing
 	// Changed is false where it had ended already, or where a retry lies ahead.
 	Changed bool `json:"changed"`
 }
@@ -277,8 +279,12 @@ func (s *API) conclude(c *call) (any, error) {
 	if done.Episode.Number == 0 {
 		return nil, unknown()
 	}
-	s.concluded(o, policy, &done)
-	return outcomeOf(o.Subject, &done, s.now()), nil
+	if done.Changed { // the log's line is that of an outcome that a job reports
+		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
+			worker.SubjectField(policy, o.Subject.ID), zap.String("retryPolicy", o.Subject.Policy),
+			zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
+	}
+	return Outcome{o.Subject.Tenant, o.Subject.Policy, o.Subject.ID, standingOf(&done.Episode, s.now()), done.Changed}, nil
 }
 
 // outcome is what the fields tell, of a subject of that policy.
@@ -307,23 +313,4 @@ func (in *input) reject(r *decision.Rejection, field string) {
 		named.Variable = field
 		in.refuse(invalid(strings.ToLower(string(r.Code)), "%s", journal.RejectionMessage(&named)))
 	}
-}
-
-// concluded writes the log's line, as for an outcome that a job reports.
-func (s *API) concluded(o *journal.Outcome, p *decision.Policy, c *journal.Concluded) {
-	if c.Changed {
-		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"), worker.SubjectField(p, o.Subject.ID),
-			zap.String("retryPolicy", o.Subject.Policy), zap.String("state", string(c.Episode.State)),
-			zap.Int64("retryCount", c.Episode.Retries))
-	}
-}
-
-func outcomeOf(of journal.Subject, c *journal.Concluded, now time.Time) Outcome {
-	e := &c.Episode
-	o := Outcome{
-		Tenant: of.Tenant, Policy: of.Policy, ID: of.ID, State: e.StateAt(now), RetryCount: e.Retries, Changed: c.Changed,
-		NextRetryTime: journal.InstantOrNull(e.NextRetryTime), DeadLetterID: journal.OrNull(e.DeadLetter),
-	}
-	o.Status = o.State.Status()
-	return o
 }

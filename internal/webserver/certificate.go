@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/reload"
@@ -74,27 +75,19 @@ func (c *Certificate) config() *tls.Config {
 
 // readPair returns the certificate's text and the key's, one behind the other: they change together or not at all.
 func readPair(certFile, keyFile string) ([]byte, error) {
-	cert, err := readPEM(certFile)
+	cert, _, err := smallfile.Read(certFile, maxPEMBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate: %w", err)
+		return nil, fmt.Errorf("read the certificate: %s: %w, expected a PEM file", certFile, err)
 	}
-	key, err := readPEM(keyFile)
+	key, _, err := smallfile.Read(keyFile, maxPEMBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read the certificate's key: %w", err)
+		return nil, fmt.Errorf("read the certificate's key: %s: %w, expected a PEM file", keyFile, err)
 	}
-	return append(append(cert, '\n'), key...), nil
+	return slices.Concat(cert, []byte("\n"), key), nil
 }
 
 // maxPEMBytes of a certificate with those behind it, or of a key.
 const maxPEMBytes = 1 << 20
-
-func readPEM(path string) ([]byte, error) {
-	text, _, err := smallfile.Read(path, maxPEMBytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w, expected a PEM file", path, err)
-	}
-	return text, nil
-}
 
 func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
 	c, err := tls.X509KeyPair(pair, pair)
@@ -110,15 +103,10 @@ func plain(err error) error {
 	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
 		return err
 	}
-	return errors.New(firstClause(err.Error()))
-}
-
-// firstClause of a text: crypto/tls says what is wrong there, and what it found behind it.
-func firstClause(s string) string {
-	for i, r := range s {
-		if i > 0 && (r == '"' || r == '\n') {
-			return s[:i]
-		}
+	// crypto/tls says first what is wrong, and behind a quote or on the next line what it found.
+	words := err.Error()
+	if end := strings.IndexAny(words, "\"\n"); end >= 0 {
+		words = words[:end]
 	}
-	return s
+	return errors.New(words)
 }

@@ -89,8 +89,11 @@ func (w *Watcher[T]) look(ctx context.Context) {
 			return
 		case seen == w.rejected:
 			return // said already
-		case !pause(ctx, Settle):
+		}
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(Settle):
 		}
 		before := seen
 		var content []byte
@@ -132,16 +135,4 @@ func (w *Watcher[T]) read() (content []byte, seen snapshot, err error) {
 		return nil, snapshot{reason: err.Error()}, err
 	}
 	return content, snapshot{sum: sha256.Sum256(content)}, nil
-}
-
-// pause waits for d; false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -107,11 +107,10 @@ func (c *checker) provider(w *workerEnv) *access.Provider {
 			"https://…, since who plays the provider's part lets in whom he likes")
 	}
 	if p.ClientID == "" {
-		c.problems = append(c.problems, "RETRY_WORKER_OIDC_CLIENT_ID is missing, expected the id of the provider's client")
+		c.add("RETRY_WORKER_OIDC_CLIENT_ID", "missing", "the id of the provider's client")
 	}
 	if w.OidcClientSecretFile == "" {
-		c.problems = append(c.problems,
-			"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE is missing, expected the file with the client's secret")
+		c.add("RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "missing", "the file with the client's secret")
 	}
 	p.ClientSecret = c.secret("RETRY_WORKER_OIDC_CLIENT_SECRET", "", "", w.OidcClientSecretFile)
 	return p
@@ -168,8 +167,9 @@ func (c *checker) oneOf(name, value string, allowed ...string) string {
 
 var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]{0,15})://`)
 
-// url shows no more of a bad value than its scheme: the rest may hold a password or a token.
-func (c *checker) url(name, value, expected string, schemes ...string) {
+// url returns a URL, or nil for a bad value, of which it shows no more than the scheme: the rest may hold a password or a
+// token.
+func (c *checker) url(name, value, expected string, schemes ...string) *url.URL {
 	scheme := schemeForm.FindStringSubmatch(value)
 	u, err := url.Parse(value)
 	switch {
@@ -179,7 +179,10 @@ func (c *checker) url(name, value, expected string, schemes ...string) {
 		c.add(name, "a URL that begins with "+scheme[0], expected)
 	case err != nil || u.Hostname() == "":
 		c.add(name, "a URL that begins with "+scheme[0]+" and has no readable host", expected)
+	default:
+		return u
 	}
+	return nil
 }
 
 func (c *checker) database(name, value string) string {

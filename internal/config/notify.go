@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // images without a zone database
+	"unicode"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/notify"
@@ -57,10 +58,8 @@ func (c *checker) smtp(w *workerEnv) *notify.MailServer {
 		}
 		return nil
 	}
-	before := len(c.problems)
-	c.url(name, w.SmtpURL, smtpForms, "smtp", "smtps")
-	u, err := url.Parse(w.SmtpURL)
-	if len(c.problems) > before || err != nil {
+	u := c.url(name, w.SmtpURL, smtpForms, "smtp", "smtps")
+	if u == nil {
 		return nil
 	}
 	s := &notify.MailServer{Host: u.Hostname(), User: u.User.Username(), PasswordFile: w.SmtpPasswordFile,
@@ -167,10 +166,8 @@ func (c *checker) publicURL(name, value, what string) string {
 		return ""
 	}
 	expected := "https://HOST or https://HOST/PATH, where people open " + what
-	before := len(c.problems)
-	c.url(name, value, expected, "https", "http")
-	u, err := url.Parse(value)
-	if len(c.problems) == before && (err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+	u := c.url(name, value, expected, "https", "http")
+	if u != nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		c.add(name, "a URL with user, query or fragment", expected)
 	}
 	return strings.TrimRight(value, "/")
@@ -183,7 +180,7 @@ func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {
 			allowed.Networks = append(allowed.Networks, p)
-		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, isLetter) {
+		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, unicode.IsLetter) {
 			allowed.Hosts = append(allowed.Hosts, strings.ToLower(item))
 		} else {
 			c.add(name, strconv.Quote(item), "networks such as 10.0.8.0/24, addresses such as 127.0.0.1, or host names")
@@ -191,5 +188,3 @@ func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
 	}
 	return allowed
 }
-
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }

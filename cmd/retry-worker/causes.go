@@ -39,7 +39,8 @@ func (c *cli) causesListCommand() *cobra.Command {
 			if err := c.page.check(); err != nil {
 				return err
 			}
-			return listOf(cmd.Context(), c, "/causes", causesQuery(policy, taught), "cursor", c.causeTable(), "No cause found.")
+			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}
+			return listOf(cmd.Context(), c, "/causes", q, "cursor", c.causeTable(), "No cause found.")
 		},
 	}
 	flags := cmd.Flags()
@@ -48,17 +49,6 @@ func (c *cli) causesListCommand() *cobra.Command {
 	c.page.register(flags)
 	c.server.register(flags)
 	return cmd
-}
-
-func causesQuery(policy string, taught bool) url.Values {
-	q := url.Values{}
-	if policy != "" {
-		q.Set("policy", policy)
-	}
-	if taught {
-		q.Set("taught", "true")
-	}
-	return q
 }
 
 func (c *cli) causeTable() *table[api.Cause] {
@@ -194,7 +184,7 @@ type taughtRules struct {
 
 func (c *cli) causesExport(ctx context.Context, policy string) error {
 	policies, left := map[string]*taughtRules{}, ""
-	q := causesQuery(policy, true)
+	q := url.Values{"policy": {policy}, "taught": {"true"}}
 	for more := true; more; {
 		page, _, err := asked[api.Page[api.Cause]](ctx, c, "/causes?"+q.Encode(), nil)
 		if err != nil {

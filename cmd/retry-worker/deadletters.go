@@ -77,16 +77,10 @@ func (f *choiceFlags) none() bool {
 	return f.policy+f.team+f.reason+f.fingerprint+f.context+f.search == ""
 }
 
-// query holds what was given.
+// query holds what was given; a parameter without a value is none to the API.
 func (f *choiceFlags) query() url.Values {
-	q := url.Values{"state": {f.state}}
-	for name, value := range map[string]string{"policy": f.policy, "team": f.team, "reason": f.reason,
-		"fingerprint": f.fingerprint, "context": f.context, "q": f.search} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return q
+	return url.Values{"state": {f.state}, "policy": {f.policy}, "team": {f.team}, "reason": {f.reason},
+		"fingerprint": {f.fingerprint}, "context": {f.context}, "q": {f.search}}
 }
 
 // pageFlags say how much of a list is printed.
@@ -123,9 +117,7 @@ func wrongUse(errs ...error) error {
 func list[T any](ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T]) (string, error) {
 	q.Set("limit", strconv.Itoa(c.page.limit))
 	for at := c.page.cursor; ; {
-		if at != "" {
-			q.Set(next, at)
-		}
+		q.Set(next, at)
 		page, body, err := asked[api.Page[T]](ctx, c, path+"?"+q.Encode(), nil)
 		if err != nil {
 			return "", err
@@ -219,9 +211,7 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 		return err
 	}
 	q := f.query()
-	if f.sort != "" {
-		q.Set("sort", f.sort)
-	}
+	q.Set("sort", f.sort)
 	setInstant(q, "since", since)
 	setInstant(q, "until", until)
 	table := c.deadLetterTable()

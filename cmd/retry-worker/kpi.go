@@ -50,11 +50,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 
 // askKPIs prints the figures of a worker.
 func (c *cli) askKPIs(ctx context.Context, policy string) error {
-	path := "/kpis"
-	if policy != "" {
-		path += "?policy=" + url.QueryEscape(policy)
-	}
-	answer, _, err := asked[api.KPIs](ctx, c, path, nil)
+	answer, _, err := asked[api.KPIs](ctx, c, "/kpis?policy="+url.QueryEscape(policy), nil)
 	if err != nil {
 		return err
 	}

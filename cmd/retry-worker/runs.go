@@ -22,7 +22,7 @@ func (c *cli) runsCommand() *cobra.Command {
 			"`discard --filter …`, by the console or by the API. It goes on in the worker, whoever watches, and\n"+
 			"after a crash. Roles: viewer looks; admin starts, pauses, resumes and cancels.",
 		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "",
-			c.showRun),
+			c.askRun("", nil)),
 		c.runsItemsCommand(),
 		c.runCommand("watch", "Follow a bulk run to its end",
 			"Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n"+
@@ -30,12 +30,12 @@ func (c *cli) runsCommand() *cobra.Command {
 				"answer.", c.watchRun),
 		c.runCommand("pause", "Have a bulk run decide nothing more until it is resumed",
 			"What is decided already goes its way. (A run waits by itself while the engine does not "+
-				"answer.)", c.stepRun("pause")),
-		c.runCommand("resume", "Have a paused bulk run go on, at its pace", "", c.stepRun("resume")),
+				"answer.)", c.askRun("/pause", struct{}{})),
+		c.runCommand("resume", "Have a paused bulk run go on, at its pace", "", c.askRun("/resume", struct{}{})),
 		c.runCommand("cancel", "End a bulk run: what is not decided yet stays as it is",
 			"What is decided already goes its way, and its outcomes go on being verified. A run that was cancelled does not "+
 				"go on:\nstart another for the rest.",
-			c.stepRun("cancel")))
+			c.askRun("/cancel", struct{}{})))
 }
 
 // runCommand returns a command about one run.
@@ -53,19 +53,12 @@ func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, 
 // oneRun takes one argument, a bulk run's id.
 var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
 
-func (c *cli) showRun(ctx context.Context, id string) error {
-	return c.oneRun(ctx, "/bulk-runs/"+url.PathEscape(id), nil)
-}
-
-func (c *cli) stepRun(verb string) func(context.Context, string) error {
+// askRun returns what asks for a run, or has something done with it, and prints it as it stands then.
+func (c *cli) askRun(address string, body any) func(context.Context, string) error {
 	return func(ctx context.Context, id string) error {
-		return c.oneRun(ctx, "/bulk-runs/"+url.PathEscape(id)+"/"+verb, struct{}{})
+		path := "/bulk-runs/" + url.PathEscape(id) + address
+		return show(ctx, c, path, body, func(run *api.BulkRun) { c.printRun(ctx, run) })
 	}
-}
-
-// oneRun asks for a run, or has something done with it, and prints it as it stands then.
-func (c *cli) oneRun(ctx context.Context, path string, body any) error {
-	return show(ctx, c, path, body, func(run *api.BulkRun) { c.printRun(ctx, run) })
 }
 
 func (c *cli) watchRun(ctx context.Context, id string) error {
@@ -166,11 +159,8 @@ func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 		column[item]{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
 		column[item]{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
 	)
-	q := url.Values{}
-	if outcome != "" {
-		q.Set("outcome", outcome)
-	}
-	return listOf(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", q, "after", table, "No dead letter found.")
+	return listOf(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, "after", table,
+		"No dead letter found.")
 }
 
 // printRun prints a run, and what became of its dead letters so far.

@@ -275,18 +275,10 @@ func (c *cli) groupTable() *table[api.DeadLetterGroup] {
 		column[group]{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
 		column[group]{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
 		column[group]{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
-		column[group]{name: "TEAMS", rank: 3, of: func(g *group) string { return teams(g.Teams) }},
+		column[group]{name: "TEAMS", rank: 3, of: func(g *group) string { return listed(g.Teams) }},
 		column[group]{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
 		column[group]{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
 	)
-}
-
-func teams(all []decision.Team) string {
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = string(all[i])
-	}
-	return strings.Join(names, ", ")
 }
 
 // printDeadLetter prints one, a line for each thing that is known of it.

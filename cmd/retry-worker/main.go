@@ -163,6 +163,15 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// listed returns names as a sentence lists them.
+func listed[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i := range names {
+		texts[i] = string(names[i])
+	}
+	return strings.Join(texts, ", ")
+}
+
 // oneArg takes one argument, of which the error calls many what, and gives an example.
 func oneArg(what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

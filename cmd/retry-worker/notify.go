@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,17 +100,14 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 
 // chosen returns the team that the flags name, which has the way that they name.
 func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) {
-	names := make([]string, 0, len(from.Teams))
-	for _, name := range slices.Sorted(maps.Keys(from.Teams)) {
-		names = append(names, string(name))
-	}
 	team, known := from.Teams[decision.Team(f.team)]
 	ways := notify.ChannelsOf(&team)
 	switch {
 	case f.channel != "" && f.channel != string(notify.Email) && f.channel != string(notify.Webhook):
 		return team, fmt.Errorf("--channel is %q, expected email or webhook", f.channel)
 	case !known:
-		return team, fmt.Errorf("--team is %q, expected one of the catalogue's teams: %s", f.team, strings.Join(names, ", "))
+		return team, fmt.Errorf("--team is %q, expected one of the catalogue's teams: %s", f.team,
+			listed(slices.Sorted(maps.Keys(from.Teams))))
 	case len(ways) == 0:
 		return team, fmt.Errorf("--team is %q, which the catalogue tells by no way, expected a team with email or webhook "+
 			"(%s names the catalogue)", f.team, policiesFileVariable)

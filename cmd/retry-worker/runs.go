@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -128,23 +128,15 @@ func (c *cli) runsItemsCommand() *cobra.Command {
 			return c.runsItems(cmd.Context(), args[0], outcome)
 		},
 	}
-	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+strings.Join(outcomeNames(), ", "))
+	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
 	c.page.register(cmd.Flags())
 	c.server.register(cmd.Flags())
 	return cmd
 }
 
-func outcomeNames() []string {
-	var names []string
-	for _, o := range journal.BulkOutcomes() {
-		names = append(names, string(o))
-	}
-	return names
-}
-
 func checkOutcome(outcome string) error {
-	if names := outcomeNames(); outcome != "" && !slices.Contains(names, outcome) {
-		return fmt.Errorf("--outcome is %q, expected one of %s", outcome, strings.Join(names, ", "))
+	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, journal.BulkOutcome(outcome)) {
+		return fmt.Errorf("--outcome is %q, expected one of %s", outcome, listed(all))
 	}
 	return nil
 }
@@ -270,10 +262,7 @@ func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 	}
 	fmt.Fprintf(c.out, "\nRefused%s:\n", of)
 	codes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		if counts[a] != counts[b] {
-			return int(counts[b] - counts[a])
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	line, done := c.sheet()
 	defer done()

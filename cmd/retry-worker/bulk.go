@@ -23,11 +23,18 @@ import (
 
 // verdictFlags say what is done with one dead letter, or with many.
 type verdictFlags struct {
-	bulkFlags
 	action       journal.BulkAction
 	reason, when string
 	force, fresh bool
+
+	// Which many, and how.
+	filters           []string
+	perMinute         int64
+	plan, yes, detach bool
 }
+
+// bulkOnly are the flags that only many at once have, but for --filter.
+var bulkOnly = []string{"plan", "yes", "detach", "per-minute"}
 
 const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first\n" +
 	"what would be done (--plan ends there) and asks (--yes does not); then a bulk run decides them one by one,\n" +
@@ -83,7 +90,13 @@ func (c *cli) deadLettersDiscardCommand() *cobra.Command {
 
 func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
 	flags.StringVar(&f.reason, "reason", "", "why, in your words; kept in the audit")
-	f.bulkFlags.register(flags)
+	flags.StringArrayVar(&f.filters, "filter", nil,
+		"all that fits instead of one: `key=value`, may be given again; or all")
+	flags.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (role viewer)")
+	flags.BoolVar(&f.yes, "yes", false, "do not ask before it starts; needed where there is no terminal")
+	flags.BoolVar(&f.detach, "detach", false, "start it and do not follow it")
+	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute,
+		fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 	c.server.register(flags)
 }
 
@@ -144,26 +157,6 @@ func checkReason(reason string) error {
 		return fmt.Errorf("--reason has %d characters, expected at most %d", n, deadletter.MaxReason)
 	}
 	return nil
-}
-
-// bulkFlags say which many, and how.
-type bulkFlags struct {
-	filters           []string
-	perMinute         int64
-	plan, yes, detach bool
-}
-
-// bulkOnly are the flags that only many at once have, but for --filter.
-var bulkOnly = []string{"plan", "yes", "detach", "per-minute"}
-
-func (f *bulkFlags) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.filters, "filter", nil,
-		"all that fits instead of one: `key=value`, may be given again; or all")
-	flags.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (role viewer)")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask before it starts; needed where there is no terminal")
-	flags.BoolVar(&f.detach, "detach", false, "start it and do not follow it")
-	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute,
-		fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 }
 
 // request returns the command that the flags ask for, as the API takes it; its errors are wrong use.

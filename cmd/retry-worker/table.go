@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -68,6 +69,9 @@ func minute(instant string) string {
 	}
 	return instant[:len("2026-03-02")] + " " + instant[len("2026-03-02T"):len("2026-03-02T10:00")]
 }
+
+// minuteOrNone returns an instant without its seconds, or - where there is none.
+func minuteOrNone(instant *string) string { return cmp.Or(minute(value(instant)), "-") }
 
 // print adds a page.
 func (t *table[T]) print(items []T) {

@@ -130,9 +130,10 @@ func (c *cli) calendarShow(f *calendarFlags) error {
 		return err
 	}
 	m := monthOf(found, at)
-	if c.json() {
-		return c.printJSON(m)
-	}
+	return c.print(m, func() { c.printMonth(&m, at) })
+}
+
+func (c *cli) printMonth(m *calendarMonth, at time.Time) {
 	fmt.Fprintf(c.out, "%s, %s\n\n", m.Windows, m.Zone)
 	for i, d := range m.Days {
 		hours := make([]string, len(d.Open))
@@ -150,7 +151,6 @@ func (c *cli) calendarShow(f *calendarFlags) error {
 	for _, o := range m.Next {
 		fmt.Fprintf(c.out, "%s until %s\n", o.From.Format("2006-01-02 15:04"), o.Until.Format("2006-01-02 15:04"))
 	}
-	return nil
 }
 
 func monthOf(found *calendar.Calendar, at time.Time) calendarMonth {

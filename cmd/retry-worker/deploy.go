@@ -17,17 +17,6 @@ import (
 
 const deployTimeout = 30 * time.Second
 
-// dial connects to the engine that the environment names.
-func dial() (*zeebe.Client, []string, error) {
-	engine, tenants, err := config.LoadEngine()
-	if err != nil {
-		return nil, nil, &usageError{err}
-	}
-	engine.UserAgent = zeebe.UserAgent(version)
-	client, err := zeebe.Dial(engine, zap.NewNop())
-	return client, tenants, err
-}
-
 func (c *cli) deployCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "deploy",
@@ -48,7 +37,12 @@ type deployed struct {
 }
 
 func (c *cli) deploy(ctx context.Context) error {
-	client, tenants, err := dial()
+	engine, tenants, err := config.LoadEngine()
+	if err != nil {
+		return &usageError{err}
+	}
+	engine.UserAgent = zeebe.UserAgent(version)
+	client, err := zeebe.Dial(engine, zap.NewNop())
 	if err != nil {
 		return err
 	}
@@ -70,15 +64,9 @@ func (c *cli) deploy(ctx context.Context) error {
 			}
 		}
 	}
-	return c.printDeployed(all)
-}
-
-func (c *cli) printDeployed(all []deployed) error {
-	if c.json() {
-		return c.printJSON(all)
-	}
-	for _, d := range all {
-		fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
-	}
-	return nil
+	return c.print(all, func() {
+		for _, d := range all {
+			fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
+		}
+	})
 }

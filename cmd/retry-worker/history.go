@@ -61,11 +61,7 @@ func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
 		return err
 	}
 	h := subjectHistory{id, f.policy, view}
-	if c.json() {
-		return c.printJSON(h)
-	}
-	c.printHistory(&h)
-	return nil
+	return c.print(h, func() { c.printHistory(&h) })
 }
 
 // readHistory returns what the journal knows of a subject.

@@ -54,7 +54,7 @@ func (c *cli) askKPIs(ctx context.Context, policy string) error {
 	if err != nil {
 		return err
 	}
-	return c.showKPIs(answer)
+	return c.print(answer, func() { c.printKPIs(answer) })
 }
 
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
@@ -74,18 +74,8 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 	if err != nil {
 		return err
 	}
-	return c.showKPIs(&api.KPIs{KPIs: kpis, Learning: learning})
-}
-
-func (c *cli) showKPIs(all *api.KPIs) error {
-	if c.json() {
-		return c.printJSON(all)
-	}
-	c.printKPIs(all.KPIs)
-	for i := range all.Learning {
-		c.printLearning(&all.Learning[i])
-	}
-	return nil
+	all := &api.KPIs{KPIs: kpis, Learning: learning}
+	return c.print(all, func() { c.printKPIs(all) })
 }
 
 // printLearning prints how well a policy's chances were foretold, and what early hand-over came to.
@@ -105,9 +95,9 @@ func (c *cli) printLearning(l *kpi.Learning) {
 	done()
 }
 
-// printKPIs prints a table for each policy, with a line for each goal.
-func (c *cli) printKPIs(kpis []kpi.KPI) {
-	for len(kpis) > 0 {
+// printKPIs prints a table for each policy, with a line for each goal, and what was learnt.
+func (c *cli) printKPIs(all *api.KPIs) {
+	for kpis := all.KPIs; len(kpis) > 0; {
 		policy := kpis[0].Policy
 		var rows [][]string
 		for ; len(kpis) > 0 && kpis[0].Policy == policy; kpis = kpis[1:] {
@@ -118,6 +108,9 @@ func (c *cli) printKPIs(kpis []kpi.KPI) {
 		if len(kpis) > 0 {
 			fmt.Fprintln(c.out)
 		}
+	}
+	for i := range all.Learning {
+		c.printLearning(&all.Learning[i])
 	}
 }
 

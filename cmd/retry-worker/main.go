@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,6 +95,22 @@ type usageError struct{ error }
 func (e *usageError) Unwrap() error { return e.error }
 
 func (c *cli) json() bool { return c.format == "json" }
+
+// print prints v with -o json, and otherwise what text prints of it.
+func (c *cli) print(v any, text func()) error {
+	if c.json() {
+		return c.printJSON(v)
+	}
+	text()
+	return nil
+}
+
+// printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{

@@ -89,7 +89,7 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 		}
 		t.Results = append(t.Results, result)
 	}
-	if err := c.printTrial(t); err != nil {
+	if err := c.print(t, func() { c.printTrial(t) }); err != nil {
 		return err
 	}
 	if !t.OK {
@@ -118,10 +118,7 @@ func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) 
 	return team, nil
 }
 
-func (c *cli) printTrial(t trial) error {
-	if c.json() {
-		return c.printJSON(t)
-	}
+func (c *cli) printTrial(t trial) {
 	var rows [][]string
 	for _, r := range t.Results {
 		mark := "ok"
@@ -131,5 +128,4 @@ func (c *cli) printTrial(t trial) error {
 		rows = append(rows, []string{mark, string(r.Channel), r.Recipient, r.Said})
 	}
 	rowsOf(c, "", "", "", "").print(rows)
-	return nil
 }

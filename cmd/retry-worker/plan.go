@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,13 +98,6 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 	default:
 		return c.printPlans(all.Plans)
 	}
-}
-
-// printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
-func (c *cli) printJSON(v any) error {
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 func (c *cli) printPlans(all []*plan.Plan) error {

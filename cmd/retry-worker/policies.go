@@ -158,17 +158,15 @@ type changedCatalogue struct {
 func (c *cli) policiesDiff(from *catalogue.Catalogue) error {
 	builtIn := catalogue.Default()
 	changes := catalogue.Changes(builtIn, from)
-	if c.json() {
-		return c.printJSON(changedCatalogue{from.Version, from.Source, builtIn.Version,
-			append([]catalogue.Change{}, changes...)})
-	}
-	for _, change := range changes {
-		fmt.Fprintln(c.out, change)
-	}
-	if len(changes) == 0 {
-		fmt.Fprintln(c.out, "nothing differs from the built-in catalogue")
-	}
-	return nil
+	changed := changedCatalogue{from.Version, from.Source, builtIn.Version, append([]catalogue.Change{}, changes...)}
+	return c.print(changed, func() {
+		for _, change := range changes {
+			fmt.Fprintln(c.out, change)
+		}
+		if len(changes) == 0 {
+			fmt.Fprintln(c.out, "nothing differs from the built-in catalogue")
+		}
+	})
 }
 
 func (c *cli) policiesShowCommand() *cobra.Command {

@@ -27,12 +27,10 @@ func (c *cli) versionCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
-			if c.json() {
-				return c.printJSON(map[string]string{"version": b.Version, "commit": b.Commit, "date": date,
-					"goVersion": b.GoVersion})
-			}
-			_, err := fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
-			return err
+			shown := map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion}
+			return c.print(shown, func() {
+				fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
+			})
 		},
 	}
 }

@@ -164,7 +164,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	return cmd
 }
 
-// selection returns what the flags choose.
+// selection returns what the flags choose; its errors are wrong use.
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
 	var err error
@@ -175,8 +175,8 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 		return s, err
 	}
 	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
-		return s, &usageError{fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself "+
-			"not included; for one day give the next as --until", f.until, f.since)}
+		return s, fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not included; "+
+			"for one day give the next as --until", f.until, f.since)
 	}
 	if f.subject != "" {
 		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant),
@@ -198,8 +198,8 @@ func boundFlag(name, s string) (time.Time, error) {
 	if ok && t.Year() >= 1 && t.Year() <= 9998 {
 		return t, nil
 	}
-	return time.Time{}, &usageError{fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an "+
-		"instant such as 2026-03-01T08:00:00-03:00", name, s)}
+	return time.Time{}, fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an instant such as "+
+		"2026-03-01T08:00:00-03:00", name, s)
 }
 
 // exported is what `audit export --file F -o json` prints.
@@ -212,7 +212,7 @@ type exported struct {
 func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
 	if err != nil {
-		return err
+		return &usageError{err}
 	}
 	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
 		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
@@ -268,9 +268,12 @@ func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer)
 	case err != nil:
 		return fmt.Errorf("export the audit: %w", err)
 	case n == 0 && f.subject != "":
+		period := ""
+		if f.since+f.until != "" {
+			period = " in that period"
+		}
 		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and "+
-			"--tenant",
-			f.subject, s.Subject.Policy, s.Subject.Tenant, inPeriod(f))
+			"--tenant", f.subject, s.Subject.Policy, s.Subject.Tenant, period)
 	}
 	if err := to.keep(); err != nil {
 		return fmt.Errorf("write %s: %w", f.file, err)
@@ -286,19 +289,7 @@ func (c *cli) printExported(e exported) error {
 		}
 		return nil
 	}
-	if c.json() {
-		return c.printJSON(e)
-	}
-	fmt.Fprintf(c.out, "%d records written to %s\n", e.Records, e.File)
-	return nil
-}
-
-// inPeriod tells that only a period was looked at.
-func inPeriod(f *exportFlags) string {
-	if f.since == "" && f.until == "" {
-		return ""
-	}
-	return " in that period"
+	return c.print(e, func() { fmt.Fprintf(c.out, "%d records written to %s\n", e.Records, e.File) })
 }
 
 // target of an export: standard output, or a file that gets its name when it is complete.

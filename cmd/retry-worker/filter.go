@@ -104,11 +104,7 @@ func (p *period) bounds(in string, now time.Time) (since, until time.Time, err e
 // boundOf returns one bound, which an instant or an age gives.
 func boundOf(in string, now time.Time, name, instant, ageName, age string) (time.Time, error) {
 	if age == "" {
-		t, err := boundFlag(in+name, instant)
-		if usage, is := errors.AsType[*usageError](err); is {
-			err = usage.error
-		}
-		return t, err
+		return boundFlag(in+name, instant)
 	}
 	if instant != "" {
 		return time.Time{}, fmt.Errorf("--%s%s and --%s%s bound the same, expected one of them", in, ageName, in, name)

@@ -53,16 +53,16 @@ func (c *cli) causesListCommand() *cobra.Command {
 
 func (c *cli) causeTable() *table[api.Cause] {
 	type cause = api.Cause
-	return tableOf(c,
-		column[cause]{name: "CAUSE", of: func(f *cause) string { return f.ID }},
-		column[cause]{name: "FAILURES", of: func(f *cause) string { return strconv.FormatInt(f.Failures, 10) }},
-		column[cause]{name: "RECOVERED", rank: 3, of: func(f *cause) string { return strconv.FormatInt(f.Recovered, 10) }},
-		column[cause]{name: "LAST", rank: 5, of: func(f *cause) string { return minute(f.LastSeen) }},
-		column[cause]{name: "POLICY", rank: 6, of: func(f *cause) string { return f.Policy }},
-		column[cause]{name: "CLASS", rank: 4, of: func(f *cause) string { return string(f.Classification) }},
-		column[cause]{name: "TAUGHT", rank: 1, of: func(f *cause) string { return cmp.Or(taughtOf(f), "-") }},
-		column[cause]{name: "ERROR", rank: 2, of: func(f *cause) string { return f.Pattern }, elastic: true},
-	)
+	return tableOf(c, []column[cause]{
+		{name: "CAUSE", of: func(f *cause) string { return f.ID }},
+		{name: "FAILURES", of: func(f *cause) string { return strconv.FormatInt(f.Failures, 10) }},
+		{name: "RECOVERED", rank: 3, of: func(f *cause) string { return strconv.FormatInt(f.Recovered, 10) }},
+		{name: "LAST", rank: 5, of: func(f *cause) string { return minute(f.LastSeen) }},
+		{name: "POLICY", rank: 6, of: func(f *cause) string { return f.Policy }},
+		{name: "CLASS", rank: 4, of: func(f *cause) string { return string(f.Classification) }},
+		{name: "TAUGHT", rank: 1, of: func(f *cause) string { return cmp.Or(taughtOf(f), "-") }},
+		{name: "ERROR", rank: 2, of: func(f *cause) string { return f.Pattern }, elastic: true},
+	})
 }
 
 // taughtOf is what was taught in a few words; empty where nothing was.

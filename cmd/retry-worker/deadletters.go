@@ -269,16 +269,16 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {
 	type group = api.DeadLetterGroup
-	return tableOf(c,
-		column[group]{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
-		column[group]{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
-		column[group]{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
-		column[group]{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
-		column[group]{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
-		column[group]{name: "TEAMS", rank: 3, of: func(g *group) string { return listed(g.Teams) }},
-		column[group]{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
-		column[group]{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
-	)
+	return tableOf(c, []column[group]{
+		{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
+		{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
+		{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
+		{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
+		{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
+		{name: "TEAMS", rank: 3, of: func(g *group) string { return listed(g.Teams) }},
+		{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
+		{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
+	})
 }
 
 // printDeadLetter prints one, a line for each thing that is known of it.
@@ -368,20 +368,18 @@ var deliveryWords = map[string]string{
 
 func (c *cli) deadLetterTable() *table[api.DeadLetter] {
 	type letter = api.DeadLetter
-	return tableOf(c,
-		column[letter]{name: "ID", of: func(d *letter) string { return d.ID }},
-		column[letter]{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},
-		column[letter]{name: "SINCE", rank: 6, of: func(d *letter) string { return minute(d.CreatedAt) }},
-		column[letter]{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
-		column[letter]{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
-		column[letter]{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
-		column[letter]{name: "TRIES", rank: 7,
-			of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
-		column[letter]{name: "DEADLINE", rank: 8, optional: true,
-			of: func(d *letter) string { return minute(value(d.Deadline)) }},
-		column[letter]{name: "CONTEXT", rank: 9, optional: true, of: func(d *letter) string { return contextLine(d.Context) }},
-		column[letter]{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
-	)
+	return tableOf(c, []column[letter]{
+		{name: "ID", of: func(d *letter) string { return d.ID }},
+		{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},
+		{name: "SINCE", rank: 6, of: func(d *letter) string { return minute(d.CreatedAt) }},
+		{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
+		{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
+		{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
+		{name: "TRIES", rank: 7, of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
+		{name: "DEADLINE", rank: 8, optional: true, of: func(d *letter) string { return minute(value(d.Deadline)) }},
+		{name: "CONTEXT", rank: 9, optional: true, of: func(d *letter) string { return contextLine(d.Context) }},
+		{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
+	})
 }
 
 // contextLine is what is known of a claim, in one line.

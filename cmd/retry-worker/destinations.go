@@ -40,23 +40,23 @@ func (c *cli) destinationsListCommand() *cobra.Command {
 
 func (c *cli) printDestinations(list *api.DestinationList) {
 	type portal = api.Destination
-	tableOf(c,
-		column[portal]{name: "NAME", of: func(d *portal) string { return d.Name }},
-		column[portal]{name: "STATE", of: func(d *portal) string { return string(d.State) }},
-		column[portal]{name: "OPENS", rank: 7, of: func(d *portal) string { return minuteOrNone(d.OpensAt) }},
-		column[portal]{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
-		column[portal]{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
-		column[portal]{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
-		column[portal]{name: "OLDEST", rank: 5, of: func(d *portal) string { return minuteOrNone(d.OldestHeldSince) }},
-		column[portal]{name: "DEADLINE", rank: 3, of: func(d *portal) string { return minuteOrNone(d.NearestDeadline) }},
-		column[portal]{name: "NEXT TEST", rank: 6, of: func(d *portal) string { return minuteOrNone(d.NextTest) }},
-		column[portal]{name: "EXPECTED BACK", rank: 8, of: func(d *portal) string {
+	tableOf(c, []column[portal]{
+		{name: "NAME", of: func(d *portal) string { return d.Name }},
+		{name: "STATE", of: func(d *portal) string { return string(d.State) }},
+		{name: "OPENS", rank: 7, of: func(d *portal) string { return minuteOrNone(d.OpensAt) }},
+		{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
+		{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
+		{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
+		{name: "OLDEST", rank: 5, of: func(d *portal) string { return minuteOrNone(d.OldestHeldSince) }},
+		{name: "DEADLINE", rank: 3, of: func(d *portal) string { return minuteOrNone(d.NearestDeadline) }},
+		{name: "NEXT TEST", rank: 6, of: func(d *portal) string { return minuteOrNone(d.NextTest) }},
+		{name: "EXPECTED BACK", rank: 8, of: func(d *portal) string {
 			if d.ExpectedBack == nil {
 				return "-"
 			}
 			return minute(d.ExpectedBack.Median)
 		}},
-	).print(list.Items)
+	}).print(list.Items)
 	if len(list.Items) == 0 {
 		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
 	}
@@ -177,10 +177,10 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	}
 	fmt.Fprintln(c.out)
 	type claim = api.HeldClaim
-	tableOf(c,
-		column[claim]{name: "SUBJECT", of: func(h *claim) string { return h.ID }},
-		column[claim]{name: "POLICY", rank: 2, of: func(h *claim) string { return h.Policy }},
-		column[claim]{name: "HELD SINCE", rank: 3, of: func(h *claim) string { return minute(h.HeldSince) }},
-		column[claim]{name: "DEADLINE", rank: 1, of: func(h *claim) string { return minuteOrNone(h.Deadline) }},
-	).print(d.Claims)
+	tableOf(c, []column[claim]{
+		{name: "SUBJECT", of: func(h *claim) string { return h.ID }},
+		{name: "POLICY", rank: 2, of: func(h *claim) string { return h.Policy }},
+		{name: "HELD SINCE", rank: 3, of: func(h *claim) string { return minute(h.HeldSince) }},
+		{name: "DEADLINE", rank: 1, of: func(h *claim) string { return minuteOrNone(h.Deadline) }},
+	}).print(d.Claims)
 }

@@ -88,20 +88,20 @@ func (c *cli) runsListCommand() *cobra.Command {
 
 func (c *cli) runsList(ctx context.Context) error {
 	type run = api.BulkRun
-	table := tableOf(c,
-		column[run]{name: "RUN", of: func(r *run) string { return r.ID }},
-		column[run]{name: "STARTED", rank: 4, of: func(r *run) string { return minute(r.CreatedAt) }},
-		column[run]{name: "BY", rank: 5, of: func(r *run) string { return r.By }},
-		column[run]{name: "ACTION", rank: 2, of: func(r *run) string { return string(r.Action) }},
-		column[run]{name: "STATE", rank: 1, of: func(r *run) string { return string(r.State) + holds(r) }},
-		column[run]{name: "DONE", rank: 1,
+	table := tableOf(c, []column[run]{
+		{name: "RUN", of: func(r *run) string { return r.ID }},
+		{name: "STARTED", rank: 4, of: func(r *run) string { return minute(r.CreatedAt) }},
+		{name: "BY", rank: 5, of: func(r *run) string { return r.By }},
+		{name: "ACTION", rank: 2, of: func(r *run) string { return string(r.Action) }},
+		{name: "STATE", rank: 1, of: func(r *run) string { return string(r.State) + holds(r) }},
+		{name: "DONE", rank: 1,
 			of: func(r *run) string { return fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total) }},
-		column[run]{name: "RECOVERED", rank: 6,
+		{name: "RECOVERED", rank: 6,
 			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkRecovered], 10) }},
-		column[run]{name: "DEAD AGAIN", rank: 6,
+		{name: "DEAD AGAIN", rank: 6,
 			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
-		column[run]{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
-	)
+		{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
+	})
 	return listOf(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
 }
 
@@ -143,14 +143,14 @@ func checkOutcome(outcome string) error {
 
 func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 	type item = api.BulkItem
-	table := tableOf(c,
-		column[item]{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
-		column[item]{name: "ID", of: func(i *item) string { return i.DeadLetter }},
-		column[item]{name: "SUBJECT", rank: 2, of: func(i *item) string { return i.Subject.ID }},
-		column[item]{name: "OUTCOME", rank: 1, of: func(i *item) string { return string(i.Outcome) }},
-		column[item]{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
-		column[item]{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
-	)
+	table := tableOf(c, []column[item]{
+		{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
+		{name: "ID", of: func(i *item) string { return i.DeadLetter }},
+		{name: "SUBJECT", rank: 2, of: func(i *item) string { return i.Subject.ID }},
+		{name: "OUTCOME", rank: 1, of: func(i *item) string { return string(i.Outcome) }},
+		{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
+		{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
+	})
 	return listOf(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, "after", table,
 		"No dead letter found.")
 }
@@ -207,11 +207,11 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 		return
 	}
 	fmt.Fprintln(c.out)
-	tableOf(c,
-		column[row]{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.n, 10) }},
-		column[row]{name: "OUTCOME", of: func(r *row) string { return string(r.outcome) }},
-		column[row]{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
-	).print(rows)
+	tableOf(c, []column[row]{
+		{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.n, 10) }},
+		{name: "OUTCOME", of: func(r *row) string { return string(r.outcome) }},
+		{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
+	}).print(rows)
 	if r.Counts[journal.BulkRefused] > 0 {
 		c.printRefused(ctx, r)
 	}

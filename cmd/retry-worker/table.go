@@ -47,13 +47,13 @@ type column[T any] struct {
 	width    int
 }
 
-func tableOf[T any](c *cli, columns ...column[T]) *table[T] {
+func tableOf[T any](c *cli, columns []column[T]) *table[T] {
 	return &table[T]{out: c.out, width: terminalWidth(c.out), columns: columns}
 }
 
 // rowsOf returns a table of rows that are texts already, each column under its name and none left out.
 func rowsOf(c *cli, names ...string) *table[[]string] {
-	t := tableOf[[]string](c)
+	t := tableOf[[]string](c, nil)
 	for i, name := range names {
 		t.columns = append(t.columns, column[[]string]{name: name, most: maxText,
 			of: func(row *[]string) string { return (*row)[i] }})

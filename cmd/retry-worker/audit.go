@@ -258,25 +258,23 @@ func (c *cli) askRecords(ctx context.Context, s *audit.Selection) (records []aud
 
 // exportTo has the records written to where the flags say, and prints how many there are.
 func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer) (int64, error)) error {
-	to, err := c.create(f.file)
-	if err != nil {
-		return err
-	}
-	defer to.abandon()
-	n, err := write(to)
-	switch {
-	case err != nil:
-		return fmt.Errorf("export the audit: %w", err)
-	case n == 0 && f.subject != "":
+	var n int64
+	err := c.writeTo(f.file, func(to io.Writer) (err error) {
+		if n, err = write(to); err != nil {
+			return fmt.Errorf("export the audit: %w", err)
+		}
+		if n > 0 || f.subject == "" {
+			return nil
+		}
 		period := ""
 		if f.since+f.until != "" {
 			period = " in that period"
 		}
 		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and "+
 			"--tenant", f.subject, s.Subject.Policy, s.Subject.Tenant, period)
-	}
-	if err := to.keep(); err != nil {
-		return fmt.Errorf("write %s: %w", f.file, err)
+	})
+	if err != nil {
+		return err
 	}
 	return c.printExported(exported{f.file, f.format, n})
 }
@@ -292,49 +290,32 @@ func (c *cli) printExported(e exported) error {
 	return c.print(e, func() { fmt.Fprintf(c.out, "%d records written to %s\n", e.Records, e.File) })
 }
 
-// target of an export: standard output, or a file that gets its name when it is complete.
-type target struct {
-	io.Writer
-	file *os.File // nil on standard output
-	name string
-}
-
-func (c *cli) create(name string) (*target, error) {
+// writeTo writes a new file, which gets its name when it is complete, and otherwise is not there; without a name it writes
+// standard output.
+func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" {
-		return &target{Writer: c.out}, nil
+		return write(c.out)
 	}
 	switch _, err := os.Lstat(name); {
 	case err == nil:
-		return nil, &usageError{fmt.Errorf("--file %s exists already; name another, or remove it", name)}
+		return &usageError{fmt.Errorf("--file %s exists already; name another, or remove it", name)}
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // what it says concerns patients
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, err)
+		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, err)
 	}
-	return &target{file, file, name}, nil
-}
-
-// keep gives the file its name: it is complete, and on the disk.
-func (t *target) keep() error {
-	if t.file == nil {
-		return nil
+	defer os.Remove(file.Name()) // unless it has its name
+	defer file.Close()           // unless it is closed
+	if err = write(file); err != nil {
+		return err
 	}
-	err := errors.Join(t.file.Sync(), t.file.Close())
-	if err == nil {
-		err = os.Rename(t.file.Name(), t.name)
+	if err = errors.Join(file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
 	}
-	if err == nil {
-		t.file = nil
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return err
-}
-
-// abandon removes what is not complete.
-func (t *target) abandon() {
-	if t.file != nil {
-		_ = t.file.Close()
-		_ = os.Remove(t.file.Name())
-	}
+	return nil
 }

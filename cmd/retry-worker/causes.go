@@ -40,7 +40,7 @@ func (c *cli) causesListCommand() *cobra.Command {
 				return err
 			}
 			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}
-			return listOf(cmd.Context(), c, "/causes", q, "cursor", c.causeTable(), "No cause found.")
+			return list(cmd.Context(), c, "/causes", q, "cursor", c.causeTable(), "No cause found.")
 		},
 	}
 	flags := cmd.Flags()

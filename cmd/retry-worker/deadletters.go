@@ -88,6 +88,7 @@ type pageFlags struct {
 	cursor string
 	limit  int
 	all    bool
+	moves  bool // the list is another one each moment: no cursor goes on with it
 }
 
 func (f *pageFlags) register(flags *pflag.FlagSet) {
@@ -112,59 +113,55 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
-// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. The cursor it returns
-// is where it could go on; empty at the end.
-func list[T any](ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T]) (string, error) {
+// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. Below a table it says that
+// there is nothing (none), or that more follow.
+func list[T any](
+	ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T], none string,
+) error {
 	q.Set("limit", strconv.Itoa(c.page.limit))
 	for at := c.page.cursor; ; {
 		q.Set(next, at)
 		page, body, err := asked[api.Page[T]](ctx, c, path+"?"+q.Encode(), nil)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if c.json() {
 			fmt.Fprintf(c.out, "%s\n", body)
 		} else {
 			table.print(page.Items)
 		}
-		switch {
-		case page.Next == nil:
-			return "", nil
-		case !c.page.all || c.outputFailed():
-			return string(*page.Next), nil
-		case string(*page.Next) == at:
-			return "", fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", c.server.made.Base)
+		if page.Next == nil || !c.page.all || c.outputFailed() {
+			c.endList(table.rows == 0, none, page.Next)
+			return nil
+		}
+		if string(*page.Next) == at {
+			return fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", c.server.made.Base)
 		}
 		at = string(*page.Next)
 	}
 }
 
-// listOf prints a list, and below it that it has nothing (none), or that more follow.
-func listOf[T any](
-	ctx context.Context, c *cli, path string, q url.Values, after string, table *table[T], none string,
-) error {
-	next, err := list(ctx, c, path, q, after, table)
-	if err != nil || c.json() {
-		return err
+// endList says, below a table, that there is nothing, or that it has not all.
+func (c *cli) endList(empty bool, none string, next *api.Cursor) {
+	if c.json() {
+		return
 	}
-	if table.rows == 0 {
+	if empty {
 		fmt.Fprintln(c.out, none)
 	}
-	c.moreFollow(next)
-	return nil
+	switch {
+	case next == nil:
+	case c.page.moves:
+		fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
+	default:
+		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(string(*next), 200))
+	}
 }
 
 // outputFailed reports whether nobody reads on.
 func (c *cli) outputFailed() bool {
 	out, checked := c.out.(*checkedWriter)
 	return checked && out.err != nil
-}
-
-// moreFollow says, below a table, that it has not all.
-func (c *cli) moreFollow(next string) {
-	if next != "" {
-		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(next, 200))
-	}
 }
 
 type listFlags struct {
@@ -200,7 +197,8 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 
 func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) error {
 	since, until, err := f.period.bounds("", now)
-	if c.page.cursor != "" && f.period.moves() {
+	c.page.moves = f.period.moves()
+	if c.page.cursor != "" && c.page.moves {
 		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each "+
 			"moment, expected --since and --until with it, or --all without it"))
 	}
@@ -214,21 +212,11 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 	q.Set("sort", f.sort)
 	setInstant(q, "since", since)
 	setInstant(q, "until", until)
-	table := c.deadLetterTable()
-	next, err := list(ctx, c, "/dead-letters", q, "cursor", table)
-	switch {
-	case err != nil || c.json():
-		return err
-	case next != "" && f.period.moves():
-		fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
-	case next != "":
-		c.moreFollow(next)
-	case table.rows == 0 && (f.state == "all" || !f.none() || !since.IsZero() || !until.IsZero()):
-		fmt.Fprintln(c.out, "No dead letter found.")
-	case table.rows == 0:
-		fmt.Fprintf(c.out, "No dead letter is %s.\n", f.state)
+	none := "No dead letter found."
+	if f.state != "all" && f.none() && since.IsZero() && until.IsZero() {
+		none = "No dead letter is " + f.state + "."
 	}
-	return nil
+	return list(ctx, c, "/dead-letters", q, "cursor", c.deadLetterTable(), none)
 }
 
 func setInstant(q url.Values, name string, t time.Time) {
@@ -264,7 +252,7 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
 	if err := wrongUse(f.check(), c.page.check()); err != nil {
 		return err
 	}
-	return listOf(ctx, c, "/dead-letters/groups", f.query(), "cursor", c.groupTable(), "No dead letter found.")
+	return list(ctx, c, "/dead-letters/groups", f.query(), "cursor", c.groupTable(), "No dead letter found.")
 }
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {

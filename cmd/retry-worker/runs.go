@@ -102,7 +102,7 @@ func (c *cli) runsList(ctx context.Context) error {
 			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
 		{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
 	})
-	return listOf(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
+	return list(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
 }
 
 // holds tells that a run decides nothing for the moment.
@@ -151,7 +151,7 @@ func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 		{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
 		{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
 	})
-	return listOf(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, "after", table,
+	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, "after", table,
 		"No dead letter found.")
 }
 

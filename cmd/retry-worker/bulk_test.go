@@ -42,9 +42,8 @@ func TestBulkAsks(t *testing.T) {
 	} {
 		w := openCauses(t)
 		var out, errOut bytes.Buffer
-		checked := &checkedWriter{w: &out}
-		c := &cli{in: strings.NewReader(tt.answer), out: checked, errOut: &errOut, asks: true}
-		code := c.run([]string{"dead-letters", tt.action, "--filter", "all", "--reason", "x", "--detach"}, checked)
+		c := &cli{in: strings.NewReader(tt.answer), out: &checkedWriter{w: &out}, errOut: &errOut, asks: true}
+		code := c.run([]string{"dead-letters", tt.action, "--filter", "all", "--reason", "x", "--detach"})
 		if (len(w.runs()) == 2) != tt.starts || (code == exitDone) != tt.starts || code == exitUsage {
 			t.Errorf("%s, %q: %d runs, exit %d", tt.action, tt.answer, len(w.runs()), code)
 		}

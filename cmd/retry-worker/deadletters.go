@@ -130,7 +130,7 @@ func list[T any](
 		} else {
 			table.print(page.Items)
 		}
-		if page.Next == nil || !c.page.all || c.outputFailed() {
+		if page.Next == nil || !c.page.all || c.out.failed() { // nobody reads on where it cannot be written
 			c.endList(table.rows == 0, none, page.Next)
 			return nil
 		}
@@ -156,12 +156,6 @@ func (c *cli) endList(empty bool, none string, next *api.Cursor) {
 	default:
 		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(string(*next), 200))
 	}
-}
-
-// outputFailed reports whether nobody reads on.
-func (c *cli) outputFailed() bool {
-	out, checked := c.out.(*checkedWriter)
-	return checked && out.err != nil
 }
 
 type listFlags struct {

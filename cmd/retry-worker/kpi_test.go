@@ -13,7 +13,7 @@ import (
 func kpiAt(t *testing.T, format string, now time.Time) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	c := &cli{out: &out, errOut: &errOut, format: format}
+	c := &cli{out: &checkedWriter{w: &out}, errOut: &errOut, format: format}
 	if err := c.kpi(t.Context(), []string{decision.DefaultPolicy}, "", now); err != nil || errOut.Len() > 0 {
 		t.Fatal(err, errOut.String())
 	}

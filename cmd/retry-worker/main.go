@@ -32,19 +32,18 @@ func main() {
 
 // run executes the whole program but for the process around it, and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	out := &checkedWriter{w: stdout}
-	return (&cli{in: os.Stdin, out: out, errOut: stderr}).run(args, out)
+	return (&cli{in: os.Stdin, out: &checkedWriter{w: stdout}, errOut: stderr}).run(args)
 }
 
 // run carries out what args ask for, and returns the exit code.
-func (c *cli) run(args []string, out *checkedWriter) int {
+func (c *cli) run(args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	root.SetOut(out)
+	root.SetOut(c.out)
 	root.SetErr(c.errOut)
 	err := root.ExecuteContext(context.Background())
-	if err == nil && out.err != nil {
-		err = fmt.Errorf("write the output: %w", out.err)
+	if err == nil && c.out.failed() {
+		err = fmt.Errorf("write the output: %w", c.out.err)
 	}
 	if err == nil {
 		return exitDone
@@ -73,15 +72,18 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
+func (c *checkedWriter) failed() bool { return c.err != nil }
+
 // cli is what the subcommands share.
 type cli struct {
-	in          io.Reader
-	out, errOut io.Writer
-	asks        bool   // somebody answers on in, though that is no terminal (tests)
-	format      string // text or json; svg in plan
-	begun       bool   // flags and arguments were understood
-	server      serverFlags
-	page        pageFlags
+	in     io.Reader
+	out    *checkedWriter
+	errOut io.Writer
+	asks   bool   // somebody answers on in, though that is no terminal (tests)
+	format string // text or json; svg in plan
+	begun  bool   // flags and arguments were understood
+	server serverFlags
+	page   pageFlags
 }
 
 // untilSignal returns ctx, which ends too when the user ends the command.

@@ -48,7 +48,7 @@ type column[T any] struct {
 }
 
 func tableOf[T any](c *cli, columns []column[T]) *table[T] {
-	return &table[T]{out: c.out, width: terminalWidth(c.out), columns: columns}
+	return &table[T]{out: c.out, width: terminalWidth(c.out.w), columns: columns}
 }
 
 // rowsOf returns a table of rows that are texts already, each column under its name and none left out.
@@ -172,9 +172,6 @@ func (c *cli) sheet() (line func(name, text string), done func()) {
 func terminalWidth(out io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 && n <= maxWidth {
 		return n
-	}
-	if checked, is := out.(*checkedWriter); is {
-		out = checked.w
 	}
 	if file, is := out.(*os.File); is {
 		width, _, _ := term.GetSize(int(file.Fd())) // 0 where it is no terminal

@@ -40,16 +40,15 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-// inspection runs steps in order; after one that the others need has failed, nothing else is tried.
+// inspection runs steps in order and gathers what they find.
 type inspection struct {
 	findings []finding
 	failed   bool
 	report   func(finding)
 }
 
-func (i *inspection) step(
-	ctx context.Context, name string, needed bool, do func(context.Context) (string, error),
-) bool {
+// step carries out one step and reports whether nothing is wrong.
+func (i *inspection) step(ctx context.Context, name string, do func(context.Context) (string, error)) bool {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	detail, err := do(ctx)
@@ -60,7 +59,7 @@ func (i *inspection) step(
 	}
 	i.findings = append(i.findings, f)
 	i.report(f)
-	return err == nil || !needed
+	return err == nil
 }
 
 func (c *cli) check(ctx context.Context) error {
@@ -90,7 +89,7 @@ func (c *cli) printFinding(f finding) {
 
 func (c *cli) inspect(ctx context.Context, i *inspection) {
 	var settings config.Settings
-	if !i.step(ctx, "settings", true, func(context.Context) (_ string, err error) {
+	if !i.step(ctx, "settings", func(context.Context) (_ string, err error) {
 		settings, err = config.Load()
 		return "the environment is understood", err
 	}) {
@@ -102,17 +101,17 @@ func (c *cli) inspect(ctx context.Context, i *inspection) {
 	options.UserAgent = zeebe.UserAgent(version)
 	client, err := zeebe.Dial(options, zap.NewNop())
 	if err != nil {
-		i.step(ctx, "connection", true, func(context.Context) (string, error) { return "", err })
+		i.step(ctx, "connection", func(context.Context) (string, error) { return "", err })
 		return
 	}
 	defer client.Close()
-	if !i.step(ctx, "engine", true, func(ctx context.Context) (string, error) {
+	if !i.step(ctx, "engine", func(ctx context.Context) (string, error) {
 		options = client.Settle(ctx)
 		return options.String(), nil
-	}) || !i.step(ctx, "address", true, func(ctx context.Context) (string, error) {
+	}) || !i.step(ctx, "address", func(ctx context.Context) (string, error) {
 		address, err := zeebe.CheckAddress(ctx, options)
 		return address + " takes connections", err
-	}) || !i.step(ctx, "tls", true, func(ctx context.Context) (string, error) {
+	}) || !i.step(ctx, "tls", func(ctx context.Context) (string, error) {
 		return zeebe.CheckTLS(ctx, options)
 	}) {
 		return
@@ -121,7 +120,7 @@ func (c *cli) inspect(ctx context.Context, i *inspection) {
 }
 
 func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s config.Settings) {
-	if !i.step(ctx, "token", true, func(ctx context.Context) (string, error) {
+	if !i.step(ctx, "token", func(ctx context.Context) (string, error) {
 		if s.Engine.Username != "" {
 			return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
 		}
@@ -129,7 +128,7 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 			return "none configured (ZEEBE_CLIENT_ID)", nil
 		}
 		return "issued by " + s.Engine.OAuth.URL, client.CheckToken(ctx)
-	}) || !i.step(ctx, "cluster", true, func(ctx context.Context) (string, error) {
+	}) || !i.step(ctx, "cluster", func(ctx context.Context) (string, error) {
 		t, err := client.Topology(ctx)
 		if err == nil && t.Leaders < t.Partitions {
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
@@ -139,14 +138,14 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 	}) {
 		return
 	}
-	if !i.step(ctx, "tenants", true, func(ctx context.Context) (string, error) {
+	if !i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
 		return "jobs may be taken from " + tenantNames(s.TenantIDs), advised(client.MayActivate(ctx, s.TenantIDs))
 	}) {
 		return // an engine that refuses the tenant says the same of a process it has and of one it has not
 	}
 	for _, tenant := range tenantsOrDefault(s.TenantIDs) {
 		for _, m := range bpmn.Models() {
-			i.step(ctx, "process "+m.ProcessID, false, func(ctx context.Context) (string, error) {
+			i.step(ctx, "process "+m.ProcessID, func(ctx context.Context) (string, error) {
 				found, err := client.HasProcess(ctx, m.ProcessID, tenant)
 				if err == nil && !found {
 					return "", errors.New("not deployed; run `retry-worker deploy`, or leave it if you use a model of your own")
@@ -182,10 +181,10 @@ func tenantNames(ids []string) string {
 // inspectConsole looks at the files that let people in, as far as there are any.
 func inspectConsole(ctx context.Context, i *inspection, s *config.Settings, now time.Time) {
 	if s.AuthTokensFile != "" {
-		i.step(ctx, "tokens", false, func(context.Context) (string, error) { return inspectTokens(s.AuthTokensFile, now) })
+		i.step(ctx, "tokens", func(context.Context) (string, error) { return inspectTokens(s.AuthTokensFile, now) })
 	}
 	if s.TLSCertFile != "" {
-		i.step(ctx, "certificate", false,
+		i.step(ctx, "certificate",
 			func(context.Context) (string, error) { return inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now) })
 	}
 }
@@ -219,7 +218,7 @@ func inspectCertificate(certFile, keyFile string, now time.Time) (string, error)
 func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 	from, err := loadCatalogue(s.PoliciesFile)
 	if err != nil {
-		i.step(ctx, "policies", false, func(context.Context) (string, error) { return "", err })
+		i.step(ctx, "policies", func(context.Context) (string, error) { return "", err })
 		return
 	}
 	told := 0
@@ -229,7 +228,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		}
 	}
 	if told > 0 {
-		i.step(ctx, "teams", false, func(context.Context) (string, error) {
+		i.step(ctx, "teams", func(context.Context) (string, error) {
 			if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
 				return "", errors.New(strings.Join(wrong, "; "))
 			}
@@ -237,7 +236,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		})
 	}
 	if s.Notify.SMTP != nil {
-		i.step(ctx, "mail server", false, func(ctx context.Context) (string, error) {
+		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
 			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host,
 				s.Notify.SMTP.Port), app.Mailer(s.Notify).Check(ctx)
 		})

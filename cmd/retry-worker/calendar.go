@@ -188,16 +188,14 @@ func (c *cli) calendarCheck(f *calendarFlags) error {
 		last := found.LastSafe(deadline.In(found.Zone()))
 		i.LastSafe = &last
 	}
-	if c.json() {
-		return c.printJSON(i)
-	}
-	if i.Open {
-		fmt.Fprintf(c.out, "%s is open\n", at.Format(time.RFC3339))
-	} else {
-		fmt.Fprintf(c.out, "%s is closed: %s\nopens %s\n", at.Format(time.RFC3339), i.Why, i.Next.Format(time.RFC3339))
-	}
-	if i.LastSafe != nil {
-		fmt.Fprintf(c.out, "can be sent until %s\n", i.LastSafe.Format(time.RFC3339))
-	}
-	return nil
+	return c.print(i, func() {
+		if i.Open {
+			fmt.Fprintf(c.out, "%s is open\n", at.Format(time.RFC3339))
+		} else {
+			fmt.Fprintf(c.out, "%s is closed: %s\nopens %s\n", at.Format(time.RFC3339), i.Why, i.Next.Format(time.RFC3339))
+		}
+		if i.LastSafe != nil {
+			fmt.Fprintf(c.out, "can be sent until %s\n", i.LastSafe.Format(time.RFC3339))
+		}
+	})
 }

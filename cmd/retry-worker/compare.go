@@ -100,15 +100,10 @@ func (c *cli) policiesCompare(ctx context.Context, a, b string, f *compareFlags,
 		}
 	}
 	r := compared{f.policy, decision.Instant(since), policies[0].Catalogue, policies[1].Catalogue, comparison.Result()}
-	switch c.format {
-	case "html":
+	if c.format == "html" {
 		return (&compare.Page{Policy: r.Policy, Since: r.Since, A: a, B: b, Result: r.Result}).Write(c.out)
-	case "json":
-		return c.printJSON(r)
-	default:
-		c.printCompared(&r)
-		return nil
 	}
+	return c.print(r, func() { c.printCompared(&r) })
 }
 
 // bound returns the instant that --since names.

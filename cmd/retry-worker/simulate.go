@@ -64,16 +64,12 @@ func (c *cli) simulate(f simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	switch c.format {
-	case "svg":
+	if c.format == "svg" {
 		_, err = c.out.Write(simulate.Picture(outages, options))
 		return err
-	case "json":
-		return c.printJSON(simulate.Run(outages, options))
-	default:
-		c.printSimulation(simulate.Run(outages, options))
-		return nil
 	}
+	result := simulate.Run(outages, options)
+	return c.print(result, func() { c.printSimulation(result) })
 }
 
 func (f *simulateFlags) options() (o simulate.Options, err error) {

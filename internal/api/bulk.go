@@ -212,8 +212,8 @@ func (s *API) planBulk(c *call) (any, error) {
 func (s *API) startBulk(c *call) (any, error) {
 	command := c.command()
 	command.Reason, command.By = c.reason(), c.by()
-	var token *string
-	if !c.read("token", &token) || token == nil || *token == "" {
+	var token string
+	if !c.read("token", &token) || token == "" {
 		c.refuse(invalid(string(deadletter.InvalidPlan),
 			"token is no text, expected the token of a plan of the very same command (POST /api/v1/bulk-runs/plan)"))
 	}
@@ -223,7 +223,7 @@ func (s *API) startBulk(c *call) (any, error) {
 	if !s.gate.Allowed(c.w, c.Request, access.Bulk.Anew(command.Fresh), string(command.Filter.Team)) {
 		return nil, errAnswered
 	}
-	run, started, err := c.Bulk.Start(c.Context(), command, *token)
+	run, started, err := c.Bulk.Start(c.Context(), command, token)
 	if err != nil {
 		return nil, &unsure{err, "the run was not started for sure; send it again: if it was, the answer is that run"}
 	}

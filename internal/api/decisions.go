@@ -44,8 +44,8 @@ func (s *API) decide(c *call) (any, error) {
 
 // httpStatus checks the field of that name, which only some policies read; 0 is none (R15).
 func (in *input) httpStatus() {
-	var n *float64
-	if !in.read("httpStatus", &n) || n != nil && *n != 0 && !(*n >= 100 && *n <= 599 && *n == math.Trunc(*n)) {
+	var n float64
+	if !in.read("httpStatus", &n) || n != 0 && !(n >= 100 && n <= 599 && n == math.Trunc(n)) {
 		in.refuse(invalid("invalid_http_status", "httpStatus is %.60s, expected a whole number from 100 to 599, or none",
 			in.given["httpStatus"]))
 	}

@@ -174,8 +174,8 @@ func printable(s string) bool {
 // value of a field, as a process variable has it.
 func (in *input) value(name string) decision.Value { return decision.Value(in.given[name]) }
 
-// read decodes a field into v, a pointer to a pointer that stays nil where it is not there, and reports whether it
-// could.
+// read decodes a field into what v points to, which stays as it is where the field is not there or null, and reports
+// whether it could.
 func (in *input) read(name string, v any) bool {
 	raw := in.given[name]
 	return len(raw) == 0 || json.Unmarshal(raw, v) == nil
@@ -183,14 +183,11 @@ func (in *input) read(name string, v any) bool {
 
 // text is a field that is a text.
 func (in *input) text(name string) string {
-	var s *string
+	var s string
 	if !in.read(name, &s) {
 		in.invalid(name, "%s is no text, expected one, or none", name)
 	}
-	if s == nil {
-		return ""
-	}
-	return *s
+	return s
 }
 
 // name is a field that names something.
@@ -204,11 +201,11 @@ func (in *input) name(name string) string {
 
 // boolean returns a field that is true or false.
 func (in *input) boolean(name string) bool {
-	var b *bool
+	var b bool
 	if !in.read(name, &b) {
 		in.invalid(name, "%s is %.60s, expected true or false", name, in.given[name])
 	}
-	return b != nil && *b
+	return b
 }
 
 // instant is a field that is a point in time. Years have four digits: later ones have no RFC 3339 form.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,8 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 		return
 	}
 	if !i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
-		return "jobs may be taken from " + tenantNames(s.TenantIDs), advised(client.MayActivate(ctx, s.TenantIDs))
+		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
+		return "jobs may be taken from " + tenants, advised(client.MayActivate(ctx, s.TenantIDs))
 	}) {
 		return // an engine that refuses the tenant says the same of a process it has and of one it has not
 	}
@@ -169,13 +171,6 @@ func tenantsOrDefault(ids []string) []string {
 		return []string{""}
 	}
 	return ids
-}
-
-func tenantNames(ids []string) string {
-	if len(ids) == 0 {
-		return "the default tenant"
-	}
-	return strings.Join(ids, ", ")
 }
 
 // inspectConsole looks at the files that let people in, as far as there are any.

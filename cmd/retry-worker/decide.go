@@ -185,7 +185,7 @@ func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decisio
 
 // others adds the variables of --var, which p must read and no other flag may give.
 func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values map[string]decision.Value) error {
-	read := variableNames(p)
+	read := decision.Policies{p.Name: p}.Variables()
 	for _, given := range f.vars {
 		name, value, found := strings.Cut(given, "=")
 		_, again := values[name]
@@ -203,9 +203,6 @@ func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values
 	}
 	return nil
 }
-
-// variableNames that p reads, in alphabetical order.
-func variableNames(p *decision.Policy) []string { return decision.Policies{p.Name: p}.Variables() }
 
 // jsonOrText returns s as the JSON it is, or else as text.
 func jsonOrText(s string) decision.Value {

@@ -116,20 +116,18 @@ func (c *cli) printKPIs(all *api.KPIs) {
 
 // kpiRows returns a figure's lines, one for each goal.
 func kpiRows(k *kpi.KPI) (rows [][]string) {
-	figure := []string{k.Name, measured(k), windowWords(k.Window), strconv.FormatInt(k.Samples, 10)}
+	measured := "-" // where nothing happened that it could be made of
+	if k.Value != nil {
+		measured = amount(k.Unit, *k.Value)
+	}
+	figure := []string{k.Name, measured, windowWords(k.Window), strconv.FormatInt(k.Samples, 10)}
 	for i := range k.Goals {
-		rows = append(rows, append(figure, goalWords(k, &k.Goals[i]), met(&k.Goals[i])))
+		g := &k.Goals[i]
+		goal := fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
+		rows = append(rows, append(figure, goal, met(g)))
 		figure = make([]string, 4)
 	}
 	return rows
-}
-
-// measured returns the figure's value; - where nothing happened that it could be made of.
-func measured(k *kpi.KPI) string {
-	if k.Value == nil {
-		return "-"
-	}
-	return amount(k.Unit, *k.Value)
 }
 
 // amount returns a value with its unit.
@@ -152,10 +150,6 @@ func windowWords(hours float64) string {
 		return fmt.Sprintf("%d d", int64(hours)/day)
 	}
 	return fmt.Sprintf("%g h", hours)
-}
-
-func goalWords(k *kpi.KPI, g *kpi.Goal) string {
-	return fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
 }
 
 // met reports whether a target is met, or an alert is raised.

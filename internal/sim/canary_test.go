@@ -131,7 +131,8 @@ func (s *sim) seenByPeople() {
 func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
-		if b := w.recorded; !w.word.IsZero() && !s.jobs[w.canary].two && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
+		j := s.jobs[w.canary]
+		if b := w.recorded; !w.word.IsZero() && !j.two && s.begun(j.claim) == 1 && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
 			min(time.Since(w.word), time.Since(s.storeAway), time.Since(s.ledSince)) > wordTime {
 			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, w.word.Sub(s.began))
 		}

@@ -397,7 +397,10 @@ func (s *sim) erased(claim string) {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()], s.reported[p.latest()-10] = true, true
 			for _, key := range p.keys() {
-				delete(s.marks, key)
+				if delete(s.marks, key); !s.jobs[key].done {
+					delete(s.attempts, key)
+					delete(s.answers, key)
+				}
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func (c *cli) causesListCommand() *cobra.Command {
   retry-worker causes list --taught -o json | jq -r '.items[] | [.id, .taught.by] | @tsv'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.page.check(); err != nil {
+			if err := wrongUse(c.page.check()); err != nil {
 				return err
 			}
 			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}

@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -31,10 +29,6 @@ func (a *App) openStore(ctx context.Context) error {
 		a.health.set(&a.health.shown.Journal, false)
 		return err
 	}
-	// A migration reads with buffers of megabytes, which would set the heap's size for long. They are in a pool, which
-	// the first collection only marks for the second.
-	runtime.GC()
-	debug.FreeOSMemory()
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)

@@ -7,6 +7,7 @@
 package calendar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -25,18 +26,21 @@ type Calendar struct {
 	windows  []window
 	words    string // describe the windows
 	holidays map[Day]Holiday
-	offsets  []offset // of the zone, in their order
 	// from and until bound the instants that it knows, in Unix seconds.
 	from, until int64
 }
 
-type window struct {
-	from, until int64 // seconds from midnight
-	days        []Day // on which it begins, in their order
-}
+// window is the runs for which one is open, in their order; an empty one stands at either end of what the calendar knows.
+type window []run
 
-// offset is the zone's distance from UTC between two instants, in seconds.
-type offset struct{ from, until, seconds int64 }
+// run is from an instant until before another, in Unix seconds.
+type run struct{ from, until int64 }
+
+// offset is the zone's distance from UTC for a time, in seconds.
+type offset struct {
+	run
+	seconds int64
+}
 
 // NeverOpenError reports the window, by its index, that no day of the calendar is in.
 type NeverOpenError int
@@ -52,14 +56,12 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 		c.holidays[h.Day] = h
 	}
 	begin, end := time.Date(firstYear, 1, 1, 0, 0, 0, 0, zone), time.Date(endYear, 1, 1, 0, 0, 0, 0, zone)
-	c.from, c.until, c.offsets = begin.Unix(), end.Unix(), offsets(begin, end)
+	c.from, c.until = begin.Unix(), end.Unix()
+	offsets := offsets(begin, end)
 	if len(windows) == 0 {
 		windows = []Window{{}}
 	}
-	for i, w := range windows {
-		if w.Hours == (Hours{}) {
-			w.Hours.Until = day
-		}
+	for i := range windows {
 		days := c.daysOf(&windows[i])
 		if days == nil {
 			return nil, NeverOpenError(i)
@@ -68,7 +70,7 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 			c.words += "; "
 		}
 		c.words += windows[i].String()
-		c.windows = append(c.windows, window{int64(w.Hours.From / time.Second), int64(w.Hours.Until / time.Second), days})
+		c.windows = append(c.windows, c.window(days, windows[i].Hours, offsets))
 	}
 	return c, nil
 }
@@ -87,7 +89,7 @@ func offsets(from, until time.Time) (all []offset) {
 		if last := len(all) - 1; last >= 0 && all[last].seconds == int64(seconds) {
 			all[last].until = end.Unix()
 		} else {
-			all = append(all, offset{t.Unix(), end.Unix(), int64(seconds)})
+			all = append(all, offset{run{t.Unix(), end.Unix()}, int64(seconds)})
 		}
 		t = end
 	}
@@ -117,6 +119,35 @@ func (c *Calendar) daysOf(w *Window) []Day {
 	return days
 }
 
+// window returns the runs that begin on some days. Where clocks are put back, those of two days may alternate.
+func (c *Calendar) window(days []Day, hours Hours, offsets []offset) window {
+	if hours == (Hours{}) {
+		hours.Until = day
+	}
+	runs := append(make(window, 0, len(days)+2), run{c.from, c.from})
+	for _, d := range days {
+		midnight := int64(d) * secondsPerDay
+		from, until := midnight+int64(hours.From/time.Second), midnight+int64(hours.Until/time.Second)
+		if _, closed := c.holidays[d+1]; closed {
+			until = min(until, midnight+secondsPerDay)
+		}
+		for _, o := range offsets {
+			r := run{max(from-o.seconds, o.from), min(until-o.seconds, o.until)}
+			if r.from < r.until {
+				runs = append(runs, r)
+			}
+		}
+	}
+	runs = append(runs, run{c.until, c.until})
+	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.from, b.from) })
+	return runs
+}
+
+// next returns the index of the first run that ends behind an instant that the calendar knows.
+func (w window) next(s int64) int {
+	return sort.Search(len(w), func(i int) bool { return s < w[i].until })
+}
+
 // Next returns the first instant from t on that is open.
 func (c *Calendar) Next(t time.Time) time.Time {
 	s := t.Unix()
@@ -124,9 +155,8 @@ func (c *Calendar) Next(t time.Time) time.Time {
 		return t
 	}
 	at := c.until
-	for i := range c.windows {
-		from, _ := c.windows[i].next(c, s)
-		at = min(at, from)
+	for _, w := range c.windows {
+		at = min(at, max(w[w.next(s)].from, s))
 	}
 	if at == s {
 		return t
@@ -142,11 +172,12 @@ func (c *Calendar) LastSafe(t time.Time) time.Time {
 		return t
 	}
 	end := c.from
-	for i := range c.windows {
-		end = max(end, c.windows[i].lastEnd(c, s))
-	}
-	if end > s {
-		return t
+	for _, w := range c.windows {
+		i := w.next(s)
+		if w[i].from <= s {
+			return t
+		}
+		end = max(end, w[i-1].until)
 	}
 	return time.Unix(end, 0).Add(-time.Millisecond).In(t.Location())
 }
@@ -174,9 +205,9 @@ func (c *Calendar) OpenUntil(t time.Time) time.Time {
 		return time.Unix(c.from, 0).In(t.Location())
 	}
 	end := s
-	for i := range c.windows {
-		if at, until := c.windows[i].next(c, s); at == s {
-			end = max(end, until)
+	for _, w := range c.windows {
+		if r := w[w.next(s)]; r.from <= s {
+			end = max(end, r.until)
 		}
 	}
 	return time.Unix(end, 0).In(t.Location())
@@ -190,8 +221,7 @@ func (c *Calendar) Why(t time.Time) string {
 	if c.IsOpen(t) {
 		return ""
 	}
-	s := t.Unix()
-	if h, ok := c.Holiday(dayAt(s + c.offsets[c.offsetAt(s)].seconds)); ok {
+	if h, ok := c.Holiday(DayOf(t.In(c.zone))); ok {
 		return h.String()
 	}
 	return "outside " + c.words
@@ -208,69 +238,6 @@ func (c *Calendar) Windows() string { return c.words }
 
 // Zone returns the zone whose clock the windows go by.
 func (c *Calendar) Zone() *time.Location { return c.zone }
-
-// offsetAt returns the index of the offset that holds at an instant.
-func (c *Calendar) offsetAt(s int64) int {
-	return sort.Search(len(c.offsets), func(i int) bool { return s < c.offsets[i].until })
-}
-
-// wall returns the run of w that begins on a day, in seconds of the clock on the wall.
-func (w *window) wall(c *Calendar, d Day) (from, until int64) {
-	midnight := int64(d) * secondsPerDay
-	from, until = midnight+w.from, midnight+w.until
-	if _, closed := c.holidays[d+1]; closed {
-		until = min(until, midnight+secondsPerDay)
-	}
-	return from, until
-}
-
-// next returns the first second from s on at which w is open, or the calendar's end; and when its run ends, or the offset
-// that holds then.
-func (w *window) next(c *Calendar, s int64) (at, end int64) {
-	i := c.offsetAt(s)
-	today := dayAt(s + c.offsets[i].seconds)
-	at = c.until
-	first, _ := slices.BinarySearch(w.days, today-1)
-	for _, d := range w.days[first:] {
-		from, until := w.wall(c, d)
-		for _, o := range c.offsets[i:] {
-			if until-o.seconds <= o.from { // and before all that follow
-				break
-			}
-			opens, closes := max(from-o.seconds, o.from, s), min(until-o.seconds, o.until)
-			if opens < closes && opens < at {
-				at, end = opens, closes
-			}
-		}
-		if d >= today && at < c.until {
-			break
-		}
-	}
-	return at, end
-}
-
-// lastEnd returns the second behind the last one until s at which w is open, or the calendar's begin.
-func (w *window) lastEnd(c *Calendar, s int64) int64 {
-	i := c.offsetAt(s)
-	today := dayAt(s + c.offsets[i].seconds)
-	end := c.from
-	behind, _ := slices.BinarySearch(w.days, today+2)
-	for _, d := range slices.Backward(w.days[:behind]) {
-		from, until := w.wall(c, d)
-		for _, o := range slices.Backward(c.offsets[:i+1]) {
-			if from-o.seconds >= o.until { // and behind all that precede
-				break
-			}
-			if closes := min(until-o.seconds, o.until, s+1); closes > max(from-o.seconds, o.from) {
-				end = max(end, closes)
-			}
-		}
-		if d < today && end > c.from {
-			break
-		}
-	}
-	return end
-}
 
 // Interval is from From until before Until.
 type Interval struct {

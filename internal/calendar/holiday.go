@@ -20,7 +20,7 @@ const secondsPerDay = 24 * 60 * 60
 // DayOf returns the date that t, of 1970 or later, has where it is.
 func DayOf(t time.Time) Day {
 	_, offset := t.Zone()
-	return dayAt(t.Unix() + int64(offset))
+	return Day((t.Unix() + int64(offset)) / secondsPerDay)
 }
 
 // Time returns the begin of d in UTC.
@@ -31,9 +31,6 @@ func (d Day) weekday() time.Weekday { return time.Weekday((d + 4) % 7) }
 func dayOf(year int, month time.Month, day int) Day {
 	return DayOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
 }
-
-// dayAt returns the date that a clock on the wall shows, in seconds since 1970.
-func dayAt(wall int64) Day { return Day(wall / secondsPerDay) }
 
 // Holiday is a date that is closed.
 type Holiday struct {

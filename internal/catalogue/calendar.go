@@ -23,46 +23,6 @@ import (
 	"retry-worker/internal/spelling"
 )
 
-// The scalars of a calendar.
-type (
-	monthDays  calendar.Days
-	weekdays   calendar.Weekdays
-	clockHours calendar.Hours
-)
-
-// The forms of a window, for the schema; the calendar says more.
-const (
-	monthDaysForm = `^[0-9]{1,2}(-[0-9]{1,2})?(, ?[0-9]{1,2}(-[0-9]{1,2})?)*$`
-	weekdaysForm  = `^(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?(, ?(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?)*$`
-	hoursForm     = `^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$`
-)
-
-func (d *monthDays) read(text string) bool {
-	days, ok := calendar.ParseDays(text)
-	*d = monthDays(days)
-	return ok
-}
-
-func (*monthDays) expected() string { return "days from 1 to 31, such as 1-5 or 1,10-12" }
-
-func (w *weekdays) read(text string) bool {
-	days, ok := calendar.ParseWeekdays(text)
-	*w = weekdays(days)
-	return ok
-}
-
-func (*weekdays) expected() string { return "days of the week, such as mon-fri or tue,thu" }
-
-func (h *clockHours) read(text string) bool {
-	hours, ok := calendar.ParseHours(text)
-	*h = clockHours(hours)
-	return ok
-}
-
-func (*clockHours) expected() string {
-	return "hours from the first until before the second, such as 08:00-18:00 or 22:00-04:00"
-}
-
 // defaultZone is that of a calendar that names none.
 const defaultZone = "America/Sao_Paulo"
 
@@ -92,8 +52,7 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 	}
 	windows := make([]calendar.Window, len(doc.Windows))
 	for i, w := range doc.Windows {
-		windows[i] = calendar.Window{Days: calendar.Days(w.Days), BusinessDays: calendar.Days(w.BusinessDays),
-			Weekdays: calendar.Weekdays(w.Weekdays), Hours: calendar.Hours(w.Hours)}
+		windows[i] = calendar.Window(w)
 	}
 	c, err := calendar.New(zone, windows, b.holidays(path+".holidays", doc.Holidays))
 	if never, ok := errors.AsType[calendar.NeverOpenError](err); ok {

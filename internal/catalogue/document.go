@@ -1,6 +1,9 @@
 package catalogue
 
-import "retry-worker/internal/decision"
+import (
+	"retry-worker/internal/calendar"
+	"retry-worker/internal/decision"
+)
 
 // The types of this file are the catalogue as people write it. The reader follows them by reflection, and the JSON
 // Schema is made of them: the comments of their fields are the help that editors show, a key without omitempty must
@@ -51,13 +54,13 @@ type calendarSettings struct {
 // A time that comes again. What is not said restricts nothing.
 type window struct {
 	// Days of the month, such as 1-5.
-	Days monthDays `json:"days,omitempty"`
+	Days calendar.Days `json:"days,omitempty"`
 	// Business days of the month, such as 1-2: Mondays to Fridays that are no holidays.
-	BusinessDays monthDays `json:"businessDays,omitempty"`
+	BusinessDays calendar.Days `json:"businessDays,omitempty"`
 	// Days of the week, such as mon-fri.
-	Weekdays weekdays `json:"weekdays,omitempty"`
+	Weekdays calendar.Weekdays `json:"weekdays,omitempty"`
 	// Hours of the day, such as 08:00-18:00; 22:00-04:00 ends on the next day.
-	Hours clockHours `json:"hours,omitempty"`
+	Hours calendar.Hours `json:"hours,omitempty"`
 }
 
 // The share of failures at which a destination counts as down. Only failures that speak of the destination count:

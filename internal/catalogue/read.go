@@ -121,9 +121,9 @@ func (r *reader) value(n *yaml.Node, path string, v reflect.Value) {
 		r.problemAt(n.Line, orFile(path), "an anchor or alias ("+quote(n.Anchor+n.Value)+")", "the value written out")
 		return
 	}
-	if s, ok := v.Addr().Interface().(scalar); ok {
-		if text, ok := r.text(n, path, s.expected(), true); ok && !s.read(text) {
-			r.problemAt(n.Line, path, describe(n), s.expected())
+	if s, ok := scalars[v.Type()]; ok {
+		if text, ok := r.text(n, path, s.expected, true); ok && !s.read(text, v) {
+			r.problemAt(n.Line, path, describe(n), s.expected)
 		}
 		return
 	}
@@ -193,17 +193,17 @@ func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
 	pairs, _ := r.mapping(n, path, "a mapping of names")
 	v.Set(reflect.MakeMap(v.Type()))
 	for _, p := range pairs {
-		key, ok, expected := reflect.New(v.Type().Key()), nameForm.MatchString(p.key.Value), nameExpected
-		if s, typed := key.Interface().(scalar); typed {
-			ok, expected = s.read(p.key.Value), s.expected()
-		}
+		key, item := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		s, ok := scalars[key.Type()]
 		if !ok {
-			r.problemAt(p.key.Line, p.path, quote(p.key.Value), expected)
+			s = scalars[reflect.TypeFor[destinationName]()] // other names have the same form
+		}
+		if !s.read(p.key.Value, key) {
+			r.problemAt(p.key.Line, p.path, quote(p.key.Value), s.expected)
 			continue
 		}
-		item := reflect.New(v.Type().Elem()).Elem()
 		r.value(p.value, p.path, item)
-		v.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), item)
+		v.SetMapIndex(key, item)
 	}
 }
 

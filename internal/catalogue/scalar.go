@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 )
 
@@ -34,10 +35,52 @@ type (
 	percent float64
 )
 
-// scalar is what reads itself of a text; false where the text has not the form that expected describes.
-type scalar interface {
-	read(text string) bool
-	expected() string
+// scalar says what a text of a type must be, and how a value is read of it.
+type scalar struct {
+	expected string
+	// read sets v and reports whether text has the form.
+	read func(text string, v reflect.Value) bool
+}
+
+var scalars = map[reflect.Type]scalar{
+	reflect.TypeFor[duration](): {"a duration of whole numbers with their units, such as 500ms, 5s, 90m, 4h, 1h30m or 2d, " +
+		"from 1ms to 366d", parsed(parseDuration)},
+	reflect.TypeFor[percent]():   {"a percentage from 0% to less than 100%, such as 20%", parsed(parsePercent)},
+	reflect.TypeFor[perMinute](): {"claims a minute from 1/min to 60000/min, such as 20/min", parsed(parsePerMinute)},
+	reflect.TypeFor[growth](): {"a factor above 1 up to 10 and a duration from 1s to 1h, such as x2 every 15s",
+		parsed(parseGrowth)},
+	reflect.TypeFor[factor]():            {"a factor from x0.1 to x0.9, such as x0.5", parsed(parseFactor)},
+	reflect.TypeFor[calendar.Days]():     {"days from 1 to 31, such as 1-5 or 1,10-12", parsed(calendar.ParseDays)},
+	reflect.TypeFor[calendar.Weekdays](): {"days of the week, such as mon-fri or tue,thu", parsed(calendar.ParseWeekdays)},
+	reflect.TypeFor[calendar.Hours](): {"hours from the first until before the second, such as 08:00-18:00 or 22:00-04:00",
+		parsed(calendar.ParseHours)},
+	reflect.TypeFor[destinationName](): {nameExpected, matched(nameForm)},
+	reflect.TypeFor[variableName](): {"the name of a process variable: letters, digits and _, no digit first, at most 63",
+		matched(variableForm)},
+	reflect.TypeFor[emailAddress](): {"an e-mail address such as ti@hospital.example, without a name",
+		parsed(parseEmailAddress)},
+	reflect.TypeFor[webhookURL](): {"an address such as https://chat.hospital.example/hooks/retry, without user, password " +
+		"and fragment", matched(webhookForm)},
+}
+
+// parsed reads what parse returns, be text sound or not.
+func parsed[T any](parse func(text string) (T, bool)) func(string, reflect.Value) bool {
+	return func(text string, v reflect.Value) bool {
+		value, ok := parse(text)
+		v.Set(reflect.ValueOf(value))
+		return ok
+	}
+}
+
+// matched takes a text as it is.
+func matched(form *regexp.Regexp) func(string, reflect.Value) bool {
+	return func(text string, v reflect.Value) bool {
+		ok := form.MatchString(text)
+		if ok {
+			v.SetString(text)
+		}
+		return ok
+	}
 }
 
 // longest duration that a catalogue may hold, as a job may ask for no more either.
@@ -48,11 +91,8 @@ var units = [...]struct {
 	length time.Duration
 }{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// durationForm is for the schema; read says more.
-const durationForm = `^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
-
-// read takes whole numbers, each with its unit, the longest unit first: 90m, 1h30m, 500ms.
-func (d *duration) read(text string) bool {
+// parseDuration takes whole numbers, each with its unit, the longest unit first: 90m, 1h30m, 500ms.
+func parseDuration(text string) (duration, bool) {
 	var total time.Duration
 	next := 0
 	for text != "" {
@@ -64,20 +104,15 @@ func (d *duration) read(text string) bool {
 			next++
 		}
 		if err != nil || next == len(units) || n > int64(longest/units[next].length) {
-			return false
+			return 0, false
 		}
 		total += time.Duration(n) * units[next].length
 		text, next = text[len(unit):], next+1
 	}
 	if total < time.Millisecond || total > longest {
-		return false
+		return 0, false
 	}
-	*d = duration(total)
-	return true
-}
-
-func (*duration) expected() string {
-	return "a duration of whole numbers with their units, such as 500ms, 5s, 90m, 4h, 1h30m or 2d, from 1ms to 366d"
+	return duration(total), true
 }
 
 // String returns d in the form that it is read in.
@@ -98,17 +133,12 @@ func (d duration) String() string {
 
 var percentForm = regexp.MustCompile(`^[0-9]{1,2}(\.[0-9]{1,3})?%$`)
 
-func (p *percent) read(text string) bool {
+func parsePercent(text string) (percent, bool) {
 	if !percentForm.MatchString(text) {
-		return false
+		return 0, false
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	*p = percent(n / 100)
-	return err == nil
-}
-
-func (*percent) expected() string {
-	return "a percentage from 0% to less than 100%, such as 20%"
+	return percent(n / 100), err == nil
 }
 
 // The forms of a pace.
@@ -118,67 +148,37 @@ var (
 	factorForm    = regexp.MustCompile(`^x(0\.[1-9][0-9]?)$`)
 )
 
-func (p *perMinute) read(text string) bool {
-	found := perMinuteForm.FindStringSubmatch(text)
-	if found == nil {
-		return false
-	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	*p = perMinute(n)
-	return err == nil && n <= maxPerMinute
-}
-
 // maxPerMinute is a thousand claims a second, beyond which no gate is needed.
 const maxPerMinute = 60_000
 
-func (*perMinute) expected() string { return "claims a minute from 1/min to 60000/min, such as 20/min" }
+func parsePerMinute(text string) (perMinute, bool) {
+	n, _, ok := number(perMinuteForm, text)
+	return perMinute(n), ok && n <= maxPerMinute
+}
 
-func (g *growth) read(text string) bool {
-	found := growthForm.FindStringSubmatch(text)
-	if found == nil || !g.every.read(found[2]) {
-		return false
+func parseGrowth(text string) (growth, bool) {
+	n, rest, ok := number(growthForm, text)
+	every, okEvery := parseDuration(rest)
+	return growth{n, every}, ok && okEvery && n > 1 && n <= 10 &&
+		time.Duration(every) >= time.Second && time.Duration(every) <= time.Hour
+}
+
+func parseFactor(text string) (factor, bool) {
+	n, _, ok := number(factorForm, text)
+	return factor(n), ok && n <= 0.9
+}
+
+// number returns the number in text that is the first group of form, and the last group.
+func number(form *regexp.Regexp, text string) (n float64, last string, ok bool) {
+	groups := form.FindStringSubmatch(text)
+	if groups == nil {
+		return 0, "", false
 	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	g.factor = n
-	return err == nil && n > 1 && n <= 10 && time.Duration(g.every) >= time.Second && time.Duration(g.every) <= time.Hour
+	n, err := strconv.ParseFloat(groups[1], 64)
+	return n, groups[len(groups)-1], err == nil
 }
-
-func (*growth) expected() string {
-	return "a factor above 1 up to 10 and a duration from 1s to 1h, such as x2 every 15s"
-}
-
-func (f *factor) read(text string) bool {
-	found := factorForm.FindStringSubmatch(text)
-	if found == nil {
-		return false
-	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	*f = factor(n)
-	return err == nil && n <= 0.9
-}
-
-func (*factor) expected() string { return "a factor from x0.1 to x0.9, such as x0.5" }
-
-func (n *destinationName) read(text string) bool {
-	*n = destinationName(text)
-	return nameForm.MatchString(text)
-}
-
-func (*destinationName) expected() string { return nameExpected }
 
 var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
-
-func (v *variableName) read(text string) bool {
-	if !variableForm.MatchString(text) {
-		return false
-	}
-	*v = variableName(text)
-	return true
-}
-
-func (*variableName) expected() string {
-	return "the name of a process variable: letters, digits and _, no digit first, at most 63"
-}
 
 // emailForm is what mail servers take everywhere: no quoting, no comments, ASCII.
 var emailForm = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~-]+)*@` + hostName +
@@ -190,33 +190,16 @@ const hostName = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Z
 // maxAddress is the characters of an e-mail address (RFC 5321).
 const maxAddress = 254
 
-func (a *emailAddress) read(text string) bool {
+func parseEmailAddress(text string) (emailAddress, bool) {
 	local, _, _ := strings.Cut(text, "@")
 	if len(text) > maxAddress || len(local) > 64 || !emailForm.MatchString(text) {
-		return false
+		return "", false
 	}
-	*a = emailAddress(text)
-	return true
-}
-
-func (*emailAddress) expected() string {
-	return "an e-mail address such as ti@hospital.example, without a name"
+	return emailAddress(text), true
 }
 
 var webhookForm = regexp.MustCompile(`^https?://(` + hostName +
 	`|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*)?$`)
-
-func (w *webhookURL) read(text string) bool {
-	if !webhookForm.MatchString(text) {
-		return false
-	}
-	*w = webhookURL(text)
-	return true
-}
-
-func (*webhookURL) expected() string {
-	return "an address such as https://chat.hospital.example/hooks/retry, without user, password and fragment"
-}
 
 // nameForm is that of policies, teams and rules: they stand in headers, metrics and addresses.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)

@@ -17,6 +17,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 )
 
@@ -99,6 +100,14 @@ func ruleSchema(rule *generator.Schema) {
 	name.Pattern = nameForm.String()
 }
 
+// The forms of durations and windows, of which the reader knows more.
+const (
+	durationForm  = `^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
+	monthDaysForm = `^[0-9]{1,2}(-[0-9]{1,2})?(, ?[0-9]{1,2}(-[0-9]{1,2})?)*$`
+	weekdaysForm  = `^(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?(, ?(mon|tue|wed|thu|fri|sat|sun)(-(mon|tue|wed|thu|fri|sat|sun))?)*$`
+	hoursForm     = `^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9]$`
+)
+
 // scalarSchema is the schema of a scalar with a form of its own.
 func scalarSchema(t reflect.Type) *generator.Schema {
 	text := func(pattern string) *generator.Schema { return &generator.Schema{Type: "string", Pattern: pattern} }
@@ -132,11 +141,11 @@ func scalarSchema(t reflect.Type) *generator.Schema {
 		return text(growthForm.String())
 	case reflect.TypeFor[factor]():
 		return text(factorForm.String())
-	case reflect.TypeFor[monthDays]():
+	case reflect.TypeFor[calendar.Days]():
 		return orNumber(monthDaysForm, 1, 31)
-	case reflect.TypeFor[weekdays]():
+	case reflect.TypeFor[calendar.Weekdays]():
 		return text(weekdaysForm)
-	case reflect.TypeFor[clockHours]():
+	case reflect.TypeFor[calendar.Hours]():
 		return text(hoursForm)
 	case reflect.TypeFor[percent]():
 		return text(percentForm.String())

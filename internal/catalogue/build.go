@@ -111,8 +111,8 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		IDVariable: string(doc.ID.Variable), ErrorVariable: string(doc.Error.Variable),
 		InvalidID:  decision.InvalidID,
 		MaxRetries: doc.MaxRetries, TotalLimit: time.Duration(doc.TotalLimit), Salt: doc.Salt,
-		EmptyError:   orElse(doc.EmptyError, decision.RejectEmptyError),
-		UnknownError: orElse(doc.UnknownError, decision.RetryUnknown),
+		EmptyError:   cmp.Or(doc.EmptyError, decision.RejectEmptyError),
+		UnknownError: cmp.Or(doc.UnknownError, decision.RetryUnknown),
 		LimitTeam:    decision.Team(doc.LimitTeam),
 	}
 	if l := doc.Learning; l != nil {
@@ -141,7 +141,7 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	for _, name := range inOrder(b, path+".context", doc.Context) {
 		field := doc.Context[name]
 		p.Context = append(p.Context, decision.ContextField{Variable: string(name), Label: field.Label,
-			Type: orElse(field.Type, decision.ContextText)})
+			Type: cmp.Or(field.Type, decision.ContextText)})
 	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
 	b.variables(path, doc)
@@ -159,13 +159,6 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		b.mismatch(path+".presumedRetries", fmt.Sprintf("a whole number from 0 to maxRetries (%d)", p.MaxRetries))
 	}
 	return p
-}
-
-func orElse[T ~string](value, other T) T {
-	if value == "" {
-		return other
-	}
-	return value
 }
 
 // team reports a name that is none of the catalogue's teams.

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,12 +80,7 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 }
 
 // set gives to the value that was found, if any was.
-func set[T comparable](to *T, found T) {
-	var none T
-	if found != none {
-		*to = found
-	}
-}
+func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }
 
 func (b *builder) opensAt(path string, doc *opensAt) {
 	if at := path + ".failures"; b.has(at) && doc.Failures == 0 {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -72,6 +73,7 @@ func (r *reader) mismatch(path, expected string) {
 // problemAt reports the first thing that is wrong with a field; what follows from it is left out.
 func (r *reader) problemAt(line int, path, found, expected string) {
 	const enough = 10_000 // of problems to sort
+	path = cmp.Or(path, fileField)
 	if at := strconv.Itoa(line) + path; r.reported[at] {
 		return
 	} else if len(r.problems) < enough {

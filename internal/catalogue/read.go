@@ -118,7 +118,7 @@ func (r *reader) notYAML(err error) {
 // value reads n, which stands at path, into v.
 func (r *reader) value(n *yaml.Node, path string, v reflect.Value) {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		r.problemAt(n.Line, orFile(path), "an anchor or alias ("+quote(n.Anchor+n.Value)+")", "the value written out")
+		r.problemAt(n.Line, path, "an anchor or alias ("+quote(n.Anchor+n.Value)+")", "the value written out")
 		return
 	}
 	if s, ok := scalars[v.Type()]; ok {
@@ -181,13 +181,6 @@ func (r *reader) has(path string) bool {
 	return ok
 }
 
-func orFile(path string) string {
-	if path == "" {
-		return fileField
-	}
-	return path
-}
-
 // named reads a mapping of names into a map.
 func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
 	pairs, _ := r.mapping(n, path, "a mapping of names")
@@ -216,13 +209,13 @@ type pair struct {
 // mapping returns n's pairs, each key once; false where it is none.
 func (r *reader) mapping(n *yaml.Node, path, expected string) (pairs []pair, ok bool) {
 	if n.Kind != yaml.MappingNode || n.Tag != "!!map" {
-		r.problemAt(n.Line, orFile(path), describe(n), expected)
+		r.problemAt(n.Line, path, describe(n), expected)
 		return nil, false
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Anchor != "" {
-			r.problemAt(key.Line, orFile(path), describe(key)+" as a key", "a name")
+			r.problemAt(key.Line, path, describe(key)+" as a key", "a name")
 			continue
 		}
 		p := pair{key, value, join(path, key.Value)}

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -156,7 +157,7 @@ func (s *ruleSet) add(path string, m *matchers, r classify.Rule) {
 // addCodes makes a rule of each code, which is its own name and, unless there is another, its reason.
 func (s *ruleSet) addCodes(path string, m *matchers, r classify.Rule) {
 	for i, c := range m.Codes {
-		reason := orElse(m.Reason, decision.Reason(c))
+		reason := cmp.Or(m.Reason, decision.Reason(c))
 		if c == "" {
 			continue // reported
 		}
@@ -241,7 +242,7 @@ func (s *ruleSet) checkExamples(c *classify.Classifier) {
 	for _, rule := range s.cases {
 		for j, text := range rule.matches {
 			if m := c.Classify(text, 0); m.Name == "" || !slices.Contains(rule.names, m.Name) {
-				s.mismatch(itemOf(rule.path+".matches", j), "a text that the rule matches ("+orElse(m.Name, "no rule")+" does)")
+				s.mismatch(itemOf(rule.path+".matches", j), "a text that the rule matches ("+cmp.Or(m.Name, "no rule")+" does)")
 			}
 		}
 		for j, text := range rule.not {

@@ -8,6 +8,7 @@
 package decision
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -231,7 +232,7 @@ func (d *Decision) propensity(backoff *BackoffRule) {
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	back := d.stretched(p, f, wanted)
-	closed := d.open(p, f, latest(wanted, back))
+	closed := d.open(p, f, cmp.Or(back, wanted))
 	if !back.IsZero() && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
 		back = time.Time{}
 		closed = d.open(p, f, wanted)
@@ -244,7 +245,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	case d.isBeyond(p, f):
 		d.RetryCount--
 		d.Catalogue = p.Catalogue
-		d.exceedTime(p)
+		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+hours(p.TotalLimit)+" reached")
 		return
 	}
 	kind := "Unknown"
@@ -283,11 +284,6 @@ func (d *Decision) isMissed(f *Failure) bool {
 func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
 	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // spares most the calendar's sum
 		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
-}
-
-// exceedTime gives up because the next retry would come too late (R20).
-func (d *Decision) exceedTime(p *Policy) {
-	d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+hours(p.TotalLimit)+" reached")
 }
 
 // hours is a time limit as R20 writes it, without the parts that are zero at its end: 48h, 1h30m, 45m, 90s as 1m30s.

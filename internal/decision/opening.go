@@ -78,10 +78,3 @@ func (d *Decision) stretched(p *Policy, f *Failure, wanted time.Time) time.Time 
 	spread := time.Duration(p.draw(d.SubjectID, d.RetryCount) * float64(stretchSpread))
 	return d.AnalysedAt.Add(time.Duration(Minutes(f.Expected.Add(spread).Sub(d.AnalysedAt))) * time.Minute)
 }
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

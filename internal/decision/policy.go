@@ -130,35 +130,32 @@ func (ps Policies) Names() []string {
 
 // IDVariables lists the names under which processes hold a subject's id.
 func (ps Policies) IDVariables() []string {
-	var names []string
-	for _, p := range ps {
-		names = append(names, p.IDVariable)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return ps.list(func(p *Policy) []string { return []string{p.IDVariable} })
 }
 
 // GateVariables lists the names under which processes hold a subject's id, its destination and its context.
 func (ps Policies) GateVariables() []string {
-	names := ps.IDVariables()
-	for _, p := range ps {
+	return ps.list(func(p *Policy) []string {
+		names := []string{p.IDVariable}
 		if p.Destination != nil {
 			names = append(names, p.Destination.Variable)
 		}
 		for i := range p.Context {
 			names = append(names, p.Context[i].Variable)
 		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+		return names
+	})
 }
 
 // Variables lists the process variables that the policies read, each once, in alphabetical order.
-func (ps Policies) Variables() []string {
-	var names []string
+func (ps Policies) Variables() []string { return ps.list((*Policy).variableNames) }
+
+// list returns names of all policies, each once, in alphabetical order.
+func (ps Policies) list(names func(*Policy) []string) []string {
+	var all []string
 	for _, p := range ps {
-		names = append(names, p.variableNames()...)
+		all = append(all, names(p)...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,10 +56,7 @@ func NewLearner(source Source) *Learner {
 func (l *Learner) Refresh(ctx context.Context, policies decision.Policies, now time.Time) error {
 	halfLives, longest := map[string]time.Duration{}, time.Duration(0)
 	for name, p := range policies {
-		halfLives[name] = p.HalfLife
-		if p.HalfLife == 0 {
-			halfLives[name] = DefaultHalfLife
-		}
+		halfLives[name] = cmp.Or(p.HalfLife, DefaultHalfLife)
 		longest = max(longest, halfLives[name])
 	}
 	// What is recorded next may be of last week by another machine's clock.
@@ -128,8 +126,4 @@ func (p prospects) Probability(retry int64, since time.Duration) (float64, bool)
 
 func (p prospects) Hopeless() (closed, recovered int64, hopeless bool) {
 	return p.Figures.Hopeless(p.cause, p.at)
-}
-
-func (p prospects) Explores(subject string, retryCount int64) bool {
-	return Explores(subject, retryCount)
 }

@@ -226,7 +226,7 @@ func unlikely(n, k int64) bool {
 }
 
 // Explores reports whether a claim is retried although its cause is hopeless: one in twenty, the same ones always.
-func Explores(subject string, retryCount int64) bool {
+func (prospects) Explores(subject string, retryCount int64) bool {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(subject + "\x00" + strconv.FormatInt(retryCount, 10)))
 	x := h.Sum64()

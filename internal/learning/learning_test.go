@@ -102,7 +102,7 @@ func (all *tallies) play(seed uint64) (brier, base float64) {
 		all.cases++
 		c, handed := &Case{Cause: cause, At: now}, false
 		for k := 1; k <= ladder && !c.Recovered; k++ {
-			if hopeless && !Explores(fmt.Sprint(seed, i), int64(k-1)) {
+			if hopeless && !(prospects{}).Explores(fmt.Sprint(seed, i), int64(k-1)) {
 				handed = true
 				if rate == 0 {
 					all.saved += float64(ladder - k + 1)
@@ -249,7 +249,7 @@ func TestForgetsRareCauses(t *testing.T) {
 func TestExploresOneInTwenty(t *testing.T) {
 	n := 0
 	for i := range 20_000 {
-		if Explores(fmt.Sprint("CLM-", i/5), int64(i%5)) {
+		if (prospects{}).Explores(fmt.Sprint("CLM-", i/5), int64(i%5)) {
 			n++
 		}
 	}

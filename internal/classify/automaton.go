@@ -1,9 +1,9 @@
 package classify
 
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
-// letters, digits, and one symbol for every kind of gap.
+// letters, digits, and one symbol for every kind of gap. It is a trie of needles until build completes it.
 type automaton struct {
-	// next state by state and symbol.
+	// next state by state and symbol; 0, where it begins, for none.
 	next [][symbolCount]int32
 	// ends are the uses of the needles that end in a state.
 	ends [][]use
@@ -39,50 +39,48 @@ type use struct {
 	open   bool
 }
 
-// trie collects needles before they become an automaton.
-type trie struct {
-	children [][symbolCount]int32
-	ends     [][]use
+// newAutomaton returns one that finds nothing.
+func newAutomaton() automaton {
+	return automaton{make([][symbolCount]int32, 1), make([][]use, 1)}
 }
 
 // add puts in a needle with its use.
-func (t *trie) add(needle string, u use) {
+func (a *automaton) add(needle string, u use) {
 	state := int32(0)
 	for i := range len(needle) {
 		s := symbols[needle[i]]
-		if t.children[state][s] == 0 {
-			t.children[state][s] = int32(len(t.children))
-			t.children, t.ends = append(t.children, [symbolCount]int32{}), append(t.ends, nil)
+		if a.next[state][s] == 0 {
+			a.next[state][s] = int32(len(a.next))
+			a.next, a.ends = append(a.next, [symbolCount]int32{}), append(a.ends, nil)
 		}
-		state = t.children[state][s]
+		state = a.next[state][s]
 	}
 	u.length = len(needle)
-	t.ends[state] = append(t.ends[state], u)
+	a.ends[state] = append(a.ends[state], u)
 }
 
 // build completes the transitions: where a state has no child, it goes on as its longest proper suffix does.
-func (t *trie) build() automaton {
-	suffix := make([]int32, len(t.children))
-	queue := make([]int32, 0, len(t.children))
-	for _, child := range t.children[0] {
+func (a *automaton) build() {
+	suffix := make([]int32, len(a.next))
+	queue := make([]int32, 0, len(a.next))
+	for _, child := range a.next[0] {
 		if child != 0 {
 			queue = append(queue, child)
 		}
 	}
 	for i := 0; i < len(queue); i++ {
 		state := queue[i]
-		t.ends[state] = append(t.ends[state], t.ends[suffix[state]]...)
-		for symbol, child := range t.children[state] {
-			beyond := t.children[suffix[state]][symbol]
+		a.ends[state] = append(a.ends[state], a.ends[suffix[state]]...)
+		for symbol, child := range a.next[state] {
+			beyond := a.next[suffix[state]][symbol]
 			if child == 0 {
-				t.children[state][symbol] = beyond
+				a.next[state][symbol] = beyond
 				continue
 			}
 			suffix[child] = beyond
 			queue = append(queue, child)
 		}
 	}
-	return automaton{t.children, t.ends}
 }
 
 // find calls found for each state in which needles end, with the place behind their last symbol.

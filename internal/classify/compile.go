@@ -32,17 +32,11 @@ func refused(item, expected string) *RuleError {
 // shortest number of letters and digits of what is looked for in words.
 const shortest = 2
 
-type compiler struct {
-	*Classifier
-	trie trie
-}
+type compiler struct{ *Classifier }
 
 // New compiles rules, in their order within each rank. Its error is a *RuleError.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{
-		Classifier: &Classifier{numbers: make(map[string]*numberRules)},
-		trie:       trie{children: make([][symbolCount]int32, 1), ends: make([][]use, 1)},
-	}
+	c := compiler{&Classifier{words: newAutomaton(), numbers: make(map[string]*numberRules)}}
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if err := rules[i].check(); err != nil {
@@ -63,7 +57,7 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	}
 	c.rules = slices.Clone(rules)
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
-	c.words = c.trie.build()
+	c.words.build()
 	return c.Classifier, nil
 }
 
@@ -98,9 +92,9 @@ func (c *compiler) add(r *Rule, rank Rank) *RuleError {
 		rank  Rank
 		add   func(s string, r *Rule, rank Rank) *RuleError
 	}{
-		{"Statuses", r.Statuses, marked, c.addStatusBeside},
+		{"Statuses", r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
 		{"Codes", r.Codes, own, c.addCode},
-		{"Statuses", r.Statuses, own, c.addStatus},
+		{"Statuses", r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
 		{"TISSFaults", r.TISSFaults, marked, c.addAs(nameRole)},
 		{"TISSCodes", r.TISSCodes, marked, c.addTISSCode},
 		{"Phrases", r.Phrases, own, c.addAs(phraseRole)},
@@ -138,34 +132,28 @@ func (c *compiler) addCode(code string, r *Rule, rank Rank) *RuleError {
 	if strings.ToUpper(strings.ReplaceAll(normal, " ", "_")) != code || len(strings.Trim(normal, " ")) < 4 {
 		return refused(code, "at least 4 upper-case letters, digits and single underscores, or digits only (R3)")
 	}
-	c.trie.add(normal, use{role: codeRole, matcher: number})
+	c.words.add(normal, use{role: codeRole, matcher: number})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
 		if r.Rank == SpecifiedPermanent {
-			c.trie.add(" "+strings.ReplaceAll(normal, " ", "")+kind+" ", use{role: nameRole, matcher: number})
+			c.words.add(" "+strings.ReplaceAll(normal, " ", "")+kind+" ", use{role: nameRole, matcher: number})
 		}
 	}
 	return nil
 }
 
-// addStatusBeside takes the status that comes beside the text, where it is in its own place.
-func (c *compiler) addStatusBeside(s string, r *Rule, rank Rank) *RuleError {
-	statuses := spread(s, 100, 599)
-	if statuses == nil {
-		return refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
+// addStatus returns what adds an HTTP status where it comes beside the text, or in the text.
+func (c *compiler) addStatus(where func(*numberRules) *int) func(string, *Rule, Rank) *RuleError {
+	return func(s string, r *Rule, rank Rank) *RuleError {
+		statuses := spread(s, 100, 599)
+		if statuses == nil {
+			return refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
+		}
+		number := c.matcher(r, r.Name, rank)
+		for _, status := range statuses {
+			setFirst(where(c.number(status)), number)
+		}
+		return nil
 	}
-	number := c.matcher(r, r.Name, rank)
-	for _, status := range statuses {
-		setFirst(&c.number(status).beside, number)
-	}
-	return nil
-}
-
-func (c *compiler) addStatus(s string, r *Rule, rank Rank) *RuleError {
-	number := c.matcher(r, r.Name, rank)
-	for _, status := range spread(s, 100, 599) {
-		setFirst(&c.number(status).status, number)
-	}
-	return nil
 }
 
 func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) *RuleError {
@@ -235,7 +223,7 @@ func (c *compiler) addWords(s string, u use) *RuleError {
 		needle = needle[:len(needle)-1]
 	}
 	u.open = open
-	c.trie.add(needle, u)
+	c.words.add(needle, u)
 	return nil
 }
 

@@ -6,10 +6,6 @@ const enough = 8
 // number takes the digits at pos.
 func (s *scanner) number() {
 	s.begin()
-	if end := s.fewDigits(); end > 0 {
-		s.pass(end)
-		return
-	}
 	isBirth := s.state.label == birth && s.state.direct
 	end := instantEnd(s.in, s.pos)
 	if end == 0 && isBirth {
@@ -77,30 +73,6 @@ func (s *scanner) pass(end int) {
 			return
 		}
 		end += w
-	}
-}
-
-// fewDigits returns the end of the number at pos if it is too short to be anything, at a glance; else 0.
-func (s *scanner) fewDigits() int {
-	if s.state.direct || s.state.money || s.state.keep != keepNone {
-		return 0
-	}
-	i := s.pos
-	for i < len(s.in) && classes[s.in[i]] == digit {
-		i++
-	}
-	if i == s.pos || i-s.pos >= enough {
-		return 0
-	}
-	for j := i; ; j++ {
-		switch {
-		case j == len(s.in) || classes[s.in[j]] == letter:
-			return i
-		case classes[s.in[j]] == digit || classes[s.in[j]] == escape || j == i+maxGap:
-			return 0
-		case separatorSets[s.in[j]] == 0:
-			return i
-		}
 	}
 }
 

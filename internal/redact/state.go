@@ -44,11 +44,6 @@ type state struct {
 	since   uint8
 }
 
-// idle reports whether a word that means nothing changes nothing.
-func (t *state) idle() bool {
-	return t.label == none && t.keep == keepNone && t.name == noName && t.field == none && !t.money
-}
-
 // meet takes account of the word w that stays in the text.
 func (t *state) meet(w *word) {
 	t.money = w.role&currency != 0

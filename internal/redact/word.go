@@ -109,11 +109,6 @@ func (s *scanner) take(w *word) {
 	if (w.role&logons != 0 || w.start > 0 && s.in[w.start-1] == '-') && s.takeLogon(w) {
 		return
 	}
-	if s.state.idle() && w.role&begins == 0 {
-		s.state.short, s.state.ended = w.end-w.start <= maxShort, false
-		s.pos = w.end
-		return
-	}
 	if s.takeSecret(w) || s.takeClaim(w) || s.takeKept(w) || s.takeAddress(w) || s.takeName(w) || s.takeQuoted(w) {
 		return
 	}

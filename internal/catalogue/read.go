@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -387,9 +386,6 @@ type documentField struct {
 
 // fieldsOf lists the fields of t and of what it embeds, as the json tags name them.
 func fieldsOf(t reflect.Type) []documentField {
-	if known, ok := fieldsByType.Load(t); ok {
-		return known.([]documentField)
-	}
 	var fields []documentField
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, ok := f.Tag.Lookup("json"); ok {
@@ -397,7 +393,6 @@ func fieldsOf(t reflect.Type) []documentField {
 			fields = append(fields, documentField{name, f.Index, optional, limitsOf(f)})
 		}
 	}
-	fieldsByType.Store(t, fields)
 	return fields
 }
 
@@ -409,6 +404,3 @@ func limitsOf(f reflect.StructField) map[string]int {
 	}
 	return limits
 }
-
-// fieldsByType keeps what fieldsOf found.
-var fieldsByType sync.Map

@@ -99,8 +99,6 @@ func logical(r rune) rune {
 		return r - 0xfee0
 	case unicode.IsDigit(r):
 		return '0' + decimal(r)
-	case unicode.Is(unicode.No, r):
-		return ringed(r)
 	case r == 0x85 || r == 0x2028 || r == 0x2029:
 		return '\n'
 	case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me):
@@ -108,6 +106,12 @@ func logical(r rune) rune {
 	}
 	if ascii, known := lookalikes[r]; known {
 		return ascii
+	}
+	// Digits from one on with a ring, parentheses or a period about them, or below the line.
+	for _, one := range [...]rune{'①', '⑴', '⒈', '⓵', '❶', '➀', '➊', '₁'} {
+		if one <= r && r < one+9 {
+			return '1' + r - one
+		}
 	}
 	switch {
 	case unicode.Is(unicode.Zs, r):
@@ -118,30 +122,12 @@ func logical(r rune) rune {
 	return r
 }
 
-// ringed returns the digit that r is with a ring, parentheses or a period about it, or above or below the line; else r.
-func ringed(r rune) rune {
-	for _, one := range [...]rune{'①', '⑴', '⒈', '⓵', '❶', '➀', '➊', '₁'} {
-		if one <= r && r < one+9 {
-			return '1' + r - one
-		}
-	}
-	switch r {
-	case '⓪', '⓿', '⁰', '₀', '🄋', '🄌':
-		return '0'
-	case '¹':
-		return '1'
-	case '²', '³':
-		return '2' + r - '²'
-	case '⁴', '⁵', '⁶', '⁷', '⁸', '⁹':
-		return '4' + r - '⁴'
-	}
-	return r
-}
-
 // lookalikes are read as the ASCII character that they look like.
 var lookalikes = map[rune]rune{
 	'“': '"', '”': '"', '„': '"', '«': '"', '»': '"', '″': '"', '‘': '\'', '’': '\'', '´': '\'', '′': '\'',
 	'·': '.', '•': '.', '․': '.', '‧': '.', '∙': '.', '。': '.', '｡': '.', '⁄': '/', '∕': '/', '−': '-', '﹣': '-', '﹫': '@',
+	'⓪': '0', '⓿': '0', '⁰': '0', '₀': '0', '🄋': '0', '🄌': '0', '¹': '1', '²': '2', '³': '3', '⁴': '4', '⁵': '5', '⁶': '6',
+	'⁷': '7', '⁸': '8', '⁹': '9',
 }
 
 // decimal returns the value of a Unicode decimal digit; its blocks hold tens of them from zero.

@@ -42,12 +42,9 @@ func opensSecret(s string) bool {
 
 // webTokenEnd returns the end of the letters, digits and signs that tokens for the web are made of.
 func webTokenEnd(s string) int {
-	if i := strings.IndexFunc(s, func(r rune) bool {
-		return r >= 0x80 || classes[r] != letter && classes[r] != digit && !strings.ContainsRune("-_.=~+/", r)
-	}); i >= 0 {
-		return i
-	}
-	return len(s)
+	return len(s) - len(strings.TrimLeftFunc(s, func(r rune) bool {
+		return r < 0x80 && (classes[r] == letter || classes[r] == digit || strings.ContainsRune("-_.=~+/", r))
+	}))
 }
 
 // takeLogon redacts user and password where w is an option or a word that they stand behind: curl -u ana:abc,

@@ -1,25 +1,20 @@
 package redact
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
 // What is never taken, recognised as it is written in ASCII.
 
+var (
+	punctuated = regexp.MustCompile(`^\d{3}\.\d{3}\.\d{3}-\d{2}(?:\D|$)`)
+	uuid       = regexp.MustCompile(`^[[:xdigit:]]{8}-(?:[[:xdigit:]]{4}-){3}[[:xdigit:]]{12}`)
+)
+
 // isPunctuated recognises 000.000.000-00 at the start of s: nothing but a CPF is written so.
-func isPunctuated(s string) bool {
-	const form = "000.000.000-00"
-	if len(s) < len(form) {
-		return false
-	}
-	for i := range len(form) {
-		if c := s[i]; form[i] == '0' && classes[c] != digit || form[i] != '0' && c != form[i] {
-			return false
-		}
-	}
-	return len(s) == len(form) || classes[s[len(form)]] != digit
-}
+func isPunctuated(s string) bool { return punctuated.MatchString(s) }
 
 // isPunctuated is the same of a cluster, in whatever characters.
 func (c *cluster) isPunctuated() bool {
@@ -109,16 +104,16 @@ func keptEnd(s string, i int) int {
 }
 
 const (
-	uuidForm = "00000000-0000-0000-0000-000000000000"
+	uuidSize = 36
 	maxHash  = 128 // SHA-512
 )
 
 // identifierEnd returns the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
 func identifierEnd(s string, start, end int) int {
-	for i := start; start-i < len(uuidForm); i-- {
+	for i := start; start-i < uuidSize; i-- {
 		if !precedes(s[:i]) {
 			if isUUID(s[i:]) {
-				return i + len(uuidForm)
+				return i + uuidSize
 			}
 			if i == 0 || s[i-1] != '-' {
 				break
@@ -128,17 +123,7 @@ func identifierEnd(s string, start, end int) int {
 	return hashEnd(s, start, end)
 }
 
-func isUUID(s string) bool {
-	if len(s) < len(uuidForm) || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return false
-	}
-	for i := range len(uuidForm) {
-		if uuidForm[i] == '0' && hexValue(s[i]) > 15 {
-			return false
-		}
-	}
-	return !goesOn(s[len(uuidForm):])
-}
+func isUUID(s string) bool { return uuid.MatchString(s) && !goesOn(s[uuidSize:]) }
 
 // goesOn reports whether s, behind an identifier, begins with more of it, or with a number's rest.
 func goesOn(s string) bool {
@@ -246,10 +231,7 @@ func zoneEnd(s string, i int) int {
 // figures reads ASCII digits: their value, as far as it is small, and their end.
 func figures(s string, i int) (value, end int) {
 	for i < len(s) && classes[s[i]] == digit {
-		value = value*10 + int(s[i]-'0')
-		if value > 1e6 {
-			value = 1e6
-		}
+		value = min(value*10+int(s[i]-'0'), 1e6)
 		i++
 	}
 	return value, i

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
@@ -280,14 +281,14 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 			return j
 		case r == '[' && placeholderAt(s.in[j:]) != none:
 			if p.line {
-				return firstOf(blank, i)
+				return cmp.Or(blank, i)
 			}
 			return i
 		case r == '\n' || r == '\r':
 			if p.line {
 				return j
 			}
-			return firstOf(blank, j)
+			return cmp.Or(blank, j)
 		case r == ' ' && blank == 0:
 			blank = j
 		}
@@ -310,7 +311,7 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 	if p.line {
 		return len(s.in)
 	}
-	return firstOf(blank, len(s.in))
+	return cmp.Or(blank, len(s.in))
 }
 
 // ownLine reports whether nothing but a key and its sign stands before s[i:] on a line that is not the first: a part of
@@ -324,13 +325,6 @@ func ownLine(s string, i int) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool {
 		return !isLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r)
 	})
-}
-
-func firstOf(blank, end int) int {
-	if blank != 0 {
-		return blank
-	}
-	return end
 }
 
 // goesOn reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor another key.
@@ -422,9 +416,5 @@ func letterWord(s string, i int) word {
 	return word{end: i}
 }
 
-func pastBlanks(s string, i int) int {
-	for i < len(s) && s[i] == ' ' {
-		i++
-	}
-	return i
-}
+// pastBlanks returns where what is behind the blanks at s[i:] begins.
+func pastBlanks(s string, i int) int { return len(s) - len(strings.TrimLeft(s[i:], " ")) }

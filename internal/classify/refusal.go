@@ -199,20 +199,24 @@ func (s *search) negatesNext(i int) bool {
 // none.
 func (s *search) thingOf(i int) *hit {
 	refusal := &s.hits[i]
-	nearest := none
-	distance := maxDistance + 1
-	for j := i - 1; j >= 0; j-- {
-		if s.isNearer(&s.hits[j], refusal, &distance) {
-			nearest = j
-		} else if s.hits[j].to < refusal.from && s.distance(s.hits[j].to, refusal.from) > maxDistance {
-			break
-		}
-	}
-	for j := i + 1; j < len(s.hits); j++ {
-		if s.isNearer(&s.hits[j], refusal, &distance) {
-			nearest = j
-		} else if s.hits[j].from > refusal.to && s.distance(refusal.to, s.hits[j].from) > maxDistance {
-			break
+	nearest, least := none, maxDistance+1
+	for _, step := range [...]int{-1, 1} {
+		for j := i + step; 0 <= j && j < len(s.hits); j += step {
+			h := &s.hits[j]
+			from, to := min(h.to, refusal.to), max(h.from, refusal.from)
+			if to < from { // they overlap
+				continue
+			}
+			distance := s.distance(from, to)
+			if distance > maxDistance {
+				break
+			}
+			if h.from > refusal.to && prepositions[string(s.words[wordStart(s.words, h.from-1):h.from-1])] {
+				distance += complement
+			}
+			if h.role == thingRole && distance < least {
+				nearest, least = j, distance
+			}
 		}
 	}
 	if nearest == none {
@@ -236,23 +240,6 @@ func (s *search) head(i int) *hit {
 		}
 	}
 	return t
-}
-
-// isNearer reports whether h is a thing nearer to a refusal than at distance, which it then corrects.
-func (s *search) isNearer(h, refusal *hit, distance *int) bool {
-	from, to := min(h.to, refusal.to), max(h.from, refusal.from)
-	if h.role != thingRole || to < from { // they overlap
-		return false
-	}
-	d := s.distance(from, to)
-	if h.from > refusal.to && prepositions[string(s.words[wordStart(s.words, h.from-1):h.from-1])] {
-		d += complement
-	}
-	if d >= *distance {
-		return false
-	}
-	*distance = d
-	return true
 }
 
 // distance returns how many words stand between two places, more than maxDistance where a clause ends between them.

@@ -177,14 +177,12 @@ func firstWord(s string) string {
 // isBracketed reports whether a number is alone in brackets that are not those of a call or an index: (404), but not
 // the line of index.php(404).
 func isBracketed(rest, next string) bool {
-	outer, round := strings.CutSuffix(rest, "(")
-	if !round || !strings.HasPrefix(next, ")") {
-		var square bool
-		if outer, square = strings.CutSuffix(rest, "["); !square || !strings.HasPrefix(next, "]") {
-			return false
+	for _, brackets := range [...]string{"()", "[]"} {
+		if outer, ok := strings.CutSuffix(rest, brackets[:1]); ok && strings.HasPrefix(next, brackets[1:]) {
+			return outer == "" || !isWord(rune(outer[len(outer)-1]))
 		}
 	}
-	return outer == "" || !isWord(rune(outer[len(outer)-1]))
+	return false
 }
 
 // isAnnounced reports whether rest ends in a word for a status.

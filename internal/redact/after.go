@@ -30,7 +30,7 @@ func (c *cluster) labelledAfter(s string) (kind, int) {
 func isLabelAfter(s string, i int, k kind) bool {
 	for words := 0; i < len(s) && words < near; {
 		r, size := charAt(s, i)
-		if !isLetter(r) {
+		if !unicode.IsLetter(r) {
 			if r != unseen && !strings.ContainsRune(` "'(),:-=`, r) {
 				return false
 			}
@@ -57,7 +57,7 @@ func isBeforeNumber(s string, i int) bool {
 		if isDigit(r) || r == '[' {
 			return true
 		}
-		if size == 0 || isLetter(r) {
+		if size == 0 || unicode.IsLetter(r) {
 			return false
 		}
 		i += size
@@ -119,7 +119,7 @@ func fieldAfter(s string, i int) kind {
 	for end := min(len(s), i+maxAway); i < end; {
 		r, size := charAt(s, i)
 		switch {
-		case isLetter(r):
+		case unicode.IsLetter(r):
 			w := wordAt(s, i)
 			if w.role&fields != 0 {
 				if from, to, _ := quoted(s, w.end); from > 0 {
@@ -141,7 +141,7 @@ func fieldKind(called string) kind {
 	called = called[strings.LastIndexAny(called, ":}")+1:]
 	person := none
 	for i := 0; i < len(called); {
-		if r, size := charAt(called, i); !isLetter(r) {
+		if r, size := charAt(called, i); !unicode.IsLetter(r) {
 			i += size
 			continue
 		}

@@ -24,9 +24,8 @@ const (
 	letter              // ASCII letter
 	digit               // ASCII digit
 	joint               // . - _ ' : may stand within an e-mail address
-	lead                // + and ( : may open a telephone number
 	escape              // may begin a logical character of several bytes
-	active              // : < [ $ @ " : begins something of its own
+	active              // + ( : < [ $ @ " : begins something of its own
 )
 
 var classes = buildClasses()
@@ -42,7 +41,7 @@ func buildClasses() (t [256]class) {
 			t[c] = digit
 		}
 	}
-	for c, class := range map[string]class{".-_'": joint, "+(": lead, `%&\`: escape, `:<[$@"`: active} {
+	for c, class := range map[string]class{".-_'": joint, `%&\`: escape, `+(:<[$@"`: active} {
 		for _, b := range []byte(c) {
 			t[b] = class
 		}
@@ -140,16 +139,6 @@ func decimal(r rune) (value rune) {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-func isLetter(r rune) bool {
-	switch {
-	case r < 0x80:
-		return 'a' <= r|0x20 && r|0x20 <= 'z' && r > 0
-	case 0xc0 <= r && r < 0x250:
-		return r != '×' && r != '÷'
-	}
-	return unicode.IsLetter(r)
-}
-
 // isCapital reports whether a name may begin with r; a script without cases has capitals only.
 func isCapital(r rune) bool { return !unicode.IsLower(r) }
 
@@ -195,7 +184,7 @@ func percent(s string, i int) (rune, int) {
 		return percentRune(s, i, j, b)
 	case b == '\n' || b == '\r' || b == '\t':
 		return '\n', j - i
-	case b < ' ' || b == 0x7f || isDigit(b) || isLetter(b) || isSign(s, i, j):
+	case b < ' ' || b == 0x7f || isDigit(b) || unicode.IsLetter(b) || isSign(s, i, j):
 		return '%', 1
 	}
 	return b, j - i

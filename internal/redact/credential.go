@@ -3,6 +3,7 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Credentials in the forms that programs have for them: tokens, keys, log-ons, headers.
@@ -20,7 +21,7 @@ func (s *scanner) takeOpenSecret() bool {
 	case strings.HasPrefix(rest, "BEGIN ") && strings.HasSuffix(s.in[:s.pos], "-----"):
 		const key = "PRIVATE KEY-----"
 		start = strings.Index(rest[:min(len(rest), 60)], key)
-		if start < 0 || strings.ContainsFunc(rest[:start], func(r rune) bool { return r != ' ' && !isLetter(r) }) {
+		if start < 0 || strings.ContainsFunc(rest[:start], func(r rune) bool { return r != ' ' && !unicode.IsLetter(r) }) {
 			return false
 		}
 		if start, end = start+len(key), strings.Index(rest, "-----END"); end < start {

@@ -3,6 +3,7 @@ package redact
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -132,14 +133,14 @@ func goesOn(s string) bool {
 		r, _ = seenAt(s, w)
 		return isDigit(r)
 	}
-	return w > 0 && (isDigit(r) || isLetter(r))
+	return w > 0 && (isDigit(r) || unicode.IsLetter(r))
 }
 
 // precedes reports whether s, before an identifier, ends with more of it.
 func precedes(s string) bool {
 	r, w := utf8.DecodeLastRuneInString(s)
 	r = logical(r)
-	return w > 0 && (r == unseen || isDigit(r) || isLetter(r))
+	return w > 0 && (r == unseen || isDigit(r) || unicode.IsLetter(r))
 }
 
 // hashEnd returns the same for a run of hexadecimal digits as long as a hash, with a letter in it.
@@ -261,7 +262,7 @@ func wordsOf(s string, i int) (words, end int) {
 	for words <= 3 && i < len(s) {
 		r, w := charAt(s, i)
 		switch {
-		case isLetter(r):
+		case unicode.IsLetter(r):
 			i = wordAt(s, i).end
 			words++
 		case r == ' ' || r == '-' || r == '/' || r == unseen:

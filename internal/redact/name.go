@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // maxNameWords of one name.
 const maxNameWords = 12
@@ -68,7 +71,7 @@ func partAt(s string, i int) part {
 		}
 		r, size := seenAt(s, p.end)
 		if r == '.' || r == '-' || r == '\'' {
-			if next, n := seenAt(s, p.end+size); n > 0 && isLetter(next) {
+			if next, n := seenAt(s, p.end+size); n > 0 && unicode.IsLetter(next) {
 				i = p.end + size + unseenAt(s, p.end+size)
 				continue
 			}
@@ -126,7 +129,7 @@ func nextPart(s string, p part, listed bool) int {
 			blanks++
 		case r == '.' && p.initial && i == p.end:
 		case r == ',' && listed:
-		case blanks > 0 && isLetter(r):
+		case blanks > 0 && unicode.IsLetter(r):
 			return i
 		default:
 			return 0

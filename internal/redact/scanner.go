@@ -3,6 +3,7 @@ package redact
 import (
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // edit is a datum: in[start:end] becomes its kind's placeholder.
@@ -74,7 +75,7 @@ func (s *scanner) char(r rune, w int) {
 		s.pos += w
 	case isDigit(r):
 		s.number()
-	case isLetter(r):
+	case unicode.IsLetter(r):
 		s.word()
 	case r == '@':
 		s.at(w)
@@ -171,7 +172,7 @@ func (s *scanner) tag(w int) {
 		return
 	}
 	s.state = state{}
-	for w > 0 && (isLetter(r) || strings.ContainsRune("/:-_.", r)) {
+	for w > 0 && (unicode.IsLetter(r) || strings.ContainsRune("/:-_.", r)) {
 		s.pos += w
 		r, w = seenAt(s.in, s.pos)
 	}

@@ -49,7 +49,7 @@ func (s *scanner) isKey(w *word) bool {
 		return false
 	}
 	before := strings.TrimRight(s.in[max(0, w.start-longSecret):w.start], joints)
-	name := before[strings.LastIndexFunc(before, func(r rune) bool { return !isLetter(r) })+1:]
+	name := before[strings.LastIndexFunc(before, func(r rune) bool { return !unicode.IsLetter(r) })+1:]
 	return name != "" && wordAt(name, 0).role&keyOwners != 0
 }
 
@@ -125,7 +125,7 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 		}
 		r, size := charAt(s.in, i)
 		switch {
-		case isLetter(r):
+		case unicode.IsLetter(r):
 			v := wordAt(s.in, i)
 			if v.camel {
 				v = humpAt(s.in, i, v.end)
@@ -156,7 +156,7 @@ func (s *scanner) nameEnds(w *word) (end int, ok bool) {
 func nameStart(s string, w *word) int {
 	from := max(0, w.start-maxToSecret)
 	return from + len(strings.TrimRightFunc(s[from:w.start], func(r rune) bool {
-		return isLetter(r) || strings.ContainsRune(":_-", r)
+		return unicode.IsLetter(r) || strings.ContainsRune(":_-", r)
 	}))
 }
 
@@ -227,7 +227,7 @@ func (s *scanner) follow(p *way, i int) int {
 			}
 		case p.sign == 0 && (r == ':' || r == '=') || p.sign != 0 && (r == '>' || r == '='):
 			p.sign, p.tight = r, p.tight || p.words == 0
-		case p.sign == 0 && isLetter(r):
+		case p.sign == 0 && unicode.IsLetter(r):
 			v := wordAt(s.in, i)
 			if v.role&(stops|connects) == 0 || v.role&begins&^quotes != 0 || p.words == near || looksMixed(s.in[i:]) {
 				return s.unsigned(p, i)
@@ -260,7 +260,7 @@ func (s *scanner) unsigned(p *way, i int) int {
 	if p.sign != 0 {
 		return i
 	}
-	if r, _ := charAt(s.in, i); p.far || !isLetter(r) && !isDigit(r) || i == 0 || s.in[i-1] != ' ' && s.in[i-1] != '(' {
+	if r, _ := charAt(s.in, i); p.far || !unicode.IsLetter(r) && !isDigit(r) || i == 0 || s.in[i-1] != ' ' && s.in[i-1] != '(' {
 		return 0
 	}
 	return i
@@ -292,11 +292,7 @@ func (s *scanner) secretEnd(i int, p *way, w *word) int {
 		case r == ' ' && blank == 0:
 			blank = j
 		}
-		if p.line {
-			j += size
-			continue
-		}
-		if p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) ||
+		if !p.line && p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) ||
 			strings.ContainsRune(",;&)]}", r) && !s.goesOn(j+size)) {
 			switch {
 			case strings.HasPrefix(s.in[j+size:], "["):
@@ -323,7 +319,7 @@ func ownLine(s string, i int) bool {
 	}
 	key := strings.Trim(s[max(0, i-maxToSecret)+line+1:i], " \t-:=")
 	return !strings.ContainsFunc(key, func(r rune) bool {
-		return !isLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r)
+		return !unicode.IsLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r)
 	})
 }
 
@@ -332,11 +328,11 @@ func (s *scanner) goesOn(i int) bool {
 	if i >= len(s.in) {
 		return false
 	}
-	if r, _ := charAt(s.in, i); !isLetter(r) && !isDigit(r) && !strings.ContainsRune("!@#$%*", r) {
+	if r, _ := charAt(s.in, i); !unicode.IsLetter(r) && !isDigit(r) && !strings.ContainsRune("!@#$%*", r) {
 		return false
 	}
 	name := strings.TrimLeftFunc(s.in[i:min(len(s.in), i+maxToSecret)], func(r rune) bool {
-		return isLetter(r) || isDigit(r) || strings.ContainsRune("_-.", r)
+		return unicode.IsLetter(r) || isDigit(r) || strings.ContainsRune("_-.", r)
 	})
 	r, size := seenAt(name, 0)
 	return size > 0 && r != '=' && r != ':' && r != '"' && r != '\''
@@ -359,7 +355,7 @@ func (s *scanner) isSecret(text string, p *way, w *word) bool {
 	case p.words > 0:
 		return looksSecret(text, false, false)
 	case w.role&tokens != 0 && !p.quoted && (p.sign != '=' || !p.tight):
-		return strings.ContainsFunc(text, isLetter) && (len(text) >= likelySecret && mixes(text) || len(text) >= 2*longSecret)
+		return strings.ContainsFunc(text, unicode.IsLetter) && (len(text) >= likelySecret && mixes(text) || len(text) >= 2*longSecret)
 	}
 	return len(text) >= shortSecret
 }
@@ -370,14 +366,14 @@ func isNothing(text string) bool {
 	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a":
 		return true
 	}
-	return !strings.ContainsFunc(text, func(r rune) bool { return isLetter(r) || isDigit(r) })
+	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || isDigit(r) })
 }
 
 // looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that
 // are in no word. Right behind its name digits alone will do; behind a vague name it is a long one.
 func looksSecret(text string, direct, vague bool) bool {
 	text = strings.TrimRight(text, ".:!?…")
-	letters := strings.ContainsFunc(text, isLetter)
+	letters := strings.ContainsFunc(text, unicode.IsLetter)
 	digits := strings.ContainsAny(text, "0123456789")
 	small := strings.ToUpper(text) != text
 	switch {
@@ -409,7 +405,7 @@ func mixes(text string) bool {
 // letterWord returns the word that begins s[i:]; none where no letter does.
 func letterWord(s string, i int) word {
 	if i < len(s) {
-		if r, _ := charAt(s, i); isLetter(r) {
+		if r, _ := charAt(s, i); unicode.IsLetter(r) {
 			return wordAt(s, i)
 		}
 	}

@@ -3,6 +3,7 @@ package redact
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // at takes an '@', which with the local part before it may be an e-mail address.
@@ -58,19 +59,16 @@ var spelledMail = regexp.MustCompile(`(?i)^[\pL\d._+-]{1,64} {0,2}[(\[{](?:at|ar
 
 // spellsAt reports whether an '@' is spelled out in s.
 func spellsAt(s string) bool {
-	for _, closer := range []byte(")]}") {
-		for rest := s; ; {
-			i := strings.IndexByte(rest, closer)
-			if i < 0 {
-				break
-			}
-			if i > 2 && strings.EqualFold(rest[i-2:i], "at") || i > 6 && strings.EqualFold(rest[i-6:i], "arroba") {
-				return true
-			}
-			rest = rest[i+1:]
+	for i := 0; ; i++ {
+		closer := strings.IndexAny(s[i:], ")]}")
+		if closer < 0 {
+			return false
+		}
+		i += closer
+		if i > 2 && strings.EqualFold(s[i-2:i], "at") || i > 6 && strings.EqualFold(s[i-6:i], "arroba") {
+			return true
 		}
 	}
-	return false
 }
 
 // takeSpelled redacts the e-mail address at pos whose '@' is spelled out: maria (at) x.
@@ -128,7 +126,7 @@ func labelEnd(s string, i int) (end int, lettered bool) {
 		switch {
 		case r == unseen:
 			continue
-		case isLetter(r):
+		case unicode.IsLetter(r):
 			if letters == size {
 				letters++
 			}
@@ -212,9 +210,5 @@ func pathEnd(s string, i int) int {
 
 // endsPath reports whether r ends the authority or path of a URL within a text.
 func endsPath(r rune) bool {
-	switch r {
-	case '?', '#', ' ', '\n', '\r', '\t', '"', '\'', '<', '>', ',', ';', '|', '&':
-		return true
-	}
-	return false
+	return strings.ContainsRune("?# \n\r\t\"'<>,;|&", r)
 }

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // word is a run of letters as the lexicon knows it.
 type word struct {
@@ -42,7 +45,7 @@ func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte) {
 		if r == unseen {
 			continue
 		}
-		if !isLetter(r) {
+		if !unicode.IsLetter(r) {
 			break
 		}
 		f := fold(r)

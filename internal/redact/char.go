@@ -84,6 +84,20 @@ func seenAt(s string, i int) (rune, int) {
 	return unseen, 0
 }
 
+// until returns where the first logical character of s[i:] begins that ends what stands there; len(s) where none does.
+func until(s string, i int, ends func(r rune) bool) int {
+	for i < len(s) {
+		r, w := charAt(s, i)
+		if ends(r) {
+			break
+		}
+		i += w
+	}
+	return i
+}
+
+func isSeen(r rune) bool { return r != unseen }
+
 // logical folds what looks alike.
 func logical(r rune) rune {
 	switch {

@@ -72,7 +72,7 @@ func partAt(s string, i int) part {
 		r, size := seenAt(s, p.end)
 		if r == '.' || r == '-' || r == '\'' {
 			if next, n := seenAt(s, p.end+size); n > 0 && unicode.IsLetter(next) {
-				i = p.end + size + unseenAt(s, p.end+size)
+				i = until(s, p.end+size, isSeen)
 				continue
 			}
 		}
@@ -80,19 +80,6 @@ func partAt(s string, i int) part {
 		p.key = r == '='
 		return p
 	}
-}
-
-// unseenAt returns how many bytes at s[i:] are unseen.
-func unseenAt(s string, i int) int {
-	start := i
-	for i < len(s) {
-		r, w := charAt(s, i)
-		if r != unseen {
-			break
-		}
-		i += w
-	}
-	return i - start
 }
 
 // isForeign reports whether w, or a word in it, is never part of a name.

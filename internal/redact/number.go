@@ -180,7 +180,7 @@ func (s *scanner) dialled(r rune, i int) int {
 		return 0
 	}
 	var c cluster
-	c.read(s.in, i+unseenAt(s.in, i))
+	c.read(s.in, until(s.in, i, isSeen))
 	n := 0
 	if r == '+' {
 		n = c.international()

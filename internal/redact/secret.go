@@ -184,14 +184,7 @@ func textEnd(s string, i int) int {
 	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "CDATA[") {
 		return i + end
 	}
-	for i < len(s) {
-		r, size := charAt(s, i)
-		if r == '<' {
-			break
-		}
-		i += size
-	}
-	return i
+	return until(s, i, func(r rune) bool { return r == '<' })
 }
 
 // trimmed returns s[start:end] without blanks at its ends and without the end of CDATA.

@@ -197,16 +197,7 @@ func passwordEnd(s string, start, end int) int {
 }
 
 // pathEnd returns where the URL's path that begins at i ends.
-func pathEnd(s string, i int) int {
-	for i < len(s) {
-		r, w := charAt(s, i)
-		if endsPath(r) {
-			break
-		}
-		i += w
-	}
-	return i
-}
+func pathEnd(s string, i int) int { return until(s, i, endsPath) }
 
 // endsPath reports whether r ends the authority or path of a URL within a text.
 func endsPath(r rune) bool {

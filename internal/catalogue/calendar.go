@@ -65,9 +65,6 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 	return c
 }
 
-// isFile reports whether an item of holidays names a file.
-func isFile(name string) bool { return strings.HasSuffix(name, ".ics") }
-
 // holidays returns those of some sets, and what some files add to them and take away.
 func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 	all, cancelled := []calendar.Holiday(nil), map[calendar.Day]bool{}
@@ -75,7 +72,7 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 		at := itemOf(path, i)
 		switch set := calendar.Holidays(name); {
 		case name == "": // was reported
-		case isFile(name):
+		case strings.HasSuffix(name, ".ics"):
 			added, removed, err := readICS(readBeside(b.source, name))
 			if err != nil {
 				b.problem(at, quote(name)+": "+err.Error(), "a file of whole days in the iCalendar format, beside this file")

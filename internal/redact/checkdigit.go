@@ -17,42 +17,33 @@ func verified(d []byte) kind {
 
 // isCPF checks the two check digits of 11 digits.
 func isCPF(d []byte) bool {
-	return check11(d[:9], 10) == d[9] && check11(d[:10], 11) == d[10]
+	return checkDigit(d[:9], 11) == d[9] && checkDigit(d[:10], 11) == d[10]
 }
 
-// check11 weighs d from first downwards; the check digit is 11 less the remainder, 0 above 9.
-func check11(d []byte, first int) byte {
-	return byte(weighed(d, func(i int) int { return first - i }) * 10 % 11 % 10)
+// isCNPJ checks the two check digits of 14 digits, a company's number.
+func isCNPJ(d []byte) bool {
+	return checkDigit(d[:12], 9) == d[12] && checkDigit(d[:13], 9) == d[13]
 }
 
-// weighed sums the digits up, each times its weight.
-func weighed(d []byte, weight func(i int) int) (sum int) {
+// checkDigit returns the digit that is to follow d, modulo 11: weights from 2 to most from the right, over and over.
+func checkDigit(d []byte, most int) byte {
+	sum := 0
 	for i, v := range d {
-		sum += int(v) * weight(i)
+		sum += int(v) * (2 + (len(d)-1-i)%(most-1))
 	}
-	return sum
+	return byte(sum * 10 % 11 % 10)
 }
 
 // isCNS checks 15 digits of a Cartão Nacional de Saúde: 1 and 2 are definitive, 7, 8, 9 provisional.
 func isCNS(d []byte) bool {
-	return startsCNS(d) && weighed(d, func(i int) int { return 15 - i })%11 == 0
+	sum := 0
+	for i, v := range d {
+		sum += int(v) * (15 - i)
+	}
+	return startsCNS(d) && sum%11 == 0
 }
 
 func startsCNS(d []byte) bool { return d[0] == 1 || d[0] == 2 || d[0] >= 7 }
-
-// isCNPJ checks the two check digits of 14 digits, a company's number.
-func isCNPJ(d []byte) bool {
-	return weigh(d[:12]) == d[12] && weigh(d[:13]) == d[13]
-}
-
-// weigh returns the check digit of a CNPJ: weights 2 to 9 from the right, over and over.
-func weigh(d []byte) byte {
-	r := weighed(d, func(i int) int { return 2 + (len(d)-1-i)%8 }) % 11
-	if r > 1 {
-		return byte(11 - r)
-	}
-	return 0
-}
 
 // isLuhn checks the last digit of a payment card's number.
 func isLuhn(d []byte) bool {

@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -262,18 +261,15 @@ const (
 )
 
 func (c *compiler) addPattern(s string, r *Rule, rank Rank) *RuleError {
-	wrong := func(found, expected string) *RuleError {
-		return &RuleError{Found: strconv.Quote(s) + " " + found, Expected: expected}
-	}
 	tree, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return wrong("is none: "+err.Error(), "a regular expression as RE2 reads them")
+		return refused(s, "a regular expression as RE2 reads them")
 	}
-	if found, expected := unsound(tree); found != "" {
-		return wrong(found, expected)
+	if expected := unsound(tree); expected != "" {
+		return refused(s, expected)
 	}
 	if steps(tree) > maxProgram {
-		return wrong("is too long", "one of at most "+strconv.Itoa(maxProgram)+" steps")
+		return refused(s, "one of at most "+strconv.Itoa(maxProgram)+" steps")
 	}
 	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), regexp.MustCompile(s)})
 	return nil
@@ -291,29 +287,30 @@ func steps(re *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-// unsound finds what in a pattern may go on for ever, and letters that no plain text holds.
-func unsound(re *syntax.Regexp) (found, expected string) {
+// unsound returns what is expected in place of what in a pattern may go on for ever, and of letters that no plain text
+// holds; empty where there is none.
+func unsound(re *syntax.Regexp) (expected string) {
 	const bound = "a bound such as {0,40}"
 	switch re.Op {
 	case syntax.OpStar, syntax.OpPlus:
-		return fmt.Sprintf("may go on for ever at %s", re), bound
+		return bound
 	case syntax.OpRepeat:
 		if re.Max < 0 || re.Max > maxRepeat {
-			return fmt.Sprintf("repeats without end or more than %d times at %s", maxRepeat, re), bound
+			return bound
 		}
 	case syntax.OpEmptyMatch:
-		return "matches every message", "a pattern that matches some text"
+		return "a pattern that matches some text"
 	case syntax.OpLiteral:
-		if text := string(re.Rune); strings.ContainsFunc(text, func(r rune) bool { return isForeign(r, re.Flags) }) {
-			return fmt.Sprintf("holds %q", text), "lower case without accents, as messages are compared with it"
+		if slices.ContainsFunc(re.Rune, func(r rune) bool { return isForeign(r, re.Flags) }) {
+			return "lower case without accents, as messages are compared with it"
 		}
 	}
 	for _, sub := range re.Sub {
-		if found, expected := unsound(sub); found != "" {
-			return found, expected
+		if expected := unsound(sub); expected != "" {
+			return expected
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // isForeign reports whether no plain text holds r.

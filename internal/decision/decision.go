@@ -264,11 +264,11 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 // open sets when a retry is made that is wanted at an instant, and returns what its reason says of that: that its
 // destination is closed then; empty where it is open.
 func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string) {
-	o := p.Opening(f.Destination)
-	d.NextRetryTime = p.open(o, d.SubjectID, d.RetryCount, wanted, f.Deadline)
+	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
 	if d.NextRetryTime.Equal(wanted) {
 		return ""
 	}
+	o := p.Opening(f.Destination)
 	if p.Precision() == time.Second {
 		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
 	}

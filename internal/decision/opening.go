@@ -24,10 +24,7 @@ func (p *Policy) Opening(destination string) Opening {
 // Open returns at, or where that is closed a time in the next opening: the same one for the same subject and count, in
 // the first half of the opening, and in no case after until, unless it opens later. Zero is no such limit.
 func (p *Policy) Open(destination, subject string, count int64, at, until time.Time) time.Time {
-	return p.open(p.Opening(destination), subject, count, at, until)
-}
-
-func (p *Policy) open(o Opening, subject string, count int64, at, until time.Time) time.Time {
+	o := p.Opening(destination)
 	next := o.Calendar.Next(at)
 	if next.Equal(at) {
 		return at

@@ -74,7 +74,7 @@ func (s *sim) checkLearnt(a *journal.Attempt) {
 		return
 	}
 	before := s.learnt[len(s.learnt)-int(learntWithin.Minutes())]
-	if d.ShouldRetry() && now.recovered == 0 && before.lost >= hopelessFrom && !learning.Explores(d.SubjectID, a.AnalysedCount) {
+	if d.ShouldRetry() && now.recovered == 0 && before.lost >= hopelessFrom && !d.Learnt.Explored {
 		s.fail("%s is to be retried, and %d of its cause were, in vain", d.SubjectID, before.lost)
 	}
 }

@@ -21,7 +21,7 @@ func pages(t *testing.T, s journal.Archive, limit int) []journal.Record {
 			t.Fatalf("%d records came, %d were asked for", len(page), limit)
 		}
 		for i := range page {
-			if n := recordOf(&page[i]); n <= after {
+			if n := page[i].Number(); n <= after {
 				t.Fatalf("record %d comes after %d", n, after)
 			} else {
 				after = n
@@ -33,16 +33,9 @@ func pages(t *testing.T, s journal.Archive, limit int) []journal.Record {
 	}
 }
 
-func recordOf(r *journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}
-
 func numbersOf(records []journal.Record) (all []int64) {
 	for i := range records {
-		all = append(all, recordOf(&records[i]))
+		all = append(all, records[i].Number())
 	}
 	return all
 }

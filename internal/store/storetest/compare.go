@@ -15,22 +15,9 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// told is what a store and the oracle are both asked.
-type told interface {
-	journal.Reader
-	journal.Archive
-	journal.Holding
-	journal.Statistics
-	journal.Purger
-	journal.Outbox
-	deadletter.Reader
-	deadletter.BulkStore
-	deadletter.NoticeStore
-}
-
 // same holds what the store answers against what the oracle does, and returns it. What is drawn is drawn before: ask is
 // called for each.
-func same[T any](o *oracle, r *rapid.T, what string, ask func(s told) (T, error)) T {
+func same[T any](o *oracle, r *rapid.T, what string, ask func(s ports) (T, error)) T {
 	want, _ := ask(o.memory)
 	got, err := ask(o.store)
 	if err != nil {
@@ -49,10 +36,10 @@ type page[T any] struct {
 }
 
 // samePages compares page after page, at most that many of them.
-func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s told, cursor string) ([]T, string, error)) {
+func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s ports, cursor string) ([]T, string, error)) {
 	cursor := ""
 	for range most {
-		answer := same(o, r, what, func(s told) (p page[T], err error) {
+		answer := same(o, r, what, func(s ports) (p page[T], err error) {
 			p.All, p.Next, err = ask(s, cursor)
 			return p, err
 		})
@@ -92,30 +79,30 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 		o.compareSubject(ctx, r, of)
 	}
 	o.compareRecords(ctx, r)
-	same(o, r, "what is held", func(s told) (every[journal.KeyedState], error) {
+	same(o, r, "what is held", func(s ports) (every[journal.KeyedState], error) {
 		return gathered(func(take func(*journal.KeyedState)) (journal.Head, error) { return s.Held(ctx, take) })
 	})
-	head := same(o, r, "the ledger's head", func(s told) (journal.Head, error) { return s.Head(ctx) })
+	head := same(o, r, "the ledger's head", func(s ports) (journal.Head, error) { return s.Head(ctx) })
 	after, limit := rapid.Int64Range(-1, head.Link).Draw(r, "after link"), rapid.IntRange(0, 9).Draw(r, "limit")
-	same(o, r, "links", func(s told) ([]journal.Link, error) { return s.Links(ctx, after, limit) })
+	same(o, r, "links", func(s ports) ([]journal.Link, error) { return s.Links(ctx, after, limit) })
 	before := o.bound(r, "before")
-	same(o, r, "the last record before", func(s told) (int64, error) { return s.LastRecordBefore(ctx, before) })
+	same(o, r, "the last record before", func(s ports) (int64, error) { return s.LastRecordBefore(ctx, before) })
 }
 
 // compareSubject compares the story of a subject, whose records must have the digests with which they were saved.
 func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subject) {
-	same(o, r, "the story", func(s told) (k known[journal.Story], err error) {
+	same(o, r, "the story", func(s ports) (k known[journal.Story], err error) {
 		k.It, k.There, err = s.Story(ctx, of)
 		return k, err
 	})
-	same(o, r, "the digests", func(s told) (digests []journal.Digest, err error) {
+	same(o, r, "the digests", func(s ports) (digests []journal.Digest, err error) {
 		st, _, err := s.Story(ctx, of)
 		for i := range st.Attempts {
 			digests = append(digests, journal.DigestEntry(journal.EntryOf(of, &st.Attempts[i])))
 		}
 		return digests, err
 	})
-	same(o, r, "the number of attempts", func(s told) (int64, error) { return s.CountAttempts(ctx, of) })
+	same(o, r, "the number of attempts", func(s ports) (int64, error) { return s.CountAttempts(ctx, of) })
 }
 
 // comparePending compares pending retries of a policy, or the first of all.
@@ -124,7 +111,7 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 	var after *journal.PendingRetry
 	limit := rapid.IntRange(1, 3).Draw(r, "limit")
 	for range 5 {
-		some := same(o, r, "the pending retries", func(s told) ([]journal.PendingRetry, error) {
+		some := same(o, r, "the pending retries", func(s ports) ([]journal.PendingRetry, error) {
 			return s.PendingRetries(ctx, policy, after, limit)
 		})
 		if len(some) < limit {
@@ -136,15 +123,15 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 
 func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
-	same(o, r, "the figures", func(s told) ([]journal.Figure, error) { return s.Figures(ctx, from) })
+	same(o, r, "the figures", func(s ports) ([]journal.Figure, error) { return s.Figures(ctx, from) })
 	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
-	same(o, r, "what is learnt from", func(s told) (every[journal.LearntFigure], error) {
+	same(o, r, "what is learnt from", func(s ports) (every[journal.LearntFigure], error) {
 		return gathered(func(take func(*journal.LearntFigure)) (journal.Head, error) { return s.Learnt(ctx, weeks, take) })
 	})
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
 	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
 	for range 3 { // page after page
-		causes := same(o, r, "the causes", func(s told) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
+		causes := same(o, r, "the causes", func(s ports) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
 		if len(causes) == 0 {
 			break
 		}
@@ -152,21 +139,21 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	}
 	team, top := rapid.SampledFrom(oracleTeams[1:]).Draw(r, "team"), rapid.IntRange(0, 3).Draw(r, "top")
 	older := []time.Time{o.now, o.bound(r, "older"), o.bound(r, "older")}
-	same(o, r, "what is open of "+string(team), func(s told) (deadletter.NoticeCount, error) {
+	same(o, r, "what is open of "+string(team), func(s ports) (deadletter.NoticeCount, error) {
 		return s.OpenDeadLetters(ctx, team, top, older...)
 	})
 	record := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "after")
-	same(o, r, fmt.Sprint("what is new of ", team, " after ", record), func(s told) (deadletter.NoticeCount, error) {
+	same(o, r, fmt.Sprint("what is new of ", team, " after ", record), func(s ports) (deadletter.NoticeCount, error) {
 		return s.NewDeadLetters(ctx, team, record, top)
 	})
 }
 
 // compareOutbox looks at each queue that a message waits for.
 func (o *oracle) compareOutbox(ctx context.Context, r *rapid.T) {
-	backlog := same(o, r, "the backlog", func(s told) (map[string]int64, error) { return s.Backlog(ctx) })
+	backlog := same(o, r, "the backlog", func(s ports) (map[string]int64, error) { return s.Backlog(ctx) })
 	queue := rapid.SampledFrom(append(slices.Sorted(maps.Keys(backlog)), "none")).Draw(r, "queue")
 	after, limit := rapid.Int64Range(0, 99).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
-	same(o, r, "the outbox", func(s told) ([]journal.Message, error) { return s.Pending(ctx, queue, after, limit) })
+	same(o, r, "the outbox", func(s ports) ([]journal.Message, error) { return s.Pending(ctx, queue, after, limit) })
 }
 
 func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
@@ -176,11 +163,11 @@ func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
 		after := rapid.Int64Range(-1, o.memory.End().Record).Draw(r, "after")
 		limit := rapid.IntRange(1, 9).Draw(r, "limit")
 		for range 3 {
-			some := same(o, r, "the records", func(s told) ([]journal.Record, error) { return s.Records(ctx, f, after, limit) })
+			some := same(o, r, "the records", func(s ports) ([]journal.Record, error) { return s.Records(ctx, f, after, limit) })
 			if len(some) < limit {
 				break
 			}
-			after = recordOf(&some[limit-1])
+			after = some[limit-1].Number()
 		}
 	}
 }
@@ -196,32 +183,32 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 
 // compareLetters compares lists of dead letters, each of them, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
-	same(o, r, "the counts of dead letters", func(s told) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
-	same(o, r, "what is asked about", func(s told) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, 2) })
+	same(o, r, "the counts of dead letters", func(s ports) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
+	same(o, r, "what is asked about", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, 2) })
 	for range 3 {
 		f := o.drawFilter(r)
 		f.Since, f.Until = time.Time{}, time.Time{}
 		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")
-		samePages(o, r, fmt.Sprintf("the causes under %+v", f), 1000, func(s told, cursor string) ([]deadletter.Group, string, error) {
+		samePages(o, r, fmt.Sprintf("the causes under %+v", f), 1000, func(s ports, cursor string) ([]deadletter.Group, string, error) {
 			return s.DeadLetterGroups(ctx, f, cursor, limit)
 		})
 	}
 	for _, of := range []string{"", "valor=0.01"} {
 		for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}} {
-			same(o, r, "what is due", func(s told) ([]journal.CauseCount, error) { return s.DeadLettersDue(ctx, of, o.now, until) })
+			same(o, r, "what is due", func(s ports) ([]journal.CauseCount, error) { return s.DeadLettersDue(ctx, of, o.now, until) })
 		}
 	}
 	for range 4 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 7, 200}).Draw(r, "letters")
-		letters := same(o, r, fmt.Sprintf("the dead letters under %+v", f), func(s told) ([]deadletter.Item, error) {
-			if s == told(o.memory) {
+		letters := same(o, r, fmt.Sprintf("the dead letters under %+v", f), func(s ports) ([]deadletter.Item, error) {
+			if s == ports(o.memory) {
 				return walk(ctx, s, f, deadletter.MostItems)
 			}
 			return walk(ctx, s, f, limit)
 		})
 		for i := range letters {
-			same(o, r, "a dead letter", func(s told) (k known[deadletter.Item], err error) {
+			same(o, r, "a dead letter", func(s ports) (k known[deadletter.Item], err error) {
 				k.It, k.There, err = s.DeadLetter(ctx, letters[i].ID)
 				return k, err
 			})
@@ -292,18 +279,18 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	if limit == 1 { // one page of many
 		most = 1
 	}
-	samePages(o, r, "the bulk runs", most, func(s told, cursor string) ([]journal.BulkRun, string, error) {
+	samePages(o, r, "the bulk runs", most, func(s ports, cursor string) ([]journal.BulkRun, string, error) {
 		return s.BulkRuns(ctx, cursor, limit)
 	})
-	same(o, r, "the runs that have not ended", func(s told) ([]journal.BulkRun, error) { return s.ActiveBulkRuns(ctx) })
+	same(o, r, "the runs that have not ended", func(s ports) ([]journal.BulkRun, error) { return s.ActiveBulkRuns(ctx) })
 	for _, id := range o.runs {
-		same(o, r, fmt.Sprintf("the bulk run %q", id), func(s told) (k known[journal.BulkRun], err error) {
+		same(o, r, fmt.Sprintf("the bulk run %q", id), func(s ports) (k known[journal.BulkRun], err error) {
 			k.It, k.There, err = s.BulkRun(ctx, id)
 			return k, err
 		})
 		outcome := rapid.SampledFrom(append(journal.BulkOutcomes(), "", "", "")).Draw(r, "outcome")
 		after, limit := rapid.Int64Range(-1, 3).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
-		same(o, r, fmt.Sprintf("the items of %q", id), func(s told) ([]journal.BulkItem, error) {
+		same(o, r, fmt.Sprintf("the items of %q", id), func(s ports) ([]journal.BulkItem, error) {
 			return s.BulkItems(ctx, id, outcome, after, limit)
 		})
 	}
@@ -315,7 +302,7 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 			All  []deadletter.Tally
 			UpTo int64
 		}
-		same(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s told) (t tallied, err error) {
+		same(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s ports) (t tallied, err error) {
 			t.All, t.UpTo, err = s.DeadLetterTallies(ctx, f, through, recent)
 			return t, err
 		})

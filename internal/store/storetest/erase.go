@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -192,7 +191,7 @@ func (w *bulkWorld) wantNowhere(when string, texts ...string) {
 // everywhere looks for a text in all that the store keeps, and returns where it is.
 func everywhere(t *testing.T, s Store, text string) (where string) {
 	t.Helper()
-	err := s.(audit.Journal).Moment(t.Context(), func(m journal.Moment) error {
+	err := s.Moment(t.Context(), func(m journal.Moment) error {
 		records, err := m.Entries(0, 1000)
 		testkit.Must(t, err)
 		for _, r := range records {

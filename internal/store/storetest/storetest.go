@@ -22,24 +22,30 @@ import (
 
 // Store is what a package under test opens.
 type Store interface {
+	ports
 	journal.Store
-	journal.Purger
 	journal.Eraser
+	access.EndedSessions
+	audit.Journal
+	Close() error
+}
+
+// ports are those whose answers are compared with the oracle's.
+type ports interface {
+	journal.Reader
+	journal.Archive
+	journal.Holding
+	journal.Statistics
+	journal.Purger
 	journal.Outbox
+	deadletter.Reader
 	deadletter.BulkStore
 	deadletter.NoticeStore
-	access.EndedSessions
-	Reader
 }
 
 // Reader is what it opens for reading.
 type Reader interface {
 	journal.Reader
-	deadletter.Reader
-	journal.Archive
-	journal.Holding
-	journal.Statistics
-	audit.Journal
 	Close() error
 }
 

@@ -108,10 +108,7 @@ func (q *search) describe(of *group) (deadletter.Group, error) {
 	if err != nil {
 		return g, err
 	}
-	causes, err := q.snapshot.causes("WHERE id = ?", g.Cause.ID)
-	for i := range causes {
-		g.Cause = causes[i].Uncounted()
-	}
+	g.Cause, err = q.cause(g.Cause.ID, g.Cause)
 	return g, err
 }
 

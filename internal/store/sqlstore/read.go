@@ -281,7 +281,9 @@ func (r *Reader) Causes(
 	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
 		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, c *journal.Cause) error {
 			var taught *string
-			if err := scanCause(&c.Fingerprint, scan, &taught); err != nil || taught == nil {
+			err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
+				&c.Failures, &c.Retried, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+			if err != nil || taught == nil {
 				return err
 			}
 			return json.Unmarshal([]byte(*taught), &c.Taught)
@@ -289,13 +291,12 @@ func (r *Reader) Causes(
 	})
 }
 
-func (s *snapshot) causes(clause string, args ...any) ([]journal.Fingerprint, error) {
-	query := "SELECT " + strings.Join(journal.FingerprintsTable.Columns, ", ") + " FROM fingerprints " + clause
-	return collect(s, query, args, func(scan scanner, f *journal.Fingerprint) error { return scanCause(f, scan) })
-}
-
-// scanCause scans the columns of a fingerprint, and what stands behind them.
-func scanCause(f *journal.Fingerprint, scan scanner, behind ...any) error {
-	return scan(append([]any{&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern, milli{&f.FirstSeen},
-		milli{&f.LastSeen}, &f.Failures, &f.Retried, &f.Exhausted, &f.Permanent, &f.Recovered}, behind...)...)
+// cause returns what is known of a cause, without its counts, or otherwise where that is nothing.
+func (s *snapshot) cause(id string, otherwise journal.Fingerprint) (f journal.Fingerprint, err error) {
+	found, err := s.one("SELECT id, policy, reason, classification, pattern FROM fingerprints WHERE id = ?", []any{id},
+		&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern)
+	if err != nil || !found {
+		return otherwise, err
+	}
+	return f, nil
 }

@@ -1,10 +1,8 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -351,37 +349,16 @@ func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) ([]deadletter.
 }
 
 // DeadLetterCounts implements deadletter.Reader.
-func (r *Reader) DeadLetterCounts(ctx context.Context) (all []deadletter.Count, err error) {
-	err = r.read(ctx, "count the dead letters", func(s *snapshot) error {
-		all = nil
-		every := &deadletter.Query{States: journal.DeadLetterStates(), Before: math.MaxInt64, Since: math.MinInt64, Until: math.MaxInt64}
-		kinds, err := s.kinds(every, false)
-		for i := range kinds {
-			k := &kinds[i]
-			c := deadletter.Count{Policy: k.Policy, State: k.State, Team: k.Team, Reason: k.Reason, N: k.N, Cents: k.Cents}
-			if err == nil && k.State == journal.DeadLetterOpen {
-				var first letter
-				first, err = s.oldest(every, k)
-				c.Oldest = journal.FromMilli(first.at)
-			}
-			all = append(all, c)
-		}
-		return err
+func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
+	const query = `SELECT policy, state, team, reason, CAST(sum(n) AS BIGINT), CAST(sum(cents) AS BIGINT),
+			COALESCE((SELECT d.at FROM dead_letters d WHERE c.state = 'open' AND d.state = 'open' AND d.policy = c.policy
+				AND d.team = c.team AND d.reason = c.reason ORDER BY d.record LIMIT 1), 0)
+		FROM dead_letter_counts c WHERE n > 0 GROUP BY policy, state, team, reason ORDER BY policy, state, team, reason`
+	return reading(ctx, r, "count the dead letters", func(s *snapshot) ([]deadletter.Count, error) {
+		return collect(s, query, nil, func(scan scanner, c *deadletter.Count) error {
+			return scan(&c.Policy, &c.State, &c.Team, &c.Reason, &c.N, &c.Cents, milli{&c.Oldest})
+		})
 	})
-	slices.SortFunc(all, func(a, b deadletter.Count) int {
-		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team),
-			cmp.Compare(a.Reason, b.Reason))
-	})
-	return all, err
-}
-
-// oldest is the oldest dead letter of a kind; the last there could be where there is none.
-func (s *snapshot) oldest(p *deadletter.Query, k *kind) (letter, error) {
-	first, err := s.seek(p, []kind{*k}, deadletter.ByAge, nil, 1)
-	if len(first) == 0 {
-		return letter{Place: journal.Place{Record: math.MaxInt64}}, err
-	}
-	return first[0], err
 }
 
 // DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines, or at what

@@ -74,13 +74,8 @@ func (w *writer) stays(p *journal.Purging, cut int64) error {
 		keys[p.Letters[i].Key] = true
 	}
 	for key := range keys {
-		var state string
-		found, err := w.one("SELECT body FROM subjects WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE subject = ? "+
-			"AND record > ?)",
-			[]any{key, key, cut}, &state)
-		if err == nil && found {
-			p.Stays[key], err = readState(state)
-		}
+		err := w.states(" WHERE key = ? AND EXISTS (SELECT 1 FROM records WHERE subject = ? AND record > ?)",
+			[]any{key, key, cut}, func(k *journal.KeyedState) { p.Stays[key] = k.State })
 		if err != nil {
 			return err
 		}

@@ -81,17 +81,27 @@ func (s *snapshot) lastPurge() (*journal.Entry, error) {
 	return &all[0].Entry, nil
 }
 
+// states calls take for the states of the subjects that the clause lets through.
+func (s *snapshot) states(clause string, args []any, take func(*journal.KeyedState)) error {
+	return s.each("SELECT key, tenant, policy, id, body FROM subjects"+clause, func(scan scanner) (err error) {
+		var k journal.KeyedState
+		var state string
+		if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
+			return err
+		}
+		if k.State, err = readState(state); err == nil {
+			take(&k)
+		}
+		return err
+	}, args...)
+}
+
 // CountAttempts implements journal.Reader.
 func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (int64, error) {
-	return reading(ctx, r, "count the attempts of a subject", func(s *snapshot) (int64, error) {
-		var state string
-		found, err := s.one("SELECT body FROM subjects WHERE id = ? AND policy = ? AND tenant = ?",
-			[]any{of.ID, of.Policy, of.Tenant}, &state)
-		if err != nil || !found {
-			return 0, err
-		}
-		st, err := readState(state)
-		return st.Attempts, err
+	return reading(ctx, r, "count the attempts of a subject", func(s *snapshot) (n int64, err error) {
+		err = s.states(" WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant},
+			func(k *journal.KeyedState) { n = k.State.Attempts })
+		return n, err
 	})
 }
 
@@ -105,40 +115,26 @@ func (r *Reader) PendingRetries(
 		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
 	}
 	w.is("policy", policy)
-	query := "SELECT key, tenant, policy, id, body FROM subjects" + w.String() + " ORDER BY next_retry, key LIMIT ?"
-	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
-		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, p *journal.PendingRetry) error {
-			var state string
-			if err := scan(&p.Key, &p.Subject.Tenant, &p.Subject.Policy, &p.Subject.ID, &state); err != nil {
-				return err
-			}
-			st, err := readState(state)
-			p.NextRetryTime, p.RetryCount, p.State = st.Episode.NextRetryTime, st.Episode.Retries, st.Episode.State
-			return err
-		})
+	return reading(ctx, r, "list the pending retries", func(s *snapshot) (all []journal.PendingRetry, err error) {
+		err = s.states(w.String()+" ORDER BY next_retry, key LIMIT ?", append(w.args, max(limit, 0)),
+			func(k *journal.KeyedState) {
+				e := &k.State.Episode
+				all = append(all, journal.PendingRetry{Subject: k.Subject, Key: k.Key, NextRetryTime: e.NextRetryTime,
+					RetryCount: e.Retries, State: e.State})
+			})
+		return all, err
 	})
 }
 
 // Held implements journal.Holding.
-func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (head journal.Head, err error) {
-	const query = "SELECT key, tenant, policy, id, body FROM subjects WHERE destination <> '' ORDER BY key"
-	err = r.read(ctx, "read what is held", func(s *snapshot) error {
-		if head, err = s.head(""); err != nil {
-			return err
+func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
+	return reading(ctx, r, "read what is held", func(s *snapshot) (journal.Head, error) {
+		head, err := s.head("")
+		if err == nil {
+			err = s.states(" WHERE destination <> '' ORDER BY key", nil, take)
 		}
-		return s.each(query, func(scan scanner) (err error) {
-			var k journal.KeyedState
-			var state string
-			if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
-				return err
-			}
-			if k.State, err = readState(state); err == nil {
-				take(&k)
-			}
-			return err
-		})
+		return head, err
 	})
-	return head, err
 }
 
 // Head implements journal.Archive.
@@ -223,11 +219,7 @@ func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.Figur
 	w.and("slot >= ?", from)
 	w.and("cause = ''")
 	if len(names) > 0 {
-		args := make([]any, len(names))
-		for i := range names {
-			args[i] = string(names[i])
-		}
-		w.and("name IN (?"+strings.Repeat(", ?", len(names)-1)+")", args...)
+		oneOf(&w, "name", names)
 	}
 	query := "SELECT slot, policy, name, bucket, value FROM figures" + w.String() + " ORDER BY slot, policy, name, bucket"
 	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {

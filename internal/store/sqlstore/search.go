@@ -59,11 +59,7 @@ func (q *search) pick() (err error) {
 		return nil
 	}
 	w := where{conditions: []string{"d.record = c.picked"}}
-	states := make([]string, len(p.States))
-	for i := range states {
-		states[i] = string(p.States[i])
-	}
-	w.in("state", states)
+	oneOf(&w, "state", p.States)
 	w.and("record < ? AND at >= ? AND at < ?", p.Before, p.Since, p.Until)
 	w.fits(&p.Filter, "")
 	table, args := whoArePicked(&p.Filter)

@@ -177,18 +177,18 @@ func (w *where) fits(f *journal.DeadLetterFilter, table string) {
 	w.is(table+"fingerprint", f.Fingerprint)
 }
 
-// in adds that a column has one of the values.
-func (w *where) in(column string, values []string) {
-	w.conditions = append(w.conditions, column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")")
+// oneOf adds to w that a column has one of the values, of which there is one at least.
+func oneOf[T ~string](w *where, column string, values []T) {
+	w.and(column + " IN (?" + strings.Repeat(", ?", len(values)-1) + ")")
 	for _, v := range values {
-		w.args = append(w.args, v)
+		w.args = append(w.args, string(v))
 	}
 }
 
 // picks adds what a dead letter has that a filter finds one by one: its id, what its context holds (variable=value), or both.
 func (w *where) picks(f *journal.DeadLetterFilter) {
 	if f.IDs != "" {
-		w.in("id", strings.Split(f.IDs, ","))
+		oneOf(w, "id", strings.Split(f.IDs, ","))
 	}
 	if f.Context == "" {
 		return

@@ -27,25 +27,32 @@ type Leases interface {
 // lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names
 // this process among all, and differs with each start. work returns when its stop ends.
 func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
+	lead(stop, kill, from, name, holder, leaseSpan, func(stop context.Context, l *lease) { work(stop, l.ctx) })
+}
+
+// lead is Lead with a lease of that span, for work that asks it whether it holds.
+func lead(stop, kill context.Context, from Leases, name, holder string, span time.Duration,
+	work func(stop context.Context, l *lease)) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(kill, cancel)()
 	for stop.Err() == nil {
-		if l := take(stop, kill, from, name, holder, leaseSpan); l != nil {
-			l.lead(stop, work)
-			l.end(stop.Err() != nil && kill.Err() == nil)
+		l := take(stop, kill, from, name, holder, span)
+		if l == nil {
+			rest(stop, jitter(span/renewPart))
 			continue
 		}
-		rest(stop, jitter(leaseSpan/renewPart))
+		l.lead(stop, work)
+		l.end(stop.Err() != nil && kill.Err() == nil)
 	}
 }
 
 // lead does the work until stop or the lease ends.
-func (l *lease) lead(stop context.Context, work func(stop, hard context.Context)) {
+func (l *lease) lead(stop context.Context, work func(stop context.Context, l *lease)) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	work(stop, l.ctx)
+	work(stop, l)
 }
 
 // lease is the right to do something, for a time that is counted on this machine's monotonic clock from before it was
@@ -64,14 +71,6 @@ type lease struct {
 	mu    sync.Mutex
 	until time.Time
 	alarm *time.Timer
-}
-
-// leaseName of the relay of a queue.
-func leaseName(queue string) string { return "outbox/" + queue }
-
-// take asks for the lease of the relay's queue.
-func (r *Relay) take(stop, kill context.Context) *lease {
-	return take(stop, kill, r.box, leaseName(r.queue), r.holder, r.span)
 }
 
 // take asks for a lease; nil where another has it, or the store does not answer.

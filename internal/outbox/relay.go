@@ -112,15 +112,8 @@ func (r *Relay) Run(stop, kill context.Context) {
 	var counting sync.WaitGroup
 	counting.Go(func() { r.count(stop) })
 	defer counting.Wait()
-	s := newSweeper(stop, r)
-	for stop.Err() == nil {
-		if l := r.take(stop, kill); l != nil {
-			s.serve(l)
-			l.end(stop.Err() != nil && kill.Err() == nil)
-			continue
-		}
-		rest(stop, jitter(r.span/renewPart))
-	}
+	s := &sweeper{Relay: r, stop: stop, held: map[string]*hold{}}
+	lead(stop, kill, r.box, "outbox/"+r.queue, r.holder, r.span, s.serve)
 }
 
 // count tells the backlog, until ctx ends.

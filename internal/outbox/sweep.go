@@ -54,16 +54,9 @@ type sweeper struct {
 	pause       pause
 }
 
-func newSweeper(stop context.Context, r *Relay) *sweeper {
-	return &sweeper{Relay: r, stop: stop, held: map[string]*hold{}}
-}
-
-// serve sweeps while the lease lasts and stop does.
-func (s *sweeper) serve(l *lease) {
+// serve sweeps while the lease lasts and stop does; ctx ends with either.
+func (s *sweeper) serve(ctx context.Context, l *lease) {
 	s.lease = l
-	ctx, cancel := context.WithCancel(l.ctx)
-	defer cancel()
-	defer context.AfterFunc(s.stop, cancel)()
 	s.hooks.Leading(true)
 	s.log.Info("this replica sends the queue's messages now", zap.String("queue", s.queue))
 	for s.going() {

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 )
 
@@ -140,14 +141,7 @@ func (r *Relay) idle(ctx context.Context, long time.Duration) {
 	}
 }
 
-func rest(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
+func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
 // jitter is between d/2 and d: replicas do not move in step.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }

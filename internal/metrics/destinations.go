@@ -36,7 +36,7 @@ var phases = [...]destination.Phase{destination.Up, destination.Down, destinatio
 // destinations are the figures of where claims are submitted.
 type destinations struct {
 	released, wasted *prometheus.CounterVec
-	heldFor          prometheus.Histogram
+	heldFor          prometheus.Observer
 }
 
 func (m *Metrics) registerDestinations() {
@@ -46,10 +46,8 @@ func (m *Metrics) registerDestinations() {
 	d.wasted = m.counter("retry_worker_wasted_attempts_total",
 		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
 		"destination")
-	d.heldFor = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "retry_worker_held_seconds", Help: "How long claims were held that were let through.", Buckets: heldBuckets,
-	})
-	m.registry.MustRegister(d.heldFor)
+	d.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held that were let through.",
+		heldBuckets).WithLabelValues()
 	m.StartDestination(destination.Other)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -35,7 +36,7 @@ var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 540
 type Metrics struct {
 	registry *prometheus.Registry
 	policies sync.Map // names of those that have series
-	version  *catalogueInfo
+	version  catalogueInfo
 
 	// RN-BIL-005 §13.4
 	analysisDuration *prometheus.HistogramVec
@@ -59,7 +60,7 @@ type Metrics struct {
 	jitterRatio                       *prometheus.HistogramVec
 	engineUp                          prometheus.Gauge
 	replayed                          prometheus.Counter
-	journalWrite                      prometheus.Histogram
+	journalWrite                      prometheus.Observer
 	journalUp, purgeRefused           prometheus.Gauge
 	successRate, kpis, kpiSamples     *prometheus.GaugeVec
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
@@ -118,36 +119,33 @@ func (m *Metrics) registerRules() {
 
 func (m *Metrics) registerWorker(b Build) {
 	m.jobs = m.counter("retry_worker_jobs_total", "Jobs by what became of them here.", "job_type", "action")
-	m.jobsInFlight = m.gauge("retry_worker_jobs_in_flight", "Jobs activated here and not yet answered.", nil)
+	m.jobsInFlight = m.gauge("retry_worker_jobs_in_flight", "Jobs activated here and not yet answered.")
 	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type",
 		"reason")
 	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
 		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")
-	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.", nil)
-	m.replayed = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "retry_worker_decisions_replayed_total", Help: "Recorded decisions given again, with a new time or without."})
-	m.journalWrite = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "retry_worker_journal_write_seconds", Help: "Time of one commit, which many decisions share.",
-		Buckets: writeBuckets})
-	m.registry.MustRegister(m.replayed, m.journalWrite)
+	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.")
+	m.replayed = m.counter("retry_worker_decisions_replayed_total",
+		"Recorded decisions given again, with a new time or without.").WithLabelValues()
+	m.journalWrite = m.histogram("retry_worker_journal_write_seconds",
+		"Time of one commit, which many decisions share.", writeBuckets).WithLabelValues()
 	m.registerJournal()
 	m.registerNotices()
-	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.", nil)
+	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.")
 	m.purgeRefused = m.gauge("retry_worker_purge_refused",
-		"1 while old records are not purged, because the clock leapt since the last purge.", nil)
+		"1 while old records are not purged, because the clock leapt since the last purge.")
 	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected",
-		"1 while the policies file holds a catalogue that is refused; the one before stays in force.", nil)
+		"1 while the policies file holds a catalogue that is refused; the one before stays in force.")
 	m.tokensRejected = m.gauge("retry_worker_tokens_rejected",
-		"1 while the tokens file is refused; the tokens before stay in force.", nil)
+		"1 while the tokens file is refused; the tokens before stay in force.")
 	m.certRejected = m.gauge("retry_worker_certificate_rejected",
-		"1 while the console's certificate is refused; the one before stays in force.", nil)
-	m.version = newCatalogueInfo()
-	m.registry.MustRegister(m.version)
-	info := m.gauge("retry_worker_build_info", "1, labelled with what runs.",
-		prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion})
-	info.Set(1)
+		"1 while the console's certificate is refused; the one before stays in force.")
+	m.SetCatalogue("")
+	m.registry.MustRegister(&m.version)
+	m.gauges("retry_worker_build_info", "1, labelled with what runs.", "version", "commit", "go_version").
+		WithLabelValues(b.Version, b.Commit, b.GoVersion).Set(1)
 }
 
 func (m *Metrics) registerJournal() {
@@ -171,10 +169,9 @@ func (m *Metrics) registerJournal() {
 	m.dueAmount = m.gauges("retry_worker_dead_letters_due_amount",
 		"What these claims are worth together, in reais; the same in every replica.", "policy", "within")
 	m.outboxPending = m.gauge("retry_worker_outbox_pending",
-		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.", nil)
-	m.published = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "retry_worker_outbox_published_total", Help: "Events that the queue took from this replica."})
-	m.registry.MustRegister(m.published)
+		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.")
+	m.published = m.counter("retry_worker_outbox_published_total",
+		"Events that the queue took from this replica.").WithLabelValues()
 	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds",
 		"First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
 	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.",
@@ -298,25 +295,18 @@ func (m *Metrics) StartJobType(jobType string) {
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(c)
-	return c
+	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	m.registry.MustRegister(h)
-	return h
+	return promauto.With(m.registry).
+		NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	m.registry.MustRegister(g)
-	return g
+	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-func (m *Metrics) gauge(name, help string, constant prometheus.Labels) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: constant})
-	m.registry.MustRegister(g)
-	return g
+func (m *Metrics) gauge(name, help string) prometheus.Gauge {
+	return m.gauges(name, help).WithLabelValues()
 }

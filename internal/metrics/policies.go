@@ -68,24 +68,17 @@ func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&versio
 // SetCatalogueRejected reports whether the policies file holds a catalogue that is refused.
 func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(boolToFloat(rejected)) }
 
+var catalogueVersion = describe("retry_worker_catalogue_info",
+	"1, labelled with the version of the policy catalogue in force.", "version")
+
 // catalogueInfo is one series at every moment: the version in force. A vector would have none, or two, while it
 // changes.
-type catalogueInfo struct {
-	description *prometheus.Desc
-	current     atomic.Pointer[string]
-}
-
-func newCatalogueInfo() *catalogueInfo {
-	c := &catalogueInfo{description: prometheus.NewDesc("retry_worker_catalogue_info",
-		"1, labelled with the version of the policy catalogue in force.", []string{"version"}, nil)}
-	c.current.Store(new(string))
-	return c
-}
+type catalogueInfo struct{ current atomic.Pointer[string] }
 
 // Describe implements prometheus.Collector.
-func (c *catalogueInfo) Describe(to chan<- *prometheus.Desc) { to <- c.description }
+func (c *catalogueInfo) Describe(to chan<- *prometheus.Desc) { to <- catalogueVersion }
 
 // Collect implements prometheus.Collector.
 func (c *catalogueInfo) Collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(c.description, prometheus.GaugeValue, 1, *c.current.Load())
+	to <- prometheus.MustNewConstMetric(catalogueVersion, prometheus.GaugeValue, 1, *c.current.Load())
 }

@@ -10,9 +10,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// AttemptKind is the kind of a record that is an attempt; entries have the kinds of journal.EntryKind.
-const AttemptKind = "attempt"
-
 // Record is one record of the audit as JSON: what both rules' §7.1 name, and what is needed to follow it up. Keys
 // of the engine are texts: a number would lose its last digits in JavaScript.
 type Record struct {
@@ -118,7 +115,7 @@ func (v *Record) name(s journal.Subject) { v.Tenant, v.Policy, v.ClaimID = s.Ten
 
 func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 	d := &a.Decision
-	v := Record{Record: a.Record, Kind: AttemptKind, Timestamp: decision.Instant(d.AnalysedAt), Analysis: &Analysis{
+	v := Record{Record: a.Record, Kind: string(journal.AttemptEntry), Timestamp: decision.Instant(d.AnalysedAt), Analysis: &Analysis{
 		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
 		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
 		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,

@@ -53,7 +53,7 @@ func Subject(eventType string) string {
 // the retry can no longer be made in time (R20).
 func Publisher(source string, label func(destination string) string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
-		key := keyOf(h.Subject)
+		key := h.Subject.OutboxKey()
 		h = withCleanID(h)
 		subject := h.Subject.ID
 		kind, data := domainEvent(h)
@@ -126,13 +126,9 @@ func message(source string, h *journal.Happening, key, subject, eventType string
 		At: instantOf(h)}
 }
 
-// keyOf a subject: its events are kept in order.
-func keyOf(s journal.Subject) string { return s.Tenant + "/" + s.Policy + "/" + s.ID }
-
 // idSpace is the name space of event ids; changing it changes every id.
 var idSpace = uuid.MustParse("0b7d5c39-6a0e-4d0a-9a63-2f1c8f6f4e57")
 
 func idOf(d journal.Digest, eventType string) string {
-	name := make([]byte, 0, len(d)+len(eventType))
-	return uuid.NewSHA1(idSpace, append(append(name, d[:]...), eventType...)).String()
+	return uuid.NewSHA1(idSpace, append(d[:], eventType...)).String()
 }

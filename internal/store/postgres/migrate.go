@@ -13,22 +13,27 @@ import (
 // lockID is of the advisory lock that tables are made under: any number that nobody else has.
 const lockID int64 = 7_215_004_118_903
 
-// create checks the server, and makes the tables where there are none.
-func create(ctx context.Context, config *pgx.ConnConfig) error {
+// prepare checks the server, and that the tables are as this binary needs them. Where there are none it makes them, if
+// the database is to be written.
+func prepare(ctx context.Context, config *pgx.ConnConfig, written bool) error {
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer c.Close(ctx)
 	s, err := inspect(ctx, c)
-	if err == nil {
+	if err == nil && written {
 		err = s.writable()
 	}
 	if err != nil {
 		return err
 	}
-	if made, err := look(ctx, c); err != nil || made {
+	switch made, err := look(ctx, c); {
+	case err != nil || made:
 		return err
+	case !written:
+		return refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
+			"address")
 	}
 	if err := makeTables(ctx, c); err != nil {
 		return makingError(err)
@@ -55,24 +60,6 @@ func makeTables(ctx context.Context, c *pgx.Conn) error {
 		}
 	}
 	return tx.Commit(ctx)
-}
-
-// checkReadable checks the server and that the tables are as this binary needs them.
-func checkReadable(ctx context.Context, config *pgx.ConnConfig) error {
-	c, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer c.Close(ctx)
-	if _, err := inspect(ctx, c); err != nil {
-		return err
-	}
-	made, err := look(ctx, c)
-	if err == nil && !made {
-		err = refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
-			"address")
-	}
-	return err
 }
 
 // look reports whether the tables are there, and refuses another version's.

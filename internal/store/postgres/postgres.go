@@ -40,12 +40,9 @@ type DB struct {
 // *journal.StoreError: Unavailable where trying again may help (the server cannot be reached, is starting, or is a
 // standby), Invalid where a person must act. ctx bounds Open alone.
 func Open(ctx context.Context, url string) (*DB, error) {
-	c, err := parse(url)
+	c, err := connection(ctx, url, true)
 	if err != nil {
-		return nil, openError(opening, err)
-	}
-	if err := create(ctx, c); err != nil {
-		return nil, openError(opening, err)
+		return nil, err
 	}
 	db := &DB{writer: writerPool(c)}
 	db.Store = sqlstore.Store{Reader: reader(readerPool(c)), Acquire: db.acquire}
@@ -58,15 +55,24 @@ func Open(ctx context.Context, url string) (*DB, error) {
 
 // OpenReader opens a journal to be read, on a standby too. It makes nothing. The error is as Open's.
 func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
-	c, err := parse(url)
+	c, err := connection(ctx, url, false)
 	if err != nil {
-		return nil, openError(opening, err)
-	}
-	if err := checkReadable(ctx, c); err != nil {
-		return nil, openError(opening, err)
+		return nil, err
 	}
 	r := reader(readerPool(c))
 	return &r, nil
+}
+
+// connection reads the address of a database, and prepares that.
+func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig, error) {
+	c, err := parse(url)
+	if err == nil {
+		err = prepare(ctx, c, written)
+	}
+	if err != nil {
+		return nil, openError(opening, err)
+	}
+	return c, nil
 }
 
 // reader sees one moment in each of its transactions, whatever is written meanwhile.

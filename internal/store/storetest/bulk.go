@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -109,24 +111,18 @@ func testBulkAtOnce(t *testing.T, s Store) {
 	for n := range runs {
 		w.step(journal.BulkStart, journal.BulkRun{ID: fmt.Sprint("run-", n), Action: journal.BulkDiscard, Through: 1 << 40, Reason: "x", PerMinute: 1})
 	}
-	var group sync.WaitGroup
-	failed := make(chan error, 100)
+	var group errgroup.Group
 	for n := range 2 * runs { // each by two at once
-		group.Go(func() { failed <- w.gatherAll(t.Context(), fmt.Sprint("run-", n/2), 7) })
+		group.Go(func() error { return w.gatherAll(t.Context(), fmt.Sprint("run-", n/2), 7) })
 	}
-	group.Go(func() {
+	group.Go(func() (all error) {
 		for i := 0; i < letters; i += 3 {
-			if err := w.decide("", fmt.Sprintf("CLM-%d-1", i), ids[i], true); err != nil {
-				failed <- err
-			}
+			all = errors.Join(all, w.decide("", fmt.Sprintf("CLM-%d-1", i), ids[i], true))
 		}
+		return all
 	})
-	group.Wait()
-	close(failed)
-	for err := range failed {
-		if err != nil {
-			t.Error(err)
-		}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 	planned := map[string]string{}
 	for n := range runs {

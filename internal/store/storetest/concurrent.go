@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -35,22 +37,18 @@ func testConcurrent(t *testing.T, s Store) {
 
 // race runs the writers; spoilt transactions must be refused.
 func race(t *testing.T, s Store, spoilt func(writer, round int) bool) error {
-	var group sync.WaitGroup
-	failed := make(chan error, writers*rounds)
+	var group errgroup.Group
 	for w := range writers {
-		group.Go(func() {
+		group.Go(func() error {
 			for round := range rounds {
-				failed <- raceOnce(t.Context(), s, w, spoilt(w, round))
+				if err := raceOnce(t.Context(), s, w, spoilt(w, round)); err != nil {
+					return err
+				}
 			}
+			return nil
 		})
 	}
-	group.Wait()
-	close(failed)
-	var all error
-	for err := range failed {
-		all = errors.Join(all, err)
-	}
-	return all
+	return group.Wait()
 }
 
 func raceOnce(ctx context.Context, s Store, w int, spoil bool) error {

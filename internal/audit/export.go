@@ -67,31 +67,42 @@ func Export(
 		return 0, err
 	}
 	written := int64(0)
-	for page, problem := range Pages(ctx, a, s.RecordFilter, head.Record) {
-		if err = problem; err != nil {
-			break
+	for page, err := range Pages(ctx, a, s.RecordFilter, head.Record) {
+		if err != nil {
+			return written, err
 		}
-		n, problem := writeAll(to, &s, page)
-		written += n
-		if err = problem; err != nil {
-			break
+		for i := range page {
+			if !s.takes(&page[i]) {
+				continue
+			}
+			r := Of(&page[i])
+			if err := to.write(&r); err != nil {
+				return written, err
+			}
+			written++
 		}
 		if progress != nil && len(page) > 0 {
 			progress(page[len(page)-1].Number(), head.Record, written)
 		}
 	}
-	return written, errorsOf(err, to.flush, buffer.Flush)
+	if err := to.flush(); err != nil {
+		return written, err
+	}
+	return written, buffer.Flush()
 }
 
 // Write writes records to w as Export does.
 func Write(w io.Writer, f Format, records []Record) error {
 	to, err := newEncoding(f, w)
+	if err != nil {
+		return err
+	}
 	for i := range records {
-		if err == nil {
-			err = to.write(&records[i])
+		if err := to.write(&records[i]); err != nil {
+			return err
 		}
 	}
-	return errorsOf(err, func() error { return to.flush() })
+	return to.flush()
 }
 
 // Pages returns the records that the filter lets through, up to the last one, some at a time.
@@ -117,31 +128,6 @@ func Pages(
 			}
 		}
 	}
-}
-
-// writeAll writes those of the page that are wanted, and returns how many these are.
-func writeAll(to encoding, s *Selection, page []journal.Record) (written int64, err error) {
-	for i := range page {
-		if !s.takes(&page[i]) {
-			continue
-		}
-		v := Of(&page[i])
-		if err := to.write(&v); err != nil {
-			return written, err
-		}
-		written++
-	}
-	return written, nil
-}
-
-// errorsOf runs the steps while nothing went wrong; what they write to may be gone otherwise.
-func errorsOf(err error, steps ...func() error) error {
-	for _, step := range steps {
-		if err == nil {
-			err = step()
-		}
-	}
-	return err
 }
 
 func newEncoding(f Format, w io.Writer) (encoding, error) {

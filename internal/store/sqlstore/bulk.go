@@ -101,15 +101,12 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 	var gathered journal.Place
 	var next []letter
 	err = s.read(ctx, "find a bulk run's dead letters", func(s *snapshot) error {
-		r, found, err := s.run(run)
-		if done = !found || !r.StartedAt.IsZero() || r.State.Ended(); err != nil || done {
+		r, gathers, err := s.gathering(run)
+		if done = !gathers; err != nil || done {
 			return err
 		}
 		gathered = r.Gathered
-		q, err := s.search(deadletter.OpenQuery(r.Filter, r.Through))
-		if err == nil {
-			err = q.pick()
-		}
+		q, err := s.searchPicked(deadletter.OpenQuery(r.Filter, r.Through))
 		if err == nil {
 			next, err = q.following(gathered, limit)
 		}
@@ -119,9 +116,8 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		return done && err == nil, err
 	}
 	err = s.change(ctx, "add to a bulk run", func(w *writer, head journal.Head) (*journal.Changes, error) {
-		r, found, err := w.run(run)
-		done = !found || !r.StartedAt.IsZero() || r.State.Ended()
-		if err != nil || done || r.Gathered != gathered { // by another call
+		r, gathers, err := w.gathering(run)
+		if done = !gathers; err != nil || done || r.Gathered != gathered { // by another call
 			return nil, err
 		}
 		g := &journal.Gathering{Run: &r, Through: gathered, Last: len(next) < limit}
@@ -134,6 +130,12 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		return step(head, g), nil
 	})
 	return done && err == nil, err
+}
+
+// gathering is the bulk run of that id; false where it gathers nothing any more.
+func (s *snapshot) gathering(id string) (journal.BulkRun, bool, error) {
+	r, found, err := s.run(id)
+	return r, found && r.StartedAt.IsZero() && !r.State.Ended(), err
 }
 
 // candidates are those of the dead letters that are still open.

@@ -187,12 +187,8 @@ func (r *Reader) DeadLetterPage(
 // page finds the dead letters of a page, and one more. floor is the last place that was looked at, where not all could
 // be.
 func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Place, err error) {
-	q, err := s.search(p)
-	switch {
-	case err != nil:
-	case p.Picks():
-		err = q.pick()
-	default:
+	q, err := s.searchPicked(p)
+	if err == nil && !p.Picks() {
 		err = q.findSubjects()
 	}
 	switch {

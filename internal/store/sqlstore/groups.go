@@ -22,10 +22,7 @@ func (r *Reader) DeadLetterGroups(
 		if p.Unknown() {
 			return nil
 		}
-		q, err := s.search(p.Query)
-		if err == nil {
-			err = q.pick()
-		}
+		q, err := s.searchPicked(p.Query)
 		if err != nil {
 			return err
 		}

@@ -52,21 +52,21 @@ func (s *snapshot) search(p *deadletter.Query) (q *search, err error) {
 	return q, err
 }
 
-// pick finds the dead letters that the filter finds one by one, in no order: one more than fewLetters at most.
-func (q *search) pick() (err error) {
-	p := q.plan
-	if !p.Picks() {
-		return nil
+// searchPicked is a search that knows the few, too: in no order, and one more than fewLetters at most.
+func (s *snapshot) searchPicked(p *deadletter.Query) (*search, error) {
+	q, err := s.search(p)
+	if err != nil || !p.Picks() {
+		return q, err
 	}
 	w := where{conditions: []string{"d.record = c.picked"}}
 	oneOf(&w, "state", p.States)
 	w.and("record < ? AND at >= ? AND at < ?", p.Before, p.Since, p.Until)
 	w.fits(&p.Filter, "")
 	table, args := whoArePicked(&p.Filter)
-	q.few, err = collect(q.snapshot, "SELECT "+letterColumns+" FROM "+table+" AS c CROSS JOIN dead_letters d"+w.String()+" LIMIT ?",
+	q.few, err = collect(s, "SELECT "+letterColumns+" FROM "+table+" AS c CROSS JOIN dead_letters d"+w.String()+" LIMIT ?",
 		append(append(args, w.args...), fewLetters+1), scanLetter)
 	q.wide = q.wide || q.many()
-	return err
+	return q, err
 }
 
 // many reports whether the filter finds so many one by one that they are looked for in the list's order.

@@ -35,7 +35,7 @@ var dialect = sqlstore.Dialect{
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
 	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
-	Failed: failed, Usable: func(error) bool { return true }, CheckSchema: checkSchema,
+	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
 }
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for

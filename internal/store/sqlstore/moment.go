@@ -62,8 +62,15 @@ func (m *moment) Erasures() ([]journal.KeyedRecord, error) {
 }
 
 func (m *moment) Schema() (string, error) {
-	problem, err := m.CheckSchema(m, m.Dialect, m.tx)
-	return problem, m.failed("read the schema", err)
+	want, err := m.Expected(m, m.Dialect.Schema())
+	if err != nil {
+		return "", m.failed("read the schema", err)
+	}
+	got, err := Describe(m, m.tx, m.Described)
+	if err != nil {
+		return "", m.failed("read the schema", err)
+	}
+	return differ(got, want), nil
 }
 
 func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {

@@ -1,10 +1,12 @@
 package sqlstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // FirstEdition is why a journal of the first edition is refused.
@@ -23,8 +25,26 @@ func Known(version int64) error {
 	return nil
 }
 
-// Differ returns what got is not as want is, by names: the first, in one line; empty where nothing is.
-func Differ(got, want map[string]string) string {
+// Describe returns the rows of a query, each of which is a name and what that is, in one line.
+func Describe(ctx context.Context, tx Querier, query string) (map[string]string, error) {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]string{}
+	for rows.Next() {
+		var name, is string
+		if err := rows.Scan(&name, &is); err != nil {
+			return nil, err
+		}
+		all[name] = strings.Join(strings.Fields(is), " ")
+	}
+	return all, rows.Err()
+}
+
+// differ returns what got is not as want is, by names: the first, in one line; empty where nothing is.
+func differ(got, want map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		if _, known := want[name]; !known {
 			return fmt.Sprintf("the %s is there, which the journal does not have", name)

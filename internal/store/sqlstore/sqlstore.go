@@ -46,8 +46,10 @@ type Dialect struct {
 	Usable func(err error) bool
 	// Batch executes statements in their order. Nil: one after the other.
 	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
-	// CheckSchema returns what differs from the schema, in one line; empty where nothing does.
-	CheckSchema func(ctx context.Context, d *Dialect, tx Querier) (string, error)
+	// Described is a query for everything that a database consists of, as Describe takes it, and Expected returns what
+	// that finds once the statements were executed.
+	Described string
+	Expected  func(ctx context.Context, statements []string) (map[string]string, error)
 }
 
 // Statement and its arguments.

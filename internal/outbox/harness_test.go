@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/journal"
@@ -32,7 +33,7 @@ type stage struct {
 	mu       sync.Mutex
 	hidden   map[int64]bool // sequences that are not committed yet
 	reads    int
-	states   []bool // as Up told them
+	states   []bool // as the log told them
 	sent     int    // as Published told it
 	backlog  int64
 	noRelief bool            // letting go fails
@@ -43,7 +44,22 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	core, logs := observer.New(zap.DebugLevel)
-	return &stage{Memory: testkit.NewMemory(), t: t, sink: newSink(t), logs: logs, log: zap.New(core), hidden: map[int64]bool{}, leases: map[string]time.Time{}}
+	s := &stage{Memory: testkit.NewMemory(), t: t, sink: newSink(t), logs: logs, hidden: map[int64]bool{}, leases: map[string]time.Time{}}
+	s.log = zap.New(core, outages(func(up bool) { s.set(func() { s.states = append(s.states, up) }) }))
+	return s
+}
+
+// outages has tell be told whether messages go out, when a logger says that it changes.
+func outages(tell func(up bool)) zap.Option {
+	return zap.Hooks(func(e zapcore.Entry) error {
+		switch e.Message {
+		case "messages cannot be sent, they wait in the outbox":
+			tell(false)
+		case "messages are sent again":
+			tell(true)
+		}
+		return nil
+	})
 }
 
 // bubble runs a test where time is fake.
@@ -123,7 +139,6 @@ type running struct {
 func (s *stage) relay(holder string) *running {
 	hooks := outbox.Hooks{
 		Published: func(n int) { s.set(func() { s.sent += n }) },
-		Up:        func(up bool, _ error) { s.set(func() { s.states = append(s.states, up) }) },
 		Backlog:   func(waiting map[string]int64) { s.set(func() { s.backlog = waiting[queue] }) },
 		Leading:   func(bool) {},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/e2e/harness"
 	server "retry-worker/e2e/harness/nats"
@@ -60,8 +61,9 @@ func open(storeURL, natsURL, holder string) (*line, error) {
 	}
 	hooks := outbox.NoHooks()
 	hooks.Published = func(n int) { l.sent.Add(int64(n)) }
-	hooks.Up = func(up bool, _ error) { l.states <- up }
-	l.relay = outbox.New(events.Queue, holder, s, l.journal.Published, l.sink, hooks, zap.NewNop())
+	core, _ := observer.New(zap.InfoLevel)
+	log := zap.New(core, outages(func(up bool) { l.states <- up }))
+	l.relay = outbox.New(events.Queue, holder, s, l.journal.Published, l.sink, hooks, log)
 	l.relay.ShortLease(shortLease)
 	return l, nil
 }

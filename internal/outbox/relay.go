@@ -38,8 +38,6 @@ type Sink interface {
 type Hooks struct {
 	// Published is called with how many messages the sink took.
 	Published func(n int)
-	// Up tells whether messages go out, when that changes; reason says why not.
-	Up func(up bool, reason error)
 	// Backlog is called with how many messages wait, by queue, every five seconds, whoever holds the lease.
 	Backlog func(waiting map[string]int64)
 	// Leading tells whether this relay holds the lease, when that changes.
@@ -48,8 +46,7 @@ type Hooks struct {
 
 // NoHooks does nothing.
 func NoHooks() Hooks {
-	return Hooks{Published: func(int) {}, Up: func(bool, error) {}, Backlog: func(map[string]int64) {},
-		Leading: func(bool) {}}
+	return Hooks{Published: func(int) {}, Backlog: func(map[string]int64) {}, Leading: func(bool) {}}
 }
 
 // Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
@@ -84,8 +81,8 @@ type Patience struct {
 	// Hold bounds the pause of a key whose message failed; it begins at a second and doubles.
 	Hold time.Duration
 	// Apart says that each key has a receiver of its own: the failure of one, or of all, says nothing about the others.
-	// Hooks.Up then tells of the store alone; the sink tells what fails. What is on its way at a stop has stopGrace to
-	// end by itself.
+	// The log then tells of the store alone; the sink tells what fails. What is on its way at a stop has stopGrace to end
+	// by itself.
 	Apart bool
 }
 

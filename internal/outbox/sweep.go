@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,6 @@ func (s *sweeper) serve(ctx context.Context, l *lease) {
 
 // forget what was the matter: whoever leads next finds out himself, and tells.
 func (s *sweeper) forget() {
-	if s.down {
-		s.hooks.Up(true, nil)
-	}
 	clear(s.held)
 	s.sinkFailure, s.storeFailure, s.down, s.stuck = nil, nil, false, false
 	s.pause.reset()
@@ -204,30 +202,26 @@ func (s *sweeper) lanes(page []journal.Message) []*lane {
 		if s.settled[m.Sequence] || s.passed[m.Key] {
 			continue
 		}
-		if h := s.held[m.Key]; h != nil && (s.sinkFailure != nil || now.Before(h.until)) {
+		h := s.held[m.Key]
+		if h != nil && (s.sinkFailure != nil || now.Before(h.until)) {
 			continue
 		}
 		l := byKey[m.Key]
 		if l == nil {
-			l = &lane{key: m.Key, held: s.held[m.Key] != nil}
+			l = &lane{key: m.Key, held: h != nil}
+			if h != nil {
+				l.until = h.until
+			}
 			byKey[m.Key] = l
 			all = append(all, l)
 		}
 		l.messages = append(l.messages, m)
 	}
-	slices.SortStableFunc(all, func(a, b *lane) int { return s.heldUntil(a).Compare(s.heldUntil(b)) })
+	slices.SortStableFunc(all, func(a, b *lane) int { return a.until.Compare(b.until) })
 	if s.sinkFailure != nil && len(all) > s.probes {
 		return all[:s.probes]
 	}
 	return all
-}
-
-// heldUntil returns the zero time for a key that is not held up.
-func (s *sweeper) heldUntil(l *lane) time.Time {
-	if h := s.held[l.key]; h != nil {
-		return h.until
-	}
-	return time.Time{}
 }
 
 // publish sends the lanes and learns from how it went. It tells whether nothing of the page is left.
@@ -321,13 +315,9 @@ func (s *sweeper) tell() {
 	}
 	if down := s.failing(); down != s.down && s.lease.holds() {
 		s.down = down
-		reason := s.storeFailure
-		if reason == nil {
-			reason = s.sinkFailure
-		}
-		s.hooks.Up(!down, reason)
 		if down {
-			s.log.Warn("messages cannot be sent, they wait in the outbox", zap.String("queue", s.queue), zap.Error(reason))
+			s.log.Warn("messages cannot be sent, they wait in the outbox", zap.String("queue", s.queue),
+				zap.Error(cmp.Or(s.storeFailure, s.sinkFailure)))
 		} else {
 			s.log.Info("messages are sent again", zap.String("queue", s.queue))
 		}

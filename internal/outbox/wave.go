@@ -25,7 +25,9 @@ const (
 type lane struct {
 	key string
 	// held tells that the last try of the key failed: another failure says nothing about the sink.
-	held     bool
+	held bool
+	// until when the key was held up; the zero time for one that was not.
+	until    time.Time
 	messages []*journal.Message
 	// taken is how many of them the sink took, from the first on; failure is why it did not take the next.
 	taken   int

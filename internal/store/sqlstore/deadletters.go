@@ -357,28 +357,28 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 	})
 }
 
+// ofKinds are the open dead letters d of the kinds c, which lead to them in the indexes of kinds.
+const ofKinds = `(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0) AS c
+	CROSS JOIN dead_letters d
+	WHERE d.state = 'open' AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason`
+
 // DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines, or at what
 // has the context.
 func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
-	var w where
-	w.and("d.state = 'open'")
-	if !until.IsZero() {
-		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
-	}
-	var args []any
-	from := "(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0)"
+	from, args := ofKinds, []any(nil)
 	if of != "" {
 		from, args = whoArePicked(&journal.DeadLetterFilter{Context: of})
-		w.and("d.record = c.picked")
-	} else {
-		w.and("d.policy = c.policy AND d.team = c.team AND d.reason = c.reason")
+		from += " AS c CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.record = c.picked"
+	}
+	if !until.IsZero() {
+		from += " AND d.deadline >= ? AND d.deadline < ?"
+		args = append(args, journal.CeilMilli(since), journal.CeilMilli(until))
 	}
 	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {
 		return collect(s, "SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT) FROM "+
-			from+" AS c CROSS JOIN dead_letters d"+w.String()+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
-			append(args, w.args...), func(scan scanner, c *journal.CauseCount) error {
-				c.State = journal.DeadLetterOpen
-				return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
-			})
+			from+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4", args, func(scan scanner, c *journal.CauseCount) error {
+			c.State = journal.DeadLetterOpen
+			return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
+		})
 	})
 }

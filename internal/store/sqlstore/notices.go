@@ -15,7 +15,7 @@ func (s *Store) NewDeadLetters(
 	ctx context.Context, team decision.Team, after int64, top int,
 ) (deadletter.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		return s.notice(newByCause, []any{string(team), string(team), after}, top)
+		return s.notice(newByCause, []any{string(team), after}, top)
 	})
 }
 
@@ -28,8 +28,8 @@ func (s *Store) OpenDeadLetters(
 		for _, t := range older {
 			var n int64
 			if err == nil {
-				_, err = s.one("SELECT count(*)"+ofTeam+" AND d.at < ?",
-					[]any{string(team), string(team), journal.CeilMilli(t)}, &n)
+				_, err = s.one("SELECT count(*) FROM "+ofKinds+" AND c.team = ? AND d.at < ?",
+					[]any{string(team), journal.CeilMilli(t)}, &n)
 			}
 			sum.Older = append(sum.Older, n)
 		}
@@ -38,13 +38,10 @@ func (s *Store) OpenDeadLetters(
 }
 
 const (
-	// ofTeam are the open dead letters of a team, by the index of kinds, which has their instants.
-	ofTeam = ` FROM (SELECT DISTINCT policy, reason FROM dead_letter_counts WHERE state = 'open' AND team = ? AND n > 0)
-			AS c CROSS JOIN dead_letters d
-		WHERE d.state = 'open' AND d.policy = c.policy AND d.team = ? AND d.reason = c.reason`
-	// newByCause are those behind a record, by their cause and reason: how many, what they are worth, the first of them.
-	newByCause = "SELECT d.fingerprint, d.reason, count(*) AS n, sum(d.cents) AS cents, min(d.record) AS first" + ofTeam +
-		" AND d.record > ? GROUP BY d.fingerprint, d.reason"
+	// newByCause are the open dead letters of a team behind a record, by their cause and reason: how many, what they are
+	// worth, the first of them.
+	newByCause = "SELECT d.fingerprint, d.reason, count(*) AS n, sum(d.cents) AS cents, min(d.record) AS first FROM " +
+		ofKinds + " AND c.team = ? AND d.record > ? GROUP BY d.fingerprint, d.reason"
 	// openByCause are all of them, likewise.
 	openByCause = `SELECT fingerprint, reason, sum(n) AS n, sum(cents) AS cents,
 			min((SELECT min(d.record) FROM dead_letters d WHERE d.fingerprint = c.fingerprint AND d.state = 'open'

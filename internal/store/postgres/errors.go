@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,12 +44,7 @@ func storeError(doing string, err error, committing bool) error {
 
 // isData reports whether what was to be saved is what is wrong.
 func isData(e *pgconn.PgError) bool {
-	switch class(e) {
-	case classData, classIntegrity, classLimit:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{classData, classIntegrity, classLimit}, class(e))
 }
 
 func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
@@ -131,12 +127,7 @@ func makingError(err error) error {
 // passes reports whether what a server refuses now, it may do later: connections, conflicts, resources, locks,
 // an operator's doing, the system under it.
 func passes(e *pgconn.PgError) bool {
-	switch class(e) {
-	case "08", "40", "53", "55", "57", "58":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{"08", "40", "53", "55", "57", "58"}, class(e))
 }
 
 // advice on what to do about an error that does not pass by itself; empty for one that may.

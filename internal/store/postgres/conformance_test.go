@@ -70,11 +70,12 @@ func TestUnreadableRecord(t *testing.T) {
 }
 
 // executor executes statements as another program does.
-func executor(t *testing.T, address string) func(ctx context.Context, statement string) error {
+func executor(t *testing.T, address string) func(statements ...string) {
 	c := connect(t, address)
-	return func(ctx context.Context, statement string) error {
-		_, err := c.Exec(ctx, statement)
-		return err
+	return func(statements ...string) {
+		for _, statement := range statements {
+			do(t, c, statement)
+		}
 	}
 }
 

@@ -53,6 +53,16 @@ func execute(ctx context.Context, path, statement string) error {
 	return errors.Join(err, pool.Close())
 }
 
+// executor executes statements as another program does.
+func executor(t *testing.T, path string) func(statements ...string) {
+	return func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			testkit.Must(t, execute(t.Context(), path, statement))
+		}
+	}
+}
+
 // opened is the database at path, until the test ends.
 func opened(t testing.TB, path string) *DB {
 	t.Helper()
@@ -98,18 +108,18 @@ func TestEditsAreFound(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunUnreadable(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
+	storetest.RunUnreadable(t, opened(t, path), executor(t, path),
 		"{", "7", `{"number":"x"}`)
 }
 
 func TestPlantedTrigger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunPlanted(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
+	storetest.RunPlanted(t, opened(t, path), executor(t, path),
 		[]string{"CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
 		[]string{"DROP TRIGGER planted"})
 }
 
 func TestRebuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunRebuild(t, opened(t, path), func(ctx context.Context, statement string) error { return execute(ctx, path, statement) })
+	storetest.RunRebuild(t, opened(t, path), executor(t, path))
 }

@@ -56,23 +56,26 @@ func RunEdits(t *testing.T, e *Editable) {
 	}
 }
 
-// RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
-func RunRebuild(t *testing.T, s interface {
+// rebuildable is a store whose projections can be made anew.
+type rebuildable interface {
 	Store
 	audit.Rebuilder
-}, exec func(ctx context.Context, statement string) error) {
+}
+
+// RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
+func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	Fill(t, s)
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE figures SET value = 7", "DELETE FROM figures", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
 		"UPDATE bulk_items SET outcome = 'planned'", "DELETE FROM bulk_counts", "UPDATE ledger_head SET link = 1, record = 2, purged = 0", "DELETE FROM ledger_head",
 	} {
-		testkit.Must(t, exec(t.Context(), damage))
+		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 		Verify(t, s)
 	}
 	head, _ := recall(t, s)
-	testkit.Must(t, exec(t.Context(), "UPDATE records SET at = at + 1 WHERE record = 5"))
+	exec("UPDATE records SET at = at + 1 WHERE record = 5")
 	var broken *audit.Broken
 	if err := audit.Rebuild(t.Context(), s, at(9), false, nil, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
 		t.Errorf("a journal that does not hold is rebuilt: %v", err)
@@ -100,17 +103,8 @@ func testRebuildOfNothing(t *testing.T, s Store) {
 
 // RunPlanted decides while a trigger changes dead letters that are born, which plant plants and uproot takes away, and while a
 // view stands where a table was: both are found, and what the trigger did once it is gone.
-func RunPlanted(t *testing.T, s interface {
-	Store
-	audit.Rebuilder
-}, exec func(ctx context.Context, statement string) error, plant, uproot []string) {
+func RunPlanted(t *testing.T, s rebuildable, exec func(statements ...string), plant, uproot []string) {
 	w := newBulkWorld(t, s)
-	all := func(statements ...string) {
-		t.Helper()
-		for _, statement := range statements {
-			testkit.Must(t, exec(t.Context(), statement))
-		}
-	}
 	found := func(when, what string) {
 		t.Helper()
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
@@ -119,16 +113,16 @@ func RunPlanted(t *testing.T, s interface {
 		}
 	}
 	w.die("CLM-1-1", 1)
-	all(plant...)
+	exec(plant...)
 	found("with a trigger", "schema")
 	w.die("CLM-2-1", 2)
-	all(uproot...)
+	exec(uproot...)
 	found("once the trigger is gone", "dead_letters")
 	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 	Verify(t, s)
 
 	head, _ := recall(t, s)
-	all("ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
+	exec("ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
 	found("with a view", "schema")
 	err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())
@@ -136,7 +130,7 @@ func RunPlanted(t *testing.T, s interface {
 	if err == nil {
 		t.Error("a decision is recorded whose figures a view takes")
 	}
-	all("DROP VIEW figures", "ALTER TABLE hidden RENAME TO figures")
+	exec("DROP VIEW figures", "ALTER TABLE hidden RENAME TO figures")
 	if now, _ := recall(t, s); now != head {
 		t.Errorf("the head is %+v, want %+v: nothing was recorded", now, head)
 	}

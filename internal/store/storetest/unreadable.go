@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,7 +12,7 @@ import (
 
 // RunUnreadable plays a record that cannot be read, whose body is each of bodies: it is named, its subject is refused, and
 // others go on.
-func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, statement string) error, bodies ...string) {
+func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodies ...string) {
 	w := newBulkWorld(t, s)
 	hooks := journal.NoHooks()
 	hooks.Open = func(open bool, reason error) { t.Errorf("the journal is open: %t (%v)", open, reason) }
@@ -22,7 +21,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 	w.die("CLM-1-1", 1)
 	w.die("CLM-2-1", 2)
 	for i, body := range bodies {
-		testkit.Must(t, exec(t.Context(), "UPDATE records SET body = '"+body+"' WHERE record = 1"))
+		exec("UPDATE records SET body = '" + body + "' WHERE record = 1")
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
 		if broken, ok := errors.AsType[*audit.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
 			t.Errorf("%s: verify says %v", body, err)
@@ -40,7 +39,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(ctx context.Context, stateme
 			}
 		}
 	}
-	testkit.Must(t, exec(t.Context(), "UPDATE dead_letters SET body = '7' WHERE record = 1"))
+	exec("UPDATE dead_letters SET body = '7' WHERE record = 1")
 	if all, _, err := s.DeadLetterPage(t.Context(), journal.DeadLetterFilter{}, "", 10); err == nil {
 		t.Errorf("a dead letter that cannot be read is listed: %+v", all)
 	}

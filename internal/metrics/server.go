@@ -17,38 +17,31 @@ import (
 // Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
 // use.
 type Readiness struct {
-	mu      sync.Mutex
-	reasons map[string]string
-	notes   map[string]string
+	mu sync.Mutex
+	// reasons against it, and notes, by what they are about.
+	reasons, notes map[string]string
 }
 
-// NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again.
-func (r *Readiness) NotReady(about, reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.reasons == nil {
-		r.reasons = make(map[string]string)
-	}
-	r.reasons[about] = reason
-}
+// NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The reason
+// is not empty.
+func (r *Readiness) NotReady(about, reason string) { r.say(&r.reasons, about, reason) }
 
 // Ready takes back what NotReady said.
-func (r *Readiness) Ready(about string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.reasons, about)
-}
+func (r *Readiness) Ready(about string) { r.say(&r.reasons, about, "") }
 
 // Note is what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
-func (r *Readiness) Note(about, note string) {
+func (r *Readiness) Note(about, note string) { r.say(&r.notes, about, note) }
+
+// say puts a text among all; an empty one takes back what was said about it.
+func (r *Readiness) say(all *map[string]string, about, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.notes == nil {
-		r.notes = make(map[string]string)
+	if *all == nil {
+		*all = make(map[string]string)
 	}
-	r.notes[about] = note
-	if note == "" {
-		delete(r.notes, about)
+	(*all)[about] = text
+	if text == "" {
+		delete(*all, about)
 	}
 }
 
@@ -56,13 +49,11 @@ func (r *Readiness) Note(about, note string) {
 func (r *Readiness) answer() (ready bool, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lines := slices.Sorted(maps.Values(r.notes))
-	if ready = len(r.reasons) == 0; ready {
-		lines = slices.Insert(lines, 0, "ok")
-	} else {
-		lines = slices.Insert(lines, 0, strings.Join(slices.Sorted(maps.Values(r.reasons)), "; "))
+	first, notes := strings.Join(slices.Sorted(maps.Values(r.reasons)), "; "), slices.Sorted(maps.Values(r.notes))
+	if ready = first == ""; ready {
+		first = "ok"
 	}
-	return ready, strings.Join(lines, "\n")
+	return ready, strings.Join(append([]string{first}, notes...), "\n")
 }
 
 // Listen opens addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background

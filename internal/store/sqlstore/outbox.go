@@ -38,11 +38,9 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
 	ms := (span + time.Millisecond - 1).Milliseconds()
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+w.Now+" + ?) ON CONFLICT (name) "+
-			"DO UPDATE"+
-			" SET holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = excluded.holder OR "+
-			"leases.expires_at <= "+w.Now,
-			name, holder, max(ms, 0))
+		n, err := w.exec(`INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, `+w.Now+` + ?)
+			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+			WHERE leases.holder = excluded.holder OR leases.expires_at <= `+w.Now, name, holder, max(ms, 0))
 		if held = n > 0; held && ms <= 0 {
 			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
 		}

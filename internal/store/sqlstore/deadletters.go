@@ -21,17 +21,16 @@ const (
 	scanned     = 4000
 )
 
-// letter is a dead letter that was found, and the instant of its birth.
+// letter is a dead letter that was found.
 type letter struct {
 	journal.Place
 	fingerprint string
-	at          int64
 }
 
-const letterColumns = "deadline, cents, record, fingerprint, at"
+const letterColumns = "deadline, cents, record, fingerprint"
 
 func scanLetter(scan scanner, l *letter) error {
-	return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint, &l.at)
+	return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint)
 }
 
 // kind is what dead letters are counted and sought by.
@@ -241,32 +240,27 @@ func list(values []int64) (string, []any) {
 	return "(" + strings.Repeat("?, ", size-1) + "?)", args
 }
 
-// keyedLetters reads dead letters d.
-func (s *snapshot) keyedLetters(clause string, args ...any) ([]journal.KeyedDeadLetter, error) {
-	const query = "SELECT d.subject, s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d JOIN subjects s ON " +
-		"s.key = d.subject "
-	return collect(s, query+clause, args, func(scan scanner, k *journal.KeyedDeadLetter) error {
-		var seen int64
-		var text string
-		if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &seen, &text); err != nil {
-			return err
-		}
-		d, err := readLetter(text, seen)
-		if err == nil {
-			k.DeadLetter = *d
-		}
+// scanDeadLetter scans a dead letter from s.tenant, s.policy, s.id, d.seen, d.body, and what stands behind them.
+func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
+	var seen int64
+	var text string
+	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &seen, &text}, behind...)...); err != nil {
 		return err
-	})
+	}
+	read, err := readLetter(text, seen)
+	if err == nil {
+		*d = *read
+	}
+	return err
 }
 
-// lettersBy reads the dead letters whose column is one of the values.
-func (s *snapshot) lettersBy(column string, values []int64) (all []journal.KeyedDeadLetter, err error) {
-	err = inLists(values, func(in string, args []any) error {
-		some, err := s.keyedLetters("WHERE "+column+" IN "+in, args...)
-		all = append(all, some...)
-		return err
+// keyedLetters reads dead letters d.
+func (s *snapshot) keyedLetters(clause string, args ...any) ([]journal.KeyedDeadLetter, error) {
+	const query = "SELECT s.tenant, s.policy, s.id, d.seen, d.body, d.subject FROM dead_letters d JOIN subjects s ON " +
+		"s.key = d.subject "
+	return collect(s, query+clause, args, func(scan scanner, k *journal.KeyedDeadLetter) error {
+		return scanDeadLetter(scan, &k.Subject, &k.DeadLetter, &k.Key)
 	})
-	return all, err
 }
 
 // letterItems are dead letters as people see them, in the order that they were found in.
@@ -296,19 +290,9 @@ func (s *snapshot) letterItems(found []letter) ([]deadletter.Item, error) {
 
 // readItem reads a dead letter, and of its attempt what people see; that may be purged.
 func readItem(scan scanner) (i deadletter.Item, err error) {
-	var seen int64
-	var text string
 	var attempt *string
-	if err := scan(&i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID, &seen, &text, &attempt); err != nil {
+	if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 		return i, err
-	}
-	d, err := readLetter(text, seen)
-	if err != nil {
-		return i, err
-	}
-	i.DeadLetter = *d
-	if attempt == nil {
-		return i, nil
 	}
 	var a journal.Attempt
 	err = json.Unmarshal([]byte(*attempt), &a)

@@ -120,7 +120,12 @@ func (q *search) findSubjects() error {
 
 // direct adds what is found by its subject or its id.
 func (q *search) direct(found []letter) ([]letter, error) {
-	more, err := q.lettersBy("d.subject", q.subjects)
+	var more []journal.KeyedDeadLetter
+	err := inLists(q.subjects, func(in string, args []any) error {
+		some, err := q.keyedLetters("WHERE d.subject IN "+in, args...)
+		more = append(more, some...)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,8 @@ func (v *Record) name(s journal.Subject) { v.Tenant, v.Policy, v.ClaimID = s.Ten
 
 func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 	d := &a.Decision
-	v := Record{Record: a.Record, Kind: string(journal.AttemptEntry), Timestamp: decision.Instant(d.AnalysedAt), Analysis: &Analysis{
+	v := Record{Record: a.Record, Kind: string(journal.AttemptEntry), Timestamp: decision.Instant(d.AnalysedAt)}
+	v.Analysis = &Analysis{
 		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
 		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
 		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
@@ -126,7 +127,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Propensity: d.Propensity, SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught, Context: a.Context,
 		Identity: a.Identity.String(), Events: events(a),
-	}}
+	}
 	v.name(s)
 	if d.ShouldRetry() {
 		minutes, next := decision.Minutes(d.Wait()), decision.Instant(d.NextRetryTime)

@@ -22,8 +22,8 @@ type Readiness struct {
 	reasons, notes map[string]string
 }
 
-// NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The reason
-// is not empty.
+// NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The
+// reason is not empty.
 func (r *Readiness) NotReady(about, reason string) { r.say(&r.reasons, about, reason) }
 
 // Ready takes back what NotReady said.

@@ -7,8 +7,8 @@ import (
 	"retry-worker/internal/store/sqlstore"
 )
 
-// described are the statements that made the tables, indexes, triggers and views, by what they made; names stand in them
-// as in a restored database.
+// described are the statements that made the tables, indexes, triggers and views, by what they made; names stand in
+// them as in a restored database.
 const described = `SELECT type || ' ' || name, replace(coalesce(sql, ''), '"' || name || '"', name)
 	FROM sqlite_schema WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4')`
 

@@ -122,7 +122,8 @@ func RunPlanted(t *testing.T, s rebuildable, exec func(statements ...string), pl
 	Verify(t, s)
 
 	head, _ := recall(t, s)
-	exec("ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
+	exec("ALTER TABLE figures RENAME TO hidden",
+		"CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
 	found("with a view", "schema")
 	err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())

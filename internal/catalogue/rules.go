@@ -85,7 +85,7 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	}
 	classifier, err := classify.New(s.rules, words)
 	if err != nil {
-		s.eachError()
+		s.eachError(path, words)
 		return nil
 	}
 	s.checkExamples(classifier)
@@ -253,19 +253,29 @@ func (s *ruleSet) checkExamples(c *classify.Classifier) {
 	}
 }
 
-// eachError reports every item that cannot be compiled.
-func (s *ruleSet) eachError() {
+// eachError reports every rank, item and word of a policy's vocabulary that cannot be compiled.
+func (s *ruleSet) eachError(path string, words classify.Vocabulary) {
+	report := func(at string, one []classify.Rule, v classify.Vocabulary) {
+		var wrong *classify.RuleError
+		if _, err := classify.New(one, v); errors.As(err, &wrong) {
+			s.problem(at, wrong.Found, wrong.Expected)
+		}
+	}
 	for i := range s.rules {
+		r, from := &s.rules[i], s.origins[i]
+		report(from.path+".rank", []classify.Rule{{Class: r.Class, Rank: r.Rank}}, classify.Vocabulary{})
 		for _, l := range matcherLists {
-			for j, item := range *l.of(&s.rules[i]) {
+			for j, item := range *l.of(r) {
 				one := classify.Rule{Class: decision.Transient}
-				*l.of(&one) = []string{item}
-				var wrong *classify.RuleError
-				if _, err := classify.New([]classify.Rule{one}, classify.Vocabulary{}); item != "" && errors.As(err, &wrong) {
-					from := s.origins[i]
-					s.problem(itemOf(from.path+"."+l.key, max(j, from.code)), quote(item), wrong.Expected)
+				if *l.of(&one) = []string{item}; item != "" {
+					report(itemOf(from.path+"."+l.key, max(j, from.code)), []classify.Rule{one}, classify.Vocabulary{})
 				}
 			}
+		}
+	}
+	for key, list := range map[string][]string{"refusals": words.Refusals, "approvals": words.Approvals, "bystanders": words.Bystanders} {
+		for j, word := range list {
+			report(itemOf(path+".vocabulary."+key, j), nil, classify.Vocabulary{Refusals: []string{word}})
 		}
 	}
 }

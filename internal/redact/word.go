@@ -30,7 +30,7 @@ func wordAt(s string, i int) word {
 	}
 	w.end = i
 	if i < len(s) && classes[s[i]] == escape {
-		h, humps = w.more(s, h, last, humps)
+		h, last, humps = w.more(s, h, last, humps)
 	}
 	w.entry = dictionary[h]
 	w.camel = humps&smallBit != 0 || w.end-w.start > 2 && s[w.start+1]&smallBit == 0 && last&smallBit != 0
@@ -38,7 +38,7 @@ func wordAt(s string, i int) word {
 }
 
 // more reads on where a letter may be written as anything but one ASCII byte.
-func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte) {
+func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte, byte) {
 	for i := w.end; i < len(s); {
 		r, size := charAt(s, i)
 		i += size
@@ -57,7 +57,7 @@ func (w *word) more(s string, h uint64, last, humps byte) (uint64, byte) {
 		last = f
 		w.end = i
 	}
-	return h, humps
+	return h, last, humps
 }
 
 // humpAt returns the first of the words that s[i:end] is made of: it ends before a capital that follows a small letter

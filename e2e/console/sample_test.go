@@ -199,7 +199,7 @@ func (s *sample) reviewedClaim() {
 func (s *sample) serve() string {
 	up := console.Signal{Known: true, Up: true, Since: sampleNow.Add(-engineUp)}
 	p := console.New(console.Options{Now: s.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
-		return console.Health{Journal: up, Engine: up, Version: "1.0.0"}
+		return console.Health{Journal: up, Engine: up}
 	}})
 	p.Open(s.Memory, s.DeadLetters, s.DeadLetters, s.Gates())
 	gate := access.New(access.Options{Now: s.Now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})

@@ -76,7 +76,7 @@ const (
 // goes by this machine's: deadlines of jobs, leases, time-outs.
 func New(s config.Settings, b metrics.Build, c clock.Clock, log *zap.Logger) (_ *App, err error) {
 	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: c,
-		readiness: &metrics.Readiness{}, health: health{now: c.Now, shown: console.Health{Version: b.Version}}}
+		readiness: &metrics.Readiness{}, health: health{now: c.Now}}
 	a.warnOfPlaintext()
 	if err = a.openCatalogue(b); err != nil {
 		return nil, err

@@ -27,8 +27,6 @@ type groupsData struct {
 	Wrong                    string
 	Context                  contextFilter
 	Filtered                 bool
-	// Letters that the page's causes explain.
-	Letters int64
 }
 
 // causeRow is one cause, with what died of it.
@@ -93,7 +91,6 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		one.Fingerprint = row.Fingerprint
 		row.Due = today.of(v, one)
 		d.Rows = append(d.Rows, row)
-		d.Letters += groups[i].N
 	}
 	if next != "" {
 		d.Next = groupsURL(f, next)

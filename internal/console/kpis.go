@@ -29,7 +29,6 @@ type kpiCell struct {
 	Value   string
 	Samples string
 	Badge   Badge
-	Goals   []string
 }
 
 // kpiPage shows every figure of every policy.
@@ -75,7 +74,7 @@ func (v *visit) window(hours float64) string {
 }
 
 func (v *visit) kpiCell(k *kpi.KPI) kpiCell {
-	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.T("kpi.none")}, Goals: v.goals(k)}
+	c := kpiCell{Policy: k.Policy, Badge: Badge{"off", v.T("kpi.none")}}
 	if k.Value == nil {
 		return c
 	}

@@ -26,11 +26,11 @@ type learntPolicy struct {
 	Tenths []learntTenth
 }
 
-// learntTenth is a bar of the picture, in which 100 is all: where the chance lies, and the share that succeeded.
+// learntTenth is a bar of the picture, in which 100 is all: where the chance lies, and how high what succeeded stands.
 type learntTenth struct {
 	From                        float64
 	Chance, Succeeded, Foretold string
-	Share, Height               float64
+	Height                      float64
 }
 
 // learntCause is a cause of which retries are known.
@@ -92,7 +92,7 @@ func (v *visit) learntPolicy(l *kpi.Learning) learntPolicy {
 	for _, t := range l.Reliability {
 		share := float64(t.Succeeded) / float64(t.Foretold)
 		bar := learntTenth{From: 100 * t.From, Chance: v.T("learning.tenth", v.short(100*t.From, 0), v.short(100*t.From+10, 0)),
-			Succeeded: v.quantity("ratio", share), Foretold: v.Number(t.Foretold), Share: 100 * share, Height: max(100*share, 1)}
+			Succeeded: v.quantity("ratio", share), Foretold: v.Number(t.Foretold), Height: max(100*share, 1)}
 		p.Tenths, words = append(p.Tenths, bar), append(words, bar.Chance+" "+bar.Succeeded)
 	}
 	p.Title = v.T("learning.picture", strings.Join(words, ", "))

@@ -43,8 +43,6 @@ type overviewData struct {
 	// Runs that have not ended, and the causes with the most that is open.
 	Runs   []runRow
 	Causes []causeRow
-	// Groups is the page of all causes; empty where nobody groups.
-	Groups string
 	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
 	Portals     []portalRow
 	MorePortals string
@@ -128,7 +126,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	d := &overviewData{
 		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()),
 		Success: v.kpiTable(sums.kpis).Success,
-		Trend:   v.trend(&sums.trends), Groups: groupsURL(journal.DeadLetterFilter{}, ""),
+		Trend:   v.trend(&sums.trends),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
 	today, err := v.dueToday(o, "")

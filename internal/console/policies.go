@@ -56,9 +56,8 @@ type ruleRow struct {
 }
 
 type matcherList struct {
-	Name  string
-	Count int
-	// Items, at most some.
+	Name string
+	// Items, at most some; More are not shown.
 	Items string
 	More  int
 }
@@ -276,7 +275,7 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 	} {
 		if n := len(list.items); n > 0 {
 			shown := min(n, mostItems)
-			row.Kinds = append(row.Kinds, matcherList{v.T(list.key), n, strings.Join(list.items[:shown], ", "), n - shown})
+			row.Kinds = append(row.Kinds, matcherList{v.T(list.key), strings.Join(list.items[:shown], ", "), n - shown})
 		}
 	}
 	return row

@@ -40,8 +40,6 @@ type Health struct {
 	Rejection error
 	// Notices to teams that could not be sent so far, the oldest first.
 	Notices []Notice
-	// Version of the program.
-	Version string
 }
 
 // Notice is a message to a team that waits because its last try failed.

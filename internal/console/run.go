@@ -45,7 +45,6 @@ type runData struct {
 // outcomeRow is how many of a run came to one end, or are on the way.
 type outcomeRow struct {
 	Key, Share, URL, Text string
-	Badge                 Badge
 	N                     int64
 	Current               bool
 }
@@ -155,7 +154,7 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 		if n == 0 && !expected(r.Action, outcome) {
 			continue
 		}
-		row := outcomeRow{Key: string(outcome), Badge: v.badge("item", outcome), N: n,
+		row := outcomeRow{Key: string(outcome), N: n,
 			Text: v.T("outcome." + string(outcome) + ".text"),
 			URL:  address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
 		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {

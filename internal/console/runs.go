@@ -21,8 +21,6 @@ const (
 type runsData struct {
 	Rows        []runRow
 	Next, First string
-	// Plan leads to a new one.
-	Groups string
 }
 
 // runRow is one bulk run among others.
@@ -68,7 +66,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &runsData{Groups: groupsURL(journal.DeadLetterFilter{}, "")}
+	d := &runsData{}
 	if d.Rows, err = v.runRows(o, all); err != nil {
 		return nil, err
 	}

@@ -31,9 +31,6 @@ const (
 	wideWidth   = 960
 	narrowWidth = 328
 	edge        = 18 // left and right of the axis
-	laneY       = 44
-	axisY       = 92
-	pictureH    = 124
 	breakWidth  = 34 // that a wait which is not drawn to scale takes
 	waitName    = 46 // least width of a bar that is named
 	markGap     = 13 // least distance of a shape to what follows, so that none hides another
@@ -42,11 +39,11 @@ const (
 
 // timeline is a story to scale.
 type timeline struct {
-	ID            string
-	Width, Height int
-	LaneY, AxisY  float64
-	EdgeX         float64
-	Waits         []waitBar
+	ID    string
+	Width int
+	// EdgeX is the right end of the axis.
+	EdgeX float64
+	Waits []waitBar
 	// Waited and Held tell which kinds there are.
 	Waited, Held bool
 	Breaks       []breakMark
@@ -189,8 +186,7 @@ func (v *visit) timelines(story *journal.Story) (wide, narrow *timeline) {
 func (v *visit) timeline(story *journal.Story, all []happened, width int, id string) *timeline {
 	running := len(story.Held) > 0 || len(story.Episodes) > 0 && story.Episodes[len(story.Episodes)-1].State.Open()
 	s := scaleOf(all, v.now, running, float64(width))
-	t := &timeline{ID: "story-" + id, Width: width, Height: pictureH, LaneY: laneY, AxisY: axisY,
-		EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
+	t := &timeline{ID: "story-" + id, Width: width, EdgeX: float64(width) - edge, HasNow: running, Now: s.place(v.now)}
 	t.NowAnchor = "middle"
 	if t.Now > t.EdgeX-edge {
 		t.NowAnchor = "end"

@@ -18,8 +18,7 @@ const mostExported = 20_000
 
 // exportURL is the list as a file.
 func exportURL(f journal.DeadLetterFilter) string {
-	path, query, _ := strings.Cut(listURL(f, ""), "?")
-	return strings.TrimSuffix(path+".csv?"+query, "?")
+	return strings.Replace(listURL(f, ""), "/dead-letters", "/dead-letters.csv", 1)
 }
 
 // exportLetters streams GET /dead-letters.csv with the list's own fields, as a spreadsheet of the reader's language

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -52,17 +51,7 @@ func (p place) list() string {
 
 // subject is a subject's page that knows the place, with more fields.
 func (p place) subject(s journal.Subject, more ...field) string {
-	to, tenant, _ := strings.Cut(subjectURL(s), "?")
-	q, _ := url.ParseQuery(tenant) // ours
-	for _, f := range append(more, field{"list", p.encoded()}) {
-		if f.Value != "" {
-			q.Set(f.Name, f.Value)
-		}
-	}
-	if len(q) == 0 {
-		return to
-	}
-	return to + "?" + q.Encode()
+	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
 
 // Subject is the page of one of the list's dead letters, which knows the place.

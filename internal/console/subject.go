@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -129,12 +128,11 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
 	c := v.catalogue
-	d := &subjectData{Subject: s, Audit: "/audit?" + url.Values{"policy": {s.Policy}, "id": {s.ID}}.Encode(),
-		HintLang: hintLang(c)}
+	d := &subjectData{Subject: s, HintLang: hintLang(c)}
 	if s.Tenant != journal.DefaultTenant {
 		d.Tenant = s.Tenant
-		d.Audit += "&" + url.Values{"tenant": {s.Tenant}}.Encode()
 	}
+	d.Audit = address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", d.Tenant})
 	state, letter := v.standing(d, &story), ""
 	if n := len(story.DeadLetters); n > 0 {
 		letter = story.DeadLetters[n-1].ID

@@ -74,13 +74,12 @@ func (l Lang) badge(name string, state any) Badge {
 	return Badge{tones[state], l.Or(name+"."+word, word)}
 }
 
-// subjectURL is a subject's page. A tenant is named where it is not the one that everybody has.
-func subjectURL(s journal.Subject) string {
-	to := "/subjects/" + segment(s.Policy) + "/" + segment(s.ID)
-	if s.Tenant != "" && s.Tenant != journal.DefaultTenant {
-		to += "?" + url.Values{"tenant": {s.Tenant}}.Encode()
+// subjectURL is a subject's page, with more fields. A tenant is named where it is not the one that everybody has.
+func subjectURL(s journal.Subject, more ...field) string {
+	if s.Tenant != journal.DefaultTenant {
+		more = append(more, field{"tenant", s.Tenant})
 	}
-	return to
+	return address("/subjects/"+segment(s.Policy)+"/"+segment(s.ID), more...)
 }
 
 // segment is s as one segment of a path.

@@ -2,11 +2,9 @@ package console
 
 import "retry-worker/internal/destination"
 
-// banner says on every page that something does not work; URL leads to where more is said.
-type banner struct{ Text, URL string }
-
-// banners of what does not work: the engine, the journal, and, where the page does not say so itself, destinations.
-func (p *Pages) banners(v *visit, section string) (all []banner) {
+// banners say on every page what does not work: the engine, the journal, and, where the page does not say so itself,
+// destinations.
+func (p *Pages) banners(v *visit, section string) (all []link) {
 	if v.who.Role == 0 {
 		return nil
 	}
@@ -16,7 +14,7 @@ func (p *Pages) banners(v *visit, section string) (all []banner) {
 		name string
 	}{{h.Engine, "engine"}, {h.Journal, "journal"}} {
 		if s.Known && !s.Up {
-			all = append(all, banner{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
+			all = append(all, link{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
 				v.T("health."+s.name+".down"), "/#health"})
 		}
 	}
@@ -35,7 +33,7 @@ func (p *Pages) banners(v *visit, section string) (all []banner) {
 		}
 	}
 	if down > 0 {
-		all = append(all, banner{v.Count("banner.portals", down), "/destinations"})
+		all = append(all, link{v.Count("banner.portals", down), "/destinations"})
 	}
 	return all
 }

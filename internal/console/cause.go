@@ -20,8 +20,8 @@ type causeData struct {
 	Facts []fact
 	// Learnt says what came of its retries.
 	Learnt string
-	// Waiting says how many of its dead letters wait, and leads to them; empty for none.
-	Waiting, WaitingURL string
+	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
+	Waiting *link
 	// Taught says what is taught of it; empty where nothing is.
 	Taught string
 	Form   teachForm
@@ -74,7 +74,7 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 		return nil, err
 	}
 	if waiting > 0 {
-		d.Waiting, d.WaitingURL = v.Count("groups.show", waiting), listURL(open, "")
+		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open, "")}
 	}
 	d.Taught = v.taught(c.Taught)
 	switch done := v.r.URL.Query().Get("done"); {

@@ -16,9 +16,6 @@ func (v *visit) dueToday(o *open, of string) (due, error) {
 		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
 }
 
-// dueLine says what of them is due; its Text is empty where nothing is.
-type dueLine struct{ Text, URL string }
-
 // sum is how many a filter lets through, its search and its period aside, and what they are worth.
 func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
 	for i := range d {
@@ -31,14 +28,14 @@ func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
 	return n, cents
 }
 
-// of says what is due of what a filter lets through.
-func (d due) of(v *visit, f journal.DeadLetterFilter) dueLine {
+// of says what is due of what a filter lets through; empty where nothing is.
+func (d due) of(v *visit, f journal.DeadLetterFilter) link {
 	n, cents := d.sum(&f)
 	if n == 0 {
-		return dueLine{}
+		return link{}
 	}
 	f.State, f.Sort = states[0], "deadline"
-	line := dueLine{v.Count("due.today", n), listURL(f, "")}
+	line := link{v.Count("due.today", n), listURL(f, "")}
 	if worth := v.Money(cents); worth != "" {
 		line.Text += ": " + worth
 	}

@@ -85,6 +85,9 @@ func searched(f *journal.DeadLetterFilter) bool {
 // field of a form or an address.
 type field struct{ Name, Value string }
 
+// link says something, and leads to where more is said or done.
+type link struct{ Text, URL string }
+
 // fieldsOf a filter, without its state.
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{

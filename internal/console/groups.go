@@ -39,7 +39,7 @@ type causeRow struct {
 	N     int64
 	Worth string
 	// Due today of them.
-	Due                 dueLine
+	Due                 link
 	First, Last         Moment
 	SampleID, SampleURL string
 	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
@@ -139,21 +139,31 @@ func (v *visit) causeName(g *deadletter.Group) string {
 
 // cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
 func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(),
-		journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}, "", 1)
+	f := journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}
+	group, err := v.group(o, f)
+	if group == nil {
+		return nil, err
+	}
+	row := v.causeRow(group, f)
+	return &row, nil
+}
+
+// group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
+func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
+	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return nil, err
-	case len(groups) == 0: // also where it cannot be one
+	case len(groups) == 0:
 		return nil, nil
 	}
-	row := v.causeRow(&groups[0], journal.DeadLetterFilter{State: deadletter.AllStates})
-	return &row, nil
+	return &groups[0], nil
 }
 
 // pattern of a fingerprint; empty where nothing is known of it.
 func (v *visit) pattern(o *open, fingerprint string) (string, error) {
-	if known, ok := v.patterns[fingerprint]; ok || fingerprint == "" {
+	known, ok := v.patterns[fingerprint]
+	if ok || fingerprint == "" {
 		return known, nil
 	}
 	cause, err := v.cause(o, fingerprint)
@@ -161,23 +171,19 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 		return "", err
 	}
 	if cause != nil {
-		v.patterns[fingerprint] = cause.Pattern
-	} else {
-		v.patterns[fingerprint] = ""
+		known = cause.Pattern
 	}
-	return v.patterns[fingerprint], nil
+	v.patterns[fingerprint] = known
+	return known, nil
 }
 
 // causeCount is how many open dead letters f, which names a fingerprint, lets through.
 func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
-	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
-	switch {
-	case err != nil && deadletter.RefusalOf(err) == nil:
+	group, err := v.group(o, f)
+	if group == nil {
 		return 0, err
-	case len(groups) == 0:
-		return 0, nil
 	}
-	return groups[0].N, nil
+	return group.N, nil
 }
 
 // biggestCauses of what is open.

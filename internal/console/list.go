@@ -53,7 +53,7 @@ type listData struct {
 	Since, Until      string
 	Wrong, WrongField string
 	// Act on all that the filter lets through; nil where that cannot be.
-	Act *action
+	Act *link
 	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
 	Sorts              []viewLink
 	Amounts, Deadlines bool
@@ -62,13 +62,10 @@ type listData struct {
 	Columns   []option
 	// Worth of all that is counted, and what of the open ones is due today.
 	Worth string
-	Due   dueLine
+	Due   link
 	// File is the list as a spreadsheet.
 	File string
 }
-
-// action leads to what can be done.
-type action struct{ URL, Text string }
 
 // viewLink is one way to look at dead letters.
 type viewLink struct {
@@ -199,11 +196,11 @@ func (d *listData) Sorted(column string) string {
 }
 
 // act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
-func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*action, error) {
+func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link, error) {
 	if f.State != states[0] || !narrowed(f) {
 		return nil, nil
 	}
-	a := &action{URL: planURL(f), Text: v.T("list.act")}
+	a := &link{URL: planURL(f), Text: v.T("list.act")}
 	if searched(&f) {
 		return a, nil // the plan counts them
 	}

@@ -28,7 +28,7 @@ type overviewData struct {
 	Alert              bool
 	// Worth of all that is open, and what of it is due today.
 	Worth      string
-	Due        dueLine
+	Due        link
 	AlertAbove int64
 	Oldest     Moment
 	Teams      []teamRow
@@ -72,7 +72,7 @@ type teamRow struct {
 	sum
 	Team        decision.Team
 	Description string
-	Due         dueLine
+	Due         link
 	Reasons     []reasonRow
 	// Deadline is the nearest of what waits, Urgent the page of that claim; empty where there is none.
 	Deadline Moment

@@ -113,7 +113,7 @@ type frame struct {
 	// Theme is light, dark, or empty for the system's; Themes lead to the others.
 	Theme   string
 	Themes  []viewLink
-	Banners []banner
+	Banners []link
 	// Mine is the list of what waits for the reader's team.
 	Mine string
 }
@@ -200,7 +200,7 @@ func (p *Pages) broken(v *visit, err error) {
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
-func (v *visit) frame(pg *page, body []byte, banners []banner) *frame {
+func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(pg.fixed),

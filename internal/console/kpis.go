@@ -45,20 +45,15 @@ func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 			t.Policies = append(t.Policies, all[i].Policy)
 		}
 	}
-	rows := map[string]int{}
 	for i := range all {
 		k := &all[i]
 		if !slices.Contains(t.Policies, k.Policy) {
 			continue
 		}
-		at, ok := rows[k.Name]
-		if !ok {
-			at = len(t.Rows)
-			rows[k.Name] = at
-			t.Rows = append(t.Rows, kpiRow{Name: v.Or("kpi."+k.Name, k.Name), Window: v.window(k.Window), Goals: v.goals(k)})
-		}
-		cell := v.kpiCell(k)
-		t.Rows[at].Cells = append(t.Rows[at].Cells, cell)
+		name, cell := v.Or("kpi."+k.Name, k.Name), v.kpiCell(k)
+		row := rowOf(&t.Rows, func(r *kpiRow) bool { return r.Name == name })
+		row.Name, row.Window, row.Goals = name, v.window(k.Window), v.goals(k)
+		row.Cells = append(row.Cells, cell)
 		if k.Name == kpi.SuccessRate && k.Value != nil && (t.Success == nil || k.Policy == "tiss-submission") {
 			t.Success = &cell
 		}

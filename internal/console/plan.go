@@ -217,7 +217,9 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 		Takes:  v.lasting(p.Takes),
 		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
-		s.refused(v.Or("refused."+string(r.Code), r.Message), r.Count)
+		text := v.Or("refused."+string(r.Code), r.Message)
+		row := rowOf(&s.Why, func(row *refusedRow) bool { return row.Text == text })
+		row.Text, row.N = text, row.N+r.Count
 	}
 	named := int64(0)
 	for i := range p.Causes {
@@ -226,17 +228,6 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 	}
 	s.MoreCauses = named < p.Total
 	return s
-}
-
-// refused adds what is refused for one reason.
-func (s *planShown) refused(text string, n int64) {
-	for i := range s.Why {
-		if s.Why[i].Text == text {
-			s.Why[i].N += n
-			return
-		}
-	}
-	s.Why = append(s.Why, refusedRow{text, n})
 }
 
 // bulkRefusal is why nothing was planned or done, in words, and the field that it is about.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"retry-worker/internal/access"
@@ -50,22 +51,11 @@ func (v *visit) notes(d *journal.DeadLetter, at string) *noteData {
 // mostAsked requests are shown on the overview.
 const mostAsked = 20
 
-// askedRow is a dead letter that somebody asks the reader to decide on.
-type askedRow struct {
-	Subject  journal.Subject
-	By, Text string
-	At       Moment
-}
-
-// asked are the requests to the reader, the oldest first.
-func (v *visit) asked(o *open) (rows []askedRow, err error) {
+// asked are the dead letters that somebody asks the reader to decide on, the oldest request first.
+func (v *visit) asked(o *open) ([]deadletter.Item, error) {
 	items, err := o.DeadLettersAsked(v.r.Context(), mostAsked)
-	for i := range items {
-		if d := &items[i]; v.who.May(access.Review, string(d.Team)) {
-			rows = append(rows, askedRow{d.Subject, d.Asked.By, d.Asked.Text, v.Ago(d.Asked.At)})
-		}
-	}
-	return rows, err
+	mayNot := func(i deadletter.Item) bool { return !v.who.May(access.Review, string(i.Team)) }
+	return slices.DeleteFunc(items, mayNot), err
 }
 
 // note carries out POST /dead-letters/{id}/VERB, with text where somebody says something.

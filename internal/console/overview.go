@@ -48,8 +48,8 @@ type overviewData struct {
 	MorePortals string
 	// Grafana is where the board is; empty for nowhere.
 	Grafana string
-	// Asked are the requests for the reader's decision.
-	Asked []askedRow
+	// Asked are those that wait for the reader's decision because somebody asked.
+	Asked []deadletter.Item
 	// Untold names the teams that are told by no way; empty where there are none.
 	Untold string
 }

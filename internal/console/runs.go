@@ -204,10 +204,7 @@ func (l Lang) lasting(d time.Duration) string {
 	if d > 10*time.Minute {
 		d = d.Round(time.Minute)
 	}
-	if d = d.Round(time.Second); d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0 {
-		return l.span(d.Truncate(time.Minute)) + " " + l.span(d%time.Minute)
-	}
-	return l.span(d)
+	return l.fine(d.Round(time.Second))
 }
 
 // howOf says how the retries of a run, or a plan, are made.

@@ -80,15 +80,18 @@ func (l Lang) ago(d time.Duration) string {
 
 // in is a countdown in words: with seconds below ten minutes.
 func (l Lang) in(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d <= 0:
+	if d = d.Round(time.Second); d <= 0 {
 		return l.T("time.now")
-	case d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0:
-		return l.T("time.in", strconv.Itoa(int(d/time.Minute))+" min "+strconv.Itoa(int(d%time.Minute/time.Second))+" s")
-	default:
-		return l.T("time.in", l.span(d))
 	}
+	return l.T("time.in", l.fine(d))
+}
+
+// fine is a span with its seconds, too, below ten minutes; d is whole seconds.
+func (l Lang) fine(d time.Duration) string {
+	if d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0 {
+		return l.span(d) + " " + l.span(d%time.Minute)
+	}
+	return l.span(d)
 }
 
 // span is a length of time by its largest units: 38 s, 14 min, 5 h 10 min, 3 days.

@@ -103,20 +103,13 @@ func (p *Pages) policiesData(v *visit) *policiesData {
 	c := v.catalogue
 	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: hintLang(c)}
 	names := c.Policies.Names()
-	slices.SortStableFunc(names, func(a, b string) int { // the one that holds where none is named comes first
-		return cmp.Compare(btoi(b == decision.DefaultPolicy), btoi(a == decision.DefaultPolicy))
-	})
+	if i := slices.Index(names, decision.DefaultPolicy); i > 0 { // the one that holds where none is named comes first
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, decision.DefaultPolicy)
+	}
 	for _, name := range names {
 		d.Policies = append(d.Policies, v.policy(c.Policies[name]))
 	}
 	return d
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (v *visit) policyOptions(d *policiesData, selected string) []option {

@@ -76,44 +76,56 @@ const jitterDraws = 1000
 
 // measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
 var measures = []measure{
-	{SuccessRate, "ratio", Daily, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureRecoveredRetried) + s.total(journal.FigureExhaustedRetried)
-		return ratio(s.total(journal.FigureRecoveredRetried), n), n
-	}, []Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
-	{"time_to_success_mean", "minutes", Daily, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureRecoveredRetried)
-		return ratio(s.total(journal.FigureRecoveryTime), n) / 60_000, n
-	}, []Goal{target(decision.RNBIL005, "<=", 120)}},
-	{"time_to_success_median", "minutes", Daily, func(s sums) (float64, int64) {
-		at, n := s.quantile(journal.FigureRecoveryTimeBucket, 0.5)
-		return float64(at) / 60, n
-	}, []Goal{target(decision.RNBIL004, "<=", 60)}},
-	{"retries_to_success", "retries", Daily, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureRecoveredRetried)
-		return ratio(s.total(journal.FigureRecoveryRetries), n), n
-	}, []Goal{target(decision.RNBIL004, "<=", 1.2)}},
-	{"permanent_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureDecisions)
-		return ratio(s.total(journal.FigurePermanent), n), n
-	}, []Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
-	{"exhausted_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureClosed)
-		return ratio(s.total(journal.FigureExhausted), n), n
-	}, []Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03),
-		alert(decision.RNBIL005, 0.05)}},
-	{"at_maximum_rate", "ratio", Weekly, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureScheduled)
-		return ratio(s.total(journal.FigureAtMaximum), n), n
-	}, []Goal{alert(decision.RNBIL004, 0.05)}},
+	{SuccessRate, "ratio", Daily,
+		share(journal.FigureRecoveredRetried, 1, journal.FigureRecoveredRetried, journal.FigureExhaustedRetried),
+		[]Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
+	{"time_to_success_mean", "minutes", Daily,
+		share(journal.FigureRecoveryTime, 60_000, journal.FigureRecoveredRetried),
+		[]Goal{target(decision.RNBIL005, "<=", 120)}},
+	{"time_to_success_median", "minutes", Daily, quantile(0.5, journal.FigureRecoveryTimeBucket, 60),
+		[]Goal{target(decision.RNBIL004, "<=", 60)}},
+	{"retries_to_success", "retries", Daily, share(journal.FigureRecoveryRetries, 1, journal.FigureRecoveredRetried),
+		[]Goal{target(decision.RNBIL004, "<=", 1.2)}},
+	{"permanent_rate", "ratio", Weekly, share(journal.FigurePermanent, 1, journal.FigureDecisions),
+		[]Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
+	{"exhausted_rate", "ratio", Weekly, share(journal.FigureExhausted, 1, journal.FigureClosed),
+		[]Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03),
+			alert(decision.RNBIL005, 0.05)}},
+	{"at_maximum_rate", "ratio", Weekly, share(journal.FigureAtMaximum, 1, journal.FigureScheduled),
+		[]Goal{alert(decision.RNBIL004, 0.05)}},
 	{"jitter_deviation", "ratio", Weekly, jitterDeviation, []Goal{alert(decision.RNBIL004, 0.30)}},
-	{"backoff_mean", "minutes", Daily, func(s sums) (float64, int64) {
-		n := s.total(journal.FigureScheduled)
-		return ratio(s.total(journal.FigureBackoff), n) / 60_000, n
-	}, []Goal{alert(decision.RNBIL004, 30)}},
-	{"processing_time_p99", "seconds", Daily, func(s sums) (float64, int64) {
-		at, n := s.quantile(journal.FigureTook, 0.99)
-		return float64(at) / 1e6, n
-	}, []Goal{alert(decision.RNBIL005, 1)}},
+	{"backoff_mean", "minutes", Daily, share(journal.FigureBackoff, 60_000, journal.FigureScheduled),
+		[]Goal{alert(decision.RNBIL004, 30)}},
+	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.FigureTook, 1e6),
+		[]Goal{alert(decision.RNBIL005, 1)}},
+}
+
+// share measures a figure's sum over unit, for each of what the others count together.
+func share(of journal.FigureName, unit float64, each ...journal.FigureName) func(sums) (float64, int64) {
+	return func(s sums) (value float64, samples int64) {
+		for _, name := range each {
+			samples += s.total(name)
+		}
+		if samples > 0 {
+			value = float64(s.total(of)) / float64(samples) / unit
+		}
+		return value, samples
+	}
+}
+
+// quantile measures the bucket that the q-th part of a distribution lies in or below, over unit.
+func quantile(q float64, of journal.FigureName, unit float64) func(sums) (float64, int64) {
+	return func(s sums) (value float64, samples int64) {
+		samples = s.total(of)
+		rank := int64(math.Ceil(q * float64(samples)))
+		for _, bucket := range slices.Sorted(maps.Keys(s[of])) {
+			value = float64(bucket) / unit
+			if rank -= s[of][bucket]; rank <= 0 {
+				break
+			}
+		}
+		return value, samples
+	}
 }
 
 // sums of one policy over one window, by figure and bucket.
@@ -131,25 +143,6 @@ func (s sums) total(name journal.FigureName) (n int64) {
 		n += v
 	}
 	return n
-}
-
-// quantile returns the bucket that the q-th part of a distribution lies in or below, and the distribution's size.
-func (s sums) quantile(name journal.FigureName, q float64) (bucket, n int64) {
-	n = s.total(name)
-	rank := int64(math.Ceil(q * float64(n)))
-	for _, bucket = range slices.Sorted(maps.Keys(s[name])) {
-		if rank -= s[name][bucket]; rank <= 0 {
-			break
-		}
-	}
-	return bucket, n
-}
-
-func ratio(part, whole int64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return float64(part) / float64(whole)
 }
 
 // jitterDeviation returns the largest relative difference of the eight bins from their share.

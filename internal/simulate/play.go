@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"time"
 
-	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 )
@@ -18,21 +17,11 @@ const (
 // epoch is the beginning of every trace.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// step is what happens to a claim next. The set is closed.
-type step int
-
-const (
-	arrive step = iota // at the gate, or, without one, at the portal
-	answer             // to the submission
-	wake               // of the gate; it has no claim
-)
-
 // event of the virtual time.
 type event struct {
 	at    time.Duration
 	order int // among those of the same instant
-	step  step
-	claim int
+	play  func(at time.Duration)
 }
 
 type events []event
@@ -99,25 +88,16 @@ func (p *player) one() {
 		p.arrive(p.next-1, p.claims[p.next-1].arrived)
 		return
 	}
-	switch e := heap.Pop(&p.queue).(event); e.step {
-	case arrive:
-		p.arrive(e.claim, e.at)
-	case answer:
-		p.answer(e.claim, e.at)
-	case wake:
-		if e.at == p.woken { // not one that an earlier one took the place of
-			p.woken = -1
-			p.open(e.at)
-		}
-	}
+	e := heap.Pop(&p.queue).(event)
+	e.play(e.at)
 }
 
-func (p *player) at(at time.Duration, s step, claim int) {
+func (p *player) at(at time.Duration, play func(at time.Duration)) {
 	p.order++
-	heap.Push(&p.queue, event{at, p.order, s, claim})
+	heap.Push(&p.queue, event{at, p.order, play})
 }
 
-// arrive is before each submission, retries included.
+// arrive at the gate, or, without one, at the portal: before each submission, retries included.
 func (p *player) arrive(claim int, at time.Duration) {
 	if p.gate == nil {
 		p.submit(claim, at)
@@ -168,7 +148,15 @@ func (p *player) sleep(now time.Duration) {
 	}
 	if at := max(now, next.Sub(epoch)); p.woken < 0 || at < p.woken {
 		p.woken = at
-		p.at(at, wake, 0)
+		p.at(at, p.wake)
+	}
+}
+
+// wake the gate, unless an earlier waking took the place of this one.
+func (p *player) wake(at time.Duration) {
+	if at == p.woken {
+		p.woken = -1
+		p.open(at)
 	}
 }
 
@@ -179,7 +167,7 @@ func (p *player) submit(claim int, at time.Duration) {
 	c.sent = at
 	p.drains.sent(at)
 	p.tally.submit(&p.claims[claim], at, c.error != "")
-	p.at(at+takes, answer, claim)
+	p.at(at+takes, func(at time.Duration) { p.answer(claim, at) })
 }
 
 func (p *player) answer(claim int, at time.Duration) {
@@ -207,19 +195,14 @@ func (p *player) fail(claim int, at time.Duration) {
 		now)
 	c.firstFailure, c.retries = d.FirstFailure, d.RetryCount
 	if d.ShouldRetry() {
-		p.at(max(at, d.NextRetryTime.Sub(epoch)), arrive, claim)
+		p.at(max(at, d.NextRetryTime.Sub(epoch)), func(at time.Duration) { p.arrive(claim, at) })
 	} else {
 		p.giveUp(claim, at)
 	}
 	if p.gate != nil {
-		p.report(&match, claim, at)
-	}
-}
-
-func (p *player) report(match *classify.Match, claim int, at time.Duration) {
-	c := &p.progress[claim]
-	if e := destination.FailureEvent(match, p.claims[claim].id, epoch.Add(c.sent), 0); e != nil {
-		p.tell(e, at)
+		if e := destination.FailureEvent(&match, f.ID, epoch.Add(c.sent), 0); e != nil {
+			p.tell(e, at)
+		}
 	}
 }
 

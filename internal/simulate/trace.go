@@ -26,23 +26,14 @@ const (
 	maxOutages = 1_000_000
 )
 
-// LineError is a line of a trace that is none.
-type LineError struct {
-	File            string
-	Line            int
-	Found, Expected string
-}
-
-func (e *LineError) Error() string {
-	return fmt.Sprintf("%s:%d: found %s, expected %s", e.File, e.Line, e.Found, e.Expected)
-}
-
-// Read reads a trace; file stands in its errors. A line that cannot be used is a *LineError.
+// Read reads a trace; file stands in its errors, which say what a line holds and what it should.
 func Read(file string, r io.Reader) ([]Outage, error) {
 	lines := bufio.NewScanner(r)
 	var outages []Outage
 	number := 0
-	wrong := func(found, expected string) error { return &LineError{file, number, found, expected} }
+	wrong := func(found, expected string) error {
+		return fmt.Errorf("%s:%d: found %s, expected %s", file, number, found, expected)
+	}
 	for lines.Scan() {
 		number++
 		line := strings.TrimSuffix(lines.Text(), "\r")

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	_ "embed"
 	"encoding/xml"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,21 +28,9 @@ const (
 )
 
 // style is all that the picture needs; the colours are variables that a page may set for .retry-plan.
-const style = `
-.retry-plan{--plan-paper:#fff;--plan-ink:#1c2128;--plan-faint:#57606a;--plan-grid:#d5dae0;--plan-bar:#7aa7ee;--plan-nominal:#123a7c;--plan-limit:#b3261e;font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;font-size:13px}
-@media (prefers-color-scheme:dark){.retry-plan{--plan-paper:#16191e;--plan-ink:#e8ebee;--plan-faint:#a3adb8;--plan-grid:#363d47;--plan-bar:#3f6fc0;--plan-nominal:#d4e4ff;--plan-limit:#ff8a80}}
-.retry-plan .paper{fill:var(--plan-paper)}
-.retry-plan text{fill:var(--plan-ink)}
-.retry-plan .name{font-size:16px;font-weight:600}
-.retry-plan .faint{fill:var(--plan-faint);font-size:12px}
-.retry-plan .grid{stroke:var(--plan-grid);stroke-width:1}
-.retry-plan .axis{stroke:var(--plan-faint);stroke-width:1}
-.retry-plan .bar{fill:var(--plan-bar)}
-.retry-plan .beyond{fill:none;stroke:var(--plan-limit);stroke-width:1;stroke-dasharray:3 2}
-.retry-plan .nominal{stroke:var(--plan-nominal);stroke-width:2}
-.retry-plan .limit{stroke:var(--plan-limit);stroke-width:2;stroke-dasharray:6 3}
-.retry-plan .limit-name{fill:var(--plan-limit);font-size:12px}
-`
+//
+//go:embed picture.css
+var style string
 
 // picture is an SVG in the making. y is where the next thing comes.
 type picture struct {
@@ -77,17 +67,15 @@ func (p *Plan) SVG() []byte {
 func (body *picture) wrapUp(p *Plan) []byte {
 	width, height := number(pictureWidth), number(body.y+margin)
 	id := "retry-plan-" + idOf(p.Policy)
-	var svg picture
-	svg.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" class="retry-plan" role="img" aria-labelledby="` + id +
-		`-title ` + id + `-desc" width="` +
-		width + `" height="` + height + `" viewBox="0 0 ` + width + " " + height + `">` + "\n")
-	svg.element("title", id+"-title", "Retries of the policy "+p.Policy)
-	svg.element("desc", id+"-desc", p.inWords())
-	svg.WriteString("<style>" + style + "</style>\n" + `<rect class="paper" width="` + width + `" height="` + height +
-		`"/>` + "\n")
-	svg.WriteString(body.String())
-	svg.WriteString("</svg>\n")
-	return []byte(svg.String())
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" class="retry-plan" role="img" `+
+		`aria-labelledby="%[1]s-title %[1]s-desc" width="%[2]s" height="%[3]s" viewBox="0 0 %[2]s %[3]s">
+<title id="%[1]s-title">%[4]s</title>
+<desc id="%[1]s-desc">%[5]s</desc>
+<style>
+%[6]s</style>
+<rect class="paper" width="%[2]s" height="%[3]s"/>
+%[7]s</svg>
+`, id, width, height, escape("Retries of the policy "+p.Policy), escape(p.inWords()), style, body.String())
 }
 
 func (p *Plan) subtitle() string {
@@ -142,8 +130,7 @@ func (body *picture) chart(p *Plan) {
 func (body *picture) closed(a *axis, s Span, top, bottom float64) {
 	from, until := a.place(time.Duration(s.From)), a.place(min(time.Duration(s.Until), a.to))
 	if from < until {
-		body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(ladderColumn+from) + `" y="` + number(top) +
-			`" width="` + number(until-from) + `" height="` + number(bottom-top) + `"/>` + "\n")
+		body.shade(ladderColumn+from, top, until-from, bottom-top)
 	}
 }
 
@@ -230,10 +217,8 @@ func (body *picture) legend(p *Plan) {
 			func(x, middle float64) { body.rect("beyond", x, middle-barHeight/2, 28) })
 	}
 	if p.Closed != nil {
-		entry(p.Destination+" is closed", 28, func(x, middle float64) {
-			body.WriteString(`<rect fill="#808080" fill-opacity="0.25" x="` + number(x) + `" y="` + number(middle-barHeight/2) +
-				`" width="28" height="12"/>` + "\n")
-		})
+		entry(p.Destination+" is closed", 28,
+			func(x, middle float64) { body.shade(x, middle-barHeight/2, 28, barHeight) })
 	}
 	body.y += 8
 }
@@ -243,18 +228,18 @@ func (p *Plan) hasRange() bool {
 }
 
 func (body *picture) text(x float64, class, anchor, s string) {
-	body.WriteString(`<text x="` + number(x) + `" y="` + number(body.y) + `"`)
-	for _, attribute := range [][2]string{{"class", class}, {"text-anchor", anchor}} {
-		if attribute[1] != "" {
-			body.WriteString(` ` + attribute[0] + `="` + attribute[1] + `"`)
+	attributes := ""
+	for _, a := range [][2]string{{"class", class}, {"text-anchor", anchor}} {
+		if a[1] != "" {
+			attributes += fmt.Sprintf(` %s="%s"`, a[0], a[1])
 		}
 	}
-	body.WriteString(">" + escape(s) + "</text>\n")
+	fmt.Fprintf(body, `<text x="%s" y="%s"%s>%s</text>`+"\n", number(x), number(body.y), attributes, escape(s))
 }
 
 func (body *picture) line(class string, x1, y1, x2, y2 float64) {
-	body.WriteString(`<line class="` + class + `" x1="` + number(x1) + `" y1="` + number(y1) + `" x2="` + number(x2) +
-		`" y2="` + number(y2) + `"/>` + "\n")
+	fmt.Fprintf(body, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, number(x1), number(y1), number(x2),
+		number(y2))
 }
 
 // rect is a bar's; one without width is not drawn.
@@ -262,12 +247,13 @@ func (body *picture) rect(class string, x, y, width float64) {
 	if width <= 0 {
 		return
 	}
-	body.WriteString(`<rect class="` + class + `" x="` + number(x) + `" y="` + number(y) + `" width="` + number(width) +
-		`" height="` + number(barHeight) + `" rx="2"/>` + "\n")
+	fmt.Fprintf(body, `<rect class="%s" x="%s" y="%s" width="%s" height="%d" rx="2"/>`+"\n", class, number(x), number(y),
+		number(width), barHeight)
 }
 
-func (body *picture) element(name, id, s string) {
-	body.WriteString("<" + name + ` id="` + id + `">` + escape(s) + "</" + name + ">\n")
+func (body *picture) shade(x, y, width, height float64) {
+	fmt.Fprintf(body, `<rect fill="#808080" fill-opacity="0.25" x="%s" y="%s" width="%s" height="%s"/>`+"\n", number(x),
+		number(y), number(width), number(height))
 }
 
 // number of pixels with two decimals at most, the same on every machine.

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"slices"
@@ -58,14 +59,8 @@ const (
 	head          = 74
 )
 
-const style = `
-.simulation{--paper:#fff;--ink:#1c2128;--faint:#57606a;--down:#f3d3d0;--waiting:#123a7c;--good:#2f855a;--bad:#b3261e;--testing:#c98a00;--ramping:#3f6fc0;font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif;font-size:13px}
-@media (prefers-color-scheme:dark){.simulation{--paper:#16191e;--ink:#e8ebee;--faint:#a3adb8;--down:#4a2624;--waiting:#9dc1ff;--good:#6fcf97;--bad:#ff8a80;--testing:#ffca5c;--ramping:#7aa7ee}}
-.simulation text{fill:var(--ink)}.simulation .faint{fill:var(--faint);font-size:12px}.simulation .name{font-size:16px;font-weight:600}
-.simulation .paper{fill:var(--paper)}.simulation .down{fill:var(--down)}.simulation .waiting{fill:none;stroke:var(--waiting);stroke-width:2}
-.simulation .good{fill:var(--good)}.simulation .bad,.simulation .is-down{fill:var(--bad)}
-.simulation .is-testing{fill:var(--testing)}.simulation .is-ramping{fill:var(--ramping)}.simulation .is-up{fill:var(--good)}
-`
+//go:embed picture.css
+var style string
 
 // Picture draws the longest outage as SVG: who waits, what is submitted, and the destination's state, for the plain
 // ladder, the policy and the clairvoyant. The same options give the same bytes.
@@ -88,7 +83,7 @@ func Picture(outages []Outage, o Options) []byte {
 		width, height, width, height)
 	title := fmt.Sprintf("%s down for %s: %g claims a minute, room for %d", longest.Service, longest.End-longest.Start,
 		o.ClaimsPerMinute, o.Capacity)
-	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
+	fmt.Fprintf(&b, "<title>%s</title>\n<style>\n%s</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
 		html.EscapeString(title), style, width, height)
 	text(&b, margin, 30, "name", title)
 	text(&b, margin, 50, "faint", "Line: claims that wait. Bars: submissions, answered (green) and failed (red). "+

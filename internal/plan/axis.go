@@ -33,16 +33,14 @@ const (
 // that is not much farther, or the axis logarithmic.
 func axisOf(p *Plan, width float64) axis {
 	a := axis{width: width, limit: -1, to: time.Second}
-	first := time.Duration(0)
-	for i := len(p.Retries) - 1; i >= 0; i-- {
-		r := &p.Retries[i].FromFirst
-		a.to = max(a.to, time.Duration(r.Latest))
-		if r.Earliest > 0 {
-			first = time.Duration(r.Earliest)
+	first := time.Duration(0) // retry that does not come at once
+	for _, r := range p.Retries {
+		if first == 0 {
+			first = time.Duration(r.FromFirst.Earliest)
 		}
-	}
-	if last := len(p.Retries) - 1; last >= 0 && p.Retries[last].FromFirst.Latest > 0 {
-		a.to = time.Duration(p.Retries[last].FromFirst.Latest)
+		if latest := time.Duration(r.FromFirst.Latest); latest > 0 {
+			a.to = latest
+		}
 	}
 	limit := time.Duration(p.TotalLimit)
 	if limit > 0 {

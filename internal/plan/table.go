@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -10,7 +11,7 @@ import (
 // Table writes p as text for a terminal: what holds, a line for each retry with the total limit below them, the
 // remarks. The error is the writer's.
 func (p *Plan) Table(to io.Writer) error {
-	w := &firstError{to: to}
+	w := &bytes.Buffer{}
 	fmt.Fprintln(w, p.Policy)
 	row := func(name, value string) { fmt.Fprintf(w, "%-12s %s\n", name, value) }
 	if p.Description != "" {
@@ -32,7 +33,8 @@ func (p *Plan) Table(to io.Writer) error {
 	for _, sentence := range p.Remarks {
 		fmt.Fprintln(w, sentence)
 	}
-	return w.err
+	_, err := w.WriteTo(to)
+	return err
 }
 
 func (p *Plan) limitWords() string {
@@ -42,7 +44,7 @@ func (p *Plan) limitWords() string {
 	return Words(time.Duration(p.TotalLimit)) + " from the first failure"
 }
 
-func (p *Plan) ladder(w io.Writer) {
+func (p *Plan) ladder(w *bytes.Buffer) {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "\n\twait before it\t\t\tfrom the first failure")
 	fmt.Fprintln(table, "retry\tearliest\tnominal\tlatest\tearliest\tnominal\tlatest")
@@ -53,7 +55,7 @@ func (p *Plan) ladder(w io.Writer) {
 		limit := Words(time.Duration(p.TotalLimit))
 		fmt.Fprintf(table, "limit\t\t\t\t%s\t%s\t%s\n", limit, limit, limit)
 	}
-	_ = table.Flush() // the writer beneath remembers what could not be written
+	_ = table.Flush() // a buffer takes all
 }
 
 func (p *Plan) mark(r *Retry) string {
@@ -66,18 +68,4 @@ func (p *Plan) mark(r *Retry) string {
 func cells(r Range) string {
 	return Words(time.Duration(r.Earliest)) + "\t" + Words(time.Duration(r.Nominal)) + "\t" +
 		Words(time.Duration(r.Latest))
-}
-
-// firstError remembers what could not be written, so that printing need not be checked line by line.
-type firstError struct {
-	to  io.Writer
-	err error
-}
-
-func (w *firstError) Write(b []byte) (int, error) {
-	n, err := w.to.Write(b)
-	if w.err == nil {
-		w.err = err
-	}
-	return n, err
 }

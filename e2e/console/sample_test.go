@@ -201,7 +201,7 @@ func (s *sample) serve() string {
 	p := console.New(console.Options{Now: s.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
 		return console.Health{Journal: up, Engine: up}
 	}})
-	p.Open(s.Memory, s.DeadLetters, s.DeadLetters, s.Gates())
+	p.Open(s.Memory, s.DeadLetters, s.Gates())
 	gate := access.New(access.Options{Now: s.Now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)

@@ -153,7 +153,7 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 func (c *fixture) everything() (http.Handler, *reached) {
 	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
 	p := console.New(console.Options{Now: c.Now, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
-	p.Open(c.Memory, through, through, through)
+	p.Open(c.Memory, through, through)
 	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse}
 	served := api.New(api.Options{Gate: gate, Policies: c.Policies, Log: zap.NewNop(), Pages: p})
 	served.Open(api.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Gates: through, Sessions: c.Memory})

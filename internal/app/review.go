@@ -96,7 +96,7 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 	a.api.Open(api.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service,
 		Gates:    gates,
 		Sessions: a.store})
-	a.pages.Open(a.store, service, service, gates)
+	a.pages.Open(a.store, service, gates)
 	return service
 }
 

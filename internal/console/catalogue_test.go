@@ -20,7 +20,7 @@ func withCatalogue(t *testing.T, w world, file string) *site {
 	s := open(t, w)
 	s.lang = "pt-BR"
 	s.pages = console.New(console.Options{Now: w.Now, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
+	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
 	return s
 }
 

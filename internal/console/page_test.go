@@ -45,7 +45,7 @@ func (s *site) links(operate, grafana string) {
 	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
 		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
 	}})
-	s.pages.Open(w.Memory, w.DeadLetters, w.DeadLetters, w.Gates())
+	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
 }
 
 // as is the same site for somebody of another role.

@@ -46,7 +46,6 @@ type Pages struct {
 type open struct {
 	Source
 	Reviewer
-	bulk    api.Bulk
 	gates   api.Gates
 	figures figures
 }
@@ -65,10 +64,10 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out: on one, on many, and on
+// Open gives the pages what they read from, and what carries people's decisions out: on dead letters, and on
 // destinations.
-func (p *Pages) Open(from Source, to Reviewer, many api.Bulk, gates api.Gates) {
-	p.open.Store(&open{Source: from, Reviewer: to, bulk: many, gates: gates})
+func (p *Pages) Open(from Source, to Reviewer, gates api.Gates) {
+	p.open.Store(&open{Source: from, Reviewer: to, gates: gates})
 }
 
 // ServeHTTP answers everything that is not the API.

@@ -180,7 +180,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
 		return nil, err
 	}
-	plan, err := o.bulk.Plan(v.r.Context(), f.command(v.who.Name))
+	plan, err := o.Plan(v.r.Context(), f.command(v.who.Name))
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
 		d.Wrong, d.WrongField = v.bulkRefusal(refusal)
 		return d, nil
@@ -257,7 +257,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
 		return v.replanned(o, f, v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
 	}
-	run, _, err := o.bulk.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
+	run, _, err := o.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
 	}

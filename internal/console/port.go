@@ -21,9 +21,10 @@ type Source interface {
 	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
-// Reviewer lists dead letters and carries people's decisions on them out (deadletter.Service does).
+// Reviewer lists dead letters and carries people's decisions on one and on many of them out (deadletter.Service does).
 type Reviewer interface {
 	api.DeadLetters
+	api.Bulk
 	// Teams are those that the policies name.
 	Teams() []decision.Team
 	// Process says whether a process waits for a decision on the dead letter.

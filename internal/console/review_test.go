@@ -249,7 +249,7 @@ func (failing) Steer(context.Context, string, journal.BulkVerb, string) (journal
 
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.DeadLetters, s.world.Gates())
+	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.Gates())
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	d.mustSay("The decision may not be recorded")
 	d.mustNotSay("secret detail")

@@ -56,7 +56,7 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 
 // runPage shows a run; wrong is why what was asked for was not done.
 func (p *Pages) runPage(v *visit, o *open, wrong string) (*page, error) {
-	run, err := o.bulk.Run(v.r.Context(), v.r.PathValue("id"))
+	run, err := o.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
 	after = max(after, 0)
-	items, err := o.bulk.Items(v.r.Context(), r.ID, outcome, after, itemPage+1)
+	items, err := o.Items(v.r.Context(), r.ID, outcome, after, itemPage+1)
 	if err != nil {
 		return err
 	}
@@ -230,14 +230,14 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 			return nil, v.forbidden(access.Bulk, "")
 		}
 		id := v.r.PathValue("id")
-		run, err := o.bulk.Run(v.r.Context(), id)
+		run, err := o.Run(v.r.Context(), id)
 		if err != nil {
 			return nil, err
 		}
 		if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
 			return nil, err
 		}
-		_, err = o.bulk.Steer(v.r.Context(), id, verb, v.who.Name)
+		_, err = o.Steer(v.r.Context(), id, verb, v.who.Name)
 		if err == nil {
 			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
 		}

@@ -59,7 +59,7 @@ func held(r *journal.BulkRun) bool {
 
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	cursor := v.r.URL.Query().Get("cursor")
-	all, next, err := o.bulk.Runs(v.r.Context(), cursor, runPage)
+	all, next, err := o.Runs(v.r.Context(), cursor, runPage)
 	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: "/bulk-runs"}, nil
 	}
@@ -141,7 +141,7 @@ func (v *visit) progress(r *journal.BulkRun) string {
 
 // activeRuns are those that have not ended, the newest first.
 func (v *visit) activeRuns(o *open) ([]runRow, error) {
-	all, _, err := o.bulk.Runs(v.r.Context(), "", recentRuns)
+	all, _, err := o.Runs(v.r.Context(), "", recentRuns)
 	if err != nil {
 		return nil, err
 	}

@@ -73,22 +73,17 @@ func (l Lang) Count(key string, n int64) string {
 
 // Number is n with its thousands apart.
 func (l Lang) Number(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
+	s, sign, separator := strconv.FormatInt(n, 10), "", ","
 	if n < 0 {
 		sign, s = "−", s[1:]
 	}
+	if l == Portuguese {
+		separator = "."
+	}
 	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + l.thousands() + s[i:]
+		s = s[:i] + separator + s[i:]
 	}
 	return sign + s
-}
-
-func (l Lang) thousands() string {
-	if l == Portuguese {
-		return "."
-	}
-	return ","
 }
 
 // Decimal is x with that many decimals.

@@ -248,9 +248,10 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
 	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team),
 		Born: v.Ago(dl.CreatedAt)}
-	if a := attemptOf(story, dl.Record); a != nil {
-		l.Hint = hint(c, story.Subject.Policy, a.Decision.MatchedRule)
-		l.HintOld = a.Decision.Catalogue != c.Version
+	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
+	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
+		d := &story.Attempts[i].Decision
+		l.Hint, l.HintOld = hint(c, story.Subject.Policy, d.MatchedRule), d.Catalogue != c.Version
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
@@ -285,15 +286,6 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		r.Delivery, r.DeliveryText = &b, v.T("delivery."+string(dl.Delivery)+".text")
 	}
 	return r
-}
-
-func attemptOf(story *journal.Story, record int64) *journal.Attempt {
-	for i := range story.Attempts {
-		if story.Attempts[i].Record == record {
-			return &story.Attempts[i]
-		}
-	}
-	return nil
 }
 
 // hint of the rule that matched, as the catalogue in force has it; empty where it has none.

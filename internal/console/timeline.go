@@ -247,8 +247,8 @@ func (v *visit) legend(t *timeline) []legendRow {
 // scale maps instants to places. Backoffs and runs are to scale with one another; a long time in which nothing was
 // scheduled is broken, and says how long it was.
 type scale struct {
-	gaps  []gap
-	first time.Time
+	instants []time.Time // at least one, in order
+	gaps     []gap       // between them
 }
 
 // gap between two neighbouring instants, with its place in the picture.
@@ -274,7 +274,7 @@ func scaleOf(all []happened, now time.Time, running bool, width float64) scale {
 	}
 	slices.SortFunc(instants, time.Time.Compare)
 	instants = slices.CompactFunc(instants, time.Time.Equal)
-	s := scale{first: instants[0]}
+	s := scale{instants: instants}
 	for i := 1; i < len(instants); i++ {
 		g := gap{from: instants[i-1], to: instants[i], idle: true}
 		for _, h := range all {
@@ -347,7 +347,7 @@ func (g *gap) long() float64 { return g.to.Sub(g.from).Seconds() }
 
 // place of an instant; those outside stand at the ends.
 func (s *scale) place(t time.Time) float64 {
-	if len(s.gaps) == 0 || !t.After(s.first) {
+	if len(s.gaps) == 0 || !t.After(s.instants[0]) {
 		return edge
 	}
 	for i := range s.gaps {
@@ -361,10 +361,6 @@ func (s *scale) place(t time.Time) float64 {
 
 // ticks name instants of the story itself, as many as there is room for.
 func (v *visit) ticks(s *scale) []tick {
-	instants := []time.Time{s.first}
-	for i := range s.gaps {
-		instants = append(instants, s.gaps[i].to)
-	}
 	var all []tick
 	var day string
 	place := func(t time.Time, anchor string) {
@@ -377,11 +373,12 @@ func (v *visit) ticks(s *scale) []tick {
 		}
 		all = append(all, tick{s.place(t), name, anchor})
 	}
-	place(instants[0], "start")
-	end := s.place(instants[len(instants)-1])
-	for _, t := range instants[1:] {
+	place(s.instants[0], "start")
+	last := s.instants[len(s.instants)-1]
+	end := s.place(last)
+	for _, t := range s.instants[1:] {
 		switch x := s.place(t); {
-		case t.Equal(instants[len(instants)-1]):
+		case t.Equal(last):
 			if x-all[len(all)-1].X >= tickGap {
 				place(t, "end")
 			}

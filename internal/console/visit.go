@@ -203,7 +203,7 @@ func (p *Pages) broken(v *visit, err error) {
 func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
-		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(pg.fixed),
+		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(),
 		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
@@ -214,11 +214,11 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	if v.Lang == English {
 		f.OtherLang = Portuguese
 	}
-	f.OtherURL = v.with("lang", string(f.OtherLang), pg.fixed)
+	f.OtherURL = v.with("lang", string(f.OtherLang))
 	f.Banners, f.Theme = banners, v.theme()
 	for _, theme := range []string{"", "light", "dark"} {
 		f.Themes = append(f.Themes, viewLink{v.T("theme." + cmp.Or(theme, "system")),
-			v.with("theme", cmp.Or(theme, "system"), pg.fixed), theme == f.Theme})
+			v.with("theme", cmp.Or(theme, "system")), theme == f.Theme})
 	}
 	if !pg.fixed {
 		f.Version = version(body, f, pg.pulse)
@@ -227,9 +227,9 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 }
 
 // with is this page with another field; what answers a form is not there to be had again, its form is.
-func (v *visit) with(name, value string, fixed bool) string {
+func (v *visit) with(name, value string) string {
 	path, query := v.r.URL.EscapedPath(), v.r.URL.Query()
-	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead || fixed && v.r.Method == http.MethodPost {
+	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		path, query = "/", url.Values{}
 		if v.r.URL.Path == "/policies" || v.r.URL.Path == "/login" {
 			path = v.r.URL.Path

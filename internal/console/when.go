@@ -151,12 +151,12 @@ func (v *visit) readZone(hospital *time.Location) {
 }
 
 // zones lead to this page in each of them, and say which it is in.
-func (v *visit) zones(fixed bool) (all []viewLink) {
+func (v *visit) zones() (all []viewLink) {
 	for _, name := range append(slices.Clone(zones), v.zone.String()) {
 		if name == v.zone.String() && slices.ContainsFunc(all, func(l viewLink) bool { return l.Current }) {
 			continue // one of those
 		}
-		all = append(all, viewLink{v.Or("zone."+name, name), v.with(zoneCookie, name, fixed), name == v.zone.String()})
+		all = append(all, viewLink{v.Or("zone."+name, name), v.with(zoneCookie, name), name == v.zone.String()})
 	}
 	return all
 }

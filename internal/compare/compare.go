@@ -75,9 +75,6 @@ type answer struct {
 // plain reports whether the retry is made after the backoff, and not moved by a calendar or an outage.
 func (a *answer) plain() bool { return a.ShouldRetry() && a.Wait() == a.Backoff.Delay }
 
-// chance returns how likely the answer's rule chooses that backoff.
-func (a *answer) chance(delay time.Duration) float64 { return a.rule.Chance(delay, a.made) }
-
 // within reports whether every backoff of a may be chosen by b.
 func (a *answer) within(b *answer) bool {
 	return a.rule.After(0, a.made).Delay >= b.rule.After(0, b.made).Delay &&

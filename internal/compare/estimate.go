@@ -339,7 +339,7 @@ func (f *failure) weight(a *answer) float64 {
 	if !f.took.ShouldRetry() {
 		return 0
 	}
-	return min(a.chance(f.took.Backoff.Delay)/f.propensity, heaviest)
+	return min(a.rule.Chance(f.took.Backoff.Delay, a.made)/f.propensity, heaviest)
 }
 
 // foretold returns the chance that the retry succeeds which a makes, over its draws.

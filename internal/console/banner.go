@@ -9,13 +9,9 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 		return nil
 	}
 	h := p.Health()
-	for _, s := range []struct {
-		Signal
-		name string
-	}{{h.Engine, "engine"}, {h.Journal, "journal"}} {
-		if s.Known && !s.Up {
-			all = append(all, link{v.T("health."+s.name) + ": " + v.T("health.down") + ". " +
-				v.T("health."+s.name+".down"), "/#health"})
+	for _, row := range []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)} {
+		if row.Badge.Tone == "bad" {
+			all = append(all, link{row.Name + ": " + row.Badge.Word + ". " + row.Detail, "/#health"})
 		}
 	}
 	o := p.open.Load()

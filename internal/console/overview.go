@@ -251,16 +251,22 @@ func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Cata
 		policies.Badge = Badge{"bad", v.T("health.rejected")}
 		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
 	}
-	rows = append(rows, policies)
-	waiting := int64(0)
+	rows = append(rows, policies, v.outbox(backlog))
+	return append(rows, v.untold(h.Notices)...), nil
+}
+
+// outbox says how many messages wait, by their queues.
+func (v *visit) outbox(backlog map[string]int64) healthRow {
+	row := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
+	waiting, queues := int64(0), make([]string, 0, len(backlog))
 	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
 		waiting += backlog[queue]
+		queues = append(queues, v.Or("health.queue."+queue, queue)+": "+v.Number(backlog[queue]))
 	}
-	outbox := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
 	if waiting > 0 {
-		outbox.Badge, outbox.Detail = Badge{"wait", v.Count("health.messages", waiting)}, v.queues(backlog)
+		row.Badge, row.Detail = Badge{"wait", v.Count("health.messages", waiting)}, strings.Join(queues, ", ")
 	}
-	return append(append(rows, outbox), v.untold(h.Notices)...), nil
+	return row
 }
 
 // mostUntold teams are named on the overview.
@@ -274,16 +280,6 @@ func (v *visit) untold(notices []Notice) []healthRow {
 			Since: v.Ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure})
 	}
 	return rows
-}
-
-func (v *visit) queues(backlog map[string]int64) (s string) {
-	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
-		if s != "" {
-			s += ", "
-		}
-		s += v.Or("health.queue."+queue, queue) + ": " + v.Number(backlog[queue])
-	}
-	return s
 }
 
 // signal of the engine or the journal.

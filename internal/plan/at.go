@@ -69,14 +69,3 @@ func (p *Plan) shut(o decision.Opening, first time.Time) {
 		p.Closed = append(p.Closed, Span{Time(closed.Sub(first)), Time(end)})
 	}
 }
-
-// when says when a retry is made, and why not before.
-func (r *Retry) when() string {
-	switch {
-	case r.At == nil:
-		return ""
-	case r.Why != "":
-		return "\t" + r.At.Format(when) + " (closed before: " + r.Why + ")"
-	}
-	return "\t" + r.At.Format(when)
-}

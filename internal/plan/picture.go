@@ -98,7 +98,7 @@ func (p *Plan) inWords() string {
 	for _, r := range p.Retries {
 		all = append(all,
 			"retry "+strconv.FormatInt(r.Number, 10)+" after "+r.FromFirst.words()+", nominally "+
-				Words(time.Duration(r.FromFirst.Nominal))+" (wait "+r.Wait.words()+");")
+				r.FromFirst.Nominal.String()+" (wait "+r.Wait.words()+");")
 	}
 	return strings.Join(append(all, p.Remarks...), " ")
 }
@@ -160,7 +160,7 @@ func (body *picture) limit(p *Plan, a *axis, top float64) {
 	}
 	x, bottom := ladderColumn+a.limit, body.y
 	body.line("limit", x, top-4, x, bottom)
-	name := "limit " + Words(time.Duration(p.TotalLimit))
+	name := "limit " + p.TotalLimit.String()
 	if a.farLimit {
 		name += " (not to scale)"
 	}

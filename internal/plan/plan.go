@@ -72,6 +72,9 @@ type Range struct {
 // Time is a length of time, at least 0. In JSON it is a number of seconds.
 type Time time.Duration
 
+// String returns t as people write it.
+func (t Time) String() string { return Words(time.Duration(t)) }
+
 // MarshalJSON writes seconds.
 func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
 
@@ -160,11 +163,14 @@ func (p *Plan) remark() {
 		say("Hours in which " + p.Destination +
 			" is closed do not count toward the total limit; retries that wait for it to open are spread.")
 	}
-	limit := Words(time.Duration(p.TotalLimit))
+	limit := p.TotalLimit.String()
 	shown := int64(len(p.Retries))
 	if p.NotShown > 0 {
-		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) +
-			asFarAs(p.TotalLimit))
+		end := "."
+		if p.TotalLimit > 0 {
+			end = ", as far as the total limit of " + limit + " lets them be scheduled."
+		}
+		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) + end)
 	}
 	if first, last := p.passing(); first > 0 {
 		say(numbered(first, last) + " may come later than the total limit of " + limit +
@@ -175,15 +181,8 @@ func (p *Plan) remark() {
 	}
 	if p.TotalLimit > 0 && shown == p.MaxRetries && !p.Retries[shown-1].MayPassLimit {
 		say("Every retry comes within the total limit of " + limit + ": the last at most " +
-			Words(time.Duration(p.Retries[shown-1].FromFirst.Latest)) + " after the first failure.")
+			p.Retries[shown-1].FromFirst.Latest.String() + " after the first failure.")
 	}
-}
-
-func asFarAs(limit Time) string {
-	if limit == 0 {
-		return "."
-	}
-	return ", as far as the total limit of " + Words(time.Duration(limit)) + " lets them be scheduled."
 }
 
 // passing returns the numbers of the first and the last retry that may pass the limit; 0 where none does.
@@ -216,7 +215,7 @@ func (j *Job) words() string {
 		if said != "" {
 			said += " and "
 		}
-		said += j.DelayVariable + " " + Words(time.Duration(*j.Delay))
+		said += j.DelayVariable + " " + j.Delay.String()
 	}
 	if said == "" {
 		variables := j.MaxAttemptsVariable

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 )
 
 // Table writes p as text for a terminal: what holds, a line for each retry with the total limit below them, the
@@ -41,7 +40,7 @@ func (p *Plan) limitWords() string {
 	if p.TotalLimit == 0 {
 		return "none"
 	}
-	return Words(time.Duration(p.TotalLimit)) + " from the first failure"
+	return p.TotalLimit.String() + " from the first failure"
 }
 
 func (p *Plan) ladder(w *bytes.Buffer) {
@@ -49,23 +48,26 @@ func (p *Plan) ladder(w *bytes.Buffer) {
 	fmt.Fprintln(table, "\n\twait before it\t\t\tfrom the first failure")
 	fmt.Fprintln(table, "retry\tearliest\tnominal\tlatest\tearliest\tnominal\tlatest")
 	for _, r := range p.Retries {
-		fmt.Fprintf(table, "%d\t%s\t%s%s\n", r.Number, cells(r.Wait), cells(r.FromFirst), p.mark(&r)+r.when())
+		fmt.Fprintf(table, "%d\t%s\t%s%s\n", r.Number, r.Wait.cells(), r.FromFirst.cells(), r.notes())
 	}
 	if p.TotalLimit > 0 {
-		limit := Words(time.Duration(p.TotalLimit))
-		fmt.Fprintf(table, "limit\t\t\t\t%s\t%s\t%s\n", limit, limit, limit)
+		fmt.Fprintf(table, "limit\t\t\t\t%[1]s\t%[1]s\t%[1]s\n", p.TotalLimit)
 	}
 	_ = table.Flush() // a buffer takes all
 }
 
-func (p *Plan) mark(r *Retry) string {
-	if r.MayPassLimit {
-		return "  may pass the limit"
-	}
-	return ""
-}
+func (r Range) cells() string { return fmt.Sprintf("%s\t%s\t%s", r.Earliest, r.Nominal, r.Latest) }
 
-func cells(r Range) string {
-	return Words(time.Duration(r.Earliest)) + "\t" + Words(time.Duration(r.Nominal)) + "\t" +
-		Words(time.Duration(r.Latest))
+// notes say whether a retry may not be made at all, when it is made, and why not before.
+func (r *Retry) notes() (s string) {
+	if r.MayPassLimit {
+		s = "  may pass the limit"
+	}
+	if r.At != nil {
+		s += "\t" + r.At.Format(when)
+	}
+	if r.Why != "" {
+		s += " (closed before: " + r.Why + ")"
+	}
+	return s
 }

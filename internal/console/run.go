@@ -151,7 +151,7 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 	var rows []outcomeRow
 	for _, outcome := range barOrder {
 		n := r.Counts[outcome]
-		if n == 0 && !expected(r.Action, outcome) {
+		if n == 0 && !slices.Contains(expected[r.Action], outcome) {
 			continue
 		}
 		row := outcomeRow{Key: string(outcome), N: n,
@@ -169,16 +169,10 @@ func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 }
 
 // expected outcomes of an action are shown also while there are none.
-func expected(a journal.BulkAction, o journal.BulkOutcome) bool {
-	switch o {
-	case journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused:
-		return true
-	case journal.BulkDiscarded:
-		return a == journal.BulkDiscard
-	case journal.BulkTaken, journal.BulkRecovered, journal.BulkDeadAgain:
-		return a == journal.BulkRetry
-	}
-	return false
+var expected = map[journal.BulkAction][]journal.BulkOutcome{
+	journal.BulkRetry: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkTaken,
+		journal.BulkRecovered, journal.BulkDeadAgain},
+	journal.BulkDiscard: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkDiscarded},
 }
 
 // items of the run that the address asks for.

@@ -50,15 +50,9 @@ type portalData struct {
 // trafficData is what went, as bars of half an hour, as sums and as a table.
 type trafficData struct {
 	Title string
-	Bars  []trafficBar
+	Bars  []rect // in which trafficHeight is the most that went in half an hour
 	Sums  []phaseRow
 	Rows  []trafficRow
-}
-
-// trafficBar is a part of a bar in the picture, in which trafficHeight is the most that went in half an hour.
-type trafficBar struct {
-	Outcome             string
-	X, Y, Width, Height float64
 }
 
 type trafficRow struct {
@@ -312,7 +306,7 @@ func (v *visit) strip(d *portalData, phases []gate.Stretch) {
 		began, took := minute(s.From).Sub(from), minute(s.Until).Sub(minute(s.From))
 		width := max(barWidth*took.Seconds()/day.Seconds(), leastPart/2)
 		x := min(barWidth*began.Seconds()/day.Seconds(), barWidth-width)
-		d.Strip.Parts = append(d.Strip.Parts, barPart{string(s.Phase), x, width})
+		d.Strip.Parts = append(d.Strip.Parts, rect{Kind: string(s.Phase), X: x, Width: width})
 		lasted[s.Phase] += s.Until.Sub(s.From).Truncate(time.Minute)
 	}
 	var words []string
@@ -355,7 +349,7 @@ func (v *visit) traffic(all []gate.Traffic) *trafficData {
 			sums[k] += n
 			if height := trafficHeight * float64(n) / float64(most); n > 0 {
 				y -= height
-				d.Bars = append(d.Bars, trafficBar{keys[k], float64(i) * width, y, width, height})
+				d.Bars = append(d.Bars, rect{keys[k], float64(i) * width, y, width, height})
 			}
 		}
 	}

@@ -166,13 +166,13 @@ const (
 // bar is a run to scale.
 type bar struct {
 	ID, Title string
-	Parts     []barPart
+	Parts     []rect
 }
 
-// barPart is one outcome's share.
-type barPart struct {
-	Outcome  string
-	X, Width float64
+// rect is a part of a picture, in the colour of its kind.
+type rect struct {
+	Kind                string
+	X, Y, Width, Height float64
 }
 
 // bar of a run's outcomes, to scale but for parts that would not be seen; nil for a run with nothing in it.
@@ -191,7 +191,7 @@ func (v *visit) bar(r *journal.BulkRun) *bar {
 	x := 0.0
 	for _, outcome := range barOrder {
 		if w := share[outcome] * barWidth / max(extra, 1); w > 0 {
-			b.Parts = append(b.Parts, barPart{string(outcome), x, w})
+			b.Parts = append(b.Parts, rect{Kind: string(outcome), X: x, Width: w})
 			x += w
 		}
 	}

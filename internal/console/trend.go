@@ -101,11 +101,8 @@ type trendRow struct {
 	Day, Week int64
 	// Change against the 24 hours before, as a sign and in words.
 	Change, ChangeInWords string
-	DayBars, WeekBars     []trendBar
+	DayBars, WeekBars     []rect
 }
-
-// trendBar is one bar of a chart that is 100 wide and 24 high.
-type trendBar struct{ X, Y, Width, Height float64 }
 
 // trendLine is a row of a table.
 type trendLine struct {
@@ -154,14 +151,14 @@ func (v *visit) change(by int64) (sign, words string) {
 }
 
 // bars as high as their numbers, beside one another.
-func bars(values []int64) []trendBar {
+func bars(values []int64) []rect {
 	const width, height = 100.0, 24.0
 	most, each := max(slices.Max(values), 1), width/float64(len(values))
-	all := make([]trendBar, 0, len(values))
+	all := make([]rect, 0, len(values))
 	for i, n := range values {
 		if n > 0 {
 			h := max(height*float64(n)/float64(most), 1)
-			all = append(all, trendBar{float64(i) * each, height - h, 0.8 * each, h})
+			all = append(all, rect{X: float64(i) * each, Y: height - h, Width: 0.8 * each, Height: h})
 		}
 	}
 	return all

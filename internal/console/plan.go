@@ -116,8 +116,16 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // ours; what is none is none
 		return n
 	}
+	choice := func(name string, known ...string) string {
+		if value := q.Get(name); slices.Contains(known, value) {
+			return value
+		}
+		return known[0]
+	}
 	f = &planForm{
-		Action: q.Get("action"), How: q.Get("how"), When: q.Get("when"),
+		Action:    choice("action", string(journal.BulkRetry), string(journal.BulkDiscard)),
+		How:       choice("how", "next", "force", "fresh"),
+		When:      choice("when", string(deadletter.Backoff), string(deadletter.Now)),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
 		Reason:    strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes",
 		Ticked: q.Get("everything") == "yes",
@@ -127,18 +135,6 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		wrong = "" // a plan is of the open ones
 	}
 	f.filter.State = ""
-	for _, choice := range []struct {
-		field *string
-		known []string
-	}{
-		{&f.Action, []string{string(journal.BulkRetry), string(journal.BulkDiscard)}},
-		{&f.How, []string{"next", "force", "fresh"}},
-		{&f.When, []string{string(deadletter.Backoff), string(deadletter.Now)}},
-	} {
-		if !slices.Contains(choice.known, *choice.field) {
-			*choice.field = choice.known[0]
-		}
-	}
 	return f, wrong
 }
 

@@ -133,22 +133,14 @@ func (v *visit) policy(p *decision.Policy) policyView {
 
 // reads are the process variables that the policy reads.
 func (v *visit) reads(p *decision.Policy) []fact {
+	own := cmp.Or(p.Own, &decision.OwnVariables{})
 	all := []fact{
 		{p.IDVariable, v.T("reads.id", p.IDPattern.String())}, {p.ErrorVariable, v.T("reads.error")},
 		{decision.RetryCountVariable, v.T("reads.count")}, {decision.LastSubmissionVariable, v.T("reads.last")},
+		{p.HTTPStatusVariable, v.T("reads.status")}, {own.MaxAttempts, v.T("reads.max_attempts")},
+		{own.Delay, v.T("reads.delay")}, {own.NonRetryable, v.T("reads.non_retryable")},
 	}
-	if p.HTTPStatusVariable != "" {
-		all = append(all, fact{p.HTTPStatusVariable, v.T("reads.status")})
-	}
-	if p.Own != nil {
-		for _, own := range [][2]string{{p.Own.MaxAttempts, "reads.max_attempts"}, {p.Own.Delay, "reads.delay"},
-			{p.Own.NonRetryable, "reads.non_retryable"}} {
-			if own[0] != "" {
-				all = append(all, fact{own[0], v.T(own[1])})
-			}
-		}
-	}
-	return all
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Name == "" })
 }
 
 // limits are what ends the retries, and what unknown and empty errors do.

@@ -3,9 +3,11 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -189,10 +191,7 @@ func (p *Plan) remark() {
 func (p *Plan) passing() (first, last int64) {
 	for _, r := range p.Retries {
 		if r.MayPassLimit {
-			if first == 0 {
-				first = r.Number
-			}
-			last = r.Number
+			first, last = cmp.Or(first, r.Number), r.Number
 		}
 	}
 	return first, last
@@ -207,22 +206,19 @@ func numbered(first, last int64) string {
 
 // words tell what the job was taken to say.
 func (j *Job) words() string {
-	said := ""
+	var said []string
 	if j.MaxAttempts != nil {
-		said = j.MaxAttemptsVariable + " " + strconv.FormatInt(*j.MaxAttempts, 10)
+		said = append(said, j.MaxAttemptsVariable+" "+strconv.FormatInt(*j.MaxAttempts, 10))
 	}
 	if j.Delay != nil {
-		if said != "" {
-			said += " and "
-		}
-		said += j.DelayVariable + " " + j.Delay.String()
+		said = append(said, j.DelayVariable+" "+j.Delay.String())
 	}
-	if said == "" {
+	if said == nil {
 		variables := j.MaxAttemptsVariable
 		if j.DelayVariable != "" {
 			variables += ", " + j.DelayVariable
 		}
 		return "Shown for a job that brings no retry policy of its own (" + variables + ")."
 	}
-	return "Shown for a job that brings " + said + "."
+	return "Shown for a job that brings " + strings.Join(said, " and ") + "."
 }

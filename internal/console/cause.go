@@ -45,9 +45,6 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 
 func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*page, error) {
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
-	if refused := deadletter.RefusalOf(err); refused != nil && refused.Code == deadletter.CauseNotFound {
-		return nil, notFound
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +118,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		refused := deadletter.RefusalOf(err)
 		switch {
 		case refused != nil && refused.Code == deadletter.CauseNotFound:
-			return nil, notFound
+			return nil, err
 		case refused != nil && refused.Code != deadletter.NothingTaught:
 			return p.showCause(v, o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
 		case err != nil && refused == nil:

@@ -304,15 +304,13 @@ func hint(c *catalogue.Catalogue, policy, matched string) string {
 
 // form is what may be done by the reader, with what was sent if that was wrong.
 func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewForm) *reviewForm {
-	f := &reviewForm{When: "backoff", How: "next"}
-	f.AtLimit = l.RetryCount >= l.MaxRetries
-	if f.AtLimit {
-		f.How = "" // beyond the limit it must be said
-	}
+	f := &reviewForm{When: "backoff"}
 	if sent != nil {
 		*f = *sent
-		f.AtLimit = l.RetryCount >= l.MaxRetries
+	} else if l.RetryCount < l.MaxRetries {
+		f.How = "next" // beyond the limit it must be said
 	}
+	f.AtLimit = l.RetryCount >= l.MaxRetries
 	f.ID, f.Place, f.Recent, f.Token = l.ID, at, v.recentReasons(), access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))

@@ -283,6 +283,8 @@ func problemOf(err error) *problem {
 		p.key = "letter_unknown"
 	case refusal != nil && refusal.Code == deadletter.RunNotFound:
 		p.key = "run_unknown"
+	case refusal != nil && refusal.Code == deadletter.CauseNotFound:
+		return notFound
 	case errors.Is(err, gate.ErrUnknown):
 		p.key = "portal_unknown"
 	default:

@@ -48,7 +48,7 @@ type overviewData struct {
 	MorePortals string
 	// Grafana is where the board is; empty for nowhere.
 	Grafana string
-	// Asked are those that wait for the reader's decision because somebody asked.
+	// Asked are the dead letters that somebody asks the reader to decide on.
 	Asked []deadletter.Item
 	// Untold names the teams that are told by no way; empty where there are none.
 	Untold string

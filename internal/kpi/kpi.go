@@ -100,7 +100,7 @@ var measures = []measure{
 		[]Goal{alert(decision.RNBIL005, 1)}},
 }
 
-// share measures a figure's sum over unit, for each of what the others count together.
+// share measures a figure's sum, divided by unit, over what the figures each add up to, which are its samples.
 func share(of journal.FigureName, unit float64, each ...journal.FigureName) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		for _, name := range each {
@@ -113,7 +113,8 @@ func share(of journal.FigureName, unit float64, each ...journal.FigureName) func
 	}
 }
 
-// quantile measures the bucket that the q-th part of a distribution lies in or below, over unit.
+// quantile measures the bucket, divided by unit, that the q-th part of a distribution lies in or below; its samples are
+// the distribution's size.
 func quantile(q float64, of journal.FigureName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)

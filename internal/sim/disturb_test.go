@@ -246,3 +246,21 @@ func (s *sim) calmDown() {
 	}
 	s.mu.Unlock()
 }
+
+// leave has the engine be away for a while, at one in so many of the steps that it would disturb.
+func (s *sim) leave(during string, oneIn int) {
+	if during = "engine away in a " + during; s.sometimes(during, 1, oneIn) {
+		s.goAway(time.Duration(s.draw("long "+during).IntN(120)) * time.Second)
+	}
+}
+
+// goAway has the engine be away for that long.
+func (s *sim) goAway(long time.Duration) {
+	if s.steady {
+		return
+	}
+	if time.Since(s.away) > 0 {
+		s.gone = time.Now()
+	}
+	set(&s.mu, &s.away, time.Now().Add(long))
+}

@@ -423,24 +423,6 @@ func (s *sim) wipe(p *process) {
 	s.send(p.claim, p.portal, p.key, time.Duration(s.draw("anew").IntN(300))*time.Second, time.Time{})
 }
 
-// leave has the engine be away for a while, at one in so many of the steps that it would disturb.
-func (s *sim) leave(during string, oneIn int) {
-	if during = "engine away in a " + during; s.sometimes(during, 1, oneIn) {
-		s.goAway(time.Duration(s.draw("long "+during).IntN(120)) * time.Second)
-	}
-}
-
-// goAway has the engine be away for that long.
-func (s *sim) goAway(long time.Duration) {
-	if s.steady {
-		return
-	}
-	if time.Since(s.away) > 0 {
-		s.gone = time.Now()
-	}
-	set(&s.mu, &s.away, time.Now().Add(long))
-}
-
 // wrong is a variable that a model may fill with what it may not hold.
 const wrong = "lastSubmissionTime"
 

@@ -43,8 +43,8 @@ type portal struct {
 	limited  time.Time // when the claim went that it refused last for coming too fast
 	heard    time.Time // when that was recorded
 	bad      int       // probes that failed in a row
-	paused   hold        // as it asked for
-	opens    time.Time   // when most of many claims had failed, and it was not recorded as down
+	paused   hold      // as it asked for
+	opens    time.Time // when most of many claims had failed, and it was not recorded as down
 }
 
 type stretch struct {

@@ -109,7 +109,7 @@ var lexicon = []struct {
 	{entry{claim | stops, none}, `clm`},
 
 	{entry{article, none}, `de da do das dos e di del della la van von y`},
-	{entry{message, none}, `a o as os um uma n no na nos nas nr num numero numeros number id ids cod codigo codigos code identificador
+	{entry{message, none}, `a o as os um uma n no na nos nas dele dela deles delas nr num numero numeros number id ids cod codigo codigos code identificador
 		nao ja sem invalid* incorret* inexistente inexistentes ausente ausentes vazi* valido valida divergente divergentes diferente diferentes duplicad*
 		informad* encontrad* localizad* cadastrad* apresentad* utilizad* usad* existente recebid* enviad* retornad*
 		gerad* cadastro rejeitad* recusad* aceit* process* pendente formato digito digitos date em is was are be has the of not

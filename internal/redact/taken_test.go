@@ -75,6 +75,7 @@ var taken = []struct{ why, text, want string }{
 	{"XML, escaped", "&lt;nome&gt;Maria&lt;/nome&gt;&lt;numeroCarteira&gt;00123456&lt;/numeroCarteira&gt;", "&lt;nome&gt;[NAME]&lt;/nome&gt;&lt;numeroCarteira&gt;[CARD]&lt;/numeroCarteira&gt;"},
 	{"XML attributes", `<beneficiario nome="Maria" cpf='{bad}'/>`, `<beneficiario nome="[NAME]" cpf='[CPF]'/>`},
 	{"key=value", "nomeBeneficiario=Maria da Silva, numeroCPF={bad}, DATA_NASCIMENTO=1980-03-12", "nomeBeneficiario=[NAME], numeroCPF=[CPF], DATA_NASCIMENTO=[BIRTHDATE]"},
+	{"whose telephone", "o celular dele, 11 3344 5566; o telefone dela é 21 2233 4455", "o celular dele, [PHONE]; o telefone dela é [PHONE]"},
 	{"camel case behind a letter with an accent", "JOÃONumerocarteira 2027134", "JOÃONumerocarteira [CARD]"},
 	{"camel and snake case", "CPFBeneficiario {bad} cpf_paciente {bad} NR_CPF {bad} beneficiarioCpf {bad}", "CPFBeneficiario [CPF] cpf_paciente [CPF] NR_CPF [CPF] beneficiarioCpf [CPF]"},
 	{"query string", "GET https://portal.operadora.com.br/v1/{cpf}?cpf={bad}&mail=a.b%40c.com#x", "GET https://portal.operadora.com.br/v1/{cpf}?cpf=[CPF]&mail=[E-MAIL]#x"},

@@ -17,7 +17,8 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	j, last, all := s.jobs[a.JobKey], s.last[a.Decision.SubjectID], s.attempts[a.JobKey]
 	settled := false // nobody acts on what the process did not catch
 	if n := len(all) - 1; n >= 0 && j.uncaught {
-		settled = s.memory.Answered(all[n].Record) && s.letter(all[n].DeadLetter).State != journal.DeadLetterOpen
+		state := s.letter(all[n].DeadLetter).State // superseded by what is decided now
+		settled = s.memory.Answered(all[n].Record) && state != journal.DeadLetterOpen && state != journal.DeadLetterSuperseded
 	}
 	answered := s.isMarked(a.JobKey)
 	for _, b := range all {

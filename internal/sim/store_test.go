@@ -178,6 +178,13 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 			v.resting[run] = time.Now()
 		}
 	}
+	if acts := v.terms[name]; span > 0 && !held && err == nil && acts != nil && acts.Err() == nil && v.holders[name] == holder {
+		v.in(time.Second, func() {
+			if acts.Err() == nil && v.life.Err() == nil {
+				v.fail("%s was told that the lease %s is not its own, and acts still", v.name, name)
+			}
+		})
+	}
 	if held && span > 0 && strings.HasPrefix(name, shares) {
 		v.share()
 	}

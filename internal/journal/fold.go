@@ -286,16 +286,22 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 		p.createDeadLetter(l, letter)
 		return
 	}
-	e, old := &l.Episode, l.letter()
-	if old != nil {
-		p.settle(old, DeadLetterSuperseded)
-	}
-	e.State, e.Retries, e.NextRetryTime, e.DeadLetter = Dead, a.Decision.RetryCount, time.Time{}, a.DeadLetter
-	p.createDeadLetter(l, letter)
-	p.countEnd(l.subject.Policy, e, true)
+	l.Episode.Retries = a.Decision.RetryCount
+	p.die(l, letter, true)
 	f := p.cause(l.subject.Policy, a)
 	f.Retried--
 	f.Exhausted++
+}
+
+// die ends the subject's episode with a dead letter, which takes the place of the one before.
+func (p *projection) die(l *life, born DeadLetter, byLimit bool) {
+	if old := l.letter(); old != nil {
+		p.settle(old, DeadLetterSuperseded)
+	}
+	e := &l.Episode
+	e.State, e.DeadLetter, e.NextRetryTime = Dead, born.ID, time.Time{}
+	p.createDeadLetter(l, born)
+	p.countEnd(l.subject.Policy, e, byLimit)
 }
 
 // end closes the subject's open episode, because another begins.
@@ -366,9 +372,6 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		}
 		return
 	}
-	if d != nil {
-		p.settle(d, DeadLetterSuperseded)
-	}
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
 		FirstFailure: e.FirstFailure}
@@ -376,9 +379,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
-	e.State, e.DeadLetter, e.NextRetryTime = Dead, b.DeadLetter, time.Time{}
-	p.createDeadLetter(l, born)
-	p.countEnd(l.subject.Policy, e, false)
+	p.die(l, born, false)
 }
 
 // review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.

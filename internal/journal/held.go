@@ -252,7 +252,7 @@ func (l *life) depart(jobKey int64, at time.Time) {
 
 // giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.
 func (p *projection) giveUp(l *life, b *GateBody) {
-	e, old := &l.Episode, l.letter()
+	e := &l.Episode
 	if b.Opens {
 		if e.State.Open() {
 			p.end(l, Superseded)
@@ -260,20 +260,16 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 		if e.Number > 0 {
 			l.ended = append(l.ended, *e)
 		}
-		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since, ProcessInstanceKey: b.ProcessInstanceKey}
-	} else if old != nil {
-		p.settle(old, DeadLetterSuperseded)
+		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since}
 	}
+	e.ProcessInstanceKey = b.ProcessInstanceKey
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
-		Reason: b.GiveUp,
-		Team:   b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, ProcessInstanceKey: b.ProcessInstanceKey,
-		FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
+		Reason: b.GiveUp, Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries,
+		ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
 	if a := l.last; a != nil && !b.Opens {
 		born.Fingerprint = a.Fingerprint
 	}
-	e.State, e.DeadLetter, e.NextRetryTime, e.ProcessInstanceKey = Dead, b.DeadLetter, time.Time{}, b.ProcessInstanceKey
-	p.createDeadLetter(l, born)
-	p.countEnd(l.subject.Policy, e, true)
+	p.die(l, born, true)
 }
 
 // answeredGate records the success of what a gate let through, of a subject that has no failure to recover from.

@@ -12,8 +12,7 @@ import (
 // auditRecord returns the record of RN-BIL-005 §7.1 just as the audit's exports show it, but without what a person's
 // words may hold of others.
 func auditRecord(h *journal.Happening) any {
-	told := h.Told()
-	r := audit.Of(&told)
+	r := audit.Of(&h.Record)
 	if h.Entry != nil {
 		r.Body = publicBody(h.Entry.Told())
 	}

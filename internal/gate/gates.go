@@ -201,14 +201,14 @@ func (g *Gates) Expected(name string) time.Time {
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.known == nil || g.behind || records[0].Told().Number() != g.seen+1 { // another process has written, too
+	if g.known == nil || g.behind || records[0].Number() != g.seen+1 { // another process has written, too
 		g.behind = true
 		g.nudge()
 		return
 	}
 	wakes := false
 	for i := range records {
-		wakes = g.take(records[i].Told()) || wakes
+		wakes = g.take(records[i].Record) || wakes
 	}
 	if wakes {
 		g.nudge()

@@ -264,7 +264,7 @@ func bounded(s string) string {
 
 // save appends the attempt.
 func (b *batch) save(s Subject, h *History, a *Attempt) {
-	b.write(h, EntryOf(s, a), a, Happening{Attempt: a}, 0)
+	b.write(h, EntryOf(s, a), a, Happening{Record: Record{Attempt: a}}, 0)
 }
 
 // milli is the batch's instant as it is stored.

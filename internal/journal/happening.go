@@ -1,11 +1,8 @@
 package journal
 
-// Happening is something that was recorded and that others may want to hear of: an attempt, or an entry.
+// Happening is a record that was written and that others may want to hear of.
 type Happening struct {
-	Subject Subject
-	// Attempt, or Entry, whichever was recorded; the other is nil.
-	Attempt *Attempt
-	Entry   *Entry
+	Record
 	// Digest of the record.
 	Digest Digest
 	// Episode of the subject as it stands then; its Number is 0 where there is none.
@@ -14,9 +11,6 @@ type Happening struct {
 	Outcome *Outcome
 	Review  *Review
 }
-
-// Told returns the record.
-func (h *Happening) Told() Record { return Record{h.Subject, h.Attempt, h.Entry} }
 
 // Publisher makes the outbox's messages of what was recorded. It is pure.
 type Publisher func(h *Happening) []Message

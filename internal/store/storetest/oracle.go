@@ -61,7 +61,7 @@ type oracle struct {
 
 // tellAll puts every record into the outbox.
 func tellAll(h *journal.Happening) []journal.Message {
-	return []journal.Message{{ID: fmt.Sprint(h.Told().Number()), Queue: "told", Key: h.Subject.ID,
+	return []journal.Message{{ID: fmt.Sprint(h.Number()), Queue: "told", Key: h.Subject.ID,
 		Type: h.Subject.Tenant, Body: "{}", At: at(0)}}
 }
 

@@ -99,14 +99,8 @@ func (l *Lookup) of() Lookup {
 // gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came; and no decision of
 // a run behind what a person does with it.
 func (c *committer) gather() []*item {
-	for len(c.carry) < maxBatch {
-		select {
-		case i := <-c.queue:
-			c.carry = append(c.carry, i)
-			continue
-		default:
-		}
-		break
+	for len(c.carry) < maxBatch && len(c.queue) > 0 { // nobody else takes from it
+		c.carry = append(c.carry, <-c.queue)
 	}
 	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
 	known := make(map[Lookup]bool, len(c.carry))
@@ -186,9 +180,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 		b.changes.Link.Answered = marks
 		taught := map[Subject]*Teaching{}
 		for n := range lookups {
-			if of := lookups[n].Subject; of.isCause() {
-				taught[of] = histories[n].Taught
-			}
+			taught[lookups[n].Subject] = histories[n].Taught
 		}
 		for _, i := range items {
 			h := &History{}
@@ -205,7 +197,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 		return saved
 	})
 	if err != nil {
-		c.keepMarks(marks)
+		c.kept = marks
 		return err
 	}
 	if saved != nil {
@@ -221,7 +213,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 // meanwhile is told at once.
 func (c *committer) down(stop, kill context.Context, batch []*item, reason error) {
 	reason = fmt.Errorf("%w: %w", ErrUnavailable, reason)
-	c.gate.set(false)
+	c.gate.shut()
 	c.hooks.Open(false, reason)
 	fail(batch, reason)
 	fail(c.carry, reason)
@@ -239,7 +231,7 @@ func (c *committer) down(stop, kill context.Context, batch []*item, reason error
 		case <-probe.C:
 			if err := c.probe(kill); err == nil {
 				c.reopened = time.Now()
-				c.gate.set(true)
+				c.gate.reopen()
 				c.hooks.Open(true, nil)
 				return
 			}
@@ -267,15 +259,12 @@ func (c *committer) probe(kill context.Context) error {
 
 // mark writes the marks that no commit came for; what fails is tried with the next.
 func (c *committer) mark(kill context.Context) {
-	if c.hasMarks() {
+	c.mu.Lock()
+	waiting := len(c.answered) + len(c.kept)
+	c.mu.Unlock()
+	if waiting > 0 {
 		_ = c.transact(kill, nil) // its failure is the next commit's to tell
 	}
-}
-
-func (c *committer) hasMarks() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.answered)+len(c.kept) > 0
 }
 
 // takeMarks are the runs to write next. What a failed commit kept stays as it was: it may have been written,
@@ -293,8 +282,6 @@ func (c *committer) takeMarks() []Run {
 	c.answered = append(c.answered[:0], c.answered[n:]...)
 	return marks
 }
-
-func (c *committer) keepMarks(marks []Run) { c.kept = marks }
 
 // compareClocks says once that this machine's clock lags behind whoever wrote the ledger's head.
 func (c *committer) compareClocks(now, head time.Time) {

@@ -5,41 +5,36 @@ import (
 	"sync"
 )
 
-// gate is open while the journal can be written.
+// gate is open while the journal can be written, as its zero value is.
 type gate struct {
-	mu   *sync.Mutex
-	open chan struct{} // closed while the gate is open
-}
-
-func newGate() gate {
-	g := gate{mu: new(sync.Mutex), open: make(chan struct{})}
-	close(g.open)
-	return g
+	mu      sync.Mutex
+	reopens chan struct{} // closed when the gate opens again; nil while it is open
 }
 
 func (g *gate) await(ctx context.Context) bool {
 	g.mu.Lock()
-	open := g.open
+	reopens := g.reopens
 	g.mu.Unlock()
-	select {
-	case <-open:
+	if reopens == nil {
 		return true
-	default:
 	}
 	select {
-	case <-open:
+	case <-reopens:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (g *gate) set(open bool) {
+func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !open {
-		g.open = make(chan struct{})
-		return
-	}
-	close(g.open)
+	g.reopens = make(chan struct{})
+}
+
+func (g *gate) reopen() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.reopens)
+	g.reopens = nil
 }

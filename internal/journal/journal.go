@@ -74,7 +74,7 @@ const queued = 1024
 func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
 	return &Journal{
 		store: store, now: now, publish: publish, hooks: hooks,
-		queue: make(chan *item, queued), ended: make(chan struct{}), gate: newGate(),
+		queue: make(chan *item, queued), ended: make(chan struct{}),
 	}
 }
 

@@ -14,9 +14,6 @@ import (
 // CauseSubject returns the Subject that a cause's records are of: it has no tenant. id is its Fingerprint.ID.
 func CauseSubject(policy, id string) Subject { return Subject{Policy: policy, ID: id} }
 
-// isCause reports whether s is a CauseSubject.
-func (s *Subject) isCause() bool { return s.Tenant == "" && s.Policy != "" }
-
 // Teaching is what a person taught of a cause: its errors are permanent, and the team acts, or transient (R26).
 type Teaching struct {
 	Class decision.ErrorClassification `json:"errorClassification"`

@@ -70,13 +70,7 @@ func Milli(t time.Time) int64 {
 }
 
 // CeilMilli is the first whole millisecond at or after t.
-func CeilMilli(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if time.UnixMilli(ms).Before(t) {
-		ms++
-	}
-	return ms
-}
+func CeilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
 // FromMilli is the time that Milli gave, in UTC.
 func FromMilli(ms int64) time.Time {

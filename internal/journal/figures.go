@@ -126,11 +126,8 @@ func recoveryBucket(d time.Duration) int64 {
 // JitterBins are the bins of FigureJitter over the policy's range of jitter (R19).
 const JitterBins = 8
 
-// jitterBin of a draw from ±j of the raw backoff; −1 where there is no jitter.
+// jitterBin of a draw from ±j of the raw backoff; j is above 0.
 func jitterBin(b decision.Backoff, j float64) int64 {
-	if j <= 0 {
-		return -1
-	}
 	bin := int64((b.JitterRatio + j) / (2 * j) * JitterBins)
 	return min(max(bin, 0), JitterBins-1)
 }

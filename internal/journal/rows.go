@@ -37,15 +37,11 @@ type Row []any
 
 // String names the row by its key.
 func (t *Table) String(r Row) string {
-	return strings.TrimSpace(t.Name + " " + strings.Trim(fmt.Sprintf("%q", texts(r[:t.Keys])), "[]"))
-}
-
-func texts(values []any) []string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = fmt.Sprint(v)
+	name := t.Name
+	for _, key := range r[:t.Keys] {
+		name += fmt.Sprintf(" %q", fmt.Sprint(key))
 	}
-	return all
+	return name
 }
 
 // Row returns the subject's row.

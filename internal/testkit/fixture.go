@@ -52,12 +52,12 @@ type Fixture struct {
 	Calendar *calendar.Calendar
 
 	t        testing.TB
+	policies atomic.Pointer[decision.Policies]
+	engineUp atomic.Pointer[time.Time]
+	gates    atomic.Pointer[gate.Gates]
 	mu       sync.Mutex
-	policies decision.Policies
-	engineUp time.Time
 	key      int64
 	process  map[journal.Subject]int64
-	gates    atomic.Pointer[gate.Gates]
 }
 
 // Option changes a Fixture before it begins.
@@ -70,18 +70,19 @@ func Over(s Store) Option { return func(f *Fixture) { f.Store, f.Memory = s, nil
 func At(instant time.Time) Option { return func(f *Fixture) { f.Clock = NewClock(instant) } }
 
 // By decides by those policies instead of the shipped ones.
-func By(p decision.Policies) Option { return func(f *Fixture) { f.policies = p } }
+func By(p decision.Policies) Option { return func(f *Fixture) { f.SetPolicies(p) } }
 
 // New starts a Fixture that ends with the test. Its engine has answered for an hour.
 func New(t testing.TB, options ...Option) *Fixture {
 	t.Helper()
 	m := NewMemory()
-	f := &Fixture{Clock: &Clock{}, Memory: m, Store: m, Tokens: NewTokens(t), t: t, policies: catalogue.Default().Policies, key: firstKey,
+	f := &Fixture{Clock: &Clock{}, Memory: m, Store: m, Tokens: NewTokens(t), t: t, key: firstKey,
 		process: map[journal.Subject]int64{}}
+	f.SetPolicies(catalogue.Default().Policies)
 	for _, change := range options {
 		change(f)
 	}
-	f.engineUp = f.Now().Add(-time.Hour)
+	f.SetEngineUp(f.Now().Add(-time.Hour))
 	hooks := journal.NoHooks()
 	hooks.Recorded = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
@@ -93,32 +94,16 @@ func New(t testing.TB, options ...Option) *Fixture {
 }
 
 // Policies returns those in force.
-func (f *Fixture) Policies() decision.Policies {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.policies
-}
+func (f *Fixture) Policies() decision.Policies { return *f.policies.Load() }
 
 // SetPolicies puts others in force.
-func (f *Fixture) SetPolicies(p decision.Policies) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.policies = p
-}
+func (f *Fixture) SetPolicies(p decision.Policies) { f.policies.Store(&p) }
 
 // EngineUp returns since when the engine answers; the zero time where it does not.
-func (f *Fixture) EngineUp() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.engineUp
-}
+func (f *Fixture) EngineUp() time.Time { return *f.engineUp.Load() }
 
 // SetEngineUp has the engine answer since then; the zero time: not at all.
-func (f *Fixture) SetEngineUp(since time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.engineUp = since
-}
+func (f *Fixture) SetEngineUp(since time.Time) { f.engineUp.Store(&since) }
 
 // Subject returns that of a policy and an id.
 func Subject(policy, id string) journal.Subject {
@@ -289,15 +274,10 @@ func (f *Fixture) FinishBulk(run string) {
 	}
 }
 
-// RunBulk carries bulk runs out until the test ends, or the function it returns is called.
-func (f *Fixture) RunBulk() (kill func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// RunBulk carries bulk runs out until the test ends.
+func (f *Fixture) RunBulk() {
 	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, deadletter.NoHooks(), zap.NewNop())
-	var running sync.WaitGroup
-	running.Go(func() { r.Run(ctx, ctx) })
-	kill = func() { cancel(); running.Wait() }
-	f.t.Cleanup(kill)
-	return kill
+	untilEnd(f.t, func(ctx context.Context) { r.Run(ctx, ctx) })
 }
 
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,13 +24,7 @@ func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Cloc
 		Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
 		Settings: func() gate.Settings { return gate.Settings{Otherwise: otherwise} },
 	})
-	stop, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { g.Run(stop) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
+	untilEnd(t, g.Run)
 	var err error
 	wait.Until(t, "gates that have read the journal", func() bool {
 		_, err = g.Destinations()

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,14 +19,16 @@ func StartJournal(t testing.TB, store journal.Store, now func() time.Time) *jour
 
 // RunJournal runs a journal until the test ends.
 func RunJournal(t testing.TB, j *journal.Journal) {
-	stop, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		j.Run(stop, context.Background())
-	}()
+	untilEnd(t, func(stop context.Context) { j.Run(stop, context.Background()) })
+}
+
+// untilEnd runs what ends with its context until the test ends.
+func untilEnd(t testing.TB, run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		running.Wait()
 	})
 }

@@ -24,10 +24,9 @@ func (m *Memory) linksAfter(after int64, limit int) []journal.Link {
 
 // Records implements journal.Archive.
 func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []journal.Record
 	for i := range m.records {
@@ -83,10 +82,9 @@ func (m *Memory) lastPurge() *journal.Entry {
 
 // Purge implements journal.Purger.
 func (m *Memory) Purge(ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error)) (int, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return 0, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.purging(through, limit)
 	c, err := step(m.head, p)
@@ -141,7 +139,6 @@ func (m *Memory) digest(record int64) journal.Digest {
 
 // forget takes what is purged.
 func (m *Memory) forget(f *journal.Forgotten) {
-	m.purged = f.Through
 	m.records = slices.DeleteFunc(m.records, func(r journal.KeyedRecord) bool { return r.Entry.Record <= f.Through })
 	for _, key := range f.Subjects {
 		delete(m.keys, m.subjects[key].Subject)

@@ -70,10 +70,9 @@ func (m *Memory) busy(id string) bool {
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) ([]deadletter.Tally, int64, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return nil, 0, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if through == 0 {
 		through = m.head.Record
@@ -89,10 +88,9 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 
 // BulkRun implements deadletter.BulkStore.
 func (m *Memory) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[id]; r != nil {
 		return r.told(), true, nil
@@ -102,8 +100,6 @@ func (m *Memory) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool,
 
 // ofRuns are the runs that are wanted, in the order of their ids.
 func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		if r := m.runs[id]; wanted(r) {
 			all = append(all, r.told())
@@ -116,11 +112,12 @@ func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
 func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]journal.BulkRun, string, error) {
 	after, err := deadletter.AfterRun(cursor)
 	if err == nil {
-		err = m.readable(ctx)
+		err = m.enter(ctx)
 	}
 	if err != nil {
 		return nil, "", err
 	}
+	defer m.mu.Unlock()
 	all := m.ofRuns(func(r *run) bool { return after == "" || r.ID < after })
 	slices.Reverse(all)
 	all, next := deadletter.RunPage(all, min(max(limit, 1), deadletter.MostItems))
@@ -129,10 +126,9 @@ func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]jour
 
 // ActiveBulkRuns implements deadletter.BulkStore.
 func (m *Memory) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) {
-	if err := m.readable(ctx); err != nil {
-		return nil, err
-	}
-	return m.ofRuns(func(r *run) bool { return !r.State.Ended() }), nil
+	return ask(ctx, m, func() []journal.BulkRun {
+		return m.ofRuns(func(r *run) bool { return !r.State.Ended() })
+	})
 }
 
 // BulkItems implements deadletter.BulkStore.

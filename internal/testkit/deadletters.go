@@ -14,10 +14,9 @@ import (
 
 // DeadLetter implements deadletter.Reader.
 func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return deadletter.Item{}, false, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range m.letters {
 		if d.DeadLetter.ID == id {
@@ -42,12 +41,11 @@ func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error) {
 	p, err := deadletter.NewQuery(f, cursor, limit)
 	if err == nil {
-		err = m.readable(ctx)
+		err = m.enter(ctx)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.passing(p)
 	sortItems(all, f.Sort)

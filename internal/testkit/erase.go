@@ -11,10 +11,9 @@ import (
 
 // Erase implements journal.Eraser.
 func (m *Memory) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := step(m.head, m.erasing(of)); c != nil {
 		m.keep(c)

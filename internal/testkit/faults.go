@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 )
 
@@ -71,16 +72,22 @@ func (m *Memory) Delay(d time.Duration) {
 }
 
 // Probe implements journal.Store.
-func (m *Memory) Probe(ctx context.Context) error { return m.readable(ctx) }
+func (m *Memory) Probe(ctx context.Context) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	m.mu.Unlock()
+	return nil
+}
 
-// readable tells whether anything can be done at all.
-func (m *Memory) readable(ctx context.Context) error {
+// enter locks the memory for whoever asks, unless nothing can be done at all.
+func (m *Memory) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &journal.StoreError{Kind: journal.Unavailable, Err: err}
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.faults.down {
+		m.mu.Unlock()
 		return errDown
 	}
 	return nil
@@ -88,11 +95,10 @@ func (m *Memory) readable(ctx context.Context) error {
 
 // ask answers while nothing else happens, unless nothing can be done at all.
 func ask[T any](ctx context.Context, m *Memory, answer func() T) (T, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		var none T
 		return none, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	return answer(), nil
 }
@@ -102,16 +108,10 @@ func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	m.mu.Lock()
 	delay := m.faults.delay
 	m.mu.Unlock()
-	if delay > 0 {
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-		}
-	}
-	if err := m.readable(ctx); err != nil {
+	clock.Machine{}.Rest(ctx, delay)
+	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.faults.next) == 0 {
 		return nil, nil

@@ -13,12 +13,11 @@ import (
 func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Group, string, error) {
 	p, err := deadletter.NewGroupQuery(f, cursor, limit)
 	if err == nil {
-		err = m.readable(ctx)
+		err = m.enter(ctx)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []deadletter.Group
 	for id, items := range m.byCause(p) {

@@ -28,8 +28,7 @@ type Memory struct {
 	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
 	answered map[int64]bool
-	// sequence is the last that was given, purged the record up to which all are purged.
-	sequence, purged int64
+	sequence int64 // the last that was given
 
 	figures      map[journal.Figure]int64 // by the figure with the value 0
 	fingerprints map[string]journal.Fingerprint
@@ -46,8 +45,8 @@ type Memory struct {
 type Transaction struct {
 	// Subjects that were looked up, in their order.
 	Subjects []journal.Subject
-	// Records and Answered are how many records and runs of marks it saved; 0 where it saved nothing.
-	Records, Answered int
+	// Answered is how many runs of marks it saved; 0 where it saved nothing.
+	Answered int
 	// Err is what it returned. One that failed after saving did save.
 	Err error
 }
@@ -102,7 +101,7 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 		return err
 	}
 	m.keep(c)
-	t.Records, t.Answered = len(c.Link.Digests), len(c.Link.Answered)
+	t.Answered = len(c.Link.Answered)
 	return nil
 }
 
@@ -222,10 +221,9 @@ func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
 
 // Story implements journal.Reader.
 func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error) {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return journal.Story{}, false, err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	records := m.of(s)
 	story, err := journal.Tell(s, m.lastPurge(), records)
@@ -254,7 +252,7 @@ func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journ
 			}
 		}
 		slices.SortFunc(all, byTime)
-		return all[:min(len(all), max(limit, 0))]
+		return first(all, limit)
 	})
 }
 

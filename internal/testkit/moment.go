@@ -10,10 +10,9 @@ import (
 
 // Moment implements audit.Journal.
 func (m *Memory) Moment(ctx context.Context, do func(journal.Moment) error) error {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	return do(&moment{m})
 }

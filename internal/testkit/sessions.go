@@ -8,10 +8,9 @@ import (
 
 // EndSession implements access.EndedSessions.
 func (m *Memory) EndSession(ctx context.Context, id [32]byte, until, now time.Time) error {
-	if err := m.readable(ctx); err != nil {
+	if err := m.enter(ctx); err != nil {
 		return err
 	}
-	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.ended, func(_ [32]byte, until time.Time) bool { return !until.After(now) })
 	m.ended[id] = until

@@ -95,10 +95,8 @@ func (f *Figures) cell(key Cause, at time.Time) *cell {
 			f.forget(at)
 		}
 		s = &cell{at: at}
-		if f.past != nil {
-			if past := f.past.find(key); past != nil {
-				*s = *past
-			}
+		if past := f.find(key); past != nil {
+			*s = *past
 		}
 		f.cells[key] = s
 	}
@@ -119,11 +117,9 @@ func (f *Figures) forget(now time.Time) {
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int {
-		if a.weight != b.weight {
-			return cmp.Compare(a.weight, b.weight)
-		}
-		return cmp.Or(cmp.Compare(a.key.Fingerprint, b.key.Fingerprint), cmp.Compare(a.key.Destination, b.key.Destination),
-			cmp.Compare(a.key.Reason, b.key.Reason), cmp.Compare(a.key.Policy, b.key.Policy))
+		return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.key.Fingerprint, b.key.Fingerprint),
+			cmp.Compare(a.key.Destination, b.key.Destination), cmp.Compare(a.key.Reason, b.key.Reason),
+			cmp.Compare(a.key.Policy, b.key.Policy))
 	})
 	for _, e := range all[:(len(all)+1)/2] {
 		delete(f.cells, e.key)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,8 +139,7 @@ func querySum(words string) string {
 	if words == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(words))
-	return hex.EncodeToString(sum[:])
+	return Digest(sha256.Sum256([]byte(words))).String()
 }
 
 // stepped records a step, and returns the run as it stands then.

@@ -25,7 +25,8 @@ type life struct {
 // fold returns what the fold makes of the history of a subject.
 func (h *History) fold(s Subject) *life {
 	if h.life == nil {
-		h.life = &life{subject: s, SubjectState: h.SubjectState, last: h.Last, letters: map[string]*DeadLetter{}}
+		h.life = newLife(s)
+		h.life.SubjectState, h.life.last = h.SubjectState, h.Last
 		if h.DeadLetter != nil {
 			h.life.letters[h.DeadLetter.ID] = h.DeadLetter
 		}
@@ -35,6 +36,15 @@ func (h *History) fold(s Subject) *life {
 
 // latest is the subject's latest attempt, in its latest revision.
 func (l *life) latest(a *Attempt) { l.last, l.LastRecord = a, a.Record }
+
+// deadLetters are those that are known, in the order of their records.
+func (l *life) deadLetters() (all []DeadLetter) {
+	for _, d := range l.letters {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
+	return all
+}
 
 // letter of the latest episode; nil where it has none.
 func (l *life) letter() *DeadLetter { return l.letters[l.Episode.DeadLetter] }

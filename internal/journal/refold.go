@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,11 +94,9 @@ func (f *Refold) subject(
 		}
 	}
 	delete(f.lives, s)
-	for _, d := range l.letters {
-		letters = append(letters, KeyedDeadLetter{key, s, *d})
+	for _, d := range l.deadLetters() {
+		letters = append(letters, KeyedDeadLetter{key, s, d})
 	}
-	slices.SortFunc(letters,
-		func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
 	return (&KeyedState{key, s, l.SubjectState}).Row(), letters, nil
 }
 

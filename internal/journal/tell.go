@@ -1,20 +1,15 @@
 package journal
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Tell folds the records of a subject, in their order, to its story. base is what the last purge carried of it.
 func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
 	story, p := Story{Subject: s}, newProjection()
 	l, err := carriedLife(s, base)
+	if err != nil {
+		return story, err
+	}
 	for i := range records {
 		e := &records[i]
-		var body any
-		if err == nil {
-			body, err = decodeBody(e)
-		}
+		body, err := decodeBody(e)
 		if err != nil {
 			return story, err
 		}
@@ -28,10 +23,6 @@ func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
 	if story.Episodes = l.ended; l.Episode.Number > 0 {
 		story.Episodes = append(story.Episodes, l.Episode)
 	}
-	story.Held = l.Held
-	for _, d := range l.letters {
-		story.DeadLetters = append(story.DeadLetters, *d)
-	}
-	slices.SortFunc(story.DeadLetters, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
-	return story, err
+	story.Held, story.DeadLetters = l.Held, l.deadLetters()
+	return story, nil
 }

@@ -41,13 +41,11 @@ type Holding interface {
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
 }
 
-// Archive reads the audit's records and the ledger that vouches for them, beside whoever writes. Its errors hold
-// a *StoreError. Every method is safe for concurrent use.
+// Archive reads the audit's records, beside whoever writes. Its errors hold a *StoreError. Every method is safe for
+// concurrent use.
 type Archive interface {
 	// Head is the ledger's end.
 	Head(ctx context.Context) (Head, error)
-	// Links after the link of that number, in order, at most limit.
-	Links(ctx context.Context, after int64, limit int) ([]Link, error)
 	// Records that the filter lets through after the record of that number, in order, at most limit. What was
 	// purged is not among them; what stands there below the purge all the same is, where after is negative.
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)

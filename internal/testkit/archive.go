@@ -13,15 +13,6 @@ func (m *Memory) Head(ctx context.Context) (journal.Head, error) {
 	return ask(ctx, m, func() journal.Head { return m.head })
 }
 
-// Links implements journal.Archive.
-func (m *Memory) Links(ctx context.Context, after int64, limit int) ([]journal.Link, error) {
-	return ask(ctx, m, func() []journal.Link { return m.linksAfter(after, limit) })
-}
-
-func (m *Memory) linksAfter(after int64, limit int) []journal.Link {
-	return first(slices.DeleteFunc(slices.Clone(m.links), func(l journal.Link) bool { return l.Number <= after }), limit)
-}
-
 // Records implements journal.Archive.
 func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
 	if err := m.enter(ctx); err != nil {

@@ -23,7 +23,8 @@ type moment struct{ m *Memory }
 func (s *moment) Head() (journal.Head, error) { return s.m.head, nil }
 
 func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
-	return s.m.linksAfter(after, limit), nil
+	all := slices.DeleteFunc(slices.Clone(s.m.links), func(l journal.Link) bool { return l.Number <= after })
+	return first(all, limit), nil
 }
 
 func (s *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {

@@ -142,11 +142,6 @@ func (r *Reader) Head(ctx context.Context) (journal.Head, error) {
 	return reading(ctx, r, "read the ledger's head", func(s *snapshot) (journal.Head, error) { return s.head("") })
 }
 
-// Links implements journal.Archive.
-func (r *Reader) Links(ctx context.Context, after int64, limit int) ([]journal.Link, error) {
-	return reading(ctx, r, "read the ledger", func(s *snapshot) ([]journal.Link, error) { return s.links(after, limit) })
-}
-
 func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 	return s.linksWhere("WHERE number > ? ORDER BY number LIMIT ?", after, max(limit, 0))
 }

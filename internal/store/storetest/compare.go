@@ -84,7 +84,13 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	})
 	head := same(o, r, "the ledger's head", func(s ports) (journal.Head, error) { return s.Head(ctx) })
 	after, limit := rapid.Int64Range(-1, head.Link).Draw(r, "after link"), rapid.IntRange(0, 9).Draw(r, "limit")
-	same(o, r, "links", func(s ports) ([]journal.Link, error) { return s.Links(ctx, after, limit) })
+	same(o, r, "links", func(s ports) (links []journal.Link, err error) {
+		err = s.Moment(ctx, func(m journal.Moment) (err error) {
+			links, err = m.Links(after, limit)
+			return err
+		})
+		return links, err
+	})
 	before := o.bound(r, "before")
 	same(o, r, "the last record before", func(s ports) (int64, error) { return s.LastRecordBefore(ctx, before) })
 }

@@ -26,12 +26,12 @@ type Store interface {
 	journal.Store
 	journal.Eraser
 	access.EndedSessions
-	audit.Journal
 	Close() error
 }
 
 // ports are those whose answers are compared with the oracle's.
 type ports interface {
+	audit.Journal
 	journal.Reader
 	journal.Archive
 	journal.Holding

@@ -202,7 +202,7 @@ func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
 		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
 		p.causes[f.ID] = f
 	}
-	f.add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
+	f.Add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
 	return f
 }
 

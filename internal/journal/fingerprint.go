@@ -57,8 +57,8 @@ func (f *Fingerprint) name() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// add takes over what another count of the same cause says.
-func (f *Fingerprint) add(o *Fingerprint) {
+// Add takes over what another count of the same cause says.
+func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Classification = min(f.Classification, o.Classification)
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)

@@ -285,7 +285,7 @@ func (p *projection) add(figures []Figure, causes []Fingerprint) {
 	}
 	for i := range causes {
 		if c := p.causes[causes[i].ID]; c != nil {
-			c.add(&causes[i])
+			c.Add(&causes[i])
 		} else {
 			p.causes[causes[i].ID] = new(causes[i])
 		}

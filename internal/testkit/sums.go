@@ -21,18 +21,12 @@ func (m *Memory) keepSums(c *journal.Changes) {
 		f.FirstSeen, f.LastSeen = stored(f.FirstSeen), stored(f.LastSeen)
 		old, known := m.fingerprints[f.ID]
 		if known {
-			old.Classification = min(old.Classification, f.Classification)
-			old.FirstSeen = slices.MinFunc([]time.Time{old.FirstSeen, f.FirstSeen}, byMilli)
-			old.LastSeen = slices.MaxFunc([]time.Time{old.LastSeen, f.LastSeen}, byMilli)
-			old.Failures, old.Retried, old.Exhausted = old.Failures+f.Failures, old.Retried+f.Retried, old.Exhausted+f.Exhausted
-			old.Permanent, old.Recovered = old.Permanent+f.Permanent, old.Recovered+f.Recovered
+			old.Add(&f)
 			f = old
 		}
 		m.fingerprints[f.ID] = f
 	}
 }
-
-func byMilli(a, b time.Time) int { return cmp.Compare(journal.Milli(a), journal.Milli(b)) }
 
 // Figures implements journal.Statistics.
 func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -130,9 +129,6 @@ func (b *batch) started(r *BulkRun, by string) BulkRun {
 			Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 			Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
 }
-
-// readRun reads the body of a bulk run's row.
-func readRun(body string) (r BulkRun, err error) { return r, json.Unmarshal([]byte(body), &r) }
 
 // querySum returns a digest of a filter's words; empty where there are none.
 func querySum(words string) string {

@@ -271,8 +271,3 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	}
 	p.die(l, born, true)
 }
-
-// answeredGate records the success of what a gate let through, of a subject that has no failure to recover from.
-func (b *batch) answeredGate(s Subject, h *History) {
-	b.entry(h, s, GateEntry, &GateBody{Action: GateAnswered, Sent: *h.Sent}, Happening{}, 0)
-}

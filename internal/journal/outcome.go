@@ -59,8 +59,8 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		body.Sent = *h.Sent
 	}
 	switch {
-	case !e.State.Open() && body.Sent != SentJob{}:
-		b.answeredGate(o.Subject, h)
+	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
+		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{}, 0)
 		return Concluded{Episode: *e}
 	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -166,7 +167,8 @@ func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 func (r *foldedRun) words(got []Row) *BulkRun {
 	run := r.BulkRun
 	for _, row := range got {
-		if there, err := readRun(fmt.Sprint(row[2])); row[0] == run.ID && err == nil &&
+		var there BulkRun
+		if row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil &&
 			querySum(there.Filter.Query) == r.query {
 			run.Filter.Query = there.Filter.Query
 		}

@@ -92,10 +92,7 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 			l := m.letters[record]
 			d := &l.DeadLetter
 			key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-			c, known := counts[key]
-			if !known {
-				c = key
-			}
+			c := cmp.Or(counts[key], key)
 			c.Cents += d.Cents
 			if c.N++; d.State == journal.DeadLetterOpen && c.N == 1 { // the oldest comes first
 				c.Oldest = d.CreatedAt

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/clock"
 )
 
 // Method is a call of the gateway protocol.
@@ -207,14 +209,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
+	clock.Machine{}.Rest(ctx, d)
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
 	}
+	return nil
 }
 
 // Calls returns how many calls of a method ended with one of the codes, with any if none is given.

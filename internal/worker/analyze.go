@@ -37,12 +37,8 @@ type Analyzer struct {
 	// Expected returns when a destination that is down is expected back, otherwise zero; nil where nobody knows.
 	Expected func(destination string) time.Time
 
-	policies func() decision.Policies
-	rule     decision.BusinessRule
-	memory   *journal.Journal
-	now      func() time.Time
-	hooks    Hooks
-	log      *zap.Logger
+	useCase
+	now func() time.Time
 }
 
 // NewAnalyzer decides by the policies in force, which policies gives, and reports as rule names things; memory recalls
@@ -51,29 +47,28 @@ func NewAnalyzer(
 	policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time,
 	hooks Hooks, log *zap.Logger,
 ) *Analyzer {
-	return &Analyzer{policies: policies, rule: rule, memory: memory, now: now, hooks: hooks, log: log}
+	return &Analyzer{useCase: useCase{policies, rule, memory, hooks, log}, now: now}
 }
 
 // Begin is an activation under the policies that are in force now.
 func (a *Analyzer) Begin() Activation {
-	begun := begin(a.policies)
+	begun := a.begin(decision.Policies.Variables, a.handle)
 	return Activation{
-		Variables: begun.policies.Variables(),
-		Handler:   func(ctx context.Context, j *Job) Reply { return a.handle(ctx, j, &begun) },
+		Variables: begun.Variables,
+		Handler: func(ctx context.Context, j *Job) Reply {
+			ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
+			defer cancel()
+			return begun.Handler(ctx, j)
+		},
 	}
 }
 
 // handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
-func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
-	ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
-	defer cancel()
+func (a *Analyzer) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
 	received, started := a.now(), time.Now()
-	policy, failure, rejection := a.parse(j, begun)
-	switch {
-	case rejection != nil:
+	failure, rejection := policy.Read(policy.Variables(vs.get))
+	if rejection != nil {
 		return a.refuse(ctx, j, rejection)
-	case policy == nil:
-		return release(j, outdated)
 	}
 	if policy.Stretch && a.Expected != nil {
 		failure.Expected = a.Expected(failure.Destination)
@@ -84,9 +79,9 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	case errors.Is(err, journal.ErrInvalid):
 		return a.refuse(ctx, j, unrecordable(err))
 	case err != nil:
-		return unrecorded(ctx, j, a.hooks)
+		return a.unrecorded(ctx, j)
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
-		return rejectJob(j, recorded.Decision.Rejection, a.hooks, a.log)
+		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
 	a.report(ctx, j, analysis, &recorded, time.Since(started))
 	reply := replyTo(&recorded, &failure)
@@ -108,9 +103,9 @@ const (
 
 // unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record
 // it still: the job gets what was recorded when it comes again.
-func unrecorded(ctx context.Context, j *Job, hooks Hooks) Reply {
+func (u *useCase) unrecorded(ctx context.Context, j *Job) Reply {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		hooks.TimedOut(j.Type)
+		u.hooks.TimedOut(j.Type)
 		return release(j, tooSlow)
 	}
 	return release(j, notRecorded)
@@ -140,20 +135,6 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 	return n
 }
 
-// parse reads the failure; without a policy and a rejection, the job goes back.
-func (a *Analyzer) parse(j *Job, begun *activated) (*decision.Policy, decision.Failure, *decision.Rejection) {
-	policy, rejection := begun.policy(j)
-	if policy == nil {
-		return nil, decision.Failure{}, rejection
-	}
-	values, rejection := readVariables(j, a.hooks)
-	if rejection != nil {
-		return nil, decision.Failure{}, rejection
-	}
-	failure, rejection := policy.Read(policy.Variables(values.get))
-	return policy, failure, rejection
-}
-
 // replyTo is the answer that carries the recorded decision to the process.
 func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 	d := &r.Decision
@@ -163,9 +144,4 @@ func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 	variables := outputs(d, f).text("deadLetterId", r.Attempt.DeadLetter).end()
 	return Reply{Action: Thrown,
 		Error: BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}}
-}
-
-// refuse records that the input was rejected, and rejects the job.
-func (a *Analyzer) refuse(ctx context.Context, j *Job, r *decision.Rejection) Reply {
-	return refuse(ctx, a.memory, j, a.rule, r, a.hooks, a.log)
 }

@@ -24,10 +24,6 @@ type Admission interface {
 type Gate struct {
 	keeper
 	admission Admission
-	policies  func() decision.Policies
-	memory    *journal.Journal
-	hooks     Hooks
-	log       *zap.Logger
 }
 
 // NewGate lets claims through as admission says and records the others in memory. policies gives those in force.
@@ -35,42 +31,31 @@ func NewGate(
 	engine KeepingEngine, admission Admission, policies func() decision.Policies, memory *journal.Journal, hooks Hooks,
 	log *zap.Logger,
 ) *Gate {
-	return &Gate{keeper{engine: engine, log: log}, admission, policies, memory, hooks, log}
+	return &Gate{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admission}
 }
 
 // Worker returns one that takes jobs of gates, with places of its own beside those of all others. Of cfg it keeps what
 // Reviews.Worker does.
 func (g *Gate) Worker(cfg Config) *Worker {
-	return g.keeper.worker(cfg, Subscription{JobType: SubmissionGate, Begin: g.Begin}, g.hooks)
+	return g.worker(cfg, SubmissionGate, g.Begin)
 }
 
 // Begin is an activation under the policies that are in force now.
 func (g *Gate) Begin() Activation {
-	begun := begin(g.policies)
-	return Activation{
-		Variables: append(begun.policies.GateVariables(), decision.DeadlineVariable),
-		Handler:   func(ctx context.Context, j *Job) Reply { return g.handle(ctx, j, &begun) },
-	}
+	return g.begin(decision.Policies.GateVariables, g.handle, decision.DeadlineVariable)
 }
 
-func (g *Gate) handle(ctx context.Context, j *Job, begun *activated) Reply {
-	policy, rejection := begun.policy(j)
-	if policy == nil && rejection == nil {
-		return release(j, outdated)
-	}
-	var arrival *journal.Arrival
-	if rejection == nil {
-		arrival, rejection = g.read(j, policy)
-	}
+func (g *Gate) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
+	arrival, rejection := readArrival(j, policy, vs)
 	if rejection != nil {
-		return refuse(ctx, g.memory, j, "", rejection, g.hooks, g.log)
+		return g.refuse(ctx, j, rejection)
 	}
 	if arrival.Destination == "" || g.admission.Admit(arrival.Destination, j.Key, arrival.Deadline) {
 		return Reply{Action: Completed, Variables: gateOutputs(0, arrival.Destination+" up", false)}
 	}
 	switch err := g.memory.Hold(ctx, arrival); {
 	case errors.Is(err, journal.ErrInvalid):
-		return refuse(ctx, g.memory, j, "", unrecordable(err), g.hooks, g.log)
+		return g.refuse(ctx, j, unrecordable(err))
 	case err != nil:
 		pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
 		if errors.Is(err, journal.ErrDeparted) {
@@ -81,17 +66,13 @@ func (g *Gate) handle(ctx context.Context, j *Job, begun *activated) Reply {
 	return g.keep(ctx, j)
 }
 
-// read reads who asks to go where.
-func (g *Gate) read(j *Job, p *decision.Policy) (*journal.Arrival, *decision.Rejection) {
-	values, rejection := readVariables(j, g.hooks)
-	if rejection != nil {
-		return nil, rejection
-	}
-	v := decision.Variables{ID: values.get(p.IDVariable), Deadline: values.get(decision.DeadlineVariable)}
+// readArrival reads who asks to go where.
+func readArrival(j *Job, p *decision.Policy, vs values) (*journal.Arrival, *decision.Rejection) {
+	v := decision.Variables{ID: vs.get(p.IDVariable), Deadline: vs.get(decision.DeadlineVariable)}
 	if p.Destination != nil {
-		v.Destination = values.get(p.Destination.Variable)
+		v.Destination = vs.get(p.Destination.Variable)
 	}
-	v.Context = p.ContextValues(values.get)
+	v.Context = p.ContextValues(vs.get)
 	f, rejection := p.Read(v)
 	return &journal.Arrival{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID}, JobKey: j.Key,

@@ -15,10 +15,7 @@ const OutcomeVariable = "retryOutcome"
 
 // OutcomeRecorder is the use case of record-retry-outcome: the process reports what came of a retry.
 type OutcomeRecorder struct {
-	policies func() decision.Policies
-	memory   *journal.Journal
-	hooks    Hooks
-	log      *zap.Logger
+	useCase
 }
 
 // NewOutcomeRecorder knows the subjects of the policies in force, which policies gives, and tells memory what became of
@@ -26,36 +23,25 @@ type OutcomeRecorder struct {
 func NewOutcomeRecorder(
 	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
 ) *OutcomeRecorder {
-	return &OutcomeRecorder{policies, memory, hooks, log}
+	return &OutcomeRecorder{useCase{policies, "", memory, hooks, log}}
 }
 
 // Begin is an activation under the policies that are in force now.
 func (o *OutcomeRecorder) Begin() Activation {
-	begun := begin(o.policies)
-	return Activation{
-		Variables: append(begun.policies.IDVariables(), OutcomeVariable),
-		Handler:   func(ctx context.Context, j *Job) Reply { return o.handle(ctx, j, &begun) },
-	}
+	return o.begin(decision.Policies.IDVariables, o.handle, OutcomeVariable)
 }
 
 // handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
 // does not exist. An outcome of which the journal knows no failure changes nothing.
-func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, begun *activated) Reply {
-	policy, rejection := begun.policy(j)
-	if policy == nil && rejection == nil {
-		return release(j, outdated)
-	}
-	var outcome *journal.Outcome
-	if rejection == nil {
-		outcome, rejection = o.read(j, policy)
-	}
+func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
+	outcome, rejection := readOutcome(j, policy, vs)
 	if rejection != nil {
-		return refuse(ctx, o.memory, j, "", rejection, o.hooks, o.log)
+		return o.refuse(ctx, j, rejection)
 	}
 	concluded, err := o.memory.Conclude(ctx, outcome)
 	switch {
 	case errors.Is(err, journal.ErrInvalid):
-		return refuse(ctx, o.memory, j, "", unrecordable(err), o.hooks, o.log)
+		return o.refuse(ctx, j, unrecordable(err))
 	case err != nil:
 		return release(j, notRecorded)
 	case concluded.Changed:
@@ -68,16 +54,12 @@ func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, begun *activated) 
 	return Reply{Action: Completed, Variables: "{}"}
 }
 
-func (o *OutcomeRecorder) read(j *Job, policy *decision.Policy) (*journal.Outcome, *decision.Rejection) {
-	values, rejection := readVariables(j, o.hooks)
+func readOutcome(j *Job, policy *decision.Policy, vs values) (*journal.Outcome, *decision.Rejection) {
+	f, rejection := policy.Read(decision.Variables{ID: vs.get(policy.IDVariable)})
 	if rejection != nil {
 		return nil, rejection
 	}
-	f, rejection := policy.Read(decision.Variables{ID: values.get(policy.IDVariable)})
-	if rejection != nil {
-		return nil, rejection
-	}
-	success, rejection := decision.ReadOutcome(values.get(OutcomeVariable))
+	success, rejection := decision.ReadOutcome(vs.get(OutcomeVariable))
 	return &journal.Outcome{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Success: success, Team: policy.LimitTeam,
 		JobKey: j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,

@@ -10,25 +10,21 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// refuse records that a job's input was rejected, then rejects the job (R11). rule is empty for a job type that
-// is no rule's.
-func refuse(
-	ctx context.Context, memory *journal.Journal, j *Job, rule decision.BusinessRule, r *decision.Rejection,
-	hooks Hooks, log *zap.Logger,
-) Reply {
+// refuse records that a job's input was rejected, then rejects the job (R11).
+func (u *useCase) refuse(ctx context.Context, j *Job, r *decision.Rejection) Reply {
 	refusal := journal.Refusal{
-		Subject: journal.Subject{Tenant: tenant(j)}, Rule: rule,
+		Subject: journal.Subject{Tenant: tenant(j)}, Rule: u.rule,
 		JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, Rejection: r,
 	}
-	if err := memory.Reject(ctx, &refusal); err != nil {
-		return unrecorded(ctx, j, hooks)
+	if err := u.memory.Reject(ctx, &refusal); err != nil {
+		return u.unrecorded(ctx, j)
 	}
-	return rejectJob(j, r, hooks, log)
+	return u.rejectJob(j, r)
 }
 
 // rejectJob fails the job with no retries left: the engine raises an incident that says what is wrong, and
 // nothing is lost (R11).
-func rejectJob(j *Job, r *decision.Rejection, hooks Hooks, log *zap.Logger) Reply {
+func (u *useCase) rejectJob(j *Job, r *decision.Rejection) Reply {
 	message := journal.RejectionMessage(r)
 	switch r.Variable {
 	case PolicyHeader, taskHeaders:
@@ -38,8 +34,8 @@ func rejectJob(j *Job, r *decision.Rejection, hooks Hooks, log *zap.Logger) Repl
 	default:
 		message += correctVariable
 	}
-	hooks.Rejected(j.Type, r.Code)
-	log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),
+	u.hooks.Rejected(j.Type, r.Code)
+	u.log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),
 		zap.String("detail", message), zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
 		zap.Int64("processInstanceKey", j.ProcessInstanceKey), zap.String("tenantId", j.TenantID))
 	return Reply{Action: Failed, Failure: Failure{Retries: 0, Message: message}}

@@ -44,17 +44,14 @@ type KeepingEngine interface {
 // recorded and stays where it is until the decision is delivered (ReviewSink), across restarts.
 type Reviews struct {
 	keeper
-	policies func() decision.Policies
-	letters  deadletter.Reader
-	memory   *journal.Journal
-	waiting  func()
-	hooks    Hooks
+	letters deadletter.Reader
+	waiting func()
 }
 
 // keeper takes jobs that are answered later.
 type keeper struct {
+	useCase
 	engine KeepingEngine
-	log    *zap.Logger
 	unheld sync.Once
 }
 
@@ -64,21 +61,21 @@ func NewReviews(
 	engine KeepingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
 	waiting func(), hooks Hooks, log *zap.Logger,
 ) *Reviews {
-	return &Reviews{keeper{engine: engine, log: log}, policies, letters, memory, waiting, hooks}
+	return &Reviews{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, letters, waiting}
 }
 
 // Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps
 // the name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
 func (r *Reviews) Worker(cfg Config) *Worker {
-	return r.worker(cfg, Subscription{JobType: RetryReview, Begin: r.Begin}, r.hooks)
+	return r.worker(cfg, RetryReview, r.Begin)
 }
 
-func (k *keeper) worker(cfg Config, s Subscription, hooks Hooks) *Worker {
+func (k *keeper) worker(cfg Config, jobType string, begin func() Activation) *Worker {
 	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
-	s.Kept = true
+	hooks := k.hooks
 	hooks.InFlight = func(int) {}  // they count against nobody's capacity
 	hooks.EngineUp = func(bool) {} // the other loops tell
-	return New(k.engine, cfg, []Subscription{s}, hooks, k.log)
+	return New(k.engine, cfg, []Subscription{{JobType: jobType, Begin: begin, Kept: true}}, hooks, k.log)
 }
 
 // Begin is an activation under the policies that are in force now.
@@ -97,7 +94,7 @@ func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 		rejection = unseen(seen, err)
 	}
 	if rejection != nil {
-		return refuse(ctx, r.memory, j, "", rejection, r.hooks, r.log)
+		return r.refuse(ctx, j, rejection)
 	}
 	pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
 	return release(j, notRecorded)
@@ -148,7 +145,7 @@ func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 
 // read finds the dead letter that the job names. An error means that it cannot be looked up now.
 func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decision.Rejection, error) {
-	values, rejection := readVariables(j, r.hooks)
+	values, rejection := r.readVariables(j)
 	if rejection != nil {
 		return nil, rejection, nil
 	}

@@ -23,9 +23,9 @@ type values map[string]json.RawMessage
 func (vs values) get(name string) decision.Value { return decision.Value(vs[name]) }
 
 // readVariables reads the job's variables.
-func readVariables(j *Job, hooks Hooks) (values, *decision.Rejection) {
+func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
 	if len(j.Variables) > maxVariableBytes {
-		hooks.Oversized(j.Type)
+		u.hooks.Oversized(j.Type)
 		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the size of the job's variables",
 			Found: strconv.Itoa(len(j.Variables)) + " bytes", Expected: "at most " + strconv.Itoa(maxVariableBytes) + " bytes"}
 	}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -20,25 +19,9 @@ func newBackoff(first, most time.Duration, seed uint64) *backoff {
 
 func (b *backoff) reset() { b.next = b.first }
 
-// wait pauses, or returns early when ctx ends.
-func (b *backoff) wait(ctx context.Context) { pauseFor(ctx, b.draw()) }
-
-// waitUntil is wait, but not beyond deadline.
-func (b *backoff) waitUntil(ctx context.Context, deadline time.Time) {
-	pauseFor(ctx, min(b.draw(), time.Until(deadline)))
-}
-
+// draw returns how long to pause before the next try.
 func (b *backoff) draw() time.Duration {
 	pause := b.next/2 + time.Duration(b.source.Uint64()%uint64(b.next/2))
 	b.next = min(2*b.next, b.most)
 	return pause
-}
-
-func pauseFor(ctx context.Context, pause time.Duration) {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
@@ -57,7 +58,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, policy *decision.Policy, vs v
 	case errors.Is(err, journal.ErrInvalid):
 		return g.refuse(ctx, j, unrecordable(err))
 	case err != nil:
-		pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+		clock.Machine{}.Rest(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
 		if errors.Is(err, journal.ErrDeparted) {
 			return release(j, departed)
 		}

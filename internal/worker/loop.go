@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"retry-worker/internal/clock"
 )
 
 const (
@@ -64,9 +66,9 @@ func (l *loop) run(stop, kill context.Context) {
 		switch {
 		case err != nil:
 			l.failed(err)
-			pause.wait(stop)
+			clock.Machine{}.Rest(stop, pause.draw())
 		case len(jobs) == 0 && time.Since(sent) < wait/2:
-			pause.wait(stop) // an engine that does not wait must not be asked without end
+			clock.Machine{}.Rest(stop, pause.draw()) // an engine that does not wait must not be asked without end
 		case len(jobs) == 0:
 			pause.reset()
 		default:

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/redact"
 )
 
@@ -88,7 +89,7 @@ func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
 		case Ambiguous:
 			action = Unconfirmed
 		}
-		pause.waitUntil(ctx, j.Deadline)
+		clock.Machine{}.Rest(ctx, min(pause.draw(), time.Until(j.Deadline)))
 	}
 	return w.late(j, action)
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -96,7 +97,7 @@ func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 	if rejection != nil {
 		return r.refuse(ctx, j, rejection)
 	}
-	pauseFor(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+	clock.Machine{}.Rest(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
 	return release(j, notRecorded)
 }
 
@@ -130,7 +131,7 @@ func (k *keeper) keep(ctx context.Context, j *Job) Reply {
 	defer cancel()
 	err, pauses := k.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second, uint64(j.Key))
 	for err != nil && within.Err() == nil && kindOf(err) != Refused && kindOf(err) != Gone {
-		pauses.wait(within)
+		clock.Machine{}.Rest(within, pauses.draw())
 		err = k.engine.Hold(within, j, reviewTime)
 	}
 	if err != nil && kindOf(err) == Refused {

@@ -10,25 +10,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// What a span says of a job: keys of the engine and words of closed sets. Nothing of its variables: those are people's.
-const (
-	attrJobKey          = "zeebe.job.key"
-	attrProcessInstance = "zeebe.process_instance.key"
-	attrElementInstance = "zeebe.element_instance.key"
-	attrTenant          = "zeebe.tenant.id"
-	attrAction          = "retry_worker.action"
-	attrPolicy          = "retry_worker.policy"
-	attrOutcome         = "retry_worker.outcome"
-	attrClassification  = "retry_worker.classification"
-	attrReason          = "retry_worker.reason"
-	attrTeam            = "retry_worker.team"
-	attrRetryCount      = "retry_worker.retry_count"
-	attrBackoff         = "retry_worker.backoff_seconds"
-	attrHow             = "retry_worker.recorded_as"
-	attrRejection       = "retry_worker.rejection"
-	attrRecord          = "retry_worker.journal.record"
-)
-
 // traceField names a job's trace in its log line.
 const traceField = "traceId"
 
@@ -42,14 +23,16 @@ func traceOf(ctx context.Context) string {
 }
 
 // traced is Handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and
-// of the engine are spans in it.
+// of the engine are spans in it. What a span says of a job are keys of the engine and words of closed sets, and nothing
+// of its variables: those are people's.
 func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
 	ctx, span := w.cfg.Tracer.Start(kill, j.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		attribute.Int64(attrJobKey, j.Key), attribute.Int64(attrProcessInstance, j.ProcessInstanceKey),
-		attribute.Int64(attrElementInstance, j.ElementInstanceKey), attribute.String(attrTenant, j.TenantID)))
+		attribute.Int64("zeebe.job.key", j.Key), attribute.Int64("zeebe.process_instance.key", j.ProcessInstanceKey),
+		attribute.Int64("zeebe.element_instance.key", j.ElementInstanceKey),
+		attribute.String("zeebe.tenant.id", j.TenantID)))
 	defer span.End()
 	action := w.deliver(ctx, j, w.reply(ctx, j, h))
-	span.SetAttributes(attribute.String(attrAction, string(action)))
+	span.SetAttributes(attribute.String("retry_worker.action", string(action)))
 	if action != Completed && action != Thrown && action != kept {
 		span.SetStatus(codes.Error, string(action))
 	}
@@ -63,26 +46,27 @@ func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis
 	if !job.IsRecording() {
 		return memory.Analyze(ctx, n)
 	}
-	ctx, span := job.TracerProvider().Tracer("retry-worker").Start(ctx, "journal",
-		trace.WithAttributes(attribute.String(attrPolicy, n.Policy.Name)))
+	policy := attribute.String("retry_worker.policy", n.Policy.Name)
+	ctx, span := job.TracerProvider().Tracer("retry-worker").Start(ctx, "journal", trace.WithAttributes(policy))
 	defer span.End()
 	r, err := memory.Analyze(ctx, n)
 	if err != nil {
 		span.SetStatus(codes.Error, "not recorded")
 		return r, err
 	}
-	span.SetAttributes(attribute.String(attrHow, string(r.How)))
+	span.SetAttributes(attribute.String("retry_worker.recorded_as", string(r.How)))
 	d := &r.Decision
 	if d.Rejection != nil {
-		job.SetAttributes(attribute.String(attrPolicy, n.Policy.Name),
-			attribute.String(attrRejection, string(d.Rejection.Code)))
+		job.SetAttributes(policy, attribute.String("retry_worker.rejection", string(d.Rejection.Code)))
 		return r, err
 	}
-	span.SetAttributes(attribute.Int64(attrRecord, r.Attempt.Record))
-	job.SetAttributes(
-		attribute.String(attrPolicy, n.Policy.Name), attribute.String(attrOutcome, string(d.Outcome)),
-		attribute.String(attrReason, string(d.Reason)),
-		attribute.String(attrClassification, string(d.ErrorClassification)), attribute.String(attrTeam, string(d.Team)),
-		attribute.Int64(attrRetryCount, d.RetryCount), attribute.Float64(attrBackoff, d.Wait().Seconds()))
+	span.SetAttributes(attribute.Int64("retry_worker.journal.record", r.Attempt.Record))
+	job.SetAttributes(policy,
+		attribute.String("retry_worker.outcome", string(d.Outcome)),
+		attribute.String("retry_worker.reason", string(d.Reason)),
+		attribute.String("retry_worker.classification", string(d.ErrorClassification)),
+		attribute.String("retry_worker.team", string(d.Team)),
+		attribute.Int64("retry_worker.retry_count", d.RetryCount),
+		attribute.Float64("retry_worker.backoff_seconds", d.Wait().Seconds()))
 	return r, nil
 }

@@ -84,8 +84,7 @@ func (r *Runner) Run(stop, hard context.Context) {
 	defer context.AfterFunc(hard, cancel)()
 	var (
 		all     sync.WaitGroup
-		mu      sync.Mutex
-		carried = map[string]bool{}
+		carried sync.Map // by their ids
 		failing bool
 	)
 	defer all.Wait()
@@ -94,26 +93,18 @@ func (r *Runner) Run(stop, hard context.Context) {
 		failing = r.tellFailing(stop, failing, err)
 		for i := range runs {
 			run := runs[i]
-			mu.Lock()
-			ours := carried[run.ID]
-			carried[run.ID] = ours || carriable(&run)
-			mu.Unlock()
-			if ours || !carriable(&run) {
+			if run.State == journal.BulkPaused {
+				continue
+			}
+			if _, ours := carried.LoadOrStore(run.ID, true); ours {
 				continue
 			}
 			all.Go(func() {
+				defer carried.Delete(run.ID)
 				newRunExecutor(stop, hard, r, &run).execute()
-				mu.Lock()
-				defer mu.Unlock()
-				delete(carried, run.ID)
 			})
 		}
 	}
-}
-
-// carriable reports whether there is something to do for a run.
-func carriable(run *journal.BulkRun) bool {
-	return run.State == journal.BulkPreparing || run.State == journal.BulkRunning
 }
 
 func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {

@@ -43,14 +43,9 @@ func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal
 	name := appendText(strconv.AppendBool([]byte("taught"), l.Taught), l.Policy)
 	var after *journal.Fingerprint
 	if l.Cursor != "" {
-		place, err := placeOf(name, l.Cursor)
-		if err != nil {
+		after = &journal.Fingerprint{}
+		if err := readCursor(name, l.Cursor, &after.Failures, &after.ID); err != nil {
 			return nil, "", err
-		}
-		n, id, _ := strings.Cut(place, " ")
-		after = &journal.Fingerprint{ID: id}
-		if after.Failures, err = strconv.ParseInt(n, 10, 64); err != nil {
-			return nil, "", ErrBadCursor
 		}
 	}
 	causes, err = s.store.Causes(ctx, journal.CauseFilter{Policy: l.Policy, Taught: l.Taught}, after, limit+1)
@@ -59,7 +54,7 @@ func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal
 	}
 	if len(causes) > limit {
 		last := &causes[limit-1]
-		causes, next = causes[:limit], cursor(name, strconv.FormatInt(last.Failures, 10)+" "+last.ID)
+		causes, next = causes[:limit], newCursor(name, last.Failures, last.ID)
 	}
 	return causes, next, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -65,7 +66,9 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 		p.States = []journal.DeadLetterState{state}
 	}
 	if cursor != "" {
-		if err := p.resume(cursor); err != nil {
+		p.After = &journal.Place{}
+		at := p.After
+		if err := readCursor(p.list("dead letters"), cursor, &at.Deadline, &at.Cents, &at.Record); err != nil {
 			return nil, err
 		}
 	}
@@ -238,19 +241,27 @@ var ErrBadCursor error = &Refusal{Code: InvalidCursor,
 // sealBytes of a digest tell a cursor from anything else.
 const sealBytes = 8
 
-// cursor returns the text by which a list goes on behind a place. list names it, with what it is filtered by.
-func cursor(list []byte, place string) string {
+// newCursor returns the text by which a list goes on behind a place, of numbers and of words without white space. list
+// names it, with what it is filtered by.
+func newCursor(list []byte, place ...any) string {
+	return sealed(list, strings.TrimSuffix(fmt.Sprintln(place...), "\n"))
+}
+
+func sealed(list []byte, place string) string {
 	sum := sha256.Sum256(appendText(list[:len(list):len(list)], place))
 	return base64.RawURLEncoding.EncodeToString(append(sum[:sealBytes], place...))
 }
 
-// placeOf returns the place that a list's cursor goes on behind, or ErrBadCursor.
-func placeOf(list []byte, text string) (string, error) {
+// readCursor sets place, of pointers, to where a list's cursor goes on behind. The error is ErrBadCursor.
+func readCursor(list []byte, text string, place ...any) error {
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) <= sealBytes || cursor(list, string(b[sealBytes:])) != text {
-		return "", ErrBadCursor
+	if err != nil || len(b) <= sealBytes || sealed(list, string(b[sealBytes:])) != text {
+		return ErrBadCursor
 	}
-	return string(b[sealBytes:]), nil
+	if _, err := fmt.Sscan(string(b[sealBytes:]), place...); err != nil {
+		return ErrBadCursor
+	}
+	return nil
 }
 
 // appendText appends s so that where it ends cannot be mistaken.
@@ -267,14 +278,14 @@ func RunPage(all []journal.BulkRun, limit int) (page []journal.BulkRun, next str
 	if len(all) <= limit {
 		return all, ""
 	}
-	return slices.Clip(all[:limit]), cursor(bulkRuns, all[limit-1].ID)
+	return slices.Clip(all[:limit]), newCursor(bulkRuns, all[limit-1].ID)
 }
 
 // AfterRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
 // ErrBadCursor.
-func AfterRun(text string) (string, error) {
-	if text == "" {
-		return "", nil
+func AfterRun(cursor string) (id string, err error) {
+	if cursor != "" {
+		err = readCursor(bulkRuns, cursor, &id)
 	}
-	return placeOf(bulkRuns, text)
+	return id, err
 }

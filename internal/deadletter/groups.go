@@ -7,8 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -56,30 +54,16 @@ func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Group
 	}
 	g := &GroupQuery{Query: p, Most: math.MaxInt64}
 	if cursor != "" {
-		err = g.resume(cursor)
-	}
-	if err != nil {
-		return nil, err
+		if err := readCursor(g.list("causes"), cursor, &g.Most, &g.After); err != nil {
+			return nil, err
+		}
 	}
 	return g, nil
 }
 
 // Cursor goes on behind the cause with that id, of which there were n. It is of this filter alone.
 func (g *GroupQuery) Cursor(n int64, id string) string {
-	return cursor(g.list("causes"), strconv.FormatInt(n, 10)+" "+id)
-}
-
-func (g *GroupQuery) resume(text string) error {
-	place, err := placeOf(g.list("causes"), text)
-	if err != nil {
-		return err
-	}
-	n, id, _ := strings.Cut(place, " ")
-	if g.Most, err = strconv.ParseInt(n, 10, 64); err != nil {
-		return ErrBadCursor
-	}
-	g.After = id
-	return nil
+	return newCursor(g.list("causes"), n, id)
 }
 
 // Unknown reports whether nothing can be found: there is a query, but no words are in it.

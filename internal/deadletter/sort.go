@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"cmp"
-	"fmt"
 
 	"retry-worker/internal/journal"
 )
@@ -67,17 +66,5 @@ func Compare(sort string, a, b *journal.Place) int {
 
 // Cursor goes on behind a dead letter at that place. It is of this filter alone.
 func (p *Query) Cursor(at journal.Place) string {
-	return cursor(p.list("dead letters"), fmt.Sprint(at.Deadline, at.Cents, at.Record))
-}
-
-func (p *Query) resume(text string) error {
-	place, err := placeOf(p.list("dead letters"), text)
-	if err != nil {
-		return err
-	}
-	p.After = &journal.Place{}
-	if _, err := fmt.Sscan(place, &p.After.Deadline, &p.After.Cents, &p.After.Record); err != nil {
-		return ErrBadCursor
-	}
-	return nil
+	return newCursor(p.list("dead letters"), at.Deadline, at.Cents, at.Record)
 }

@@ -26,7 +26,7 @@ func (s *Service) Start(
 	if err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	id := planned.run.String()
+	id := planned.Run.String()
 	if run, found, err := s.store.BulkRun(ctx, id); found || err != nil {
 		return run, false, err
 	}
@@ -34,7 +34,7 @@ func (s *Service) Start(
 		return journal.BulkRun{}, false, err
 	}
 	run = journal.BulkRun{
-		ID: id, Action: c.Action, Filter: c.Filter, Through: planned.through, Reason: c.Reason, By: c.By,
+		ID: id, Action: c.Action, Filter: c.Filter, Through: planned.Through, Reason: c.Reason, By: c.By,
 		Force: c.Force, Fresh: c.Fresh, Now: c.When == Now, PerMinute: c.PerMinute,
 	}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
@@ -50,14 +50,14 @@ func (s *Service) Start(
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
 func (s *Service) startable(ctx context.Context, c BulkCommand, planned seen) error {
-	if planned.n == 0 {
+	if planned.N == 0 {
 		return refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}
-	p, err := s.plan(ctx, c, planned.through)
+	p, err := s.plan(ctx, c, planned.Through)
 	switch {
 	case err != nil:
 		return err
-	case p.seen.n != planned.n || p.seen.sum != planned.sum:
+	case p.seen.N != planned.N || p.seen.Sum != planned.Sum:
 		return s.outdated(ctx, c, planned, p.seen)
 	case p.Ready == 0:
 		return refuse(NothingToDo,
@@ -73,12 +73,12 @@ func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen
 		return err
 	}
 	which := ""
-	if now.n == planned.n {
+	if now.N == planned.N {
 		which = ", not the same ones"
 	}
 	return refuse(PlanOutdated,
-		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.n, now.n, which,
-		all.seen.n-now.n)
+		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.N, now.N, which,
+		all.seen.N-now.N)
 }
 
 // steerable says in which states a run must be for a verb.

@@ -139,7 +139,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 	}
 	p := &planner{Plan: Plan{Command: c, Refused: []RefusedCount{}, Tallies: []ReadyCount{}}, policies: s.policies(),
 		early:   up.IsZero() || now.Sub(up) < ExpectedFor,
-		refused: map[RefusedCount]int64{}, ready: map[ReadyCount]int64{}, seen: seen{through: upTo, run: run}}
+		refused: map[RefusedCount]int64{}, ready: map[ReadyCount]int64{}, seen: seen{Through: upTo, Run: run}}
 	for i := range tallies {
 		p.add(&tallies[i])
 	}
@@ -161,7 +161,7 @@ type planner struct {
 // add sorts some that are alike.
 func (p *planner) add(t *Tally) {
 	p.Total += t.N
-	p.seen.n, p.seen.sum = p.Total, int64((uint64(p.seen.sum)+uint64(t.Sum))&(1<<63-1))
+	p.seen.N, p.seen.Sum = p.Total, (p.seen.Sum+t.Sum)&math.MaxInt64
 	if p.Oldest.IsZero() || t.Oldest.Before(p.Oldest) {
 		p.Oldest = t.Oldest
 	}
@@ -197,9 +197,7 @@ func (p *planner) refusal(t *Tally) *Refusal {
 		return refuse(MaxRetriesExceeded,
 			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
 	case c.When == Backoff && p.policies[t.Policy] == nil:
-		return refuse(PolicyNotFound,
-			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy "+
-				"again", t.Policy)
+		return policyGone(t.Policy)
 	}
 	return nil
 }
@@ -298,11 +296,11 @@ func (t *Tally) fate() (bits int) {
 	return bits
 }
 
-// seen is what a plan found: so many open dead letters with a record of at most through, and the sum of their
-// records. A run that is started by it has the id run, so a second start finds the first.
+// seen is what a plan found: N open dead letters with a record of at most Through, and the sum of their
+// records. A run that is started by it has the id Run, so a second start finds the first.
 type seen struct {
-	through, n, sum int64
-	run             uuid.UUID
+	Through, N, Sum int64
+	Run             uuid.UUID
 }
 
 const (
@@ -312,11 +310,7 @@ const (
 
 // token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
 func (s seen) token(c *BulkCommand) string {
-	b := make([]byte, 0, tokenBytes)
-	for _, n := range [...]int64{s.through, s.n, s.sum} {
-		b = binary.BigEndian.AppendUint64(b, uint64(n))
-	}
-	b = append(b, s.run[:]...)
+	b, _ := binary.Append(nil, binary.BigEndian, s) // which cannot fail: its size is fixed
 	return base64.RawURLEncoding.EncodeToString(append(b, seal(b, c)...))
 }
 
@@ -332,8 +326,8 @@ func seal(seen []byte, c *BulkCommand) []byte {
 	return sum[:tokenBytes-seenBytes]
 }
 
-// readToken is what was seen for c; the *review.Refusal of what is no token of it.
-func readToken(token string, c *BulkCommand) (seen, error) {
+// readToken is what was seen for c; the *Refusal of what is no token of it.
+func readToken(token string, c *BulkCommand) (s seen, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	// Line breaks are passed over.
 	if err != nil || len(b) != tokenBytes || base64.RawURLEncoding.EncodeToString(b) != token {
@@ -345,6 +339,6 @@ func readToken(token string, c *BulkCommand) (seen, error) {
 			"the token is of another plan: action, filter, forceRetry, fresh, when and perMinute must be those that were "+
 				"planned")
 	}
-	at := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[8*i:])) }
-	return seen{at(0), at(1), at(2), uuid.UUID(b[3*8 : seenBytes])}, nil
+	_, err = binary.Decode(b, binary.BigEndian, &s)
+	return s, err
 }

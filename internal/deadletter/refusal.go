@@ -125,6 +125,12 @@ func unattended(d *Item) *Refusal {
 	return r
 }
 
+// policyGone is why a retry after a policy's delay cannot be made.
+func policyGone(policy string) *Refusal {
+	return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
+		"when now, or add the policy again", policy)
+}
+
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 

@@ -139,9 +139,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration
 	}
 	policy := s.policies()[d.Subject.Policy]
 	if policy == nil {
-		return 0, refuse(PolicyNotFound,
-			"policy %.60q is no longer in the catalogue, so its backoff is not known; retry with when now, or add the policy "+
-				"again", d.Subject.Policy)
+		return 0, policyGone(d.Subject.Policy)
 	}
 	own, err := s.ownPolicy(ctx, policy, d)
 	if err != nil {

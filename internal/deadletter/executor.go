@@ -212,7 +212,10 @@ func (c *runExecutor) take(l landing) error {
 	default:
 		c.hooks.Decided(c.run.Action)
 	}
-	return c.recovered()
+	if c.held == HoldJournal { // which has taken something again
+		return c.goOn()
+	}
+	return nil
 }
 
 // land awaits all that is on its way. What goes wrong with it shows again.
@@ -366,14 +369,6 @@ func (c *runExecutor) goOn() error {
 	c.log.Info("a bulk run goes on", c.fields("bulk_run_goes_on", zap.String("after", c.held))...)
 	c.held = ""
 	return nil
-}
-
-// recovered ends a hold for the journal's sake, now that it has taken something.
-func (c *runExecutor) recovered() error {
-	if c.held != HoldJournal {
-		return nil
-	}
-	return c.goOn()
 }
 
 func (c *runExecutor) note(why string) error {

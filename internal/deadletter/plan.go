@@ -249,15 +249,6 @@ type Tally struct {
 // Sums add dead letters up to tallies. The keys are tallies with nothing in N, Cents, Oldest, Newest and Sum.
 type Sums map[Tally]*Tally
 
-// Add counts a dead letter. recent is as DeadLetterTallies has it; busy tells that it is in another bulk run that has
-// not come to it yet.
-func (s Sums) Add(d *journal.DeadLetter, policy string, recent time.Time, busy bool) {
-	s.Merge(Tally{Policy: policy, Team: d.Team, Reason: d.Reason, AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(),
-		Gone: d.Delivery == journal.DeliveryNobody, Recent: recent.IsZero() ||
-			journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: busy,
-		N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
-}
-
 // Merge adds a tally to that of what is alike.
 func (s Sums) Merge(t Tally) {
 	key := t

@@ -81,7 +81,10 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	sums := deadletter.Sums{}
 	for i := range all {
 		d := &all[i]
-		sums.Add(&d.DeadLetter, d.Subject.Policy, recent, m.busy(d.ID))
+		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
+			AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
+			Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: m.busy(d.ID),
+			N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 	}
 	return sums.Tallies(), through, nil
 }

@@ -42,12 +42,6 @@ type Memory interface {
 	Published(ctx context.Context, sequences []int64) error
 }
 
-// Engine answers the processes that wait at a gate. Its errors hold a *worker.EngineError.
-type Engine interface {
-	Complete(ctx context.Context, j *worker.Job, variables string) error
-	Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error
-}
-
 // Settings are what the catalogue in force says of destinations.
 type Settings struct {
 	Version    string
@@ -88,7 +82,7 @@ func NoHooks() Hooks {
 type Options struct {
 	Store    Store
 	Memory   Memory
-	Engine   Engine
+	Engine   worker.GateEngine
 	Settings func() Settings
 	// Probe asks a URL, and reports whether it answers with one of those statuses.
 	Probe func(ctx context.Context, url string, expect []int) bool

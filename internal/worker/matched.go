@@ -18,11 +18,8 @@ const (
 	harmless = 3
 )
 
-// matchedText returns what f's rule matched, as a sink may have it; line is f's error, redacted.
-func matchedText(f *decision.Failure, line string) string { return shownText(f, f.Match.Text, line) }
-
-// shownText returns a part of f's error as a sink may have it: what is not found in line as it is was part of something
-// personal (an e-mail address holds many a word), and is left out.
+// shownText returns what a rule matched in f's error as a sink may have it. line is that error, redacted: what is not
+// found in it as it is was part of something personal (an e-mail address holds many a word), and is left out.
 func shownText(f *decision.Failure, matched, line string) string {
 	if len(matched) <= harmless {
 		return matched
@@ -49,11 +46,7 @@ type Evidence struct {
 
 // Explain returns what speaks for a dry run's decision, what decided first; nothing for what is rejected.
 func Explain(policies decision.Policies, policy string, v decision.Variables) []Evidence {
-	p, rejection := policies.Find(policy)
-	if rejection != nil {
-		return nil
-	}
-	f, rejection := p.Read(asRead(p, v))
+	p, f, rejection := readDry(policies, policy, v)
 	if rejection != nil {
 		return nil
 	}

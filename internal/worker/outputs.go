@@ -81,16 +81,12 @@ func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
 ) (decision.Decision, json.RawMessage) {
-	var f decision.Failure
-	p, rejection := policies.Find(policy)
+	p, f, rejection := readDry(policies, policy, v)
+	d, line := decision.RejectedBy(policy, rejection), redact.Line(f.Error, maxErrorBytes)
 	if rejection == nil {
-		f, rejection = p.Read(asRead(p, v))
-	}
-	if rejection == nil && foresee != nil {
-		foresee(p, &f, redact.Line(f.Error, maxErrorBytes))
-	}
-	d := decision.RejectedBy(policy, rejection)
-	if rejection == nil {
+		if foresee != nil {
+			foresee(p, &f, line)
+		}
 		d = decision.Decide(&f, p, decision.Past{}, now)
 	}
 	o := object{}.text("outcome", string(d.Outcome))
@@ -99,7 +95,7 @@ func DryRun(
 			text("rejection", string(d.Rejection.Code)).text("message", journal.RejectionMessage(d.Rejection))
 		return d, json.RawMessage(o.end())
 	}
-	d.MatchedText = matchedText(&f, redact.Line(f.Error, maxErrorBytes))
+	d.MatchedText = shownText(&f, f.Match.Text, line)
 	o = appendOutputs(o, &d, &f).
 		optional("matchedRule", d.MatchedRule).
 		text("reason", string(d.Reason)).
@@ -109,8 +105,13 @@ func DryRun(
 	return d, json.RawMessage(o.end())
 }
 
-// asRead is v without what p does not read.
-func asRead(p *decision.Policy, v decision.Variables) decision.Variables {
+// readDry reads the failure of a dry run, without what its policy does not read.
+func readDry(
+	policies decision.Policies, policy string, v decision.Variables,
+) (p *decision.Policy, f decision.Failure, r *decision.Rejection) {
+	if p, r = policies.Find(policy); r != nil {
+		return nil, f, r
+	}
 	var own decision.OwnVariables
 	if p.Own != nil {
 		own = *p.Own
@@ -124,5 +125,6 @@ func asRead(p *decision.Policy, v decision.Variables) decision.Variables {
 			*value.value = ""
 		}
 	}
-	return v
+	f, r = p.Read(v)
+	return p, f, r
 }

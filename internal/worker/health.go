@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
@@ -13,9 +15,8 @@ type engineHealth struct {
 	log   *zap.Logger
 
 	mu       sync.Mutex
-	served   map[*loop]bool
-	reached  int  // loops whose last poll was answered
-	told, up bool // whether the hook was told anything, and what
+	served   map[*loop]bool // whether a loop's last poll was answered
+	told, up bool           // whether the hook was told anything, and what
 }
 
 // report takes the outcome of a loop's last poll.
@@ -23,20 +24,11 @@ func (h *engineHealth) report(l *loop, err error) {
 	ok := err == nil || kindOf(err) == TooLarge // which is an answer, if one that cannot be read
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.served == nil {
-		h.served = make(map[*loop]bool)
-	}
-	before, known := h.served[l]
-	if known && before == ok {
+	if before, known := h.served[l]; known && before == ok {
 		return
 	}
 	h.served[l] = ok
-	if ok {
-		h.reached++
-	} else if before {
-		h.reached--
-	}
-	if up := h.reached > 0; !h.told || up != h.up {
+	if up := slices.Contains(slices.Collect(maps.Values(h.served)), true); !h.told || up != h.up {
 		h.told, h.up = true, up
 		h.hooks.EngineUp(up)
 	}

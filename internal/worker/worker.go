@@ -83,7 +83,7 @@ func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.L
 		engine: engine, cfg: cfg, hooks: hooks, log: log,
 		queue: make(chan *held, len(subs)*cfg.MaxJobsActive), // what all loops may hold: sending never blocks
 	}
-	health := &engineHealth{hooks: &w.hooks, log: log}
+	health := &engineHealth{hooks: &w.hooks, log: log, served: map[*loop]bool{}}
 	for _, s := range subs {
 		w.loops = append(w.loops, newLoop(w, s, health))
 	}

@@ -47,7 +47,7 @@ func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *j
 	})()
 	a.metrics.StartJobType(worker.SubmissionGate)
 	s := a.settings
-	worker.NewGate(a.engine, gates, a.policies, memory, a.metrics.Hooks(), a.log).
+	worker.NewGate(a.engine, gates.Admit, a.policies, memory, a.metrics.Hooks(), a.log).
 		Worker(worker.Config{Name: s.WorkerName, PollTimeout: pollTimeout, Await: memory.Await,
 			TenantIDs: s.TenantIDs}).Run(stop, hard)
 }

@@ -111,7 +111,7 @@ func (w *world) start() *replica {
 	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
 	no, log := worker.NoHooks(), zap.NewNop()
 	r.handle = map[string]worker.Handler{
-		worker.SubmissionGate:     worker.NewGate(r, r.gates, policies, memory, no, log).Begin().Handler,
+		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, memory, no, log).Begin().Handler,
 		worker.AnalyzeRetry:       worker.NewAnalyzer(policies, decision.RNBIL005, memory, time.Now, no, log).Begin().Handler,
 		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, memory, no, log).Begin().Handler,
 	}

@@ -323,7 +323,7 @@ func (s *sim) start(n int) {
 	analyzer := worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written)
 	analyzer.Expected = r.gates.Expected
 	r.handlers = map[string]func() worker.Handler{
-		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates, policies, r.journal, no, written).Begin),
+		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin),
 		worker.AnalyzeRetry:       handler(analyzer.Begin),
 		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
 		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),

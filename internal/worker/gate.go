@@ -13,26 +13,20 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Admission says who may go at once.
-type Admission interface {
-	// Admit reports whether a claim of that destination, which asks by a job, may go at once; the deadline is zero where it
-	// has none.
-	Admit(destination string, jobKey int64, deadline time.Time) bool
-}
-
 // Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
 // and its job kept, until its turn comes (AnswerGate), across restarts.
 type Gate struct {
 	keeper
-	admission Admission
+	admit func(destination string, jobKey int64, deadline time.Time) bool
 }
 
-// NewGate lets claims through as admission says and records the others in memory. policies gives those in force.
+// NewGate records claims that may not go at once in memory. admit reports whether a claim of that destination, which asks
+// by a job, may; the deadline is zero where it has none. policies gives those in force.
 func NewGate(
-	engine KeepingEngine, admission Admission, policies func() decision.Policies, memory *journal.Journal, hooks Hooks,
-	log *zap.Logger,
+	engine KeepingEngine, admit func(destination string, jobKey int64, deadline time.Time) bool,
+	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
 ) *Gate {
-	return &Gate{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admission}
+	return &Gate{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admit}
 }
 
 // Worker returns one that takes jobs of gates, with places of its own beside those of all others. Of cfg it keeps what
@@ -51,7 +45,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, policy *decision.Policy, vs v
 	if rejection != nil {
 		return g.refuse(ctx, j, rejection)
 	}
-	if arrival.Destination == "" || g.admission.Admit(arrival.Destination, j.Key, arrival.Deadline) {
+	if arrival.Destination == "" || g.admit(arrival.Destination, j.Key, arrival.Deadline) {
 		return Reply{Action: Completed, Variables: gateOutputs(0, arrival.Destination+" up", false)}
 	}
 	switch err := g.memory.Hold(ctx, arrival); {

@@ -95,21 +95,21 @@ func (s *API) cause(c *call) (any, error) {
 
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
 func (s *API) teach(c *call) (any, error) {
-	t := deadletter.Teaching{Class: decision.ErrorClassification(c.name("classification")), Team: decision.Team(c.name("team"))}
+	t := journal.Teaching{Class: decision.ErrorClassification(c.name("classification")), Team: decision.Team(c.name("team"))}
 	if t.Class == "" {
 		c.invalid("classification", "classification is missing, expected PERMANENT or TRANSIENT")
 	}
 	return s.taught(c, t)
 }
 
-func (s *API) forget(c *call) (any, error) { return s.taught(c, deadletter.Teaching{}) }
+func (s *API) forget(c *call) (any, error) { return s.taught(c, journal.Teaching{}) }
 
-func (s *API) taught(c *call, t deadletter.Teaching) (any, error) {
-	t.Cause, t.Reason, t.By = c.PathValue("id"), c.checkedReason(), c.by()
+func (s *API) taught(c *call, t journal.Teaching) (any, error) {
+	t.Reason, t.By = c.checkedReason(), c.by()
 	if c.wrong() != nil {
 		return nil, c.wrong()
 	}
-	cause, err := c.Teach(c.Context(), t)
+	cause, err := c.Teach(c.Context(), c.PathValue("id"), t)
 	if err != nil {
 		return nil, &unsure{err, "whether this was recorded is not known; GET the cause to see what is taught of it"}
 	}

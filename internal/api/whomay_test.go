@@ -84,7 +84,7 @@ func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journa
 func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
 	return journal.BulkRun{}, r.refuse()
 }
-func (r *reached) Teach(context.Context, deadletter.Teaching) (journal.Cause, error) {
+func (r *reached) Teach(context.Context, string, journal.Teaching) (journal.Cause, error) {
 	return journal.Cause{}, r.refuse()
 }
 func (r *reached) Command(context.Context, string, journal.DestinationCommand) error {

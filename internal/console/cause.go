@@ -104,7 +104,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		from := v.r.PostForm
 		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
 			Forgets: forgets}
-		t := deadletter.Teaching{Cause: v.r.PathValue("id"), Reason: sent.Reason, By: v.who.Name}
+		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason, By: v.who.Name}
 		if !forgets {
 			t.Class = decision.ErrorClassification(sent.Class)
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
@@ -114,7 +114,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 				t.Team = decision.Team(sent.Team)
 			}
 		}
-		_, err := o.Teach(v.r.Context(), t)
+		_, err := o.Teach(v.r.Context(), id, t)
 		refused := deadletter.RefusalOf(err)
 		switch {
 		case refused != nil && refused.Code == deadletter.CauseNotFound:
@@ -128,7 +128,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		if forgets { // also where another did so meanwhile
 			done = "forget"
 		}
-		return &page{redirect: address(causeURL(t.Cause), field{"done", done}) + "#result"}, nil
+		return &page{redirect: address(causeURL(id), field{"done", done}) + "#result"}, nil
 	})
 }
 

@@ -12,18 +12,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Teaching is what a person wants taught of a cause (R26).
-type Teaching struct {
-	// Cause is its fingerprint.
-	Cause string
-	// Class is Permanent or Transient; empty, what was taught is taken back.
-	Class decision.ErrorClassification
-	// Team acts on what is permanent, as the catalogue names it.
-	Team   decision.Team
-	Reason string
-	By     string
-}
-
 // CauseList asks for causes: of a policy, all where it is empty; where Taught is set those that somebody taught.
 type CauseList struct {
 	Policy string
@@ -78,32 +66,34 @@ func unknownCause() *Refusal {
 	return refuse(CauseNotFound, "no failure had this cause; GET /api/v1/causes and `retry-worker causes list` have their ids")
 }
 
-// Teach records what a person says of a cause, and returns the cause as it is then. It holds for whatever is decided
-// from then on, below evidence of rank 1 to 3 (R25, R26).
-func (s *Service) Teach(ctx context.Context, t Teaching) (journal.Cause, error) {
+// Teach records what a person says of the cause with that fingerprint, and returns the cause as it is then. It holds for
+// whatever is decided from then on, below evidence of rank 1 to 3 (R25, R26). Of t it looks at Class, Permanent or
+// Transient, or empty to take back what was taught; at Team, which acts on what is permanent, as the catalogue names it;
+// and at Reason and By.
+func (s *Service) Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error) {
 	reason, err := CheckReason(t.Reason)
 	if err != nil {
 		return journal.Cause{}, err
 	}
-	cause, err := s.Cause(ctx, t.Cause)
+	t.Reason = reason
+	cause, err := s.Cause(ctx, id)
 	if err != nil {
 		return journal.Cause{}, err
 	}
 	if err := s.checkTeaching(&t); err != nil {
 		return journal.Cause{}, err
 	}
-	err = s.memory.Teach(ctx, cause.Policy, cause.ID,
-		journal.Teaching{Class: t.Class, Team: t.Team, Reason: reason, By: t.By})
+	err = s.memory.Teach(ctx, cause.Policy, cause.ID, t)
 	if errors.Is(err, journal.ErrNotTaught) {
 		return journal.Cause{}, refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
 	}
 	if err != nil {
 		return journal.Cause{}, fmt.Errorf("record what was taught of the cause %s: %w", cause.ID, err)
 	}
-	return s.Cause(ctx, t.Cause)
+	return s.Cause(ctx, id)
 }
 
-func (s *Service) checkTeaching(t *Teaching) error {
+func (s *Service) checkTeaching(t *journal.Teaching) error {
 	teams := s.Teams()
 	switch t.Class {
 	case "", decision.Transient:

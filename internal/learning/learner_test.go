@@ -8,7 +8,6 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -90,7 +89,7 @@ func TestOutcomesComeBack(t *testing.T) {
 	if testkit.Must(t, err); after.How != journal.Replayed || after.Decision.RetryReason != before.Decision.RetryReason {
 		t.Errorf("delivered again: %s, %s, want %s", after.How, after.Decision.RetryReason, before.Decision.RetryReason)
 	}
-	_, err = f.DeadLetters.Teach(t.Context(), deadletter.Teaching{Cause: after.Attempt.Fingerprint, Class: decision.Transient, Reason: "x", By: "ada"})
+	_, err = f.DeadLetters.Teach(t.Context(), after.Attempt.Fingerprint, journal.Teaching{Class: decision.Transient, Reason: "x", By: "ada"})
 	testkit.Must(t, err)
 	if d := fail(hopeless, 0).Decision; !d.ShouldRetry() || strings.Contains(d.RetryReason, "recovered") {
 		t.Errorf("taught: %s %s", d.Outcome, d.RetryReason)

@@ -201,11 +201,11 @@ func (r *replica) told(who string, err error) error {
 
 // teach has an admin say what an error comes to that nobody knows, or take that back.
 func (r *replica) teach() {
-	t := deadletter.Teaching{Cause: r.unknown, Class: decision.Permanent, Team: "cadastro", Reason: "simulated, " + secret, By: "ana"}
+	t := journal.Teaching{Class: decision.Permanent, Team: "cadastro", Reason: "simulated, " + secret, By: "ana"}
 	if n := r.draw("class").IntN(3); n > 0 {
 		t.Class, t.Team = []decision.ErrorClassification{decision.Transient, ""}[n-1], ""
 	}
-	_, err := r.letters.Teach(r.life, t)
+	_, err := r.letters.Teach(r.life, r.unknown, t)
 	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told("taught", err))
 }
 

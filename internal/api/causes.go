@@ -3,7 +3,6 @@ package api
 import (
 	"go.uber.org/zap"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -69,10 +68,10 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 
 // causes answers GET /api/v1/causes, the one with the most failures first.
 func (s *API) causes(c *call) (any, error) {
-	l := deadletter.CauseList{Policy: c.name("policy"), Cursor: c.name("cursor"), Limit: c.limit()}
+	f, cursor, limit := journal.CauseFilter{Policy: c.name("policy")}, c.name("cursor"), c.limit()
 	switch taught := c.text("taught"); taught {
 	case "true":
-		l.Taught = true
+		f.Taught = true
 	case "", "false":
 	default:
 		c.invalid("taught", "taught is %.60q, expected true, false, or none", taught)
@@ -80,7 +79,7 @@ func (s *API) causes(c *call) (any, error) {
 	if c.wrong() != nil {
 		return nil, c.wrong()
 	}
-	causes, next, err := c.ListCauses(c.Context(), l)
+	causes, next, err := c.ListCauses(c.Context(), f, cursor, limit)
 	return pageOf(causes, next, c.causeOf), err
 }
 

@@ -26,7 +26,9 @@ type DeadLetters interface {
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []deadletter.Group, next string, err error)
 	// ListCauses lists those that were seen, the one with the most failures first.
-	ListCauses(ctx context.Context, l deadletter.CauseList) (causes []journal.Cause, next string, err error)
+	ListCauses(
+		ctx context.Context, f journal.CauseFilter, cursor string, limit int,
+	) (causes []journal.Cause, next string, err error)
 	Cause(ctx context.Context, id string) (journal.Cause, error)
 	// Prospects are what came of a cause's retries.
 	Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool)

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 )
 
@@ -55,7 +55,7 @@ func (p *Pages) learning(v *visit, o *open) (*page, error) {
 	for i := range all {
 		d.Policies = append(d.Policies, v.learntPolicy(&all[i]))
 	}
-	causes, next, err := o.ListCauses(v.r.Context(), deadletter.CauseList{Limit: learntCauses})
+	causes, next, err := o.ListCauses(v.r.Context(), journal.CauseFilter{}, "", learntCauses)
 	if err != nil {
 		return nil, err
 	}

@@ -12,31 +12,24 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// CauseList asks for causes: of a policy, all where it is empty; where Taught is set those that somebody taught.
-type CauseList struct {
-	Policy string
-	Taught bool
-	Cursor string
-	// Limit is 1 to MostItems, or DefaultItems where it is 0.
-	Limit int
-}
-
-// ListCauses returns the causes that were seen, those with the most failures first. next is empty where no more follow;
-// what is decided between two pages may bring a cause twice or not at all.
-func (s *Service) ListCauses(ctx context.Context, l CauseList) (causes []journal.Cause, next string, err error) {
-	limit, err := checkLimit(l.Limit)
-	if err != nil {
+// ListCauses returns the causes that f lets through by Policy and Taught, those with the most failures first, from behind
+// the cursor on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow; what
+// is decided between two pages may bring a cause twice or not at all.
+func (s *Service) ListCauses(
+	ctx context.Context, f journal.CauseFilter, cursor string, limit int,
+) (causes []journal.Cause, next string, err error) {
+	if limit, err = checkLimit(limit); err != nil {
 		return nil, "", err
 	}
-	name := appendText(strconv.AppendBool([]byte("taught"), l.Taught), l.Policy)
+	name := appendText(strconv.AppendBool([]byte("taught"), f.Taught), f.Policy)
 	var after *journal.Fingerprint
-	if l.Cursor != "" {
+	if cursor != "" {
 		after = &journal.Fingerprint{}
-		if err := readCursor(name, l.Cursor, &after.Failures, &after.ID); err != nil {
+		if err := readCursor(name, cursor, &after.Failures, &after.ID); err != nil {
 			return nil, "", err
 		}
 	}
-	causes, err = s.store.Causes(ctx, journal.CauseFilter{Policy: l.Policy, Taught: l.Taught}, after, limit+1)
+	causes, err = s.store.Causes(ctx, f, after, limit+1)
 	if err != nil {
 		return nil, "", fmt.Errorf("list the causes: %w", err)
 	}

@@ -52,20 +52,22 @@ func NewAnalyzer(
 
 // Begin is an activation under the policies that are in force now.
 func (a *Analyzer) Begin() Activation {
-	begun := a.begin(decision.Policies.Variables, a.handle)
+	policies := a.policies()
 	return Activation{
-		Variables: begun.Variables,
-		Handler: func(ctx context.Context, j *Job) Reply {
-			ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
-			defer cancel()
-			return begun.Handler(ctx, j)
-		},
+		Variables: policies.Variables(),
+		Handler:   func(ctx context.Context, j *Job) Reply { return a.handle(ctx, j, policies) },
 	}
 }
 
 // handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
-func (a *Analyzer) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
+func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
+	ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
+	defer cancel()
 	received, started := a.now(), time.Now()
+	policy, vs, reply, ok := a.open(ctx, j, policies)
+	if !ok {
+		return reply
+	}
 	failure, rejection := policy.Read(policy.Variables(vs.get))
 	if rejection != nil {
 		return a.refuse(ctx, j, rejection)
@@ -84,7 +86,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policy *decision.Policy, 
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
 	a.report(ctx, j, analysis, &recorded, time.Since(started))
-	reply := replyTo(&recorded, &failure)
+	reply = replyTo(&recorded, &failure)
 	reply.Taken = func() { a.memory.Answered(&recorded) }
 	return reply
 }

@@ -37,10 +37,18 @@ func (g *Gate) Worker(cfg Config) *Worker {
 
 // Begin is an activation under the policies that are in force now.
 func (g *Gate) Begin() Activation {
-	return g.begin(decision.Policies.GateVariables, g.handle, decision.DeadlineVariable)
+	policies := g.policies()
+	return Activation{
+		Variables: append(policies.GateVariables(), decision.DeadlineVariable),
+		Handler:   func(ctx context.Context, j *Job) Reply { return g.handle(ctx, j, policies) },
+	}
 }
 
-func (g *Gate) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
+func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
+	policy, vs, reply, ok := g.open(ctx, j, policies)
+	if !ok {
+		return reply
+	}
 	arrival, rejection := readArrival(j, policy, vs)
 	if rejection != nil {
 		return g.refuse(ctx, j, rejection)

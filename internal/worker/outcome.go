@@ -28,12 +28,20 @@ func NewOutcomeRecorder(
 
 // Begin is an activation under the policies that are in force now.
 func (o *OutcomeRecorder) Begin() Activation {
-	return o.begin(decision.Policies.IDVariables, o.handle, OutcomeVariable)
+	policies := o.policies()
+	return Activation{
+		Variables: append(policies.IDVariables(), OutcomeVariable),
+		Handler:   func(ctx context.Context, j *Job) Reply { return o.handle(ctx, j, policies) },
+	}
 }
 
 // handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
 // does not exist. An outcome of which the journal knows no failure changes nothing.
-func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, policy *decision.Policy, vs values) Reply {
+func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
+	policy, vs, reply, ok := o.open(ctx, j, policies)
+	if !ok {
+		return reply
+	}
 	outcome, rejection := readOutcome(j, policy, vs)
 	if rejection != nil {
 		return o.refuse(ctx, j, rejection)

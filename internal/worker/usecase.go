@@ -19,36 +19,28 @@ type useCase struct {
 	log    *zap.Logger
 }
 
-// begin starts an activation under the policies in force now: the variables that its poll fetches, those that list
-// names and more, are read, and its jobs decided, by the same catalogue. handle gets each job with the policy that its
-// task names and its variables. A job whose policy came into force after the activation goes back, and the next one
-// fetches what it reads. There is no circle in that, for the next one knows it. A rejection names the policies in force.
-func (u *useCase) begin(
-	list func(decision.Policies) []string, handle func(context.Context, *Job, *decision.Policy, values) Reply,
-	more ...string,
-) Activation {
-	policies := u.policies()
-	return Activation{
-		Variables: append(list(policies), more...),
-		Handler: func(ctx context.Context, j *Job) Reply {
-			name, rejection := policyHeader(j)
-			if rejection != nil {
-				return u.refuse(ctx, j, rejection)
-			}
-			policy, unknown := policies.Find(name)
-			if unknown != nil {
-				if _, rejection = u.policies().Find(name); rejection != nil {
-					return u.refuse(ctx, j, rejection)
-				}
-				return release(j, outdated)
-			}
-			vs, rejection := u.readVariables(j)
-			if rejection != nil {
-				return u.refuse(ctx, j, rejection)
-			}
-			return handle(ctx, j, policy, vs)
-		},
+// open returns what handlers begin with: the policy that the job's task names, and its variables. policies are those of
+// its activation: the variables that a poll fetches are read, and its jobs decided, by the same catalogue. Where ok is
+// false the job gets reply. One whose policy came into force after its activation goes back, and the next one fetches
+// what it reads. There is no circle in that, for the next one knows it. A rejection names the policies in force.
+func (u *useCase) open(
+	ctx context.Context, j *Job, policies decision.Policies,
+) (policy *decision.Policy, vs values, reply Reply, ok bool) {
+	name, rejection := policyHeader(j)
+	if rejection != nil {
+		return nil, nil, u.refuse(ctx, j, rejection), false
 	}
+	policy, unknown := policies.Find(name)
+	if unknown != nil {
+		if _, rejection = u.policies().Find(name); rejection != nil {
+			return nil, nil, u.refuse(ctx, j, rejection), false
+		}
+		return nil, nil, release(j, outdated), false
+	}
+	if vs, rejection = u.readVariables(j); rejection != nil {
+		return nil, nil, u.refuse(ctx, j, rejection), false
+	}
+	return policy, vs, reply, true
 }
 
 // outdated is why a job goes back whose policy is newer than its activation.

@@ -16,7 +16,7 @@ import (
 )
 
 // onlyAnswer is the one that is on its way.
-func onlyAnswer(t *testing.T, m interface{ Outbox() []journal.Message }) *journal.Answer {
+func onlyAnswer(t *testing.T, m *testkit.Memory) *journal.Answer {
 	t.Helper()
 	var all []*journal.Answer
 	for _, o := range m.Outbox() {
@@ -39,9 +39,8 @@ func waiting(t *testing.T, b *bench) (journal.Subject, string) {
 	r, err := b.journal.Analyze(t.Context(), deadly(claim(1), 1))
 	testkit.Must(t, err)
 	of, letter := failure(claim(1), 1).Subject, r.Attempt.DeadLetter
-	if _, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 1<<62 + 1}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 1<<62 + 1})
+	testkit.Must(t, err)
 	return of, letter
 }
 
@@ -118,9 +117,8 @@ func TestAnswerInTheContractsWords(t *testing.T) {
 					}
 				}
 				r.Reason, r.By = "R", "ana"
-				if _, err := b.journal.Review(t.Context(), &r); err != nil {
-					t.Fatal(err)
-				}
+				_, err := b.journal.Review(t.Context(), &r)
+				testkit.Must(t, err)
 				if got := string(onlyAnswer(t, b.memory).Variables); got != test.want {
 					t.Errorf("the process gets\n%s, want\n%s", got, test.want)
 				}
@@ -153,9 +151,8 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		of, letter := waiting(t, b)
 		review := func() *journal.Answer {
 			t.Helper()
-			if _, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
+			testkit.Must(t, err)
 			return onlyAnswer(t, b.memory)
 		}
 		told := func(a *journal.Answer, taken bool, want journal.DeadLetterState, delivery journal.Delivery) {
@@ -168,9 +165,8 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		first := review()
 		told(first, false, journal.DeadLetterOpen, journal.DeliveryNobody)
 		told(first, true, journal.DeadLetterOpen, journal.DeliveryNobody)
-		if _, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 8}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 8})
+		testkit.Must(t, err)
 		second := review()
 		told(first, false, journal.DeadLetterReprocessing, journal.DeliveryPending)
 		told(second, true, journal.DeadLetterReprocessing, journal.DeliveryTaken)
@@ -191,5 +187,3 @@ func TestReadAnswer(t *testing.T) {
 		}
 	}
 }
-
-var _ interface{ Outbox() []journal.Message } = (*testkit.Memory)(nil)

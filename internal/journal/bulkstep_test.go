@@ -11,35 +11,21 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// bulkWorld is a journal with bulk runs, at an instant that moves by hand.
-type bulkWorld struct {
-	t      *testing.T
-	memory *testkit.Memory
-	*journal.Journal
-	at time.Time
-}
-
-func newBulkWorld(t *testing.T) *bulkWorld {
-	w := &bulkWorld{t: t, memory: testkit.NewMemory(), at: time.Date(2025, 3, 4, 10, 0, 0, 0, time.UTC)}
-	w.Journal = testkit.StartJournal(t, w.memory, func() time.Time { return w.at })
-	return w
-}
-
 func aRun(id string) journal.BulkRun {
 	return journal.BulkRun{ID: id, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "CPF 529.982.247-25 expirada"},
 		Through: 7, Reason: "credencial de 529.982.247-25 corrigida", Force: true, PerMinute: 60}
 }
 
-func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun, error) {
-	w.at = w.at.Add(time.Minute)
-	return w.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
+func (c *clinic) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun, error) {
+	c.now = c.now.Add(time.Minute)
+	return c.j.Bulk(c.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
 }
 
-// gather has all of the run's dead letters in it: there are none.
-func (w *bulkWorld) gather(id string) {
-	w.t.Helper()
-	if done, err := w.GatherBulkItems(w.t.Context(), w.memory, id, 10, "busy"); err != nil || !done {
-		w.t.Fatal(done, err)
+// gather has all of the run's dead letters in it.
+func (c *clinic) gather(id string) {
+	c.t.Helper()
+	if done, err := c.j.GatherBulkItems(c.t.Context(), c.store, id, 10, "busy"); err != nil || !done {
+		c.t.Fatal(done, err)
 	}
 }
 
@@ -63,19 +49,17 @@ func TestBulkSteps(t *testing.T) {
 	} {
 		for verb, want := range map[journal.BulkVerb]journal.BulkState{journal.BulkPause: tt.pause, journal.BulkResume: tt.resume,
 			journal.BulkCancel: tt.cancel, journal.BulkFinish: tt.finish, journal.BulkStart: refused} {
-			w := newBulkWorld(t)
-			if _, err := w.step(journal.BulkStart, aRun("run")); err != nil {
-				t.Fatal(err)
-			}
+			c := openClinic(t)
+			_, err := c.step(journal.BulkStart, aRun("run"))
+			testkit.Must(t, err)
 			if tt.gathered {
-				w.gather("run")
+				c.gather("run")
 			}
 			for _, v := range ways[tt.state] {
-				if _, err := w.step(v, journal.BulkRun{ID: "run"}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.step(v, journal.BulkRun{ID: "run"})
+				testkit.Must(t, err)
 			}
-			before, _, _ := w.memory.BulkRun(t.Context(), "run")
+			before, _, _ := c.store.BulkRun(t.Context(), "run")
 			if before.State != tt.state {
 				t.Fatalf("the run is %s, want %s", before.State, tt.state)
 			}
@@ -83,8 +67,8 @@ func TestBulkSteps(t *testing.T) {
 			if verb == journal.BulkStart {
 				run = aRun("run")
 			}
-			got, err := w.step(verb, run)
-			kept, _, _ := w.memory.BulkRun(t.Context(), "run")
+			got, err := c.step(verb, run)
+			kept, _, _ := c.store.BulkRun(t.Context(), "run")
 			var state *journal.BulkStateError
 			switch {
 			case want != refused && (err != nil || got.State != want || kept.State != want):
@@ -92,8 +76,8 @@ func TestBulkSteps(t *testing.T) {
 			case want == refused && (!errors.As(err, &state) || state.State != tt.state || kept.State != tt.state || !errors.Is(err, journal.ErrInvalidRunState)):
 				t.Errorf("%s of a run that is %s (gathered %t): %s (%v)", verb, tt.state, tt.gathered, kept.State, err)
 			case want == journal.BulkCancelled || want == journal.BulkDone:
-				if !kept.EndedAt.Equal(w.at) {
-					t.Errorf("%s: it ended at %s, want %s", verb, kept.EndedAt, w.at)
+				if !kept.EndedAt.Equal(c.now) {
+					t.Errorf("%s: it ended at %s, want %s", verb, kept.EndedAt, c.now)
 				}
 			}
 		}
@@ -102,28 +86,27 @@ func TestBulkSteps(t *testing.T) {
 
 // TestBulkRunUnknown: nothing is recorded of a step of a run that there is none of.
 func TestBulkRunUnknown(t *testing.T) {
-	w := newBulkWorld(t)
+	c := openClinic(t)
 	for _, verb := range []journal.BulkVerb{journal.BulkPause, journal.BulkFinish} {
-		if _, err := w.step(verb, aRun("run")); !errors.Is(err, journal.ErrBulkRunUnknown) {
+		if _, err := c.step(verb, aRun("run")); !errors.Is(err, journal.ErrBulkRunUnknown) {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
-	if n := w.memory.End().Record; n != 0 {
+	if n := c.store.End().Record; n != 0 {
 		t.Errorf("%d records were made", n)
 	}
 }
 
 // TestBulkAudit: each step is one entry that says who did what, with nothing personal in it and of no subject.
 func TestBulkAudit(t *testing.T) {
-	w := newBulkWorld(t)
-	started, err := w.step(journal.BulkStart, aRun("run"))
-	if err != nil || strings.Contains(started.Reason, "529") || started.By != "ana" || !started.CreatedAt.Equal(w.at) {
+	c := openClinic(t)
+	started, err := c.step(journal.BulkStart, aRun("run"))
+	if err != nil || strings.Contains(started.Reason, "529") || started.By != "ana" || !started.CreatedAt.Equal(c.now) {
 		t.Fatalf("%+v (%v)", started, err)
 	}
-	if _, err := w.step(journal.BulkPause, journal.BulkRun{ID: "run"}); err != nil {
-		t.Fatal(err)
-	}
-	entries := w.memory.Entries()
+	_, err = c.step(journal.BulkPause, journal.BulkRun{ID: "run"})
+	testkit.Must(t, err)
+	entries := c.store.Entries()
 	if len(entries) != 2 {
 		t.Fatalf("%d entries were made, want 2", len(entries))
 	}
@@ -144,15 +127,15 @@ func TestBulkAudit(t *testing.T) {
 
 // TestBulkAgain: a commit whose answer was lost is found again, and is not made twice.
 func TestBulkAgain(t *testing.T) {
-	w := newBulkWorld(t)
+	c := openClinic(t)
 	steps := []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}
 	for i, verb := range steps {
-		w.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
+		c.store.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
 		r := aRun("run")
-		if got, err := w.step(verb, r); err != nil || got.ID != "run" {
+		if got, err := c.step(verb, r); err != nil || got.ID != "run" {
 			t.Fatalf("%s: %+v, %v", verb, got, err)
 		}
-		if n := len(w.memory.Entries()); n != i+1 {
+		if n := len(c.store.Entries()); n != i+1 {
 			t.Errorf("after %s there are %d entries, want %d", verb, n, i+1)
 		}
 	}
@@ -162,7 +145,9 @@ func TestBulkAgain(t *testing.T) {
 func TestBulkOutcomes(t *testing.T) {
 	const id = "CLM-a-1"
 	answer := func(taken bool) func(c *clinic) {
-		return func(c *clinic) { testkit.Must(c.t, c.j.Delivered(c.t.Context(), onlyAnswer(c.t, c.store), taken)) }
+		return func(c *clinic) {
+			testkit.Must(c.t, c.j.Delivered(c.t.Context(), onlyAnswer(c.t, c.store.Memory), taken))
+		}
 	}
 	fails := func(text string, after time.Duration) func(c *clinic) {
 		return func(c *clinic) { c.now = c.now.Add(after); c.fails(id, text, 1) }
@@ -195,10 +180,9 @@ func TestBulkOutcomes(t *testing.T) {
 		letter := onlyLetter(c, id).ID
 		c.waits(id, letter)
 		run := journal.BulkRun{ID: "run", Action: tt.action, Through: 99, Reason: "r", PerMinute: 60}
-		_, err := c.j.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: "ana"})
+		_, err := c.step(journal.BulkStart, run)
 		testkit.Must(t, err)
-		_, err = c.j.GatherBulkItems(t.Context(), c.store, run.ID, 10, "busy")
-		testkit.Must(t, err)
+		c.gather(run.ID)
 		review := journal.Review{Subject: c.subject(id), DeadLetter: letter, Discard: tt.action == journal.BulkDiscard, Reason: "r", By: "ana", Run: run.ID}
 		_, err = c.j.Review(t.Context(), &review)
 		testkit.Must(t, err)

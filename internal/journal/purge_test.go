@@ -15,6 +15,9 @@ import (
 // nothing to do leaves no trace.
 func TestPurge(t *testing.T) {
 	c := openClinic(t)
+	if deleted, err := c.j.Purge(t.Context(), c.store, 0, false); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
+		t.Errorf("of nothing %d are deleted (%v), %d links", deleted, err, len(c.store.Ledger()))
+	}
 	c.fails("CLM-old-1", "TIMEOUT", 0)
 	c.fails("CLM-old-2", "DUPLICATE_CLAIM", 0)
 	c.now = c.now.Add(23 * time.Hour)
@@ -93,13 +96,6 @@ func TestPurgeByInstantsThatWereNotSigned(t *testing.T) {
 	n, err := c.j.Purge(t.Context(), edited{c.store.Memory}, 22*time.Hour, false)
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "link 2 is not what was signed") {
 		t.Errorf("%d are purged (%v)", n, err)
-	}
-}
-
-func TestPurgeOfNothing(t *testing.T) {
-	c := openClinic(t)
-	if deleted, err := c.j.Purge(t.Context(), c.store, 0, false); err != nil || deleted != 0 || len(c.store.Ledger()) != 0 {
-		t.Errorf("deleted %d (%v), %d links", deleted, err, len(c.store.Ledger()))
 	}
 }
 

@@ -37,13 +37,10 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 		b := &bench{T: t, memory: testkit.NewMemory()}
 		b.journal = b.replica(time.Now)
 		test(t, b)
-		b.stop()
-		<-b.ran
-		b.kill()
 	})
 }
 
-// replica is a journal of its own on the same store. The last one made is stopped at the end.
+// replica is a journal of its own on the same store, which ends with the test. stop, kill and ran are the last one's.
 func (b *bench) replica(now func() time.Time) *journal.Journal {
 	j := journal.New(b.memory, now, nil, journal.Hooks{
 		Recorded: func([]journal.Happening) {},
@@ -62,6 +59,8 @@ func (b *bench) replica(now func() time.Time) *journal.Journal {
 	ran := make(chan struct{})
 	b.ran = ran
 	go func() { j.Run(stop, kill); close(ran) }()
+	end, endAtOnce := b.stop, b.kill
+	b.Cleanup(func() { end(); <-ran; endAtOnce() })
 	return j
 }
 
@@ -195,9 +194,8 @@ func TestNoDecisionBehindAPause(t *testing.T) {
 		run := journal.BulkRun{ID: "run"}
 		_, err := b.journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: aRun(run.ID), By: "ana"})
 		testkit.Must(t, err)
-		if _, err := b.journal.GatherBulkItems(t.Context(), b.memory, run.ID, 10, "busy"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = b.journal.GatherBulkItems(t.Context(), b.memory, run.ID, 10, "busy")
+		testkit.Must(t, err)
 		b.memory.Delay(10 * time.Millisecond)
 		b.ask(t.Context(), failure(claim(1), 1)) // the next two wait for its commit
 		go func() {
@@ -262,6 +260,12 @@ func TestMarks(t *testing.T) {
 		if got := len(b.memory.Transactions()); got != n || duplicate.How != journal.Replayed {
 			t.Errorf("%d transactions while nothing waits; the duplicate was %s", got-n, duplicate.How)
 		}
+		third := b.recorded(b.ask(t.Context(), failure(claim(3), 4))[0]).recorded
+		b.journal.Answered(&third)
+		b.stop()
+		if <-b.ran; !b.memory.Answered(3) {
+			t.Error("the mark was not written at the end")
+		}
 	})
 }
 
@@ -323,14 +327,12 @@ func TestRejectionsShareACommit(t *testing.T) {
 
 func TestClockBehindAnotherWriter(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
 		ahead := b.journal
 		lag := 5 * time.Minute
 		b.journal = b.replica(func() time.Time { return time.Now().Add(-lag) })
 		record := func(j *journal.Journal, n int) {
-			if _, err := j.Analyze(t.Context(), failure(claim(n), int64(n))); err != nil {
-				t.Fatal(err)
-			}
+			_, err := j.Analyze(t.Context(), failure(claim(n), int64(n)))
+			testkit.Must(t, err)
 		}
 		record(ahead, 1)
 		record(b.journal, 2) // behind the head
@@ -348,8 +350,6 @@ func TestClockBehindAnotherWriter(t *testing.T) {
 		if want := []time.Duration{5 * time.Minute, 2 * time.Minute}; !slices.Equal(b.behind, want) {
 			t.Errorf("told %v behind, want %v", b.behind, want)
 		}
-		stop()
-		<-stopped
 	})
 }
 

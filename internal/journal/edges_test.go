@@ -39,11 +39,8 @@ func TestLoweredLimitWins(t *testing.T) {
 // TestNoTotalLimitNeverAbandons: however late, it is the same episode.
 func TestNoTotalLimitNeverAbandons(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
 		late := time.Duration(0)
 		b.journal = b.replica(func() time.Time { return time.Now().Add(late) })
-		stop()
-		<-stopped
 		patient := *tiss
 		patient.TotalLimit = 0
 		for n := range int64(2) {
@@ -109,7 +106,6 @@ func TestClockThatWasSetBack(t *testing.T) {
 // TestAnotherReplicaWasFirst: what this one tried was not committed, and the other recorded the same meanwhile.
 func TestAnotherReplicaWasFirst(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
 		one, two := b.journal, b.replica(func() time.Time { return time.Now().Add(10 * time.Second) })
 		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous})
 		b.journal = one
@@ -119,8 +115,6 @@ func TestAnotherReplicaWasFirst(t *testing.T) {
 		if r := b.recorded(mine).recorded; r.How != journal.Replayed || !r.Decision.NextRetryTime.Equal(theirs.Decision.NextRetryTime) {
 			t.Errorf("this replica answers %s, %s; the other %s", r.How, r.Decision.NextRetryTime, theirs.Decision.NextRetryTime)
 		}
-		stop()
-		<-stopped
 	})
 }
 
@@ -151,17 +145,6 @@ func TestWhoWaitsForHisTurnIsToldToo(t *testing.T) {
 		}
 		b.recorded(b.ask(t.Context(), failure(claim(1), 2))[0])
 		b.wantSizes(1, 1, 1, 1, 1)
-	})
-}
-
-func TestStopWritesTheLastMarks(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		r := b.analyze(failure(claim(1), 1))
-		b.journal.Answered(&r)
-		b.stop()
-		if <-b.ran; !b.memory.Answered(1) {
-			t.Error("the last mark is lost")
-		}
 	})
 }
 
@@ -214,9 +197,8 @@ func TestRecoveryIsToldOnce(t *testing.T) {
 		b.analyze(a)
 		time.Sleep(time.Hour)
 		for _, success := range []bool{false, true, true, false} {
-			if _, err := b.journal.Conclude(t.Context(), &journal.Outcome{Subject: a.Subject, Success: success}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := b.journal.Conclude(t.Context(), &journal.Outcome{Subject: a.Subject, Success: success})
+			testkit.Must(t, err)
 		}
 		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
 			t.Errorf("told of %v, want %v", b.recovered, want)
@@ -227,7 +209,6 @@ func TestRecoveryIsToldOnce(t *testing.T) {
 // TestOutcomeByAClockBehind: "now" is no earlier try, whatever a replica's clock says.
 func TestOutcomeByAClockBehind(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
 		a := failure(claim(1), 1)
 		b.analyze(a)
 		behind := b.replica(func() time.Time { return time.Now().Add(-5 * time.Minute) })
@@ -235,7 +216,5 @@ func TestOutcomeByAClockBehind(t *testing.T) {
 		if err != nil || !c.Changed {
 			t.Errorf("changed %t, %v", c.Changed, err)
 		}
-		stop()
-		<-stopped
 	})
 }

@@ -101,16 +101,14 @@ func TestHangingStoreIsBounded(t *testing.T) {
 // TestAmbiguousBesideAnotherWriter: the first try was committed, and another replica wrote before the second.
 func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		stop, stopped := b.stop, b.ran
 		one, two := b.journal, b.replica(time.Now)
 		beside := func(record string, call func() error) {
 			b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
 			done := make(chan error, 1)
 			go func() { done <- call() }()
 			synctest.Wait() // it pauses before its second try
-			if _, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9))
+			testkit.Must(t, err)
 			if err := <-done; err != nil {
 				t.Errorf("%s: %v", record, err)
 			}
@@ -150,8 +148,6 @@ func TestAmbiguousBesideAnotherWriter(t *testing.T) {
 		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
 			t.Errorf("told of %v, want %v", b.recovered, want)
 		}
-		stop()
-		<-stopped
 	})
 }
 

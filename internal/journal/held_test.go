@@ -67,9 +67,8 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 				hold(7)
 				want = f.Fail(decision.DefaultPolicy, of.ID, "Read timed out", 0).RetryCount
 			}
-			if _, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
+			testkit.Must(t, err)
 			told, _, err := f.Memory.Story(t.Context(), of)
 			testkit.Must(t, err)
 			last := told.Episodes[len(told.Episodes)-1]
@@ -120,10 +119,7 @@ func TestOrdersAreFollowed(t *testing.T) {
 // tried is told so, or two replicas would act on two states.
 func TestStateOfAnotherIsNotOnesOwn(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		one, ended := b.journal, b.ran
-		stop := b.stop
-		two := b.replica(time.Now)
-		defer func() { stop(); <-ended }()
+		one, two := b.journal, b.replica(time.Now)
 		state := func(phase destination.Phase) journal.DestinationBody {
 			return journal.DestinationBody{Version: 1, State: &destination.State{Phase: phase}}
 		}

@@ -131,9 +131,8 @@ func (c *clinic) recovers(id string, failures int, after time.Duration) {
 
 func (c *clinic) succeeds(id string) {
 	c.t.Helper()
-	if _, err := c.j.Conclude(c.t.Context(), &journal.Outcome{Subject: c.subject(id), Success: true}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.j.Conclude(c.t.Context(), &journal.Outcome{Subject: c.subject(id), Success: true})
+	testkit.Must(c.t, err)
 }
 
 // kpi is the figure of that name at instant now; NaN where it has no value.
@@ -337,9 +336,8 @@ func TestEveryFigureOfR19(t *testing.T) {
 // waits has the review job of a dead letter come.
 func (c *clinic) waits(id, letter string) {
 	c.t.Helper()
-	if _, err := c.j.ReviewSeen(c.t.Context(), &journal.ReviewJob{Subject: c.subject(id), DeadLetter: letter, JobKey: 7}); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := c.j.ReviewSeen(c.t.Context(), &journal.ReviewJob{Subject: c.subject(id), DeadLetter: letter, JobKey: 7})
+	testkit.Must(c.t, err)
 }
 
 func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {

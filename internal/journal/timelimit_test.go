@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 // failsAgain has the job that asked last ask again, word for word.
@@ -75,9 +76,8 @@ func TestTheTimeLimitClosesOnce(t *testing.T) {
 	c := openClinic(t)
 	dead := c.fails("CLM-a-1", "DUPLICATE_CLAIM", 0).Attempt.DeadLetter
 	c.waits("CLM-a-1", dead)
-	if _, err := c.j.Review(t.Context(), &journal.Review{Subject: c.subject("CLM-a-1"), DeadLetter: dead, Reason: "r", By: "ana"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.j.Review(t.Context(), &journal.Review{Subject: c.subject("CLM-a-1"), DeadLetter: dead, Reason: "r", By: "ana"})
+	testkit.Must(t, err)
 	c.fails("CLM-a-1", "TIMEOUT", 1)
 	c.now = c.now.Add(72 * time.Hour)
 	if r := c.failsAgain("CLM-a-1", "TIMEOUT", 1); r.Decision.Reason != decision.ReasonTimeLimit {
@@ -201,9 +201,8 @@ func TestJitterOfAJobsOwnDelay(t *testing.T) {
 		}
 		a := &journal.Analysis{Subject: c.subject(f.ID), JobKey: int64(i) + 1, Policy: p, Failure: &f, Error: f.Error, ReceivedAt: c.now}
 		a.Identity = journal.IdentityOf(a)
-		if _, err := c.j.Analyze(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.j.Analyze(t.Context(), a)
+		testkit.Must(t, err)
 	}
 	draws := int64(0)
 	for _, f := range c.store.sums() {

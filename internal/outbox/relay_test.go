@@ -93,57 +93,40 @@ func TestRefusedForEver(t *testing.T) {
 	}
 }
 
-func TestSinkDownForAnHour(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.set(func() { s.sink.answer = func(*journal.Message) error { return errRefused } })
-		s.fill(5_000, keys(2000)...)
-		s.relay("a")
-		time.Sleep(time.Hour)
-		if s.account().tries > 70_000 || s.account().reads > 30_000 {
-			t.Errorf("%d tries, %d looks at the outbox in an hour", s.account().tries, s.account().reads)
-		}
-		if s.account().backlog != 5_000 {
-			t.Errorf("the backlog is told as %d", s.account().backlog)
-		}
-		s.sink.set(func() { s.sink.answer = nil })
-		if took := s.within(time.Minute, "all is sent", s.empty); took > 8*time.Second {
-			t.Errorf("it took %s until all was sent", took)
-		}
-		s.sink.checkOrder(t, false)
-		if !slices.Equal(s.account().states, []bool{false, true}) {
-			t.Errorf("states %v, want down once and up once", s.account().states)
-		}
-		if n := s.logs.FilterMessageSnippet("messages").Len(); n != 3 { // it leads, down, up
-			t.Errorf("%d lines of log: %v", n, s.logs.All())
-		}
-	})
-}
-
-func TestOneMessageFindsTheSinkUpAgain(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.set(func() { s.sink.answer = func(*journal.Message) error { return errRefused } })
-		s.fill(2, "A")
-		s.relay("a")
-		time.Sleep(time.Hour)
-		s.sink.set(func() { s.sink.answer = nil })
-		s.within(6*time.Second, "both are sent", s.empty)
-	})
-}
-
-func TestSinkThatHangs(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.hang = true
-		s.fill(2000, keys(500)...)
-		r := s.relay("a")
-		time.Sleep(10 * time.Minute)
-		if !slices.Equal(s.account().states, []bool{false}) {
-			t.Errorf("states %v", s.account().states)
-		}
-		s.sink.set(func() { s.sink.hang = false })
-		s.within(30*time.Second, "all is sent", s.empty)
-		s.sink.checkOrder(t, false)
-		r.stop()
-	})
+// TestSinkIsDown for an hour: it is seldom tried, and soon found to be up again.
+func TestSinkIsDown(t *testing.T) {
+	for name, test := range map[string]struct {
+		messages, keys int
+		hangs          bool
+		most           time.Duration // until all is sent again
+	}{
+		"it refuses": {5_000, 2000, false, 8 * time.Second}, "and has one key": {2, 1, false, 6 * time.Second}, "it hangs": {2000, 500, true, 30 * time.Second},
+	} {
+		bubble(t, func(s *stage) {
+			s.sink.hang = test.hangs
+			s.sink.answer = func(*journal.Message) error { return errRefused }
+			s.fill(test.messages, keys(test.keys)...)
+			s.relay("a")
+			time.Sleep(time.Hour)
+			if s.account().tries > 70_000 || s.account().reads > 30_000 {
+				t.Errorf("%s: %d tries, %d looks at the outbox in an hour", name, s.account().tries, s.account().reads)
+			}
+			if s.account().backlog != int64(test.messages) {
+				t.Errorf("%s: the backlog is told as %d", name, s.account().backlog)
+			}
+			s.sink.set(func() { s.sink.hang, s.sink.answer = false, nil })
+			if took := s.within(time.Minute, "all is sent", s.empty); took > test.most {
+				t.Errorf("%s: it took %s until all was sent", name, took)
+			}
+			s.sink.checkOrder(t, false)
+			if !slices.Equal(s.account().states, []bool{false, true}) {
+				t.Errorf("%s: states %v, want down once and up once", name, s.account().states)
+			}
+			if n := s.logs.FilterMessageSnippet("messages").Len(); n != 3 { // it leads, down, up
+				t.Errorf("%s: %d lines of log: %v", name, n, s.logs.All())
+			}
+		})
+	}
 }
 
 // TestLateCommits: a row that appears below those that were sent is found.

@@ -188,12 +188,13 @@ type sink struct {
 	onWay    map[string]bool
 	taken    []journal.Message
 	tries    int
+	tried    map[string][]time.Time // by the key
 	holders  map[string]int
 	onWayMax int
 }
 
 func newSink(t *testing.T) *sink {
-	return &sink{t: t, onWay: map[string]bool{}, holders: map[string]int{}}
+	return &sink{t: t, onWay: map[string]bool{}, tried: map[string][]time.Time{}, holders: map[string]int{}}
 }
 
 // sinkOf is the sink as one relay has it.
@@ -218,6 +219,7 @@ func (k *sink) begin(holder string, m *journal.Message) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tries++
+	k.tried[m.Key] = append(k.tried[m.Key], time.Now())
 	k.holders[holder]++
 	if k.onWay[m.Key] {
 		k.t.Errorf("two messages of %s are on their way", m.Key)
@@ -259,6 +261,13 @@ func (k *sink) set(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	change()
+}
+
+// triesOf are the instants at which a key was tried.
+func (k *sink) triesOf(key string) []time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.tried[key])
 }
 
 // sequences that were taken of a key, in the order they were.

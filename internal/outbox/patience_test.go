@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -12,35 +11,13 @@ import (
 // patient is how notices are sent.
 var patient = outbox.Patience{Message: time.Minute, Hold: 15 * time.Minute, Apart: true}
 
-// tries are the instants at which a key was tried.
-type tries struct {
-	mu sync.Mutex
-	at map[string][]time.Time
-}
-
-func (r *tries) note(key string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.at == nil {
-		r.at = map[string][]time.Time{}
-	}
-	r.at[key] = append(r.at[key], time.Now())
-}
-
-func (r *tries) of(key string) []time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]time.Time(nil), r.at[key]...)
-}
-
 // TestKeysApart: a receiver that fails for a day, even where all do, is tried ever more seldom, to every 15 minutes, holds no other up,
 // and is no failure of the sink.
 func TestKeysApart(t *testing.T) {
 	bubble(t, func(s *stage) {
-		var seen tries
 		s.patience = patient
 		s.sink.answer = func(m *journal.Message) error {
-			if seen.note(m.Key); m.Key == "ti/webhook" {
+			if m.Key == "ti/webhook" {
 				return errRefused
 			}
 			return nil
@@ -48,7 +25,7 @@ func TestKeysApart(t *testing.T) {
 		s.relay("a")
 		s.fill(1, "ti/webhook")
 		time.Sleep(24 * time.Hour)
-		all := seen.of("ti/webhook")
+		all := s.sink.triesOf("ti/webhook")
 		if len(all) < 90 || len(all) > 120 {
 			t.Errorf("tried %d times in a day", len(all))
 		}
@@ -76,13 +53,12 @@ func (later) Pause() time.Duration { return 5 * time.Minute }
 // TestFailureAsksForTime: not before that, and not more than the relay holds.
 func TestFailureAsksForTime(t *testing.T) {
 	bubble(t, func(s *stage) {
-		var seen tries
 		s.patience = patient
-		s.sink.answer = func(m *journal.Message) error { seen.note(m.Key); return later{errRefused} }
+		s.sink.answer = func(*journal.Message) error { return later{errRefused} }
 		s.relay("a")
 		s.fill(1, "ti/webhook")
 		time.Sleep(time.Hour)
-		all := seen.of("ti/webhook")
+		all := s.sink.triesOf("ti/webhook")
 		if len(all) < 8 || len(all) > 13 {
 			t.Errorf("tried %d times in an hour", len(all))
 		}

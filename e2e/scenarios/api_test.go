@@ -1,14 +1,17 @@
 package scenarios
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	views "retry-worker/internal/api"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -27,35 +30,7 @@ type api struct {
 	token  string // shown, where there is one
 }
 
-// deadLetter is one as the API shows it.
-type deadLetter struct {
-	ID, State           string
-	Subject             struct{ Policy, ID string }
-	Outcome, Reason     string
-	Fingerprint         string
-	ResponsibleTeam     string
-	ErrorClassification *string
-	Error               string
-	RetryCount          int
-	MaxRetries          int
-	ForceNeeded         bool
-	Episode             int
-	CreatedAt           time.Time
-	ProcessInstanceKey  string
-	Process, Delivery   string
-	Review              *struct {
-		Decision, Reason, By string
-		ForceRetry, Fresh    bool
-		NextRetryTime        *time.Time
-	}
-}
-
-// verdict is what the API says to a request: a dead letter, or why not.
-type verdict struct {
-	status         int // 0: nobody answered
-	deadLetter     deadLetter
-	Error, Message string // of a refusal
-}
+type deadLetter = views.DeadLetter
 
 // request is the body of a retry or a discard.
 type request struct {
@@ -66,75 +41,40 @@ type request struct {
 	JobID      string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
-// ask sends a request, to be answered into answer; body nil asks by GET. The status is 0 where nobody answers.
-func (d api) ask(ctx context.Context, path string, body, answer any) (status int, err error) {
+// ask sends a request, to be answered into answer; body nil asks by GET. The error is a *views.Refused where the API says no.
+func (d api) ask(ctx context.Context, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
-	method, content := http.MethodGet, ""
-	if body != nil {
-		method, content = http.MethodPost, jsonOf(body)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+d.worker.API+"/api/v1"+path, bytes.NewBufferString(content))
+	text, err := (&views.Client{Base: "http://" + d.worker.API, Token: d.token}).Ask(ctx, path, body)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if d.token != "" {
-		r.Header.Set("Authorization", "Bearer "+d.token)
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		return 0, fmt.Errorf("%s %s: %s, %w", method, path, response.Status, err)
-	}
-	return response.StatusCode, nil
+	return json.Unmarshal(text, answer)
 }
 
 // deadLetter asks for a dead letter, or sends a decision on it where how is "retry" or "discard".
-func (d api) deadLetter(ctx context.Context, id, how string, body any) (a verdict, err error) {
-	path := "/dead-letters/" + id
-	if how != "" {
-		path += "/" + how
-	}
-	return d.answers(ctx, path, body)
-}
-
-// answers is what the API says about a dead letter.
-func (d api) answers(ctx context.Context, path string, body any) (a verdict, err error) {
-	var raw json.RawMessage
-	if a.status, err = d.ask(ctx, path, body, &raw); err != nil {
-		return a, err
-	}
-	if a.status != http.StatusOK {
-		return a, json.Unmarshal(raw, &a)
-	}
-	return a, json.Unmarshal(raw, &a.deadLetter)
+func (d api) deadLetter(ctx context.Context, id, how string, body any) (l deadLetter, err error) {
+	err = d.ask(ctx, strings.TrimSuffix("/dead-letters/"+id+"/"+how, "/"), body, &l)
+	return l, err
 }
 
 // each open dead letter born since an instant, the newest first. Within the list others may decide meanwhile.
 func (d api) each(ctx context.Context, since time.Time, look func(*deadLetter)) error {
 	for cursor := ""; ; {
-		var page struct {
-			Items []deadLetter
-			Next  string
-		}
-		status, err := d.ask(ctx, "/dead-letters?limit=200"+cursor, nil, &page)
-		if err != nil || status != http.StatusOK {
-			return fmt.Errorf("list the dead letters: %d, %w", status, err)
+		var page views.Page[deadLetter]
+		if err := d.ask(ctx, "/dead-letters?limit=200"+cursor, nil, &page); err != nil {
+			return err
 		}
 		for i := range page.Items {
-			if page.Items[i].CreatedAt.Before(since) {
+			if born, _ := decision.ParseInstant(page.Items[i].CreatedAt); born.Before(since) {
 				return nil
 			}
 			look(&page.Items[i])
 		}
-		if page.Next == "" {
+		if page.Next == nil {
 			return nil
 		}
-		cursor = "&cursor=" + url.QueryEscape(page.Next)
+		cursor = "&cursor=" + url.QueryEscape(string(*page.Next))
 	}
 }
 
@@ -167,10 +107,10 @@ func (h *portal) decide(ctx context.Context, d api, since time.Time) {
 				return
 			}
 			how, body := c.Review.decides(l)
-			a, err := d.deadLetter(ctx, l.ID, how, body)
-			if err == nil && a.status != http.StatusOK && a.status != http.StatusConflict && a.status != http.StatusServiceUnavailable {
+			_, err := d.deadLetter(ctx, l.ID, how, body)
+			if no, is := errors.AsType[*views.Refused](err); is && no.Status != http.StatusConflict && no.Status != http.StatusServiceUnavailable {
 				h.mu.Lock()
-				h.wrong = append(h.wrong, fmt.Errorf("%s %s of %s: %d %s: %s", how, l.ID, l.Subject.ID, a.status, a.Error, a.Message))
+				h.wrong = append(h.wrong, fmt.Errorf("%s %s of %s: %d %w", how, l.ID, l.Subject.ID, no.Status, err))
 				h.mu.Unlock()
 			}
 		})

@@ -1,12 +1,12 @@
 package scenarios
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"time"
 
+	views "retry-worker/internal/api"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -21,115 +21,63 @@ func (s *bulkRuns) by(name string) person { return person{s, name} }
 // api is the API of the worker that lives now, with the person's token.
 func (d person) api() api { return api{&process{d.s.life, ""}, d.s.tokens[d.name]} }
 
-// What the API shows, as far as the tests look at it.
-type (
-	filter struct {
-		Fingerprint string `json:"fingerprint,omitempty"`
-	}
-	command struct {
-		Action    string `json:"action"`
-		Filter    filter `json:"filter"`
-		When      string `json:"when,omitempty"`
-		PerMinute int    `json:"perMinute,omitempty"`
-		Reason    string `json:"reason,omitempty"`
-		Token     string `json:"token,omitempty"`
-	}
-	group struct {
-		Fingerprint, Policy, Reason, MatchedRule, Pattern string
-		Count                                             int
-		FirstSeen, LastSeen                               time.Time
-		Teams                                             []string
-		Sample                                            deadLetter
-	}
-	plan struct {
-		Token        string
-		Total, Ready int
-		Causes       []group
-	}
-	run struct {
-		ID, Action, State, By, Reason string
-		Hold, ChangedBy               string
-		PerMinute, Total              int
-		Counts                        map[string]int
-		CreatedAt                     time.Time
-		HeldAt, StartedAt, EndedAt    *time.Time
-	}
-	item struct {
-		Number       int
-		DeadLetterID string
-		Subject      struct{ ID string }
-		Outcome      string
-		Code         string
-		DecidedAt    *time.Time
-	}
-	refusal struct{ Error, Message string }
-)
-
-// ask sends a request, and reads the answer into answer where it has that status; it returns what was said otherwise. body
-// nil asks by GET.
-func (d person) ask(path string, body any, status int, answer any) (refusal, error) {
-	var raw json.RawMessage
-	got, err := d.api().ask(d.s.t.Context(), path, body, &raw)
-	if err != nil {
-		return refusal{}, err
-	}
-	if got == status {
-		return refusal{}, json.Unmarshal(raw, answer)
-	}
-	said := refusal{}
-	_ = json.Unmarshal(raw, &said) // a status says enough
-	return said, fmt.Errorf("%s: %d, %s: %s; expected %d", path, got, said.Error, said.Message, status)
+// command is one of a bulk run; a plan has neither reason nor token.
+type command struct {
+	views.BulkCommand
+	Reason string `json:"reason,omitempty"`
+	Token  string `json:"token,omitempty"`
 }
 
-// get reads what must be there.
-func (d person) get(path string, answer any) {
-	d.s.t.Helper()
-	if _, err := d.ask(path, nil, http.StatusOK, answer); err != nil {
-		d.s.t.Fatal(err)
+type run struct{ views.BulkRun }
+
+// text of a field that may be null.
+func text(of *string) string {
+	if of == nil {
+		return ""
 	}
+	return *of
+}
+
+// ask sends a request, which must be carried out; body nil asks by GET.
+func (d person) ask(path string, body, answer any) {
+	d.s.t.Helper()
+	testkit.Must(d.s.t, d.api().ask(d.s.t.Context(), path, body, answer))
 }
 
 // groups of the open dead letters.
-func (d person) groups() []group {
+func (d person) groups() []views.DeadLetterGroup {
 	d.s.t.Helper()
-	var page struct{ Items []group }
-	d.get("/dead-letters/groups?limit=200", &page)
+	var page views.Page[views.DeadLetterGroup]
+	d.ask("/dead-letters/groups?limit=200", nil, &page)
 	return page.Items
 }
 
 // plan says what a command would do.
-func (d person) plan(c command) (p plan) {
+func (d person) plan(c command) (p views.BulkPlan) {
 	d.s.t.Helper()
-	c.Reason, c.Token = "", "" // which a plan has not
-	if _, err := d.ask("/bulk-runs/plan", c, http.StatusOK, &p); err != nil {
-		d.s.t.Fatal(err)
-	}
+	d.ask("/bulk-runs/plan", c.BulkCommand, &p)
 	return p
 }
 
 // start a run of a plan.
-func (d person) start(c command, p plan) (r run) {
+func (d person) start(c command, p views.BulkPlan) (r run) {
 	d.s.t.Helper()
 	c.Token = p.Token
-	if _, err := d.ask("/bulk-runs", c, http.StatusCreated, &r); err != nil {
-		d.s.t.Fatal(err)
-	}
+	d.ask("/bulk-runs", c, &r)
 	return r
 }
 
 // step is pause, resume or cancel.
 func (d person) step(id, verb string) (r run) {
 	d.s.t.Helper()
-	if _, err := d.ask("/bulk-runs/"+id+"/"+verb, struct{}{}, http.StatusOK, &r); err != nil {
-		d.s.t.Fatal(err)
-	}
+	d.ask("/bulk-runs/"+id+"/"+verb, struct{}{}, &r)
 	return r
 }
 
 // run as it stands now.
 func (d person) run(id string) (r run) {
 	d.s.t.Helper()
-	d.get("/bulk-runs/"+id, &r)
+	d.ask("/bulk-runs/"+id, nil, &r)
 	return r
 }
 
@@ -145,15 +93,11 @@ func (d person) awaitRun(id, what string, so func(*run) bool) run {
 }
 
 // items of a run, all of them.
-func (d person) items(id string) []item {
+func (d person) items(id string) (all []views.BulkItem) {
 	d.s.t.Helper()
-	var all []item
-	for after := 0; ; {
-		var page struct {
-			Items []item
-			Next  *int
-		}
-		d.get(fmt.Sprintf("/bulk-runs/%s/items?limit=200&after=%d", id, after), &page)
+	for after := int64(0); ; {
+		var page views.BulkItemPage
+		d.ask(fmt.Sprintf("/bulk-runs/%s/items?limit=200&after=%d", id, after), nil, &page)
 		all = append(all, page.Items...)
 		if page.Next == nil {
 			return all
@@ -163,10 +107,9 @@ func (d person) items(id string) []item {
 }
 
 // decided is how many of a run are decided, whatever became of them.
-func (r run) decided() int {
-	n := 0
+func (r run) decided() (n int64) {
 	for outcome, count := range r.Counts {
-		if outcome != "planned" && outcome != "refused" {
+		if outcome != journal.BulkPlanned && outcome != journal.BulkRefused {
 			n += count
 		}
 	}
@@ -174,8 +117,8 @@ func (r run) decided() int {
 }
 
 // has holds a run's counts; those that are not named are 0.
-func (r run) has(want map[string]int) bool {
+func (r run) has(want map[journal.BulkOutcome]int64) bool {
 	got := maps.Clone(r.Counts)
-	maps.DeleteFunc(got, func(_ string, n int) bool { return n == 0 })
+	maps.DeleteFunc(got, func(_ journal.BulkOutcome, n int64) bool { return n == 0 })
 	return maps.Equal(got, want)
 }

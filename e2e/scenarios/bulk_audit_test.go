@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"retry-worker/e2e/harness"
+	views "retry-worker/internal/api"
 	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 )
@@ -67,7 +69,7 @@ func (s *bulkRuns) ledger(run string) ledger {
 
 // expectDecidedOnce holds that the audit has one decision on each item of a run that was decided, by whom it was started,
 // and these steps of the run.
-func (s *bulkRuns) expectDecidedOnce(id, by string, items []item, steps ...string) ledger {
+func (s *bulkRuns) expectDecidedOnce(id, by string, items []views.BulkItem, steps ...string) ledger {
 	s.t.Helper()
 	l := s.ledger(id)
 	if len(l.twice) > 0 {
@@ -75,8 +77,8 @@ func (s *bulkRuns) expectDecidedOnce(id, by string, items []item, steps ...strin
 	}
 	wrong := 0
 	for _, i := range items {
-		r, recorded := l.reviews[i.DeadLetterID]
-		decided := i.Outcome != "planned" && i.Outcome != "refused"
+		r, recorded := l.reviews[i.DeadLetter]
+		decided := i.Outcome != journal.BulkPlanned && i.Outcome != journal.BulkRefused
 		if decided && (r.BulkRun != id || r.By != by) || !decided && recorded && r.BulkRun == id {
 			wrong++
 			s.t.Logf("item %d is %s, and the audit has %+v", i.Number, i.Outcome, r)

@@ -12,6 +12,10 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/mail"
 	"retry-worker/internal/access"
+	views "retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -122,7 +126,8 @@ func (s *bulkRuns) playCredential() {
 	s.clock = harness.ClockAt(s.clock.Now(), times)
 	s.begin()
 	s.expectOneMail()
-	c := command{Action: "retry", Filter: filter{Fingerprint: cause.Fingerprint}, When: "now", PerMinute: pace, Reason: "senha da operadora corrigida"}
+	c := ofCause(cause)
+	c.Reason = "senha da operadora corrigida"
 	p := ana.plan(c)
 	if p.Total != claims || p.Ready != claims || len(p.Causes) != 1 {
 		s.t.Errorf("the plan is %+v", p)
@@ -141,7 +146,7 @@ func (s *bulkRuns) playCredential() {
 
 	s.leaves(ana, r.ID)
 	r = ana.awaitRun(r.ID, "the end of the run", func(r *run) bool { return r.State == "done" })
-	want := map[string]int{"recovered": claims - claims/stubborn, "dead_again": claims / stubborn}
+	want := map[journal.BulkOutcome]int64{"recovered": claims - claims/stubborn, "dead_again": claims / stubborn}
 	r = ana.awaitRun(r.ID, "what became of all", func(r *run) bool { return r.has(want) })
 	if r.Total != claims || r.By != "ana" || r.EndedAt == nil {
 		s.t.Errorf("the run has ended as %+v", r)
@@ -157,22 +162,29 @@ func (s *bulkRuns) playCredential() {
 }
 
 // awaitCause waits until n claims of the credential are dead letters on which somebody can decide, and returns their cause.
-func (s *bulkRuns) awaitCause(n int) group {
+func (s *bulkRuns) awaitCause(n int64) views.DeadLetterGroup {
 	s.t.Helper()
-	var all []group
+	var all []views.DeadLetterGroup
 	wait.Until(s.t, fmt.Sprintf("%d dead letters of one cause", n), func() bool {
 		all = s.by("ana").groups()
 		return len(all) == 2 && all[0].Count == n
 	}, func() string { return fmt.Sprintf("%+v", all) })
 	g := all[0]
-	if g.Reason != "INVALID_CREDENTIALS" || g.MatchedRule != "credentials" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []string{"ti"}) || g.FirstSeen.After(g.LastSeen) ||
-		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || g.Sample.Fingerprint != g.Fingerprint {
+	first, _ := decision.ParseInstant(g.FirstSeen)
+	last, _ := decision.ParseInstant(g.LastSeen)
+	if g.Reason != "INVALID_CREDENTIALS" || text(g.MatchedRule) != "credentials" || g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []decision.Team{"ti"}) || first.IsZero() || first.After(last) ||
+		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || text(g.Sample.Fingerprint) != text(g.Fingerprint) {
 		s.t.Errorf("the cause is %+v", g)
 	}
 	s.awaitAll(s.keys, "every process to wait for people", func(i *instance) bool { return len(i.reviews) == 1 })
-	c := command{Action: "retry", Filter: filter{Fingerprint: g.Fingerprint}}
-	wait.Until(s.t, "the worker to know that every process waits", func() bool { return s.by("ana").plan(c).Ready == n })
+	wait.Until(s.t, "the worker to know that every process waits", func() bool { return s.by("ana").plan(ofCause(g)).Ready == n })
 	return g
+}
+
+// ofCause retries all of a cause now, at the pace.
+func ofCause(g views.DeadLetterGroup) command {
+	f := views.BulkFilter{Fingerprint: g.Fingerprint}
+	return command{BulkCommand: views.BulkCommand{Action: journal.BulkRetry, Filter: f, When: deadletter.Now, PerMinute: pace}}
 }
 
 // pauses the run for a while, in which nothing is decided, and returns from when to when.
@@ -180,7 +192,7 @@ func (s *bulkRuns) pauses(d person, id string) (from, until time.Time) {
 	s.t.Helper()
 	r := d.step(id, "pause")
 	from = s.clock.Now()
-	if r.State != "paused" || r.ChangedBy != d.name {
+	if r.State != "paused" || text(r.ChangedBy) != d.name {
 		s.t.Errorf("paused, the run is %+v", r)
 	}
 	s.clock.Rest(s.t.Context(), paused)
@@ -198,16 +210,16 @@ func (s *bulkRuns) pauses(d person, id string) (from, until time.Time) {
 func (s *bulkRuns) leaves(d person, id string) {
 	s.t.Helper()
 	s.Kill()
-	held := d.awaitRun(id, "the run to hold because its engine is down", func(r *run) bool { return r.Hold == "engine_down" })
+	held := d.awaitRun(id, "the run to hold because its engine is down", func(r *run) bool { return text(r.Hold) == "engine_down" })
 	if held.State != "running" || held.HeldAt == nil {
 		s.t.Errorf("without its engine the run is %+v", held)
 	}
 	s.clock.Rest(s.t.Context(), away)
-	if after := d.run(id); after.decided() > held.decided()+1 || after.Hold != "engine_down" {
-		s.t.Errorf("held at %d decisions, the run has %d and holds because of %q", held.decided(), after.decided(), after.Hold)
+	if after := d.run(id); after.decided() > held.decided()+1 || text(after.Hold) != "engine_down" {
+		s.t.Errorf("held at %d decisions, the run has %d and holds because of %q", held.decided(), after.decided(), text(after.Hold))
 	}
 	testkit.Must(s.t, s.restart(s.t.Context()))
-	d.awaitRun(id, "the run to go on by itself", func(r *run) bool { return r.Hold == "" && r.decided() > held.decided()+1 })
+	d.awaitRun(id, "the run to go on by itself", func(r *run) bool { return r.Hold == nil && r.decided() > held.decided()+1 })
 }
 
 // changeCatalogue in the midst of runs: the version is another, the decisions go on.
@@ -218,11 +230,12 @@ func (s *bulkRuns) changeCatalogue() {
 }
 
 // instants at which the items were decided, in order.
-func instants(items []item) []time.Time {
+func instants(items []views.BulkItem) []time.Time {
 	var all []time.Time
 	for _, i := range items {
 		if i.DecidedAt != nil {
-			all = append(all, *i.DecidedAt)
+			at, _ := decision.ParseInstant(*i.DecidedAt)
+			all = append(all, at)
 		}
 	}
 	slices.SortFunc(all, time.Time.Compare)
@@ -230,7 +243,7 @@ func instants(items []item) []time.Time {
 }
 
 // firstAfter is when the first was decided after an instant.
-func (s *bulkRuns) firstAfter(items []item, instant time.Time) time.Time {
+func (s *bulkRuns) firstAfter(items []views.BulkItem, instant time.Time) time.Time {
 	s.t.Helper()
 	all := instants(items)
 	n := slices.IndexFunc(all, instant.Before)
@@ -242,7 +255,7 @@ func (s *bulkRuns) firstAfter(items []item, instant time.Time) time.Time {
 
 // expectPace holds that no minute had more decisions than the pace, with a second's worth for the last that was late, and
 // that the pause had none but the one that was on its way. It returns the most of a minute.
-func (s *bulkRuns) expectPace(items []item, from, until time.Time) (most int) {
+func (s *bulkRuns) expectPace(items []views.BulkItem, from, until time.Time) (most int) {
 	s.t.Helper()
 	all := instants(items)
 	if len(all) != claims {
@@ -268,9 +281,9 @@ func (s *bulkRuns) expectPace(items []item, from, until time.Time) (most int) {
 }
 
 // expectOutcomes holds what became of each item against what the portals said.
-func (s *bulkRuns) expectOutcomes(items []item) {
+func (s *bulkRuns) expectOutcomes(items []views.BulkItem) {
 	s.t.Helper()
-	want := make(map[string]string)
+	want := make(map[string]journal.BulkOutcome)
 	for n := 1; n <= claims; n++ {
 		want[claimOf(credential, n)] = "recovered"
 		if n%stubborn == 0 {

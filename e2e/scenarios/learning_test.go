@@ -3,7 +3,6 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,11 +54,8 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 		return c
 	}
 	wait.Until(t, "the outcomes to be learnt", func() bool { return about("setor").Learnt.Hopeless })
-	status, err := api{worker: w}.ask(t.Context(), "/causes/"+about("lote").ID+"/teach",
-		map[string]string{"classification": "PERMANENT", "team": "cadastro", "reason": "a operadora confirmou"}, &views.Cause{})
-	if testkit.Must(t, err); status != http.StatusOK {
-		t.Fatalf("teaching was answered %d", status)
-	}
+	testkit.Must(t, api{worker: w}.ask(t.Context(), "/causes/"+about("lote").ID+"/teach",
+		map[string]string{"classification": "PERMANENT", "team": "cadastro", "reason": "a operadora confirmou"}, &views.Cause{}))
 
 	from := 2*n/3 + 1
 	next := claims(from, n/4, hopeless)

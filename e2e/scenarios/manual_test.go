@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
+	views "retry-worker/internal/api"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -37,9 +40,9 @@ func (s *scenario) deadLetterOf(d api, key int64, n int) string {
 func (s *scenario) awaitDeadLetter(d api, id, what string, met func(*deadLetter) bool) (l deadLetter) {
 	s.t.Helper()
 	wait.Until(s.t, "the dead letter "+id+" "+what, func() bool {
-		a, err := d.deadLetter(s.t.Context(), id, "", nil)
-		l = a.deadLetter
-		return err == nil && a.status == http.StatusOK && met(&l)
+		var err error
+		l, err = d.deadLetter(s.t.Context(), id, "", nil)
+		return err == nil && met(&l)
 	}, func() string { return fmt.Sprintf("%+v", l) })
 	return l
 }
@@ -47,11 +50,11 @@ func (s *scenario) awaitDeadLetter(d api, id, what string, met func(*deadLetter)
 // orders a retry or a discard that is to be recorded.
 func (s *scenario) orders(d api, id, how string, body request) deadLetter {
 	s.t.Helper()
-	a, err := d.deadLetter(s.t.Context(), id, how, body)
-	if err != nil || a.status != http.StatusOK {
-		s.t.Fatalf("%s %s %+v: %d %s: %s (%v), expected 200", how, id, body, a.status, a.Error, a.Message, err)
+	l, err := d.deadLetter(s.t.Context(), id, how, body)
+	if err != nil {
+		s.t.Fatalf("%s %s %+v: %v, expected it recorded", how, id, body, err)
 	}
-	return a.deadLetter
+	return l
 }
 
 // refused is a retry or a discard that changes nothing; the message holds says.
@@ -59,22 +62,21 @@ func (s *scenario) refused(d api, id, how string, body request, status int, code
 	s.t.Helper()
 	before, err := d.deadLetter(s.t.Context(), id, "", nil)
 	testkit.Must(s.t, err)
-	a, err := d.deadLetter(s.t.Context(), id, how, body)
-	testkit.Must(s.t, err)
-	if a.status != status || a.Error != code || !strings.Contains(a.Message, says) {
-		s.t.Errorf("%s %s %+v: %d %s: %s, expected %d %s: … %s …", how, id, body, a.status, a.Error, a.Message, status, code, says)
+	_, err = d.deadLetter(s.t.Context(), id, how, body)
+	if no, is := errors.AsType[*views.Refused](err); !is || no.Status != status || no.Failure.Error != code || !strings.Contains(no.Message, says) {
+		s.t.Errorf("%s %s %+v: %v, expected %d %s: … %s …", how, id, body, err, status, code, says)
 	}
 	after, err := d.deadLetter(s.t.Context(), id, "", nil)
 	testkit.Must(s.t, err)
-	if jsonOf(before.deadLetter) != jsonOf(after.deadLetter) {
-		s.t.Errorf("%s %s %+v was refused and changed %+v to %+v", how, id, body, before.deadLetter, after.deadLetter)
+	if jsonOf(before) != jsonOf(after) {
+		s.t.Errorf("%s %s %+v was refused and changed %+v to %+v", how, id, body, before, after)
 	}
 }
 
 // expectSettled holds how a dead letter ended, and that its process was told.
-func (s *scenario) expectSettled(d api, id, state string) {
+func (s *scenario) expectSettled(d api, id string, state journal.DeadLetterState) {
 	s.t.Helper()
-	s.awaitDeadLetter(d, id, state+", and taken by the process", func(l *deadLetter) bool { return l.State == state && l.Delivery == "taken" })
+	s.awaitDeadLetter(d, id, string(state)+", and taken by the process", func(l *deadLetter) bool { return l.State == state && l.Delivery == "taken" })
 }
 
 const corrected = "cadastro corrigido"
@@ -99,10 +101,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	}
 	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
 	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
-	a, err := d.answers(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}) // retry-failed-job.md
-	if testkit.Must(s.t, err); a.status != http.StatusOK {
-		t.Errorf("POST /jobs/retry: %d %s: %s", a.status, a.Error, a.Message)
-	}
+	testkit.Must(t, d.ask(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}, &deadLetter{})) // retry-failed-job.md
 	s.awaitEnded(keys[1:3]...)
 	for _, n := range []int{0, 3} {
 		s.awaitAll(keys[n:n+1], "the timer", func(i *instance) bool { return len(i.timers) > 0 })

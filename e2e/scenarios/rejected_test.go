@@ -177,7 +177,7 @@ func TestUncaughtErrorIsOneAttempt(t *testing.T) {
 		var story struct {
 			Attempts []struct{ Outcome string }
 		}
-		_, err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
+		err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
 		if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
 			s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
 		}

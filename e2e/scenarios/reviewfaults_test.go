@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -69,9 +70,7 @@ func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
 	delivered := time.Since(back)
 	for n, id := range ids {
 		s.expectSettled(d, id, "recovered")
-		if i := s.instance(keys[n]); i.endedBy != "resubmission_recorded" {
-			t.Errorf("the process %d ended at %s, expected resubmission_recorded", keys[n], i.endedBy)
-		}
+		s.expectEnd(submissions, keys[n], submissions.recorded, 2)
 	}
 	s.expectAnsweredOnce(keys)
 	s.done("engine down while retries are decided", "%d retries decided in %.2f s, all taken and done %.1f s after the engine was back, each once",
@@ -171,11 +170,11 @@ func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
 func (l *lives) expectCarriedOut() (unheard int) {
 	l.s.t.Helper()
 	for n, id := range l.ids {
-		state, end := "recovered", "resubmission_recorded"
+		state, end := journal.DeadLetterRecovered, "resubmission_recorded"
 		if l.discard[id] {
 			state, end = "discarded", "discarded"
 		}
-		after := l.s.awaitDeadLetter(l.api, id, state, func(x *deadLetter) bool { return x.State == state && x.Delivery != "pending" })
+		after := l.s.awaitDeadLetter(l.api, id, string(state), func(x *deadLetter) bool { return x.State == state && x.Delivery != "pending" })
 		if after.Delivery == "nobody" {
 			unheard++
 		}

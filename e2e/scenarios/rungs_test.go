@@ -3,21 +3,25 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 )
 
-// system is one of the processes beside SUB_06, whose timers wait for a duration.
+// system is one of the processes.
 type system struct {
 	process, policy, idVariable, errorVariable, workType string
 	atOnce, recorded                                     string // the end events of a success without and with retries
 }
 
 var (
+	submissions = system{"SUB_06", "tiss-submission", "claimId", "submissionError", submitClaim, "submitted", "resubmission_recorded"}
+	// The others' timers wait for a duration.
 	whatsapp  = system{"WHATSAPP_MESSAGE", "whatsapp-message", "messageId", "sendError", sendMessage, "sent", "resend_recorded"}
 	failedJob = system{"FAILED_JOB", "failed-job", "jobId", "jobError", runJob, "completed", "retry_recorded"}
 	jobQueue  = system{"JOB_QUEUE", "job-queue", "jobId", "jobError", runQueuedJob, "completed", "retry_recorded"}
@@ -39,9 +43,7 @@ func repeat(text string, n int) []string { return slices.Repeat([]string{text}, 
 func (s *scenario) play(y system, id string, c claim, extra map[string]any) int64 {
 	s.t.Helper()
 	variables := map[string]any{y.idVariable: id, "scenario": c}
-	for name, value := range extra {
-		variables[name] = value
-	}
+	maps.Copy(variables, extra)
 	return s.create(y.process, variables)
 }
 
@@ -101,9 +103,9 @@ func (s *scenario) expectWait(x *timer, want time.Duration) {
 
 // wantDead is what a dead letter must say.
 type wantDead struct {
-	made, of            int
+	made, of            int64
 	class, reason, text string
-	team                string
+	team                decision.Team
 }
 
 // expectDeadLetter holds what the person in the n-th review (from 0) saw against what it should be, and the attempts
@@ -115,7 +117,7 @@ func (s *scenario) expectDeadLetter(y system, key int64, n int, want wantDead) {
 		s.t.Fatalf("%s: %d reviews, expected %d: %v", y.process, len(reviews), n+1, reviews)
 	}
 	s.expectKnown(y.process+"'s review", reviews[n], map[string]string{
-		"shouldRetry": "false", "retryCount": strconv.Itoa(want.made), "maxRetries": strconv.Itoa(want.of), "retryReason": jsonOf(want.reason),
+		"shouldRetry": "false", "retryCount": fmt.Sprint(want.made), "maxRetries": fmt.Sprint(want.of), "retryReason": jsonOf(want.reason),
 		"errorClassification": jsonOf(want.class), "originalError": jsonOf(want.text), "retryPolicy": jsonOf(y.policy),
 		"responsibleTeam": jsonOf(want.team), "backoffDuration": "null",
 	})
@@ -126,14 +128,9 @@ func (s *scenario) expectDeadLetter(y system, key int64, n int, want wantDead) {
 // expectListed holds what the API says of a dead letter against what it should be.
 func (s *scenario) expectListed(y system, id string, want wantDead) {
 	s.t.Helper()
-	a, err := api{worker: s.worker}.deadLetter(s.t.Context(), id, "", nil)
+	l, err := api{worker: s.worker}.deadLetter(s.t.Context(), id, "", nil)
 	testkit.Must(s.t, err)
-	l := a.deadLetter
-	class := ""
-	if l.ErrorClassification != nil {
-		class = *l.ErrorClassification
-	}
-	if got := (wantDead{l.RetryCount, l.MaxRetries, class, want.reason, l.Error, l.ResponsibleTeam}); got != want || l.Subject.Policy != y.policy ||
+	if got := (wantDead{l.RetryCount, l.MaxRetries, text(l.ErrorClassification), want.reason, l.Error, l.ResponsibleTeam}); got != want || l.Subject.Policy != y.policy ||
 		l.ForceNeeded != (want.made >= want.of) {
 		s.t.Errorf("%s: the API says of the dead letter %s %+v, expected %+v", y.process, id, l, want)
 	}

@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"cmp"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +14,17 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// wrong is an input that R11 rejects, in a claim whose submission fails once.
+// wrong is an input that R11 rejects, in work that fails once.
 type wrong struct {
+	system   system
 	name     string
-	claimID  any            // nil: a good one; missing: none
-	failure  map[string]any // variables of the failed submission; nil: a timeout
+	id       any            // nil: a good one; missing: none
+	failure  map[string]any // variables of the failed work; nil: a timeout
 	extra    map[string]any // further variables that the process starts with
 	code     string         // what the incident's message begins with
 	says     string         // what is in it: the variable, and what was found
 	variable string         // the variable to correct
+	correct  any            // what it is corrected to; nil: a good id
 }
 
 // rejectedAt is the job type that rejects it: a claim that nobody can name is not sent.
@@ -31,87 +35,130 @@ func (w *wrong) rejectedAt() string {
 	return worker.AnalyzeRetry
 }
 
-// missing is a claimId that the process does not start with.
+// missing is an id that the process does not start with.
 const missing = "missing"
 
 func failure(value any) map[string]any { return map[string]any{"submissionError": value} }
 
-var wrongInputs = []wrong{
-	{name: "claimId malformed", claimID: "GUIA-1", code: "INVALID_CLAIM_ID", says: `claimId is "GUIA-1" (text)`, variable: "claimId"},
-	{name: "claimId missing", claimID: missing, code: "INVALID_CLAIM_ID", says: "claimId is missing", variable: "claimId"},
-	{name: "claimId a number", claimID: 503, code: "INVALID_CLAIM_ID", says: "claimId is 503", variable: "claimId"},
-	{name: "retryCount a text", extra: map[string]any{"retryCount": "2"}, code: "INVALID_RETRY_COUNT", says: `retryCount is "2" (text)`, variable: "retryCount"},
-	{name: "retryCount 2.5", extra: map[string]any{"retryCount": 2.5}, code: "INVALID_RETRY_COUNT", says: "retryCount is 2.5", variable: "retryCount"},
-	{name: "retryCount -1", extra: map[string]any{"retryCount": -1}, code: "INVALID_RETRY_COUNT", says: "retryCount is -1", variable: "retryCount"},
-	{name: "retryCount true", extra: map[string]any{"retryCount": true}, code: "INVALID_RETRY_COUNT", says: "retryCount is true", variable: "retryCount"},
-	{name: "lastSubmissionTime", extra: map[string]any{"lastSubmissionTime": "ontem"}, code: "INVALID_LAST_SUBMISSION_TIME", says: `lastSubmissionTime is "ontem" (text)`, variable: "lastSubmissionTime"},
-	{name: "submissionError empty", failure: failure(""), code: "INVALID_ERROR_MESSAGE", says: `submissionError is "" (text)`, variable: "submissionError"},
-	{name: "submissionError spaces", failure: failure("   \t"), code: "INVALID_ERROR_MESSAGE", says: `submissionError is "   \t" (text)`, variable: "submissionError"},
-	{name: "submissionError missing", failure: map[string]any{}, code: "INVALID_ERROR_MESSAGE", says: "submissionError is null", variable: "submissionError"},
-	{name: "submissionError a number", failure: failure(503), code: "INVALID_ERROR_MESSAGE", says: "submissionError is 503", variable: "submissionError"},
+var wrongClaims = []wrong{
+	{system: submissions, name: "claimId malformed", id: "GUIA-1", code: "INVALID_CLAIM_ID", says: `claimId is "GUIA-1" (text)`, variable: "claimId"},
+	{system: submissions, name: "claimId missing", id: missing, code: "INVALID_CLAIM_ID", says: "claimId is missing", variable: "claimId"},
+	{system: submissions, name: "claimId a number", id: 503, code: "INVALID_CLAIM_ID", says: "claimId is 503", variable: "claimId"},
+	{system: submissions, name: "retryCount a text", extra: map[string]any{"retryCount": "2"},
+		code: "INVALID_RETRY_COUNT", says: `retryCount is "2" (text)`, variable: "retryCount", correct: 0},
+	{system: submissions, name: "retryCount 2.5", extra: map[string]any{"retryCount": 2.5},
+		code: "INVALID_RETRY_COUNT", says: "retryCount is 2.5", variable: "retryCount", correct: 0},
+	{system: submissions, name: "retryCount -1", extra: map[string]any{"retryCount": -1}, code: "INVALID_RETRY_COUNT", says: "retryCount is -1", variable: "retryCount", correct: 0},
+	{system: submissions, name: "retryCount true", extra: map[string]any{"retryCount": true},
+		code: "INVALID_RETRY_COUNT", says: "retryCount is true", variable: "retryCount", correct: 0},
+	{system: submissions, name: "lastSubmissionTime", extra: map[string]any{"lastSubmissionTime": "ontem"},
+		code: "INVALID_LAST_SUBMISSION_TIME", says: `lastSubmissionTime is "ontem" (text)`, variable: "lastSubmissionTime", correct: time.Now().Add(-time.Hour)},
+	{system: submissions, name: "submissionError empty", failure: failure(""),
+		code: "INVALID_ERROR_MESSAGE", says: `submissionError is "" (text)`, variable: "submissionError", correct: "TIMEOUT"},
+	{system: submissions, name: "submissionError spaces", failure: failure("   \t"),
+		code: "INVALID_ERROR_MESSAGE", says: `submissionError is "   \t" (text)`, variable: "submissionError", correct: "TIMEOUT"},
+	{system: submissions, name: "submissionError missing", failure: map[string]any{},
+		code: "INVALID_ERROR_MESSAGE", says: "submissionError is null", variable: "submissionError", correct: "TIMEOUT"},
+	{system: submissions, name: "submissionError a number", failure: failure(503),
+		code: "INVALID_ERROR_MESSAGE", says: "submissionError is 503", variable: "submissionError", correct: "TIMEOUT"},
 }
 
+// ownPolicy is a retry policy of a queued job, with other values in place of its own.
+func ownPolicy(other map[string]any) map[string]any {
+	all := map[string]any{"maxAttempts": 2, "delayBetweenAttempts": "PT1S"}
+	maps.Copy(all, other)
+	return all
+}
+
+var wrongWork = []wrong{
+	{system: whatsapp, name: "messageId missing", id: missing, code: "INVALID_ID", says: "messageId is missing", variable: "messageId"},
+	{system: whatsapp, name: "messageId a number", id: 7, code: "INVALID_ID", says: "messageId is 7", variable: "messageId"},
+	{system: whatsapp, name: "sendError empty", failure: answered(503, ""),
+		code: "INVALID_ERROR_MESSAGE", says: `sendError is "" (text)`, variable: "sendError", correct: "TIMEOUT"},
+	{system: whatsapp, name: "sendError missing", failure: map[string]any{}, code: "INVALID_ERROR_MESSAGE", says: "sendError is null", variable: "sendError", correct: "TIMEOUT"},
+	{system: whatsapp, name: "httpStatus a text", failure: map[string]any{"sendError": "recusado", "httpStatus": "alto"},
+		code: "INVALID_HTTP_STATUS", says: `httpStatus is "alto" (text)`, variable: "httpStatus", correct: 503},
+	{system: whatsapp, name: "httpStatus no status", failure: answered(42, "recusado"), code: "INVALID_HTTP_STATUS", says: "httpStatus is 42", variable: "httpStatus", correct: 503},
+	{system: failedJob, name: "jobId missing", id: missing, code: "INVALID_ID", says: "jobId is missing", variable: "jobId"},
+	{system: failedJob, name: "jobError missing", failure: map[string]any{}, code: "INVALID_ERROR_MESSAGE", says: "jobError is null", variable: "jobError", correct: jobFailure},
+	{system: failedJob, name: "retryCount a text", extra: map[string]any{"retryCount": "x"},
+		code: "INVALID_RETRY_COUNT", says: `retryCount is "x" (text)`, variable: "retryCount", correct: 0},
+	{system: jobQueue, name: "maxAttempts 0", extra: ownPolicy(map[string]any{"maxAttempts": 0}),
+		code: "INVALID_RETRY_POLICY", says: "maxAttempts is 0", variable: "maxAttempts", correct: 2},
+	{system: jobQueue, name: "maxAttempts a text", extra: ownPolicy(map[string]any{"maxAttempts": "2"}),
+		code: "INVALID_RETRY_POLICY", says: `maxAttempts is "2" (text)`, variable: "maxAttempts", correct: 2},
+	{system: jobQueue, name: "delay no duration", extra: ownPolicy(map[string]any{"delayBetweenAttempts": "30 segundos"}),
+		code: "INVALID_RETRY_POLICY", says: `delayBetweenAttempts is "30 segundos" (text)`, variable: "delayBetweenAttempts", correct: "PT1S"},
+	{system: jobQueue, name: "delay negative", extra: ownPolicy(map[string]any{"delayBetweenAttempts": -1}),
+		code: "INVALID_RETRY_POLICY", says: "delayBetweenAttempts is -1", variable: "delayBetweenAttempts", correct: 1000},
+	{system: jobQueue, name: "nonRetryable a text", extra: ownPolicy(nil), failure: map[string]any{"jobError": "x", "nonRetryable": "sim"},
+		code: "INVALID_RETRY_POLICY", says: `nonRetryable is "sim" (text)`, variable: "nonRetryable", correct: false},
+}
+
+// TestRejectedInputIsAnIncidentThatACorrectionEnds: an incident says what is wrong, and the process goes on once it is corrected.
 func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
-	corrected := map[string]any{
-		"retryCount": 0, "lastSubmissionTime": time.Now().Add(-time.Hour).Format(time.RFC3339), "submissionError": "TIMEOUT",
-	}
 	eachVersion(t, func(s *scenario) {
-		var keys []int64
-		for n, w := range wrongInputs {
-			keys = append(keys, s.submitWrong(n, w))
-		}
-		s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
-		n, atGate := len(wrongInputs), 0
-		for _, w := range wrongInputs {
-			if w.rejectedAt() == worker.SubmissionGate {
-				atGate++
-			}
-		}
-		s.expectCounts(counts{
+		n, atGate := len(wrongClaims), 3 // those with a wrong claimId
+		s.playRejected(wrongClaims, counts{
 			"submit-claim error thrown": n - atGate, "analyze-retry failed": n - atGate, "analyze-retry created": n - atGate, "incidents pending": n,
 			"submission-gate failed": atGate, "submission-gate created": n,
 		})
-		for index, w := range wrongInputs {
-			s.expectRejected(keys[index], w)
-			value, given := corrected[w.variable]
-			if !given {
-				value = s.claimID(index)
-			}
-			s.correct(keys[index], w.variable, value)
-		}
-		s.awaitAll(keys, "the processes to go on to their timers", func(i *instance) bool { return len(i.timers) > 0 })
-		s.climb(keys, 0)
-		s.awaitEnded(keys...)
-		for index, key := range keys {
-			i := s.instance(key)
-			s.expectVariables(i, map[string]string{"retryCount": "1", "shouldRetry": "true"})
-			if i.endedBy != "resubmission_recorded" || len(i.incidents) != 1 {
-				s.t.Errorf("%s: ended at %s with %d incidents, expected resubmission_recorded with 1", wrongInputs[index].name, i.endedBy, len(i.incidents))
-			}
-		}
 		s.expectCounts(counts{
 			"submit-claim error thrown": n, "submit-claim completed": n, "submission-gate failed": atGate, "analyze-retry failed": n - atGate,
 			"analyze-retry completed":        n,
 			"record-retry-outcome completed": n, "timers triggered": n, "processes completed": n,
 		})
-		s.done("rejected inputs, corrected", "%d instances, %d incidents, %d retries", n, n, n)
 	})
 }
 
-func (s *scenario) submitWrong(n int, w wrong) int64 {
+func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
+	n := len(wrongWork)
+	begin(t).playRejected(wrongWork, counts{
+		sendMessage + " error thrown": 6, runJob + " error thrown": 3, runQueuedJob + " error thrown": 5, checkDependencies + " completed": 5,
+		"analyze-retry failed": n, "analyze-retry created": n, "incidents pending": n,
+	})
+}
+
+// playRejected plays work with each of these inputs until it has ended; stopped are the counts when all are incidents.
+func (s *scenario) playRejected(inputs []wrong, stopped counts) {
 	s.t.Helper()
-	c := claim{Failures: []map[string]any{w.failure}}
-	if w.failure == nil {
-		c = failing("TIMEOUT")
+	var keys []int64
+	for n, w := range inputs {
+		keys = append(keys, s.playWrong(n, w))
 	}
-	switch w.claimID {
-	case nil:
-		return s.submit(s.claimID(n), c, w.extra)
-	case missing:
-		return s.submit(nil, c, w.extra)
-	default:
-		return s.submit(w.claimID, c, w.extra)
+	s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
+	s.expectCounts(stopped)
+	for n, w := range inputs {
+		s.expectRejected(keys[n], w)
+		s.correct(keys[n], w.variable, cmp.Or(w.correct, any(s.claimID(n))))
 	}
+	s.awaitAll(keys, "the processes to go on to their timers", func(i *instance) bool { return len(i.timers) > 0 })
+	s.fire(keys...)
+	s.awaitEnded(keys...)
+	for n, w := range inputs {
+		s.expectEnd(w.system, keys[n], w.system.recorded, 2)
+		i := s.instance(keys[n])
+		s.expectVariables(i, map[string]string{"retryCount": "1", "shouldRetry": "true"})
+		if len(i.incidents) != 1 {
+			s.t.Errorf("%s: ended with %d incidents, expected 1", w.name, len(i.incidents))
+		}
+	}
+	s.done("rejected inputs, corrected", "%d instances, %d incidents, %d retries", len(keys), len(keys), len(keys))
+}
+
+func (s *scenario) playWrong(n int, w wrong) int64 {
+	s.t.Helper()
+	c := w.system.fails("TIMEOUT")
+	if w.failure != nil {
+		c.Failures[0] = w.failure
+	}
+	id := s.claimID(n)
+	variables := map[string]any{w.system.idVariable: cmp.Or(w.id, any(id)), "scenario": c, "operadora": portalOf(id)}
+	if w.id == missing {
+		delete(variables, w.system.idVariable)
+	}
+	maps.Copy(variables, w.extra)
+	return s.create(w.system.process, variables)
 }
 
 // expectRejected holds the incident, the job and the worker's log against R11.

@@ -132,13 +132,14 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 }
 
 // Retry Failed Job: three retries are the most. R17 at that limit: a retry has to be forced: one more, or the whole ladder
-// again in a new episode.
+// again in a new episode. A forced one that fails is dead at once.
 func TestPersonDecidesAtTheLimit(t *testing.T) {
 	s := begin(t)
 	d := api{worker: s.worker}
-	dead := left(failedJob.fails(repeat(jobFailure, 4)...))
-	ids := []string{s.id("JOB", 0), s.id("JOB", 1)}
-	keys := []int64{s.play(failedJob, ids[0], dead, nil), s.play(failedJob, ids[1], dead, nil)}
+	ids, keys := []string{s.id("JOB", 0), s.id("JOB", 1)}, []int64{}
+	for n, failures := range []int{5, 4} {
+		keys = append(keys, s.play(failedJob, ids[n], left(failedJob.fails(repeat(jobFailure, failures)...)), nil))
+	}
 	for made, r := range jobRungs {
 		for _, key := range keys {
 			s.expectRung(failedJob, key, made, 3, r, "UNKNOWN", jobFailure)
@@ -164,10 +165,14 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 	s.awaitAll(keys[1:], "the fresh retry's timer", func(i *instance) bool { return len(i.timers) > n })
 	s.expectKnown("the process", s.instance(keys[1]).timers[n].known, map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
 	s.climb(keys, n)
+	more := s.deadLetterOf(d, keys[0], 1)
+	s.expectDeadLetter(failedJob, keys[0], 1, wantDead{4, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+	s.orders(d, more, "retry", request{Reason: corrected, ForceRetry: true, When: "now"})
 	s.awaitEnded(keys[0])
-	s.expectEnd(failedJob, keys[0], failedJob.recorded, 5)
-	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED")
-	s.expectSettled(d, once, "recovered")
+	s.expectEnd(failedJob, keys[0], failedJob.recorded, 6)
+	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED", "MAX_RETRIES_EXCEEDED")
+	s.expectSettled(d, once, "superseded")
+	s.expectSettled(d, more, "recovered")
 
 	for made := range jobRungs { // the whole ladder again
 		s.awaitAll(keys[1:], fmt.Sprintf("the timer of the fresh retry %d", made+1), func(i *instance) bool {
@@ -187,10 +192,10 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 	s.expectRemembered(failedJob, ids[1], "discarded", "descartada", strings.Fields(ladder+" "+ladder)...)
 	s.expectSettled(d, again, "discarded")
 	s.expectCounts(counts{
-		"run-job error thrown": 4 + 8, "run-job completed": 1, "analyze-retry completed": 3 + 6, "analyze-retry error thrown": 1 + 2,
-		"retry-review completed": 1 + 2, "record-retry-outcome completed": 1, "timers triggered": 4 + 7, "processes completed": 2,
+		"run-job error thrown": 5 + 8, "run-job completed": 1, "analyze-retry completed": 3 + 6, "analyze-retry error thrown": 2 + 2,
+		"retry-review completed": 2 + 2, "record-retry-outcome completed": 1, "timers triggered": 5 + 7, "processes completed": 2,
 	})
-	s.done("person decides, at the limit", "2 jobs: forced once more after 30 s, and the whole ladder anew; 2 refusals without force")
+	s.done("person decides, at the limit", "2 jobs: forced once more after 30 s, in vain, and at once, and the whole ladder anew; 2 refusals without force")
 }
 
 // A process without a review task, and one that is cancelled while it waits: the dead letter says that nobody waits, and it

@@ -49,8 +49,10 @@ func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
 }
 
 // R13: 400 and 404 are permanent; 429, 500, 502, 503, 504 and a timeout transient; anything else is unknown and retried.
+// What is accepted is sent at once.
 func TestMessageErrorsAreClassified(t *testing.T) {
 	s := begin(t)
+	accepted := s.play(whatsapp, s.id("SENT", 1), claim{}, nil)
 	type sent struct {
 		key     int64
 		id      string
@@ -86,6 +88,8 @@ func TestMessageErrorsAreClassified(t *testing.T) {
 		}
 	}
 	s.fire(retried...)
+	s.awaitEnded(accepted)
+	s.expectEnd(whatsapp, accepted, whatsapp.atOnce, 1)
 	for _, m := range all {
 		s.awaitEnded(m.key)
 		text := m.failure["sendError"].(string)
@@ -100,18 +104,9 @@ func TestMessageErrorsAreClassified(t *testing.T) {
 	}
 	n, dead := len(all), len(all)-len(retried)
 	s.expectCounts(counts{
-		"send-whatsapp-message error thrown": n, "send-whatsapp-message completed": len(retried),
+		"send-whatsapp-message error thrown": n, "send-whatsapp-message completed": 1 + len(retried),
 		"analyze-retry completed": len(retried), "analyze-retry error thrown": dead, "retry-review completed": dead,
-		"record-retry-outcome completed": len(retried), "timers triggered": len(retried), "processes completed": n,
+		"record-retry-outcome completed": len(retried), "timers triggered": len(retried), "processes completed": 1 + n,
 	})
 	s.done("WhatsApp: errors classified", "%d messages, %d dead at once, %d sent at attempt 2", n, dead, len(retried))
-}
-
-func TestMessageIsSentAtOnce(t *testing.T) {
-	s := begin(t)
-	key := s.play(whatsapp, s.id("MSG", 1), claim{}, nil)
-	s.awaitEnded(key)
-	s.expectEnd(whatsapp, key, whatsapp.atOnce, 1)
-	s.expectCounts(counts{"send-whatsapp-message completed": 1, "processes completed": 1})
-	s.done("WhatsApp: sent at once", "1 message")
 }

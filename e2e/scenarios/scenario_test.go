@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,9 +146,7 @@ func (s *scenario) submit(claimID any, c claim, extra map[string]any) int64 {
 
 func submission(claimID any, c claim, extra map[string]any) map[string]any {
 	variables := map[string]any{"claimId": claimID, "scenario": c, "operadora": portalOf(claimID)}
-	for name, value := range extra {
-		variables[name] = value
-	}
+	maps.Copy(variables, extra)
 	if claimID == nil {
 		delete(variables, "claimId")
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -101,12 +99,8 @@ func exposition(t *testing.T) string {
 	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
 	testkit.Must(t, err)
 	defer server.Close(t.Context())
-	response, err := http.Get("http://" + server.Addr() + "/metrics")
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return string(text)
+	_, text := testkit.Get(t, "http://"+server.Addr()+"/metrics")
+	return text
 }
 
 func alertTable(t *testing.T) string {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -98,13 +97,9 @@ func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := v.Do(r)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	response.Header.Del("Set-Cookie") // whose it is
-	return fmt.Sprint(response.StatusCode, response.Header, string(text))
+	status, header, text := testkit.Send(t, &v.Client, r)
+	header.Del("Set-Cookie") // whose it is
+	return fmt.Sprint(status, header, text)
 }
 
 // TestSecretsAreNeverSeen: with every secret set, and everything they are for away or refusing, none stands in log, metrics,

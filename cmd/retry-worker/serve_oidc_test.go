@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
@@ -127,10 +126,6 @@ func (p *person) ask(method, address string, form url.Values) (status int, text 
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	response, err := p.Do(r)
-	testkit.Must(p.t, err)
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	testkit.Must(p.t, err)
-	return response.StatusCode, string(page)
+	status, _, text = testkit.Send(p.t, p.Client, r)
+	return status, text
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,13 +144,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 
 func (p *process) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get(p.opsURL + path)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return response.StatusCode, string(content)
+	return testkit.Get(t, p.opsURL+path)
 }
 
 func analyze(variables string) gateway.Job {

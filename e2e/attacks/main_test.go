@@ -3,7 +3,6 @@ package attacks_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -92,12 +91,8 @@ func (w *worker) request(method, to, kind, body string) *http.Request {
 // send returns the answer's status and body.
 func (w *worker) send(c *http.Client, r *http.Request) (status int, body string) {
 	w.t.Helper()
-	response, err := c.Do(r)
-	testkit.Must(w.t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(w.t, err)
-	return response.StatusCode, string(text)
+	status, _, body = testkit.Send(w.t, c, r)
+	return status, body
 }
 
 // logIn with a token, and return the status.

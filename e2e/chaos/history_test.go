@@ -152,7 +152,7 @@ func (r *told) view(claim string) (v view) {
 	r.t.Helper()
 	var fromAPI view
 	printed := r.history(claim, "-o", "json")
-	status, body := get(r.t, "http://"+r.p.http+"/api/v1/subjects/tiss-submission/"+claim)
+	status, body := testkit.Get(r.t, "http://"+r.p.http+"/api/v1/subjects/tiss-submission/"+claim)
 	r.sinks["API "+claim] = body
 	if status != http.StatusOK || json.Unmarshal([]byte(body), &fromAPI) != nil || json.Unmarshal([]byte(printed), &v) != nil || len(v.Attempts) == 0 {
 		r.t.Fatalf("%s: the API answers %d %s, history prints %s", claim, status, body, printed)
@@ -185,7 +185,7 @@ func (r *told) unknown() {
 	if code != 1 || strings.Count(out, "\n") != 1 {
 		r.t.Errorf("`history` of an unknown claim: exit status %d, %q; want 1 and one line", code, out)
 	}
-	if status, body := get(r.t, "http://"+r.p.http+"/api/v1/subjects/tiss-submission/CLM-NOBODY-1"); status != http.StatusNotFound {
+	if status, body := testkit.Get(r.t, "http://"+r.p.http+"/api/v1/subjects/tiss-submission/CLM-NOBODY-1"); status != http.StatusNotFound {
 		r.t.Errorf("the API answers %d %s for an unknown claim, want 404", status, body)
 	}
 }

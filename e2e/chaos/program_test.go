@@ -3,7 +3,6 @@ package chaos_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -116,22 +115,13 @@ func (p *program) stop() {
 	}
 }
 
-// get asks one of the program's addresses.
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	response, err := http.Get(url)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return response.StatusCode, string(text)
+func (p *program) readyz() (status int, body string) {
+	return testkit.Get(p.t, "http://"+p.ops+"/readyz")
 }
-
-func (p *program) readyz() (status int, body string) { return get(p.t, "http://"+p.ops+"/readyz") }
 
 func (p *program) metrics() string {
 	p.t.Helper()
-	_, body := get(p.t, "http://"+p.ops+"/metrics")
+	_, body := testkit.Get(p.t, "http://"+p.ops+"/metrics")
 	return body
 }
 

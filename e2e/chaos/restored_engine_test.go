@@ -104,7 +104,7 @@ func (p *program) letter(claim, state, process string) (found letter) {
 	p.t.Helper()
 	var body string
 	wait.Until(p.t, claim+" to be "+state+", "+process, func() bool {
-		_, body = get(p.t, "http://"+p.http+"/api/v1/dead-letters?state=all&q="+claim)
+		_, body = testkit.Get(p.t, "http://"+p.http+"/api/v1/dead-letters?state=all&q="+claim)
 		var page struct{ Items []letter }
 		if json.Unmarshal([]byte(body), &page) != nil || len(page.Items) == 0 {
 			return false

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -119,14 +118,11 @@ func (s *fixture) overview() string {
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.worker.API+"/", nil)
 	testkit.Must(s.t, err)
 	r.Header.Set("Accept-Language", "en")
-	answer, err := http.DefaultClient.Do(r)
-	testkit.Must(s.t, err)
-	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		s.t.Fatalf("the overview: %s, %v", answer.Status, err)
+	status, _, page := testkit.Send(s.t, http.DefaultClient, r)
+	if status != http.StatusOK {
+		s.t.Fatalf("the overview: %d", status)
 	}
-	return string(page)
+	return page
 }
 
 // awaitDeferred waits until the mail server has put off a mail.

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -38,20 +37,14 @@ func (s *scenario) serve(name string, settings ...string) *process {
 	return &process{harness.StartWorker(s.t, harness.BinaryWithClock(s.t), s.settings(name, append([]string{own}, settings...)...)), name}
 }
 
-// plain asks for answers as they are: metrics are asked for often, and packing them costs more than all else about them.
-var plain = http.Client{Transport: &http.Transport{DisableCompression: true}}
-
 // get is what a URL of the worker says.
 func get(t *testing.T, url string) string {
 	t.Helper()
-	response, err := plain.Get("http://" + url)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s, %v", url, response.Status, err)
+	status, text := testkit.Get(t, "http://"+url)
+	if status != http.StatusOK {
+		t.Fatalf("GET %s: %d", url, status)
 	}
-	return string(text)
+	return text
 }
 
 var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="([\w-]+)"\} (\d+)$`)

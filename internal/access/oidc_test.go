@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -149,12 +148,8 @@ func (p *person) get(address string) (status int, text string) {
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
 	testkit.Must(p.t, err)
 	r.Header.Set("Accept", "text/html")
-	response, err := p.Do(r)
-	testkit.Must(p.t, err)
-	body, err := io.ReadAll(response.Body)
-	testkit.Must(p.t, err)
-	testkit.Must(p.t, response.Body.Close())
-	return response.StatusCode, string(body)
+	status, _, text = testkit.Send(p.t, p.Client, r)
+	return status, text
 }
 
 var requestID = regexp.MustCompile(`name="id" value="([^"]+)"`)

@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -79,15 +78,11 @@ func ask(t *testing.T, method, url, body string, change ...func(*http.Request)) 
 		f(request)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	a := answer{status: response.StatusCode, header: response.Header, text: string(text)}
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") && method != http.MethodHead {
-		if err := json.Unmarshal(text, &a.body); err != nil {
-			t.Fatalf("no JSON object: %q", text)
+	a := answer{}
+	a.status, a.header, a.text = testkit.Send(t, &client, request)
+	if strings.HasPrefix(a.header.Get("Content-Type"), "application/json") && method != http.MethodHead {
+		if err := json.Unmarshal([]byte(a.text), &a.body); err != nil {
+			t.Fatalf("no JSON object: %q", a.text)
 		}
 	}
 	described(t).hold(t, request, body, &a)

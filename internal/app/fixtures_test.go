@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -146,13 +145,7 @@ func (r *service) returned(t *testing.T, atMost time.Duration) {
 
 func (r *service) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + r.OpsAddr() + path)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return response.StatusCode, string(content)
+	return testkit.Get(t, "http://"+r.OpsAddr()+path)
 }
 
 func (r *service) ready(t *testing.T) bool {

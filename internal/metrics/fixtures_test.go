@@ -2,7 +2,6 @@ package metrics_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -78,22 +77,10 @@ func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness, profiles boo
 	return "http://" + s.Addr()
 }
 
-func get(t *testing.T, url string) (status int, body string) {
-	t.Helper()
-	client := http.Client{Timeout: 10 * time.Second}
-	defer client.CloseIdleConnections()
-	response, err := client.Get(url)
-	testkit.Must(t, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	testkit.Must(t, err)
-	return response.StatusCode, string(content)
-}
-
 // scrape is the text exposition, without what the Go run-time tells of itself.
 func scrape(t *testing.T, url string) string {
 	t.Helper()
-	status, body := get(t, url+"/metrics")
+	status, body := testkit.Get(t, url+"/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("/metrics: %d %s", status, body)
 	}

@@ -19,7 +19,7 @@ func TestProbes(t *testing.T) {
 	_, readiness, url := served(t)
 	expect := func(path string, wantStatus int, wantBody string) {
 		t.Helper()
-		if status, body := get(t, url+path); status != wantStatus || body != wantBody {
+		if status, body := testkit.Get(t, url+path); status != wantStatus || body != wantBody {
 			t.Errorf("%s: got %d %q, want %d %q", path, status, body, wantStatus, wantBody)
 		}
 	}
@@ -83,7 +83,7 @@ func TestCloseIsBounded(t *testing.T) {
 	defer conn.Close()
 	_, err = conn.Write([]byte("GET /metrics HTTP/1.1\r\nHost"))
 	testkit.Must(t, err)
-	get(t, "http://"+s.Addr()+"/livez") // answered, so the connection before it has been accepted
+	testkit.Get(t, "http://"+s.Addr()+"/livez") // answered, so the connection before it has been accepted
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -109,7 +109,7 @@ func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
 			if on && path != "/debug/vars" {
 				want = http.StatusOK
 			}
-			if status, _ := get(t, url+path); status != want {
+			if status, _ := testkit.Get(t, url+path); status != want {
 				t.Errorf("switched on %v: %s answers %d, expected %d", on, path, status, want)
 			}
 		}

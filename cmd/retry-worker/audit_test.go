@@ -203,7 +203,7 @@ func TestAuditBesideTheWorker(t *testing.T) {
 			t.Errorf("%s: got\n%s", when, got)
 		}
 		if when == "beside the worker" {
-			p.signal(t, syscall.SIGTERM)
+			testkit.Must(t, p.Signal(syscall.SIGTERM))
 			p.ends(t, 10*time.Second)
 		}
 	}

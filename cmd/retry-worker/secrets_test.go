@@ -129,7 +129,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	v.secrets.spill(t, "a wrong bearer", b.ask(t, http.MethodGet, "/api/v1/kpis", "", "Authorization", "Bearer "+v.secrets["a wrong token"]))
 	v.secrets.spill(t, "a wrong body", b.ask(t, http.MethodPost, "/api/v1/decisions", `{"policy":`, "Content-Type", "application/json"))
 	for _, event := range []string{"traces_dropped", "token_refused", "logged_in"} {
-		wait.Until(t, event+" is in the log", func() bool { return strings.Contains(p.output(), `"event":"`+event+`"`) })
+		wait.Until(t, event+" is in the log", func() bool { return strings.Contains(p.stdout.Text(), `"event":"`+event+`"`) })
 	}
 	wait.Until(t, "the team could not be told by either way", func() bool {
 		_, text := p.get(t, "/metrics")
@@ -144,12 +144,12 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	}
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	v.commands(t)
-	p.signal(t, syscall.SIGTERM)
+	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	if code := p.ends(t, 10*time.Second); code != exitDone { // spans that nobody takes hold no stop up
-		t.Errorf("exit %d: %s", code, p.stderr.String())
+		t.Errorf("exit %d: %s", code, p.stderr.Text())
 	}
-	v.secrets.spill(t, "the log", p.output())
-	v.secrets.spill(t, "standard error", p.stderr.String())
+	v.secrets.spill(t, "the log", p.stdout.Text())
+	v.secrets.spill(t, "standard error", p.stderr.Text())
 }
 
 // commands prints what they do, in the worker's own environment, while the identity provider answers with what it was sent.
@@ -171,12 +171,8 @@ func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	s := secrets{"RETRY_WORKER_DATABASE_URL": "canary-of+the.database"}
 	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + gateway.Nowhere(t) + "/journal"
 	testkit.Environment(t, nil)
-	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
-	if err := os.Unsetenv("RETRY_WORKER_DATABASE_URL"); err != nil { // put back with the test
-		t.Fatal(err)
-	}
-	t.Setenv("RETRY_WORKER_DATABASE_URL_FILE", write(t, "database", []byte(address+"\n")))
-	p.serves(t)
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug", "RETRY_WORKER_DATABASE_URL": "",
+		"RETRY_WORKER_DATABASE_URL_FILE": write(t, "database", []byte(address+"\n"))}, "serve")
 	status, body := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the journal is not open: ") {
 		t.Errorf("/readyz: %d %s", status, body)
@@ -189,7 +185,7 @@ func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 		}
 		s.spill(t, command, r.stdout+r.stderr)
 	}
-	p.signal(t, syscall.SIGTERM)
+	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	p.ends(t, 20*time.Second)
-	s.spill(t, "the log", p.output()+p.stderr.String())
+	s.spill(t, "the log", p.stdout.Text()+p.stderr.Text())
 }

@@ -81,7 +81,7 @@ func TestServeBehindAProvider(t *testing.T) {
 	}
 	restart := func() {
 		t.Helper()
-		p.signal(t, syscall.SIGTERM)
+		testkit.Must(t, p.Signal(syscall.SIGTERM))
 		p.ends(t, patience)
 		p = serve(t, vars, "serve")
 	}
@@ -107,7 +107,7 @@ func TestServeBehindAProvider(t *testing.T) {
 	if strings.Contains(page, "form_token") || !strings.Contains(page, "Log in with the hospital account") {
 		t.Errorf("a copy of the cookie after a log-out and a restart: %d %s", status, page)
 	}
-	p.signal(t, syscall.SIGTERM)
+	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	p.ends(t, patience)
 }
 

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,123 +20,73 @@ import (
 
 // process is the built program serving in a process of its own.
 type process struct {
-	*exec.Cmd
-	stderr bytes.Buffer
-	opsURL string
-	api    string        // the address of its API
-	done   chan struct{} // closed when it has ended and all its output is read
-
-	mu     sync.Mutex
-	stdout bytes.Buffer
-	news   chan struct{} // a token for each line
+	*harness.Process
+	stdout, stderr harness.Log
+	opsURL         string
+	api            string // the address of its API
 }
 
-// serve starts the program with vars and args, and waits until it says that it serves. It is killed
-// with the test if it still runs.
+// serve starts the program with vars and args, and waits until it says that it serves.
 func serve(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
-	p := prepare(t, vars, args...)
-	p.serves(t)
+	p := start(t, vars, args...)
+	p.waitFor(t, `"message":"serving"`)
+	p.stdout.Await(t, "its addresses", func(lines []harness.Line) bool {
+		for _, l := range lines {
+			if l.Text("message") == "serving" {
+				p.opsURL, p.api = "http://"+l.Text("ops"), l.Text("api")
+			}
+		}
+		return p.api != ""
+	})
 	return p
 }
 
-func (p *process) serves(t *testing.T) {
-	t.Helper()
-	p.start(t)
-	p.waitFor(t, `"message":"serving"`)
-	var line struct{ Ops, API string }
-	for text := range strings.Lines(p.output()) {
-		if strings.Contains(text, `"message":"serving"`) {
-			testkit.Must(t, json.Unmarshal([]byte(text), &line))
-		}
-	}
-	p.opsURL, p.api = "http://"+line.Ops, line.API
-}
-
-func prepare(t *testing.T, vars map[string]string, args ...string) *process {
+// start runs the program with vars, of which an empty one is not set, and args. It is killed with the test if it still runs.
+func start(t *testing.T, vars map[string]string, args ...string) *process {
 	t.Helper()
 	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0", "ZEEBE_INSECURE_CONNECTION": "true",
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + filepath.Join(t.TempDir(), "journal.db"),
 	})
 	for name, value := range vars {
-		t.Setenv(name, value)
+		if t.Setenv(name, value); value == "" {
+			testkit.Must(t, os.Unsetenv(name))
+		}
 	}
-	p := &process{Cmd: exec.Command(harness.Binary(t), args...), done: make(chan struct{}), news: make(chan struct{}, 1)}
-	p.Stderr = &p.stderr
-	return p
-}
-
-func (p *process) start(t *testing.T) {
-	t.Helper()
-	out, err := p.StdoutPipe()
+	p := &process{}
+	var err error
+	p.Process, err = harness.Start(harness.Command{Path: harness.Binary(t), Args: args, Screen: &p.stdout, Output: &p.stderr})
 	testkit.Must(t, err)
-	testkit.Must(t, p.Start())
-	go func() {
-		defer close(p.done)
-		p.follow(out)
-		_ = p.Wait() // its exit code is in ProcessState
-	}()
-	t.Cleanup(func() {
-		_ = p.Process.Kill() // an error means that it has ended
-		<-p.done
-	})
-}
-
-func (p *process) follow(out io.Reader) {
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadBytes('\n')
-		p.mu.Lock()
-		p.stdout.Write(line)
-		p.mu.Unlock()
-		select {
-		case p.news <- struct{}{}:
-		default:
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (p *process) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stdout.String()
+	t.Cleanup(p.Kill)
+	return p
 }
 
 // waitFor waits until text stands in the output.
 func (p *process) waitFor(t *testing.T, text string) {
 	t.Helper()
-	deadline := time.After(patience)
-	for !strings.Contains(p.output(), text) {
+	wait.Until(t, text+" in the output", func() bool {
 		select {
-		case <-p.news:
-		case <-p.done:
-			if !strings.Contains(p.output(), text) {
-				t.Fatalf("ended with %v and without %q:\n%s%s", p.ProcessState, text, p.output(), p.stderr.String())
-			}
-		case <-deadline:
-			t.Fatalf("after %v still no %q:\n%s", patience, text, p.output())
+		case <-p.Done():
+			t.Fatalf("ended with %v:\n%s%s", p.Err(), p.stdout.Text(), p.stderr.Text())
+		default:
 		}
-	}
+		return strings.Contains(p.stdout.Text(), text)
+	}, p.stdout.Text)
 }
 
 // ends waits until the process has ended by itself, and returns its exit code.
 func (p *process) ends(t *testing.T, atMost time.Duration) int {
 	t.Helper()
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-time.After(atMost):
-		t.Fatalf("has not ended after %v:\n%s", atMost, p.output())
+		t.Fatalf("has not ended after %v:\n%s", atMost, p.stdout.Text())
 	}
-	return p.ProcessState.ExitCode()
-}
-
-func (p *process) signal(t *testing.T, s os.Signal) {
-	t.Helper()
-	testkit.Must(t, p.Process.Signal(s))
+	if exit, is := errors.AsType[*exec.ExitError](p.Err()); is {
+		return exit.ExitCode()
+	}
+	return exitDone
 }
 
 func (p *process) get(t *testing.T, path string) (status int, body string) {
@@ -155,32 +102,31 @@ func TestServeRefusesATakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	defer taken.Close()
-	p := prepare(t, map[string]string{"RETRY_WORKER_OPS_ADDR": taken.Addr().String()}, "serve")
-	p.start(t)
-	p.ends(t, patience)
-	result{p.output(), p.stderr.String(), p.ProcessState.ExitCode()}.fails(t, exitFailed,
+	p := start(t, map[string]string{"RETRY_WORKER_OPS_ADDR": taken.Addr().String()}, "serve")
+	code := p.ends(t, patience)
+	result{p.stdout.Text(), p.stderr.Text(), code}.fails(t, exitFailed,
 		"listen for metrics and probes: listen tcp "+taken.Addr().String()+": bind: address already in use; choose another RETRY_WORKER_OPS_ADDR")
 }
 
 func TestServeStopsAtASignal(t *testing.T) {
-	for _, sent := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sent.String(), func(t *testing.T) {
 			g := gateway.New(t, gateway.Options{})
 			slow := g.Inject(gateway.Fault{Method: gateway.CompleteJob, Delay: 300 * time.Millisecond})
 			key := g.AddJob(analyze(`{"claimId":"CLM-1-1","submissionError":"TIMEOUT"}`))
 			p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr()}, "serve")
 			testkit.Must(t, g.WaitFor(wait.Context(t), func(gateway.Counts) bool { return slow.Fired() > 0 }))
-			p.signal(t, sent)
+			testkit.Must(t, p.Signal(sent))
 			if code := p.ends(t, 10*time.Second); code != exitDone { // a poll takes 2 s, a stop may take 25 s
-				t.Errorf("exit %d, want 0: %s", code, p.stderr.String())
+				t.Errorf("exit %d, want 0: %s", code, p.stderr.Text())
 			}
 			if job, _ := g.Job(key); job.State != gateway.Completed {
 				t.Errorf("the job that had begun is %v, want it completed", job.State)
 			}
-			if p.stderr.Len() > 0 {
-				t.Errorf("standard error: %s", p.stderr.String())
+			if p.stderr.Text() != "" {
+				t.Errorf("standard error: %s", p.stderr.Text())
 			}
-			for line := range strings.Lines(p.output()) {
+			for line := range strings.Lines(p.stdout.Text()) {
 				if !json.Valid([]byte(line)) {
 					t.Errorf("the log line %q is no JSON", line)
 				}
@@ -190,8 +136,7 @@ func TestServeStopsAtASignal(t *testing.T) {
 }
 
 func TestServeOnTheConsole(t *testing.T) {
-	p := prepare(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
-	p.start(t)
+	p := start(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.waitFor(t, "\tinfo\tserving\t")
 }
 
@@ -234,13 +179,13 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "RETRY_WORKER_LOG_LEVEL": "debug"}, "serve")
 	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == jobs }))
 	_, seen := p.get(t, "/metrics")
-	p.signal(t, syscall.SIGTERM)
+	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	p.ends(t, 10*time.Second)
 	const atStart = 2 // the ledger's head, and the teams without an address
-	if lines := strings.Count(p.output(), `"event":`); lines != jobs+atStart {
+	if lines := strings.Count(p.stdout.Text(), `"event":`); lines != jobs+atStart {
 		t.Errorf("%d log lines with an event, want one for each of %d jobs", lines, jobs)
 	}
-	seen += p.output() + p.stderr.String()
+	seen += p.stdout.Text() + p.stderr.Text()
 	for _, job := range g.Journal() {
 		for _, a := range job.Answers {
 			seen += a.Message + "\n"

@@ -25,9 +25,9 @@ func TestServeBehindTokens(t *testing.T) {
 	if r := retryWorker(withToken...); r.stdout != "No dead letter is open.\n" || r.stderr != "" {
 		t.Errorf("with a token: %q %q", r.stdout, r.stderr)
 	}
-	p.signal(t, syscall.SIGTERM)
+	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	p.ends(t, patience)
-	if strings.Contains(p.output(), secret) || p.stderr.Len() > 0 {
+	if strings.Contains(p.stdout.Text(), secret) || p.stderr.Text() != "" {
 		t.Error("the token stands in the log, or something on standard error")
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// stopTime bounds the stop of one process.
-const stopTime = harness.StopTime
-
 var update = flag.Bool("update", false, "draw the pictures of the dashboards anew")
 
 func TestMain(m *testing.M) { harness.Main(m) }

@@ -44,10 +44,9 @@ type scene struct {
 	nats               *nats.Server
 	worker             *harness.Process
 	httpAddr, opsAddr  string
-	*prometheus.Server // nil until it runs
+	*prometheus.Server
 	begun, ended       time.Time
 	environment        []string
-	receivers          []*httptest.Server // of what teams are told
 	binary             string
 	sick               *sick
 }
@@ -95,7 +94,7 @@ func (s *scene) open(t *testing.T) {
 	var err error
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
 	testkit.Must(t, err)
-	harness.AtEnd(s.close)
+	harness.AtEnd(func() error { return os.RemoveAll(s.dir) })
 	zeebe.Require(t, version)
 	prometheus.Require(t)
 	var starts errgroup.Group // the broker takes its time, the binary too
@@ -109,6 +108,7 @@ func (s *scene) open(t *testing.T) {
 	})
 	s.binary = harness.Binary(t)
 	testkit.Must(t, starts.Wait())
+	harness.AtEnd(func() error { return errors.Join(s.nats.Stop(context.Background()), s.broker.Stop(context.Background())) })
 	s.environment = []string{
 		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
@@ -133,7 +133,7 @@ func (s *scene) policies(t *testing.T) (path string) {
 	catalogue := string(text)
 	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		s.receivers = append(s.receivers, receiver)
+		harness.AtEnd(func() error { receiver.Close(); return nil })
 		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
 	}
 	catalogue += "\ndestinations:\n  " + portal + ": {pace: {most: 60/min}}\n"
@@ -153,6 +153,7 @@ func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 func (s *scene) serve(t *testing.T) {
 	t.Helper()
 	s.worker = s.start(t, "serve")
+	harness.AtEnd(func() error { return s.worker.Stop(context.Background(), harness.StopTime) })
 	wait.Until(t, "the worker ready", func() bool {
 		s.httpAddr, s.opsAddr = addresses(s.worker)
 		answer, err := http.Get("http://" + s.opsAddr + "/readyz")
@@ -185,6 +186,7 @@ scrape_configs:
 `, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr)})
 	testkit.Must(t, err)
 	s.Server = server
+	harness.AtEnd(func() error { return server.Stop(context.Background()) })
 	for _, seen := range []string{`retry_worker_engine_up == 1`, `up{job="zeebe"} == 1`} { // counters need a first sample before they move
 		s.holds(t, seen)
 	}
@@ -304,32 +306,4 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 		}
 	}
 	return found, len(answer.KPIs)
-}
-
-func (s *scene) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	var all error
-	if s.Server != nil {
-		all = errors.Join(all, s.Stop(ctx))
-	}
-	if s.worker != nil {
-		all = errors.Join(all, s.worker.Stop(ctx, stopTime))
-	}
-	if s.sick != nil {
-		all = errors.Join(all, s.sick.process.Stop(ctx, stopTime))
-	}
-	for _, r := range s.receivers {
-		r.Close()
-	}
-	if s.nats != nil {
-		all = errors.Join(all, s.nats.Stop(ctx))
-	}
-	if s.broker != nil {
-		all = errors.Join(all, s.broker.Stop(ctx))
-	}
-	if s.dir != "" {
-		all = errors.Join(all, os.RemoveAll(s.dir))
-	}
-	return all
 }

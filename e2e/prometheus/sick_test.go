@@ -2,6 +2,7 @@ package prometheus_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -52,6 +53,7 @@ func startSick(t *testing.T, binary, dir string) *sick {
 		"RETRY_WORKER_TLS_CERT_FILE=" + file("tls.crt", certificate), "RETRY_WORKER_TLS_KEY_FILE=" + file("tls.key", key),
 	}})
 	testkit.Must(t, err)
+	harness.AtEnd(func() error { return s.process.Stop(context.Background(), harness.StopTime) })
 	wait.Until(t, "the sick worker serving", func() bool {
 		_, s.opsAddr = addresses(s.process)
 		return s.opsAddr != ""

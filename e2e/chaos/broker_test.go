@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"retry-worker/bpmn"
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
@@ -62,7 +61,7 @@ func startBroker() (*broker, error) {
 	b.conn, err = grpc.NewClient(started.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err == nil {
 		b.GatewayClient = pb.NewGatewayClient(b.conn)
-		err = b.deploy(ctx)
+		err = zeebe.Deploy(ctx, b, "../scenarios/testdata/unmapped.bpmn", "testdata/taken.bpmn") // the first ends with the analysis and maps nothing
 	}
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("chaos-clock-%d", os.Getpid()))
 	if err == nil {
@@ -75,23 +74,6 @@ func startBroker() (*broker, error) {
 		return errors.Join(b.conn.Close(), b.clock.Close(), os.Remove(file), b.Stop(context.Background()))
 	})
 	return b, nil
-}
-
-// deploy the bundled models, the scenarios' one that ends with the analysis and maps nothing, and the matrix's.
-func (b *broker) deploy(ctx context.Context) error {
-	var resources []*pb.Resource
-	for _, file := range []string{"../scenarios/testdata/unmapped.bpmn", "testdata/taken.bpmn"} {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		resources = append(resources, &pb.Resource{Name: filepath.Base(file), Content: content})
-	}
-	for _, m := range bpmn.Models() {
-		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
-	}
-	_, err := b.DeployResource(ctx, &pb.DeployResourceRequest{Resources: resources})
-	return err
 }
 
 // variables of a process, as JSON.

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/bpmn"
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/zeebe"
@@ -94,7 +93,8 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 	f.prepare.Lock()
 	defer f.prepare.Unlock()
 	if !f.deployed {
-		f.deploy(t)
+		testkit.Must(t, zeebe.Deploy(t.Context(), f, "testdata/witness.bpmn", "testdata/unmapped.bpmn", "testdata/uncaught.bpmn", "testdata/input_mapped.bpmn",
+			"testdata/unknown_policy.bpmn", "testdata/no_retry.bpmn"))
 		f.deployed = true
 	}
 	if !withWorker || f.portal != nil {
@@ -108,22 +108,6 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_JOB_TIMEOUT="+f.jobTimeout.String())
 	f.worker = &process{harness.RunWorker(t, harness.BinaryWithClock(t), settings, nil), name}
 	if f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (f *fixture) deploy(t *testing.T) {
-	t.Helper()
-	var resources []*pb.Resource
-	for _, m := range bpmn.Models() {
-		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
-	}
-	for _, name := range []string{"witness.bpmn", "unmapped.bpmn", "uncaught.bpmn", "input_mapped.bpmn", "unknown_policy.bpmn", "no_retry.bpmn"} {
-		content, err := testdata.ReadFile("testdata/" + name)
-		testkit.Must(t, err)
-		resources = append(resources, &pb.Resource{Name: name, Content: content})
-	}
-	if _, err := f.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources}); err != nil {
 		t.Fatal(err)
 	}
 }

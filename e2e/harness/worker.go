@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 )
 
@@ -93,6 +95,16 @@ func RunWorker(t *testing.T, binary string, settings []string, output io.Writer)
 		return served >= loops
 	})
 	return w
+}
+
+// Ask asks the API of a worker at that URL, to be answered into answer; an empty token is not shown, body nil asks by GET. The
+// error is an *api.Refused where the API says no.
+func Ask(ctx context.Context, url, token, path string, body, answer any) error {
+	text, err := (&api.Client{Base: url, Token: token}).Ask(ctx, path, body)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // Issue tokens to people with those roles, in a tokens file that is made, and return them by the names.

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +17,8 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -166,38 +168,15 @@ type viewer struct {
 	console string
 }
 
-// asks the API behind the console; body empty: by GET.
-func (v *viewer) asks(path, body string, answer any) (status int) {
-	v.t.Helper()
-	method := http.MethodGet
-	if body != "" {
-		method = http.MethodPost
-	}
-	request, err := http.NewRequestWithContext(v.t.Context(), method, v.console+"/api/v1"+path, strings.NewReader(body))
-	testkit.Must(v.t, err)
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	testkit.Must(v.t, err)
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		v.t.Fatalf("%s %s: %s, %v", method, path, response.Status, err)
-	}
-	return response.StatusCode
+// asks the API behind the console; body nil: by GET.
+func (v *viewer) asks(path string, body, answer any) error {
+	return harness.Ask(v.t.Context(), v.console, "", path, body, answer)
 }
 
-type deadLetter struct {
-	ID, State               string
-	Subject                 struct{ ID, Policy string }
-	Error, Process          string
-	ForceNeeded             bool
-	RetryCount              int
-	FirstFailure, CreatedAt time.Time
-}
-
-func (v *viewer) deadLetters() []deadLetter {
+func (v *viewer) deadLetters() []api.DeadLetter {
 	v.t.Helper()
-	var list struct{ Items []deadLetter }
-	if v.asks("/dead-letters", "", &list); len(list.Items) != 24 {
+	var list api.Page[api.DeadLetter]
+	if testkit.Must(v.t, v.asks("/dead-letters", nil, &list)); len(list.Items) != 24 {
 		v.t.Fatalf("%d dead letters are open, expected 24: %+v", len(list.Items), list.Items)
 	}
 	return list.Items
@@ -207,8 +186,9 @@ func (v *viewer) deadLetters() []deadLetter {
 func (v *viewer) waitsAreMinutes() {
 	v.t.Helper()
 	for _, d := range v.deadLetters() {
-		if took := d.CreatedAt.Sub(d.FirstFailure); d.RetryCount == 5 && took < 155*time.Minute {
-			v.t.Errorf("%s went through the ladder in %v, want at least 155 min", d.Subject.ID, took)
+		first, _ := decision.ParseInstant(*d.FirstFailure)
+		if dead, _ := decision.ParseInstant(d.CreatedAt); d.RetryCount == 5 && dead.Sub(first) < 155*time.Minute {
+			v.t.Errorf("%s went through the ladder in %v, want at least 155 min", d.Subject.ID, dead.Sub(first))
 		}
 	}
 }
@@ -217,41 +197,38 @@ func (v *viewer) waitsAreMinutes() {
 // which is let go. What follows shows.
 func (v *viewer) reviews() {
 	v.t.Helper()
-	page, err := http.Get(v.console + "/dead-letters")
-	if err != nil || page.StatusCode != http.StatusOK {
-		v.t.Fatalf("the console's page: %v, %v", page, err)
+	if status, page := testkit.Get(v.t, v.console+"/dead-letters"); status != http.StatusOK {
+		v.t.Fatalf("the console's page: %d, %s", status, page)
 	}
-	_ = page.Body.Close()
-	var groups struct{ Items []struct{ Count int } }
-	if v.asks("/dead-letters/groups", "", &groups); len(groups.Items) == 0 || groups.Items[0].Count != 20 {
+	var groups api.Page[api.DeadLetterGroup]
+	if testkit.Must(v.t, v.asks("/dead-letters/groups", nil, &groups)); len(groups.Items) == 0 || groups.Items[0].Count != 20 {
 		v.t.Errorf("the causes are %+v, expected one with 20 dead letters first", groups.Items)
 	}
 	discarded := false
 	for _, d := range v.deadLetters() {
-		path, body := "/dead-letters/"+d.ID+"/retry", `{"reason":"dados corrigidos"}`
+		how, body := "/retry", map[string]any{"reason": "dados corrigidos"}
 		switch {
 		case strings.Contains(d.Error, "credencial"):
 			continue
 		case d.ForceNeeded:
-			var refused struct{ Error string }
-			if status := v.asks(path, body, &refused); status != http.StatusConflict || refused.Error != "max_retries_exceeded" {
-				v.t.Errorf("%s at its limit: %d %s, expected 409 max_retries_exceeded", d.Subject.ID, status, refused.Error)
+			err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{})
+			if no, is := errors.AsType[*api.Refused](err); !is || no.Status != http.StatusConflict || no.Failure.Error != "max_retries_exceeded" {
+				v.t.Errorf("%s at its limit: %v, expected 409 max_retries_exceeded", d.Subject.ID, err)
 			}
-			body = `{"reason":"dados corrigidos","forceRetry":true}`
+			body["forceRetry"] = true
 		case !discarded:
-			discarded, path, body = true, "/dead-letters/"+d.ID+"/discard", `{"reason":"não vale a pena"}`
+			discarded, how, body = true, "/discard", map[string]any{"reason": "não vale a pena"}
 		}
-		var after deadLetter
-		if status := v.asks(path, body, &after); status != http.StatusOK || d.Process != "waiting" {
-			v.t.Errorf("%s, for which %s waits: %d", d.Subject.ID, d.Process, status)
+		if err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{}); err != nil || d.Process != "waiting" {
+			v.t.Errorf("%s, for which %s waits: %v", d.Subject.ID, d.Process, err)
 		}
-		if strings.HasSuffix(path, "discard") {
+		if how == "/discard" {
 			v.sees(`reviewed by local: "não vale a pena"; let go, and the process ends`)
 			continue
 		}
 		v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
 		wait.Until(v.t, "recovered: "+d.Subject.ID, func() bool {
-			return v.asks("/dead-letters/"+d.ID, "", &d) == http.StatusOK && d.State == "recovered"
+			return v.asks("/dead-letters/"+d.ID, nil, &d) == nil && d.State == "recovered"
 		})
 	}
 }

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/e2e/harness"
 	views "retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/wait"
@@ -45,11 +45,7 @@ type request struct {
 func (d api) ask(ctx context.Context, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
-	text, err := (&views.Client{Base: "http://" + d.worker.API, Token: d.token}).Ask(ctx, path, body)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, answer)
+	return harness.Ask(ctx, "http://"+d.worker.API, d.token, path, body, answer)
 }
 
 // deadLetter asks for a dead letter, or sends a decision on it where how is "retry" or "discard".

@@ -1,14 +1,13 @@
 package console_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -78,19 +77,12 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 }
 
 // begun waits until some of the run's dead letters are decided, by the API: before that it is only being prepared.
-func (b *tab) begun(all int) {
+func (b *tab) begun(all int64) {
 	b.t.Helper()
 	id := eval[string](b, `location.pathname.split("/").pop()`)
-	var run struct {
-		State  string
-		Total  int
-		Counts map[string]int
-	}
+	var run api.BulkRun
 	wait.Until(b.t, "the run's first decision", func() bool {
-		answer, err := http.Get(b.base + "/api/v1/bulk-runs/" + id)
-		testkit.Must(b.t, err)
-		defer answer.Body.Close()
-		testkit.Must(b.t, json.NewDecoder(answer.Body).Decode(&run))
+		testkit.Must(b.t, harness.Ask(b.t.Context(), b.base, "", "/bulk-runs/"+id, nil, &run))
 		return run.State == "running" && run.Total == all && run.Counts["planned"] < all
 	}, func() string { return fmt.Sprint(run) })
 }

@@ -3,9 +3,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,11 +18,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/bpmn"
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/chromium"
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/access"
+	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -37,10 +35,8 @@ type fixture struct {
 
 	browser *chromium.Browser
 	root    context.Context // chromedp's, of the browser
-	drop    context.CancelFunc
 
 	broker *zeebe.Broker
-	conn   *grpc.ClientConn
 	pb.GatewayClient
 	portal *portal
 
@@ -88,7 +84,9 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 	if guarded {
 		settings = append(settings, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(s.dir, "tokens"))
 	}
-	s.worker, s.guarded = harness.RunWorker(t, harness.Binary(t), settings, nil), guarded
+	w := harness.RunWorker(t, harness.Binary(t), settings, nil)
+	harness.AtEnd(func() error { return w.Stop(context.Background(), harness.StopTime) })
+	s.worker, s.guarded = w, guarded
 	return s
 }
 
@@ -98,7 +96,6 @@ func (s *fixture) startBrowser(t *testing.T) {
 	if s.browser != nil {
 		return
 	}
-	harness.AtEnd(s.close)
 	b, err := chromium.Start(t.Context(), chromium.Require(t), chromium.Options{Timezone: "America/Sao_Paulo"})
 	testkit.Must(t, err)
 	s.browser = b
@@ -107,7 +104,8 @@ func (s *fixture) startBrowser(t *testing.T) {
 	}
 	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL(), remote.NoModifyURL)
 	root, cancelRoot := chromedp.NewContext(allocator)
-	s.root, s.drop = root, func() { cancelRoot(); cancelAllocator() }
+	s.root = root
+	harness.AtEnd(func() error { cancelRoot(); cancelAllocator(); return b.Stop(context.Background()) })
 	testkit.Must(t, chromedp.Do(root))
 }
 
@@ -121,50 +119,24 @@ func (s *fixture) startBroker(t *testing.T) {
 	var err error
 	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(p zeebe.Progress) { t.Log(p) }})
 	testkit.Must(t, err)
-	s.conn, err = grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	harness.AtEnd(func() error { return s.broker.Stop(context.Background()) })
+	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
-	s.GatewayClient = pb.NewGatewayClient(s.conn)
-	var resources []*pb.Resource
-	for _, m := range bpmn.Models() {
-		resources = append(resources, &pb.Resource{Name: m.Name, Content: m.Content})
-	}
-	_, err = s.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: resources})
-	testkit.Must(t, err)
+	s.GatewayClient = pb.NewGatewayClient(conn)
+	harness.AtEnd(conn.Close)
+	testkit.Must(t, zeebe.Deploy(t.Context(), s))
 	s.portal, err = startPortal(s.broker)
 	testkit.Must(t, err)
+	harness.AtEnd(s.portal.close)
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
 	testkit.Must(t, err)
+	harness.AtEnd(func() error { return os.RemoveAll(s.dir) })
 	s.tokens = map[string]string{}
 	for name, token := range harness.Issue(t, filepath.Join(s.dir, "tokens"), map[string]access.Role{
 		"test.viewer": access.Viewer, "test.operator": access.Operator, "test.admin": access.Admin,
 	}) {
 		s.tokens[strings.TrimPrefix(name, "test.")] = token
 	}
-}
-
-func (s *fixture) close() error {
-	ctx := context.Background()
-	var all error
-	if s.worker != nil {
-		all = errors.Join(all, s.worker.Stop(ctx, harness.StopTime))
-	}
-	if s.portal != nil {
-		all = errors.Join(all, s.portal.close())
-	}
-	if s.conn != nil {
-		all = errors.Join(all, s.conn.Close())
-	}
-	if s.broker != nil {
-		all = errors.Join(all, s.broker.Stop(ctx))
-	}
-	if s.browser != nil {
-		s.drop()
-		all = errors.Join(all, s.browser.Stop(ctx))
-	}
-	if s.dir != "" {
-		all = errors.Join(all, os.RemoveAll(s.dir))
-	}
-	return all
 }
 
 // instance is a process on the broker that a test waits for.
@@ -212,26 +184,17 @@ func (i *instance) ended(t *testing.T) map[string]any {
 	return i.variables
 }
 
-// deadLetter is one as the API has it.
-type deadLetter struct {
-	ID, State, Process, Delivery, Reason, ResponsibleTeam, Error, Fingerprint string
-	Subject                                                                   struct{ ID string }
-	Review                                                                    struct{ Reason, By string }
-}
+type deadLetter = api.DeadLetter
 
 // find is the claim's dead letter by the API; nil where there is none.
 func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+s.worker.API+"/api/v1/dead-letters?state=all&q="+url.QueryEscape(claimID), nil)
-	testkit.Must(t, err)
+	token := ""
 	if s.guarded {
-		request.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
+		token = s.tokens["viewer"]
 	}
-	answer, err := http.DefaultClient.Do(request)
-	testkit.Must(t, err)
-	defer answer.Body.Close()
-	var page struct{ Items []deadLetter }
-	testkit.Must(t, json.NewDecoder(answer.Body).Decode(&page))
+	var page api.Page[deadLetter]
+	testkit.Must(t, harness.Ask(t.Context(), "http://"+s.worker.API, token, "/dead-letters?state=all&q="+url.QueryEscape(claimID), nil, &page))
 	for i := range page.Items {
 		if page.Items[i].Subject.ID == claimID {
 			return &page.Items[i]

@@ -12,7 +12,7 @@ import (
 // pagesOf are all pages, with those of a dead letter's claim and cause.
 func pagesOf(l *deadLetter) []string {
 	claimID := l.Subject.ID
-	return []string{"/", "/learning", "/causes/" + l.Fingerprint, "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/kpis", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
+	return []string{"/", "/learning", "/causes/" + *l.Fingerprint, "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/kpis", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
 }
 
 // phone is the width below which the screen is taken for one that is touched.
@@ -137,7 +137,7 @@ func TestTheKeyboardAloneDoes(t *testing.T) {
 			t.Errorf("it took %d keys, expected at most 12", keys)
 		}
 		if now := s.find(t, claimID); now.State != "reprocessing" && now.State != "recovered" || now.Review.By != "test.operator" {
-			t.Errorf("the claim is %s, decided by %q", now.State, now.Review.By)
+			t.Errorf("the claim is %s, %+v", now.State, now.Review)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestAMorning(t *testing.T) {
 	}
 	for i, claimID := range claims {
 		if l := s.find(t, claimID); l.State == "open" || l.Review.Reason != fmt.Sprintf("Corrigido, causa %d.", i%len(causes)) {
-			t.Errorf("%s is %s, decided for %q", claimID, l.State, l.Review.Reason)
+			t.Errorf("%s is %s, %+v", claimID, l.State, l.Review)
 		}
 	}
 }

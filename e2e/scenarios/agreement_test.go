@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"retry-worker/e2e/harness"
@@ -29,9 +27,7 @@ const fewAgree = 240
 // histories, the audit, the events in NATS and the broker's own counters agree to the last one.
 func TestEverybodyTellsTheSame(t *testing.T) {
 	s := beginAlone(t, "load")
-	queue, err := nats.Start(t.Context(), nats.Settings{Dir: t.TempDir()})
-	testkit.Must(s.t, err)
-	t.Cleanup(func() { _ = queue.Stop(context.Background()) })
+	queue := nats.New(t, nats.Settings{})
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
 	w := s.serve("worker", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
 	s.startPortal(w)
@@ -208,12 +204,7 @@ func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 // events are all that the queue holds.
 func (s *scenario) events(queue *nats.Server) []string {
 	s.t.Helper()
-	conn, err := natsgo.Connect(queue.URL())
-	testkit.Must(s.t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	testkit.Must(s.t, err)
-	stream, err := js.Stream(s.t.Context(), "RETRY")
+	stream, err := queue.JetStream(s.t).Stream(s.t.Context(), "RETRY")
 	testkit.Must(s.t, err)
 	info, err := stream.Info(s.t.Context())
 	testkit.Must(s.t, err)

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"retry-worker/e2e/harness"
@@ -20,27 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
-
-// start a real server with JetStream.
-func start(t testing.TB, s server.Settings) *server.Server {
-	t.Helper()
-	s.Dir = t.TempDir()
-	n, err := server.Start(context.Background(), s)
-	testkit.Must(t, err)
-	t.Cleanup(n.Kill)
-	return n
-}
-
-// admin speaks to the server beside the sink.
-func admin(t testing.TB, n *server.Server) jetstream.JetStream {
-	t.Helper()
-	nc, err := nats.Connect(n.URL())
-	testkit.Must(t, err)
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	testkit.Must(t, err)
-	return js
-}
 
 func newSink(t testing.TB, url string) *events.Sink {
 	t.Helper()
@@ -88,8 +66,8 @@ func info(t *testing.T, js jetstream.JetStream) *jetstream.StreamInfo {
 }
 
 func TestSinkMakesTheStreamAndSends(t *testing.T) {
-	n := start(t, server.Settings{User: "ana", Password: "p@ss/w"})
-	s, js := newSink(t, n.URL()), admin(t, n)
+	n := server.New(t, server.Settings{User: "ana", Password: "p@ss/w"})
+	s, js := newSink(t, n.URL()), n.JetStream(t)
 	for _, m := range []journal.Message{event("1", "RetryScheduled"), event("2", events.AuditRecorded), event("1", "RetryScheduled")} {
 		testkit.Must(t, send(s, m))
 	}
@@ -111,8 +89,8 @@ func TestSinkMakesTheStreamAndSends(t *testing.T) {
 
 // TestStreamOfAnOwner: it is used as it is, or refused in one line that says what to do.
 func TestStreamOfAnOwner(t *testing.T) {
-	n := start(t, server.Settings{})
-	js := admin(t, n)
+	n := server.New(t, server.Settings{})
+	js := n.JetStream(t)
 	for name, test := range map[string]struct {
 		config jetstream.StreamConfig
 		says   string // empty: it is used
@@ -150,8 +128,8 @@ func TestStreamOfAnOwner(t *testing.T) {
 
 // TestStreamIsMended: the sink finds out by itself that the stream was taken away, or its subjects given back.
 func TestStreamIsMended(t *testing.T) {
-	n := start(t, server.Settings{})
-	s, js := newSink(t, n.URL()), admin(t, n)
+	n := server.New(t, server.Settings{})
+	s, js := newSink(t, n.URL()), n.JetStream(t)
 	testkit.Must(t, send(s, event("1", "RetryScheduled")))
 	testkit.Must(t, js.DeleteStream(t.Context(), events.Stream))
 	eventually(t, s, event("2", "RetryScheduled"))
@@ -169,8 +147,8 @@ func TestStreamIsMended(t *testing.T) {
 }
 
 func TestSubjectOfAnotherStream(t *testing.T) {
-	n := start(t, server.Settings{})
-	js := admin(t, n)
+	n := server.New(t, server.Settings{})
+	js := n.JetStream(t)
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HOSPITAL", Subjects: []string{"retry.>"}})
 	testkit.Must(t, err)
 	if err := send(newSink(t, n.URL()), event("1", "RetryScheduled")); err == nil || !strings.Contains(err.Error(), "overlap") {
@@ -179,7 +157,7 @@ func TestSubjectOfAnotherStream(t *testing.T) {
 }
 
 func TestNoJetStream(t *testing.T) {
-	n := start(t, server.Settings{NoJetStream: true})
+	n := server.New(t, server.Settings{NoJetStream: true})
 	err := send(newSink(t, n.URL()), event("1", "RetryScheduled"))
 	if err == nil || !strings.Contains(err.Error(), "no JetStream for this account; enable it") {
 		t.Errorf("says %v", err)
@@ -188,7 +166,7 @@ func TestNoJetStream(t *testing.T) {
 
 // TestServerIsNotThere: the error comes soon, shows no password, and the sink finds the server when it comes.
 func TestServerIsNotThere(t *testing.T) {
-	n := start(t, server.Settings{User: "ana", Password: "hunter2"})
+	n := server.New(t, server.Settings{User: "ana", Password: "hunter2"})
 	wrong := newSink(t, strings.Replace(n.URL(), "hunter2", "wrong-word", 1))
 	right := newSink(t, n.URL())
 	wait.Until(t, "the server's word on a wrong password", func() bool {
@@ -213,13 +191,13 @@ func TestServerIsNotThere(t *testing.T) {
 	testkit.Must(t, n.Restart(t.Context()))
 	eventually(t, right, event("2", "RetryScheduled"))
 	eventually(t, right, event("1", "RetryScheduled")) // it knows the ids it took before
-	if i := info(t, admin(t, n)); i.State.Msgs != 2 {
+	if i := info(t, n.JetStream(t)); i.State.Msgs != 2 {
 		t.Errorf("%d messages, want 2", i.State.Msgs)
 	}
 }
 
 func TestServerStandsStill(t *testing.T) {
-	n := start(t, server.Settings{})
+	n := server.New(t, server.Settings{})
 	s := newSink(t, n.URL())
 	testkit.Must(t, send(s, event("1", "RetryScheduled")))
 	testkit.Must(t, n.Pause())
@@ -237,13 +215,13 @@ func TestServerStandsStill(t *testing.T) {
 	}
 	testkit.Must(t, n.Resume())
 	eventually(t, s, m)
-	if i := info(t, admin(t, n)); i.State.Msgs != sent {
+	if i := info(t, n.JetStream(t)); i.State.Msgs != sent {
 		t.Errorf("%d messages, want %d", i.State.Msgs, sent)
 	}
 }
 
 func TestTooLargeForTheServer(t *testing.T) {
-	n := start(t, server.Settings{MaxPayload: 2000})
+	n := server.New(t, server.Settings{MaxPayload: 2000})
 	s := newSink(t, n.URL())
 	m := event("1", "RetryScheduled")
 	m.Body = strings.Repeat("x", 5000)

@@ -116,11 +116,7 @@ func startLine(t testing.TB, storeURL, natsURL, holder string, relay bool) *line
 func startServer(t testing.TB, s server.Settings) *server.Server {
 	t.Helper()
 	harness.SkipIfShort(t)
-	s.Dir = t.TempDir()
-	n, err := server.Start(context.Background(), s)
-	testkit.Must(t, err)
-	t.Cleanup(n.Kill)
-	return n
+	return server.New(t, s)
 }
 
 func sqliteURL(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "journal.db") }
@@ -157,18 +153,6 @@ func (l *line) awaitEmpty(t testing.TB) {
 	})
 }
 
-func stream(t testing.TB, n *server.Server) jetstream.Stream {
-	t.Helper()
-	nc, err := nats.Connect(n.URL())
-	testkit.Must(t, err)
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	testkit.Must(t, err)
-	s, err := js.Stream(context.Background(), events.Stream)
-	testkit.Must(t, err)
-	return s
-}
-
 // received is one event as a consumer reads it.
 type received struct {
 	ID      string
@@ -180,7 +164,8 @@ type received struct {
 // checkStream reads everything that the server has: each event of each decision once, in order per claim.
 func checkStream(t testing.TB, n *server.Server, decisions int) {
 	t.Helper()
-	s := stream(t, n)
+	s, err := n.JetStream(t).Stream(context.Background(), events.Stream)
+	testkit.Must(t, err)
 	i, err := s.Info(context.Background())
 	testkit.Must(t, err)
 	if i.State.Msgs != uint64(2*decisions) {

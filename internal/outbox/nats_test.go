@@ -51,12 +51,9 @@ func TestServerIsAway(t *testing.T) {
 
 func TestStreamIsFullAndThenIsNot(t *testing.T) {
 	n := startServer(t, server.Settings{})
-	nc, err := nats.Connect(n.URL())
-	testkit.Must(t, err)
-	defer nc.Close()
-	js, _ := jetstream.New(nc)
+	js := n.JetStream(t)
 	config := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 200_000, Discard: jetstream.DiscardNew}
-	_, err = js.CreateStream(t.Context(), config)
+	_, err := js.CreateStream(t.Context(), config)
 	testkit.Must(t, err)
 	l := startLine(t, sqliteURL(t), n.URL(), "a", true)
 	l.decide(t, 100, 5)

@@ -12,11 +12,15 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -92,6 +96,27 @@ func Start(ctx context.Context, s Settings) (*Server, error) {
 		n.settings.Port = ports[0]
 		return n.Restart(ctx)
 	})
+}
+
+// New starts a server of a test's own, with its data in a new folder. It is killed when the test ends.
+func New(t testing.TB, s Settings) *Server {
+	t.Helper()
+	s.Dir = t.TempDir()
+	n, err := Start(context.Background(), s)
+	testkit.Must(t, err)
+	t.Cleanup(n.Kill)
+	return n
+}
+
+// JetStream speaks to the server until the test ends.
+func (n *Server) JetStream(t testing.TB) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(n.URL())
+	testkit.Must(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	testkit.Must(t, err)
+	return js
 }
 
 // Restart starts a server that was stopped or killed: the same data and port.

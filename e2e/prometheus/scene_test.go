@@ -39,16 +39,16 @@ const workerJob, engineJob = "retry-worker", "zeebe"
 // scene is one real run that all tests look at: the broker, NATS, the worker, and a Prometheus with the shipped rules that
 // scrapes them every second while the demo plays and a thousand more failures are analysed.
 type scene struct {
-	dir                string
-	broker             *zeebe.Broker
-	nats               *nats.Server
-	worker             *harness.Process
-	httpAddr, opsAddr  string
+	dir               string
+	broker            *zeebe.Broker
+	nats              *nats.Server
+	worker            *harness.Process
+	httpAddr, opsAddr string
 	*prometheus.Server
-	begun, ended       time.Time
-	environment        []string
-	binary             string
-	sick               *sick
+	begun, ended time.Time
+	environment  []string
+	binary       string
+	sick         *sick
 }
 
 // shared is the scene, played once.
@@ -108,7 +108,9 @@ func (s *scene) open(t *testing.T) {
 	})
 	s.binary = harness.Binary(t)
 	testkit.Must(t, starts.Wait())
-	harness.AtEnd(func() error { return errors.Join(s.nats.Stop(context.Background()), s.broker.Stop(context.Background())) })
+	harness.AtEnd(func() error {
+		return errors.Join(s.nats.Stop(context.Background()), s.broker.Stop(context.Background()))
+	})
 	s.environment = []string{
 		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),

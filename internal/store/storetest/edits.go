@@ -12,14 +12,15 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/testkit"
 )
 
-// Editable is a database that somebody edits by hand. Verify verifies what a transaction sees.
+// Editable is a database that somebody edits by hand.
 type Editable struct {
-	Store  Store
-	Pool   *sql.DB
-	Verify func(ctx context.Context, tx *sql.Tx) error
+	Store   Store
+	Pool    *sql.DB
+	Dialect *sqlstore.Dialect
 	// Body is how the dialect appends to a column of JSON.
 	Body string
 }
@@ -28,7 +29,7 @@ type Editable struct {
 // be found, and named, or be without effect.
 func RunEdits(t *testing.T, e *Editable) {
 	Fill(t, e.Store)
-	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.Verify(t.Context(), tx) }))
+	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.verify(t.Context(), tx) }))
 	for _, edit := range edits(e.Body) {
 		t.Run(edit.name, func(t *testing.T) {
 			var found error
@@ -40,7 +41,7 @@ func RunEdits(t *testing.T, e *Editable) {
 						return fmt.Errorf("%s: it changed nothing", statement)
 					}
 				}
-				found = e.Verify(t.Context(), tx)
+				found = e.verify(t.Context(), tx)
 				return nil
 			}))
 			broken, is := errors.AsType[*audit.Broken](found)
@@ -54,6 +55,13 @@ func RunEdits(t *testing.T, e *Editable) {
 			}
 		})
 	}
+}
+
+// verify verifies what a transaction sees.
+func (e *Editable) verify(ctx context.Context, tx *sql.Tx) error {
+	seen := func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }
+	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: e.Dialect, Snapshot: seen}, audit.VerifyOptions{}, nil)
+	return err
 }
 
 // rebuildable is a store whose projections can be made anew.

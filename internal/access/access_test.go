@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -71,14 +70,6 @@ func TestTeams(t *testing.T) {
 				t.Errorf("%v of %q: %v is %s, want %s", who.Role, who.Teams, action, got, want)
 			}
 		}
-	}
-}
-
-func TestIdentity(t *testing.T) {
-	maria := access.Identity{Name: "maria", Role: access.Operator}
-	ctx := access.Within(context.Background(), maria)
-	if access.From(ctx) != maria || !access.Still(ctx, access.Review) || access.Still(ctx, access.Restart) {
-		t.Errorf("got %+v", access.From(ctx))
 	}
 }
 

@@ -26,6 +26,8 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{"an address that is none", s.get("/nope"), 404, "Page not found"},
 		{"a path trick", s.get("/subjects/tiss-submission/a/b"), 404, "Page not found"},
 		{"an unknown subject", s.get("/subjects/tiss-submission/CLM-T-0"), 404, "Claim not found"},
+		{"an unknown run", s.get("/bulk-runs/%3Cb%3E"), 404, "Bulk run not found"},
+		{"a step of one", s.post("/bulk-runs/%3Cb%3E/pause", nil), 404, "Bulk run not found"},
 		{"an asset that is none", s.get("/assets/pages.go"), 404, "Page not found"},
 		{"a wrong method", s.post("/audit", nil), 405, "does not take that"},
 		{"a journal that is not open", closed.get("/"), 503, "The system is still starting"},

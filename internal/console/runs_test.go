@@ -166,14 +166,6 @@ func TestRunsAreListed(t *testing.T) {
 	s.leads(s.get("/bulk-runs?cursor=forged"), "/bulk-runs")
 }
 
-func TestAnUnknownRunIsSaid(t *testing.T) {
-	s, _, _ := planned(t)
-	for _, from := range []string{"/bulk-runs/none", "/bulk-runs/%3Cb%3E"} {
-		s.doc(s.get(from), http.StatusNotFound)
-		s.doc(s.post(from+"/pause", nil), http.StatusNotFound).mustSay("Bulk run not found")
-	}
-}
-
 func TestHostileTextsOfARunAreInert(t *testing.T) {
 	w := newWorld(t, now)
 	w.DieWaiting("no-retry", hostileID, hostile, -1)

@@ -135,14 +135,7 @@ func (s *scenario) expectInstant(i instance, minutes int) {
 	if !timer.due.Equal(next) {
 		s.t.Errorf("the timer is due at %v, expected nextRetryTime %v", timer.due.UTC(), next)
 	}
-	line := s.worker.Log.About(s.t, i.key, len(i.timers))[len(i.timers)-1]
-	said, err := time.Parse(time.RFC3339, line.Text("timestamp"))
-	if analysed := next.Add(-time.Duration(minutes) * time.Minute); err != nil || analysed.After(said) || said.Sub(analysed) > soon {
-		s.t.Errorf("nextRetryTime − backoffMinutes is %v, expected the instant of the analysis, which was logged at %v (%v)", analysed, said, err)
-	}
-	if line.Text("event") != "retry_scheduled" || jsonOf(line.Text("nextRetryTime")) != i.variables["nextRetryTime"] {
-		s.t.Errorf("the worker's log has %v, expected the event retry_scheduled at %s", line, i.variables["nextRetryTime"])
-	}
+	s.expectLogged(i.key, len(i.timers), next.Add(-time.Duration(minutes)*time.Minute), i.variables["nextRetryTime"])
 	if wait := timer.due.Sub(timer.created); wait < time.Minute {
 		s.t.Errorf("the timer was made %v before it was due: it did not really wait", wait)
 	}

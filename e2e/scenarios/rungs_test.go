@@ -74,13 +74,19 @@ func (s *scenario) expectRung(y system, key int64, made, of int, r rung, class, 
 	if err != nil {
 		s.t.Fatalf("nextRetryTime: %v, expected an instant in UTC with milliseconds (R7)", err)
 	}
-	line := s.worker.Log.About(s.t, key, made+1)[made]
+	s.expectLogged(key, made+1, next.Add(-r.wait), x.known["nextRetryTime"])
+}
+
+// expectLogged holds the n-th event of an instance against the retry that it is to tell of: scheduled for next, at that analysis.
+func (s *scenario) expectLogged(key int64, n int, analysed time.Time, next string) {
+	s.t.Helper()
+	line := s.worker.Log.About(s.t, key, n)[n-1]
 	said, err := time.Parse(time.RFC3339, line.Text("timestamp"))
-	if analysed := next.Add(-r.wait); err != nil || analysed.After(said) || said.Sub(analysed) > soon {
-		s.t.Errorf("nextRetryTime − %v is %v, expected the instant of the analysis, which was logged at %v (%v)", r.wait, analysed, said, err)
+	if err != nil || analysed.After(said) || said.Sub(analysed) > soon {
+		s.t.Errorf("nextRetryTime less the backoff is %v, expected the instant of the analysis, which was logged at %v (%v)", analysed, said, err)
 	}
-	if line.Text("event") != "retry_scheduled" || jsonOf(line.Text("nextRetryTime")) != x.known["nextRetryTime"] {
-		s.t.Errorf("the worker's log has %v, expected the event retry_scheduled at %s", line, x.known["nextRetryTime"])
+	if line.Text("event") != "retry_scheduled" || jsonOf(line.Text("nextRetryTime")) != next {
+		s.t.Errorf("the worker's log has %v, expected the event retry_scheduled at %s", line, next)
 	}
 }
 

@@ -357,6 +357,7 @@ func (s *sim) checkEnd() {
 		if n := s.decides[id].n; run.ID != "" && (all != run.Total || n != all-left-run.Counts[journal.BulkRefused] || run.State == journal.BulkDone && left > 0) { // else purged
 			s.fail("a bulk run of %d is %s, has decided %d, and shows %v", run.Total, run.State, n, run.Counts)
 		}
+		s.checkItems(id)
 	}
 	if n := len(s.memory.Outbox()); n > 0 {
 		s.fail("%d messages are in the outbox", n)
@@ -367,6 +368,23 @@ func (s *sim) checkEnd() {
 	for event, n := range s.expected {
 		if n != 0 {
 			s.fail("%d records are told as %+v, less those that were told or erased before", n, event)
+		}
+	}
+}
+
+// checkItems: a bulk run shows of each dead letter that it decided on what became of that.
+func (s *sim) checkItems(run string) {
+	became := map[journal.DeadLetterState][]journal.BulkOutcome{
+		journal.DeadLetterReprocessing: {journal.BulkDecided, journal.BulkTaken}, journal.DeadLetterRecovered: {journal.BulkRecovered},
+		journal.DeadLetterSuperseded: {journal.BulkDeadAgain, journal.BulkSuperseded},
+		journal.DeadLetterDiscarded:  {journal.BulkDecided, journal.BulkDiscarded, journal.BulkNobody},
+	}
+	for _, shown := range journal.BulkOutcomes() {
+		items, _ := s.memory.BulkItems(context.Background(), run, shown, 0, 1000)
+		for _, i := range items {
+			if d := s.letter(i.DeadLetter); d.Run == run && !slices.Contains(became[d.State], shown) {
+				s.fail("a bulk run shows the dead letter of %s as %s, which is %s", d.Subject.ID, shown, d.State)
+			}
 		}
 	}
 }

@@ -225,7 +225,7 @@ func newSim(p plan) *sim {
 	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
 	policy.HandOver = []decision.HandOver{decision.DecideHandOver, decision.DecideHandOver, decision.AdviseHandOver, decision.LearnNothing}[s.draw("hand over").IntN(4)]
-	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}}
+	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}, {Variable: remark, Type: decision.ContextText}}
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
 	s.configure()
 	return s
@@ -465,15 +465,15 @@ func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)
 // another instance of a claim has keys that are so far from those of the first. It may tell how often that was tried.
 const another = 500_000
 
-// worth is the variable that has what a claim is worth.
-const worth = "valor"
+// worth is the variable that has what a claim is worth, remark one that has what a person wrote.
+const worth, remark = "valor", "obs"
 
 // worthOf is what a claim is worth, in hundredths.
 func worthOf(claim string) int64 { return int64(len(claim)+int(claim[len(claim)-1])%3) * 100_00 }
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
 	twin := key/another%2 == 1
-	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to, worth: worthOf(claim) / 100},
+	p := &process{claim: claim, portal: to, key: key, deadline: deadline, vars: map[string]any{"claimId": claim, "operadora": to, worth: worthOf(claim) / 100, remark: typed},
 		gateless: s.draw("gateless "+claim).IntN(map[bool]int{false: 6, true: 2}[twin]) == 0}
 	if !deadline.IsZero() {
 		p.vars["submissionDeadline"] = deadline

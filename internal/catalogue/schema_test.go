@@ -269,6 +269,7 @@ func TestSchemaRefusesBadCatalogues(t *testing.T) {
 		"examples":               "what a rule matches",
 		"patterns":               "what a pattern matches",
 		"tags":                   "YAML's own",
+		"rank-and-vocabulary":    "which ranks a rule of its class can have, and what a word is",
 	}
 	s := compiledSchema(t)
 	files, err := filepath.Glob("testdata/bad/*.yaml")

@@ -98,7 +98,7 @@ func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	status, header, text := testkit.Send(t, &v.Client, r)
-	header.Del("Set-Cookie") // whose it is
+	header.Del("Set-Cookie") // which the person who signed in is to get
 	return fmt.Sprint(status, header, text)
 }
 

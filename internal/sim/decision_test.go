@@ -17,8 +17,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	j, last, all := s.jobs[a.JobKey], s.last[a.Decision.SubjectID], s.attempts[a.JobKey]
 	settled := false // nobody acts on what the process did not catch
 	if n := len(all) - 1; n >= 0 && j.uncaught {
-		state := s.letter(all[n].DeadLetter).State // superseded by what is decided now
-		settled = s.memory.Answered(all[n].Record) && state != journal.DeadLetterOpen && state != journal.DeadLetterSuperseded
+		d := s.letter(all[n].DeadLetter)
+		now := d.State == journal.DeadLetterSuperseded && d.ChangedAt.Equal(a.At) // by what is decided
+		settled = s.memory.Answered(all[n].Record) && d.State != journal.DeadLetterOpen && !now
 	}
 	answered := s.isMarked(a.JobKey)
 	for _, b := range all {

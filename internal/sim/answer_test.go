@@ -33,7 +33,9 @@ func (s *sim) sent(j *job, a answer) {
 	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) && !late {
 		s.fail("%s: job %d is answered %s, and was answered %s", j.claim, j.key, says, before)
 	}
-	s.answers[j.key] = says
+	if j.kind != worker.AnalyzeRetry || len(s.attempts[j.key]) > 0 || s.begun(j.claim) == 1 { // else it is told what another was, which may change
+		s.answers[j.key] = says
+	}
 }
 
 // rebased reports whether the job's decision was made anew.

@@ -70,7 +70,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	if was {
 		w.wasUp = time.Now()
 	}
-	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && s.quiet(w, time.Time{}) > time.Since(w.well) {
+	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(w.well) > actTime && s.quiet(w, time.Time{}) > time.Since(w.well) {
 		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {

@@ -30,12 +30,11 @@ func (s *sim) sent(j *job, a answer) {
 	}
 	says := fmt.Sprint(a.thrown, told.RetryCount, told.ReviewDecision, told.DeadLetterID)
 	late := j.two && j.done && j.kind == worker.RetryReview // the other replica's, as nobody decides any more
-	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) && !late {
+	again := j.kind == worker.AnalyzeRetry && !j.done && s.begun(j.claim) > 1 // told what another was, which is another thing now
+	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) && !late && !again {
 		s.fail("%s: job %d is answered %s, and was answered %s", j.claim, j.key, says, before)
 	}
-	if j.kind != worker.AnalyzeRetry || len(s.attempts[j.key]) > 0 || s.begun(j.claim) == 1 { // else it is told what another was, which may change
-		s.answers[j.key] = says
-	}
+	s.answers[j.key] = says
 }
 
 // rebased reports whether the job's decision was made anew.

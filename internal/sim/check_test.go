@@ -375,9 +375,11 @@ func (s *sim) checkEnd() {
 // checkItems: a bulk run shows of each dead letter that it decided on what became of that.
 func (s *sim) checkItems(run string) {
 	became := map[journal.DeadLetterState][]journal.BulkOutcome{
-		journal.DeadLetterOpen: {journal.BulkNobody}, journal.DeadLetterReprocessing: {journal.BulkDecided, journal.BulkTaken}, journal.DeadLetterRecovered: {journal.BulkRecovered},
-		journal.DeadLetterSuperseded: {journal.BulkDeadAgain, journal.BulkSuperseded},
-		journal.DeadLetterDiscarded:  {journal.BulkDecided, journal.BulkDiscarded, journal.BulkNobody},
+		journal.DeadLetterOpen:         {journal.BulkNobody},
+		journal.DeadLetterReprocessing: {journal.BulkDecided, journal.BulkTaken},
+		journal.DeadLetterRecovered:    {journal.BulkRecovered},
+		journal.DeadLetterSuperseded:   {journal.BulkDeadAgain, journal.BulkSuperseded},
+		journal.DeadLetterDiscarded:    {journal.BulkDecided, journal.BulkDiscarded, journal.BulkNobody},
 	}
 	for _, shown := range journal.BulkOutcomes() {
 		items, _ := s.memory.BulkItems(context.Background(), run, shown, 0, 1000)

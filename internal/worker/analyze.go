@@ -51,13 +51,7 @@ func NewAnalyzer(
 }
 
 // Begin is an activation under the policies that are in force now.
-func (a *Analyzer) Begin() Activation {
-	policies := a.policies()
-	return Activation{
-		Variables: policies.Variables(),
-		Handler:   func(ctx context.Context, j *Job) Reply { return a.handle(ctx, j, policies) },
-	}
-}
+func (a *Analyzer) Begin() Activation { return a.begin(decision.Policies.Variables, a.handle) }
 
 // handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
 func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {

@@ -37,11 +37,9 @@ func (g *Gate) Worker(cfg Config) *Worker {
 
 // Begin is an activation under the policies that are in force now.
 func (g *Gate) Begin() Activation {
-	policies := g.policies()
-	return Activation{
-		Variables: append(policies.GateVariables(), decision.DeadlineVariable),
-		Handler:   func(ctx context.Context, j *Job) Reply { return g.handle(ctx, j, policies) },
-	}
+	return g.begin(func(ps decision.Policies) []string {
+		return append(ps.GateVariables(), decision.DeadlineVariable)
+	}, g.handle)
 }
 
 func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {

@@ -28,11 +28,7 @@ func NewOutcomeRecorder(
 
 // Begin is an activation under the policies that are in force now.
 func (o *OutcomeRecorder) Begin() Activation {
-	policies := o.policies()
-	return Activation{
-		Variables: append(policies.IDVariables(), OutcomeVariable),
-		Handler:   func(ctx context.Context, j *Job) Reply { return o.handle(ctx, j, policies) },
-	}
+	return o.begin(func(ps decision.Policies) []string { return append(ps.IDVariables(), OutcomeVariable) }, o.handle)
 }
 
 // handle records the outcome and completes the job, or rejects one that names no subject or an outcome that

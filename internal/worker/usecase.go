@@ -19,10 +19,22 @@ type useCase struct {
 	log    *zap.Logger
 }
 
+// begin is an activation under the policies that are in force now: the variables that a poll fetches are read, and its jobs
+// handled, by the same catalogue.
+func (u *useCase) begin(
+	variables func(decision.Policies) []string, handle func(context.Context, *Job, decision.Policies) Reply,
+) Activation {
+	policies := u.policies()
+	return Activation{
+		Variables: variables(policies),
+		Handler:   func(ctx context.Context, j *Job) Reply { return handle(ctx, j, policies) },
+	}
+}
+
 // open returns what handlers begin with: the policy that the job's task names, and its variables. policies are those of
-// its activation: the variables that a poll fetches are read, and its jobs decided, by the same catalogue. Where ok is
-// false the job gets reply. One whose policy came into force after its activation goes back, and the next one fetches
-// what it reads. There is no circle in that, for the next one knows it. A rejection names the policies in force.
+// its activation. Where ok is false the job gets reply. One whose policy came into force after its activation goes back,
+// and the next one fetches what it reads. There is no circle in that, for the next one knows it. A rejection names the
+// policies in force.
 func (u *useCase) open(
 	ctx context.Context, j *Job, policies decision.Policies,
 ) (policy *decision.Policy, vs values, reply Reply, ok bool) {

@@ -141,15 +141,12 @@ func list[T any](
 	}
 }
 
-// endList says, below a table, that there is nothing, or that it has not all.
+// endList says, below a table, that there is nothing, or that it has not all: a search may find nothing before it ends a page.
 func (c *cli) endList(empty bool, none string, next *api.Cursor) {
-	if c.json() {
-		return
-	}
-	if empty {
-		fmt.Fprintln(c.out, none)
-	}
 	switch {
+	case c.json():
+	case next == nil && empty:
+		fmt.Fprintln(c.out, none)
 	case next == nil:
 	case c.page.moves:
 		fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")

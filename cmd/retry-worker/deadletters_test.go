@@ -169,6 +169,18 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 	retryWorker("dead-letters", "list", "--server", server.URL).fails(t, exitUsage, "RETRY_WORKER_TOKEN holds no token (not shown), expected one as `retry-worker token new` prints it")
 }
 
+// TestSearchGoesOn: a page on which a search has found nothing yet does not say that there is nothing.
+func TestSearchGoesOn(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"items":[],"next":"further"}`))
+	}))
+	defer server.Close()
+	r := retryWorker("dead-letters", "list", "--search", "portal", "--server", strings.TrimPrefix(server.URL, "http://"))
+	if r.code != exitDone || strings.Contains(r.stdout, "No dead letter") || !strings.Contains(r.stdout, "--cursor further goes on") {
+		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
+	}
+}
+
 // What is no API is said so, in one line.
 func TestDeadLettersOfSomethingElse(t *testing.T) {
 	for name, answer := range map[string]struct {

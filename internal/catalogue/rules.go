@@ -273,7 +273,8 @@ func (s *ruleSet) eachError(path string, words classify.Vocabulary) {
 			}
 		}
 	}
-	for key, list := range map[string][]string{"refusals": words.Refusals, "approvals": words.Approvals, "bystanders": words.Bystanders} {
+	lists := map[string][]string{"refusals": words.Refusals, "approvals": words.Approvals, "bystanders": words.Bystanders}
+	for key, list := range lists {
 		for j, word := range list {
 			report(itemOf(path+".vocabulary."+key, j), nil, classify.Vocabulary{Refusals: []string{word}})
 		}

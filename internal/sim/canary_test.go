@@ -98,7 +98,7 @@ func (s *sim) checkOrder(name string, is *destination.State) {
 			s.fail("%s was ordered: %s until %s, and is %s, held until %s, up until %s", name, c.Verb, c.Until, is.Phase, is.HeldUntil, is.UpUntil)
 		}
 	}
-	if heard := time.Since(w.heard); heard > actTime && s.quiet(w, time.Time{}) > heard+actTime && is.Flow.LimitAt.Before(w.limited) {
+	if time.Since(w.heard) > actTime && s.undisturbed(w, w.heard.Add(-actTime)) && is.Flow.LimitAt.Before(w.limited) {
 		s.fail("%s refused a claim of %s for coming too fast, and was given less at %s", name, w.limited, is.Flow.LimitAt)
 	}
 }

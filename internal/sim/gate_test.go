@@ -70,7 +70,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	if was {
 		w.wasUp = time.Now()
 	}
-	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(w.well) > actTime && s.quiet(w, time.Time{}) > time.Since(w.well) {
+	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(w.well) > actTime && s.undisturbed(w, w.well) {
 		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
@@ -247,6 +247,11 @@ func (s *sim) checkWaiting(p *process, most time.Duration) {
 // quiet is how long nothing has disturbed who acts on a claim that waits for a portal since then.
 func (s *sim) quiet(w *portal, since time.Time) time.Duration {
 	return time.Since(slices.MaxFunc([]time.Time{since, w.changed, s.away, s.storeAway, s.ledSince, s.started, s.jumped, s.forgot}, time.Time.Compare))
+}
+
+// undisturbed reports whether nothing has disturbed who acts for a portal since then.
+func (s *sim) undisturbed(w *portal, since time.Time) bool {
+	return s.quiet(w, time.Time{}) > time.Since(since)
 }
 
 // lastChance is when a claim is to be given up: people need an hour for it, or half of the time that it had.

@@ -72,7 +72,12 @@ func TestSameSeedSameTrace(t *testing.T) {
 	each(t, 1, uint64(worlds), time.Time{}, func(t *testing.T, seed uint64) {
 		one, two := play(t, plan{seed: seed, horizon: long}), play(t, plan{seed: seed, horizon: long})
 		if one.trace != two.trace {
-			t.Errorf("seed %d: traces %x and %x", seed, one.trace, two.trace)
+			i := 0
+			for i < min(len(one.story), len(two.story)) && one.story[i] == two.story[i] {
+				i++
+			}
+			t.Errorf("seed %d: traces %x and %x, which part behind line %d:\n%s\nand\n%s", seed, one.trace, two.trace, i,
+				strings.Join(one.story[max(i-3, 0):min(i+3, len(one.story))], "\n"), strings.Join(two.story[max(i-3, 0):min(i+3, len(two.story))], "\n"))
 			return
 		}
 		same.Add(1)

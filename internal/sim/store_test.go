@@ -376,6 +376,24 @@ func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) er
 	return m.Journal.Delivered(ctx, a, taken)
 }
 
+// decider is who decides on a bulk run's items: several that hear at once what became of theirs go on one by one.
+type decider struct {
+	*deadletter.Service
+	*replica
+}
+
+// Retry implements deadletter.Decider.
+func (d decider) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	defer d.port(d.name + " goes on from " + c.ID)
+	return d.Service.Retry(ctx, c)
+}
+
+// Discard implements deadletter.Decider.
+func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	defer d.port(d.name + " goes on from " + c.ID)
+	return d.Service.Discard(ctx, c)
+}
+
 // Purge implements journal.Purger.
 func (v *store) Purge(
 	ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error),

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/destination"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
@@ -100,7 +101,7 @@ func TestLateDigest(t *testing.T) {
 	})
 }
 
-// TestClockPutBack: a day whose digest was sent has no other, and news go on.
+// TestClockPutBack: a day whose digest was sent has no other, and what else a team is to be told goes on.
 func TestClockPutBack(t *testing.T) {
 	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
 		c := &testkit.Clock{}
@@ -121,5 +122,25 @@ func TestClockPutBack(t *testing.T) {
 		w.die(1, credentials)
 		time.Sleep(time.Minute)
 		w.send(tiByMail)
+	})
+	play(t, map[string]string{"faturamento": mailed, "ti": mailed + "\ndue: {within: 2h, claims: 0, amount: 0}"}, func(w *world) {
+		c, p := &testkit.Clock{}, &portals{}
+		w.options.Clock, w.options.Destinations = c, p.read
+		w.gather()
+		for range 2 {
+			p.enter(destination.Down, c.Now())
+			if n := w.send(byMail); n.Type != notify.TypeDown {
+				t.Errorf("told %s, want the outage", n.Type)
+			}
+			w.dieBefore(1, credentials, c.Now().Add(time.Hour), "1.00")
+			time.Sleep(time.Minute)
+			if n := w.send(tiByMail); n.Type != notify.TypeDue {
+				t.Errorf("told %s, want what is due", n.Type)
+			}
+			time.Sleep(time.Minute)
+			w.send(tiByMail) // its news
+			time.Sleep(2 * time.Hour)
+			c.Advance(-12 * time.Hour)
+		}
 	})
 }

@@ -48,7 +48,7 @@ func (l *glance) due(ctx context.Context, team decision.Team, t *catalogue.Team,
 		to.Record = dueBelow
 		_, err := l.Store.MoveWatermark(ctx, from, to, nil)
 		return false, err
-	case !from.At.IsZero() && l.now.Sub(from.At) < l.Interval:
+	case l.lately(from.At):
 		return false, nil
 	}
 	notice, err := l.withOpen(ctx, TypeDue, team)

@@ -240,11 +240,14 @@ func (l *glance) watermark(team decision.Team, c Channel, kind deadletter.Notice
 	return never
 }
 
+// lately reports whether that is less than Interval from now: clocks of replicas are a little apart, and one that was put
+// back makes nobody wait until it comes there again.
+func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
+
 // newer makes news where there are, and the last are long enough ago.
 func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
 	from, key := l.watermark(team, c, deadletter.NewsNotice), keyOf(team, c)
-	// A clock may have been put back, but those of replicas are a little apart anyway.
-	if since := l.now.Sub(from.At); !from.At.IsZero() && since > -l.Interval && since < l.Interval {
+	if l.lately(from.At) {
 		return nil
 	}
 	count, err := l.Store.NewDeadLetters(ctx, team, from.Record, topCauses)

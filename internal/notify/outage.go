@@ -73,7 +73,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 		switch {
 		case d.Ordered: // when that is recorded
 			continue
-		case !told && (phase == destination.Down || phase == destination.Testing) && l.now.Sub(from.At) >= l.Interval:
+		case !told && (phase == destination.Down || phase == destination.Testing) && !l.lately(from.At):
 		case told && from.Record == downTold && phase == destination.Up:
 			to.Record, kind = upTold, TypeUp
 		default:

@@ -95,6 +95,7 @@ type sim struct {
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
+	unset     bool      // clocks are hours off, for what makes notices
 	hopeless  bool      // most claims always fail, and that is learnt from
 	learnt    []cases   // of the cause that nobody knows, each minute
 	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
@@ -184,7 +185,7 @@ func newSim(p plan) *sim {
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
-	s.hopeless = s.draw("hopeless").IntN(12) == 0
+	s.hopeless, s.unset = s.draw("hopeless").IntN(12) == 0, s.draw("unset").IntN(6) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		if s.steady {

@@ -32,7 +32,7 @@ func (s *sim) checkCanary(name string, j *job) {
 	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
 		least = unknownApart
 	}
-	if since < min(least, time.Since(s.jumped)) && !s.isSlow() && !w.ordered.After(w.testedAt) && time.Since(s.ledSince) > 2*time.Minute {
+	if since < min(least, time.Since(s.jumped)) && !s.isSlow() && w.testedAt.Sub(w.ordered) > actTime && time.Since(s.ledSince) > 2*time.Minute {
 		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
 	}
 	if j.process.latest() != j.key || j.done { // who let it through at once was not heard of: the next may go

@@ -40,6 +40,7 @@ type invariants struct {
 	due           map[string]time.Time                    // when discards of the console are, by dead letter and person
 	reviews       map[string][]review                     // people's decisions on dead letters, by their ids
 	went          map[string]*process                     // that took the decision on a dead letter, by its id
+	replaced      map[string]bool                         // dead letters whose review was begun anew: who took an answer is a guess
 	notices       map[string]string                       // by their ids
 	noticedAt     map[string]time.Time                    // when a notice was made last, by its type
 	noticing      time.Time                               // when a notice was last on its way
@@ -57,6 +58,7 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
+	i.replaced = map[string]bool{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]decision.ErrorClassification{}, tally{map[journal.FigureName]int64{}, map[string]*episode{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
@@ -122,7 +124,9 @@ func (s *sim) checkSubject(of journal.Subject) {
 			}
 		}
 		if d.State == journal.DeadLetterReprocessing {
-			underWay++
+			if underWay++; d.Delivery == journal.DeliveryTaken && s.went[d.ID] == nil && !s.replaced[d.ID] {
+				s.fail("the decision on %s of %s is said to be taken, and no process did", d.ID, of.ID)
+			}
 		}
 		shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID)
 		if is := fmt.Sprint(d.State, d.Delivery, d.RetryCount); found && fmt.Sprint(shown.State, shown.Delivery, shown.RetryCount) != is {

@@ -127,7 +127,9 @@ func (s *sim) activate(j *job) {
 	}
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
 	decided := s.attempts[j.key]
-	if (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || len(decided) > 0 && s.sometimes("decided, and offered late", 1, 6)) {
+	again := (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || len(decided) > 0 && s.sometimes("decided, and offered late", 1, 6))
+	canary := j.process.portal != "" && s.portals[j.process.portal].canary == j.key-10
+	if again || !j.given && j.kind == worker.AnalyzeRetry && !canary && s.sometimes("failed, and offered late", 1, 40) {
 		dice := s.draw("late " + label)
 		late := time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1) * time.Minute
 		j.since = time.Now().Add(late) // nobody could know that it waits

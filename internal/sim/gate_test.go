@@ -43,6 +43,9 @@ func (s *sim) checkDestination(r *journal.Record) {
 		s.fail("%s was %s and is up, %s waits since %s, and nobody said so", name, b.Went, p.claim, s.waits[p.latest()].since.Sub(s.began))
 	}
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
+	if w.version++; b.Version != w.version {
+		s.fail("%s is recorded as version %d, not %d", name, b.Version, w.version)
+	}
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOrder(name, b.State)
 	s.checkOutage(name, b.State)

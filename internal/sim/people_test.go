@@ -379,8 +379,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	if e.Kind == journal.DeliveryEntry {
-		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil {
+		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil && !s.replaced[b.DeadLetterID] {
 			s.fail("the decision on %s of %s is said to be taken, and no process did", b.DeadLetterID, e.Subject.ID)
+		}
+		if j := s.jobs[b.JobKey]; b.Delivery == string(journal.DeliveryNobody) && j != nil && !j.done && j.process.ended == "" && j.process.latest() == j.key {
+			s.fail("nobody is said to take the decision on %s of %s, and job %d waits", b.DeadLetterID, e.Subject.ID, j.key)
 		}
 		if b.State == string(journal.DeadLetterOpen) {
 			if s.decided[b.DeadLetterID] != "" {
@@ -425,6 +428,15 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.Decision == string(journal.DeadLetterReprocessing) && !s.allowed(&b, e) {
 		s.fail("the dead letter %s of %s is sent again as %+v", b.DeadLetterID, e.Subject.ID, b)
+	}
+	if j := s.jobs[b.JobKey]; j != nil && s.sometimes("replaced as it is decided", 1, 10) { // by an operator, who begins the task anew
+		s.in(time.Duration(s.draw("replaced").IntN(3000))*time.Millisecond, func() {
+			if p := j.process; !j.done && p.ended == "" && p.latest() == j.key {
+				s.say("%s begins its review anew", p.claim)
+				j.done, s.replaced[fmt.Sprint(j.vars["deadLetterId"])] = true, true
+				s.wait(p, worker.RetryReview)
+			}
+		})
 	}
 	s.decided[b.DeadLetterID] = b.Decision
 	s.reviews[b.DeadLetterID] = append(s.reviews[b.DeadLetterID], b)

@@ -19,6 +19,7 @@ type portal struct {
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
 	recorded recorded                   // as it was last
+	version  int64                      // of what is recorded
 	wasUp    time.Time                  // when it was last recorded as up, or ceased to be
 	notDown  time.Time                  // when it was last seen not to be
 	paces    []time.Time                // when claims went

@@ -281,6 +281,11 @@ func (v *store) GatherBulkItems(
 	if err := v.ofRun("gather", run); err != nil || v.refuses() {
 		return false, errStore
 	}
+	if v.sometimes("paused as it is gathered "+v.name, 1, 12) {
+		v.running.Go(func() { v.port("somebody pauses"); v.steer(run, 0, "ana") })
+		v.Rest(ctx, time.Second)
+		v.port(v.name + " gathers")
+	}
 	return v.Memory.GatherBulkItems(ctx, run, min(limit, 7), step) // so that not all are at once
 }
 

@@ -27,27 +27,32 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// secret is what every error text has in it, and no sink may; cpf stands in the ids of some claims, and only the journal may
-// have it.
-const (
-	secret    = "senha=abracadabra"
-	forbidden = "abracadabra"
-	cpf       = "529.982.247-25"
-)
+// secret is what every error text has in it, and no sink may.
+const secret, forbidden = "senha=abracadabra de " + patient, "abracadabra"
+
+// cpfs stand in the ids of some claims, and only the journal may have them; patient stands in error texts.
+var cpfs = [...]string{"529.982.247-25", "123.456.789-09", patient}
+
+const patient = "12345688700" // with the check digits that are 0 for 10
 
 // leaks reports whether a text that leaves the journal has something in it that it may not.
-func leaks(text string) bool { return strings.Contains(text, forbidden) || strings.Contains(text, cpf) }
+func leaks(text string) bool { return outside(text) != text || strings.Contains(text, forbidden) }
 
 // nameOf is the name of the claim of that number.
 func nameOf(n int) string {
 	if n%5 == 4 {
-		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpf)
+		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpfs[n/5%2])
 	}
 	return fmt.Sprintf("CLM-SIM-%d", n)
 }
 
 // outside is a claim's name as others are told it.
-func outside(claim string) string { return strings.ReplaceAll(claim, cpf, "[CPF]") }
+func outside(claim string) string {
+	for _, cpf := range cpfs {
+		claim = strings.ReplaceAll(claim, cpf, "[CPF]")
+	}
+	return claim
+}
 
 // faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",

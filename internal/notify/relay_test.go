@@ -141,6 +141,40 @@ func TestAllRefused(t *testing.T) {
 	}
 }
 
+// pending are messages that wait.
+type pending []journal.Message
+
+func (p pending) Pending(context.Context, string, int64, int) ([]journal.Message, error) { return p, nil }
+
+// TestSentByAnotherReplica: that a message could not be sent says nothing of the next, once another replica has sent it.
+func TestSentByAnotherReplica(t *testing.T) {
+	b := openMailbox(t, mailOptions{})
+	b.refuse("ti@", 550)
+	core, logs := observer.New(zap.DebugLevel)
+	c := teams(t, map[string]string{"ti": mailed})
+	sink := &notify.Sink{Catalogue: func() *catalogue.Catalogue { return c }, Mailer: b.mailer(notify.Plaintext), Clock: clock.Machine{},
+		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: zap.New(core)}
+	message := func(id string) journal.Message {
+		return journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: "ti/email", Body: "{}", At: time.Now()}
+	}
+	first, second := message("first"), message("second")
+	if err := sink.Publish(t.Context(), &first); err == nil {
+		t.Fatal("the first is sent")
+	}
+	for want, m := range map[string]journal.Message{"550": first, "": second} {
+		w, err := sink.Waiting(t.Context(), pending{m})
+		testkit.Must(t, err)
+		if got := w[0].Failure; !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s waits because of %q, want %q", m.ID, got, want)
+		}
+	}
+	b.set(func() { b.onRcpt = func(string) error { return nil } })
+	testkit.Must(t, sink.Publish(t.Context(), &second))
+	if sent := logs.FilterMessage("a notice was sent").All(); len(sent) != 1 || sent[0].ContextMap()["tries"] != int64(1) {
+		t.Errorf("%v, want one try", sent)
+	}
+}
+
 // TestDropped: what nobody is to get any more is let go of, and told.
 func TestDropped(t *testing.T) {
 	b := openMailbox(t, mailOptions{})

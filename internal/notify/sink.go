@@ -53,17 +53,25 @@ type Sink struct {
 	Log   *zap.Logger
 
 	mu sync.Mutex
-	// troubles are what failed last, by key.
+	// troubles are what failed last, by key, of which one message waits at a time.
 	troubles map[string]trouble
 	// settled are the addresses that a message was delivered to, or refused by, by the message's id: they get it no second
 	// time.
 	settled map[string]map[string]bool
 }
 
-// trouble of a key.
+// trouble with a message. It says nothing of the next, which may come after another replica sent this one.
 type trouble struct {
-	text  string
-	tries int
+	id, text string
+	tries    int
+}
+
+// trouble returns what this process's tries of a message came to; mu is held.
+func (s *Sink) trouble(m *journal.Message) trouble {
+	if t := s.troubles[m.Key]; t.id == m.ID {
+		return t
+	}
+	return trouble{id: m.ID}
 }
 
 // mostSettled messages are remembered; one more, and all are forgotten.
@@ -115,7 +123,7 @@ func (s *Sink) sent(m *journal.Message) {
 	team, c := parseKey(m.Key)
 	s.Tried(team, c, Sent)
 	s.mu.Lock()
-	tries := s.troubles[m.Key].tries + 1
+	tries := s.trouble(m).tries + 1
 	s.mu.Unlock()
 	s.Log.Info("a notice was sent", append(fields(m), zap.String("event", "notice_sent"), zap.Int("tries", tries),
 		zap.Duration("waited", max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)))...)
@@ -144,8 +152,8 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 	if s.troubles == nil {
 		s.troubles = map[string]trouble{}
 	}
-	last := s.troubles[m.Key]
-	s.troubles[m.Key] = trouble{err.Error(), last.tries + 1}
+	last := s.trouble(m)
+	s.troubles[m.Key] = trouble{m.ID, err.Error(), last.tries + 1}
 	s.mu.Unlock()
 	if last.text != err.Error() {
 		s.Log.Warn("a notice could not be sent; it is tried again until it is",
@@ -253,7 +261,7 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	waiting := make([]Waiting, len(all))
 	for i := range all {
 		team, c := parseKey(all[i].Key)
-		waiting[i] = Waiting{team, c, all[i].Type, all[i].At, s.troubles[all[i].Key].text}
+		waiting[i] = Waiting{team, c, all[i].Type, all[i].At, s.trouble(&all[i]).text}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return a.Since.Compare(b.Since) })
 	return waiting, nil

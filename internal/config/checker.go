@@ -100,9 +100,8 @@ func (c *checker) provider(w *workerEnv) *access.Provider {
 	if p.Issuer == "" && p.ClientID == "" && w.OidcClientSecretFile == "" && p.TeamClaim == "" {
 		return nil
 	}
-	c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
-	if u, err := url.Parse(p.Issuer); err == nil && strings.EqualFold(u.Scheme, "http") &&
-		!access.IsLoopback(u.Hostname()) {
+	u := c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
+	if u != nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
 		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://",
 			"https://…, since who plays the provider's part lets in whom he likes")
 	}

@@ -19,7 +19,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/smallfile"
-	"retry-worker/internal/spelling"
 	"retry-worker/internal/zeebe"
 )
 
@@ -319,23 +318,3 @@ func (c *checker) oauth(z zeebeEnv, e *zeebe.Options) *zeebe.OAuth {
 	}
 	return o
 }
-
-// suggestion names the setting, of the known ones in their order, that an unknown name most likely means.
-func suggestion(name string, known []string) string {
-	plain := strings.ReplaceAll(name, "_", "")
-	nearest, best := "", len(name)/8 // more changes than these make another name
-	for _, candidate := range known {
-		if strings.HasPrefix(candidate, name) || strings.HasPrefix(name, candidate) {
-			return didYouMean(candidate)
-		}
-		if d := spelling.Distance(plain, strings.ReplaceAll(candidate, "_", "")); d < best || d == best && nearest == "" {
-			nearest, best = candidate, d
-		}
-	}
-	if nearest == "" {
-		return ""
-	}
-	return didYouMean(nearest)
-}
-
-func didYouMean(name string) string { return "; did you mean " + name + "?" }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/spelling"
 	"retry-worker/internal/zeebe"
 )
 
@@ -163,7 +164,11 @@ func (c *checker) unknown(environ []string) {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, workerPrefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
-			c.add(name, "set", "one of the names that `retry-worker serve --help` lists"+suggestion(name, known))
+			expected := "one of the names that `retry-worker serve --help` lists"
+			if near := spelling.Nearest(name, known); near != "" {
+				expected += "; did you mean " + near + "?"
+			}
+			c.add(name, "set", expected)
 		}
 	}
 	slices.Sort(c.problems)

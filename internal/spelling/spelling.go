@@ -4,22 +4,30 @@ package spelling
 import "strings"
 
 // Nearest returns the known text from which text differs in case only or by two bytes at most, and not by all of it;
-// empty if there is none.
+// otherwise the first of which text is the first half or more, or the other way round; empty if there is none.
 func Nearest(text string, known []string) string {
 	best, least := "", 3
 	if len(text) > 80 {
 		return ""
 	}
 	for _, k := range known {
-		if d := Distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
+		if d := distance(strings.ToLower(text), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}
-	return best
+	if best != "" {
+		return best
+	}
+	for _, k := range known {
+		if short, long := min(len(text), len(k)), max(len(text), len(k)); 2*short >= long && text[:short] == k[:short] {
+			return k
+		}
+	}
+	return ""
 }
 
-// Distance returns how many bytes must be put in, taken out or changed to make b of a (Levenshtein).
-func Distance(a, b string) int {
+// distance returns how many bytes must be put in, taken out or changed to make b of a (Levenshtein).
+func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -1,10 +1,6 @@
-package spelling_test
+package spelling
 
-import (
-	"testing"
-
-	"retry-worker/internal/spelling"
-)
+import "testing"
 
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
@@ -14,7 +10,7 @@ func TestDistance(t *testing.T) {
 		{"", "", 0}, {"jitter", "jitter", 0}, {"jiter", "jitter", 1}, {"jitter", "jiter", 1}, {"", "min", 3}, {"max", "min", 2},
 		{"maxRetry", "maxRetries", 3}, {"ab", "ba", 2},
 	} {
-		if got := spelling.Distance(tt.a, tt.b); got != tt.want {
+		if got := distance(tt.a, tt.b); got != tt.want {
 			t.Errorf("%q and %q are %d apart, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}
@@ -24,9 +20,9 @@ func TestNearest(t *testing.T) {
 	known := []string{"team", "policy", "older-than", "q", "all"}
 	for text, want := range map[string]string{
 		"team": "team", "tem": "team", "Team": "team", "TEAMS": "team", "polcy": "policy", "older_than": "older-than", "olderthan": "older-than",
-		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
+		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older": "older-than", "policy-name": "policy", "newer": "", "olde": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
 	} {
-		if got := spelling.Nearest(text, known); got != want {
+		if got := Nearest(text, known); got != want {
 			t.Errorf("%q is nearest to %q, want %q", text, got, want)
 		}
 	}

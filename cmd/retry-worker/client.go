@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -96,28 +95,13 @@ func (f *serverFlags) newClient() (*api.Client, error) {
 	}
 	// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
 	// whom an answer points to.
-	trust, err := f.authorities()
+	roots, err := smallfile.Authorities("--ca-file", f.caFile)
 	c.Client = http.Client{
-		Timeout: apiTime, Transport: &http.Transport{TLSClientConfig: trust},
+		Timeout:       apiTime,
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, err
-}
-
-// authorities to trust.
-func (f *serverFlags) authorities() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.caFile == "" {
-		return c, nil
-	}
-	text, _, err := smallfile.Read(f.caFile, 1<<20)
-	if err != nil {
-		return nil, fmt.Errorf("--ca-file %s cannot be read: %w; name a readable PEM file", f.caFile, err)
-	}
-	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca-file %s holds no PEM certificate, expected one or more", f.caFile)
-	}
-	return c, nil
 }
 
 // base returns the URL that the API's paths are added to.

@@ -45,9 +45,9 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	if r := list("--server", "http://"+addr); r.code != exitFailed || strings.Contains(r.stderr, secret) {
 		t.Errorf("by plain HTTP: exit %d, %q", r.code, r.stderr)
 	}
-	list("--ca-file", tokens).fails(t, exitUsage, "--ca-file "+tokens+" holds no PEM certificate, expected one or more")
+	list("--ca-file", tokens).fails(t, exitUsage, `--ca-file is "`+tokens+`", which holds no certificate, expected a PEM file with the certificates of the authorities to trust`)
 	gone := filepath.Join(dir, "gone")
-	list("--ca-file", gone).fails(t, exitUsage, "--ca-file "+gone+" cannot be read: no such file or directory; name a readable PEM file")
+	list("--ca-file", gone).fails(t, exitUsage, `--ca-file is "`+gone+`", which cannot be read (no such file or directory), expected a PEM file with the certificates of the authorities to trust`)
 }
 
 func trusting(a *webservertest.Authority) *tls.Config {

@@ -36,7 +36,7 @@ func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 		setting, file string // the line begins with the one, and names the other
 		problems      bool   // of the settings
 	}{
-		"no authority":   {noAuthority, "ZEEBE_CA_CERTIFICATE_PATH: ", missing, false},
+		"no authority":   {noAuthority, "ZEEBE_CA_CERTIFICATE_PATH is ", missing, false},
 		"no key":         {noKey, "RETRY_WORKER_TLS_CERT_FILE: ", broken.TLSCertFile, true},
 		"no such folder": {func(s *config.Settings) { s.DatabaseURL = "sqlite:" + missing }, "", missing, false},
 		"a folder":       {func(s *config.Settings) { s.DatabaseURL = "sqlite:" + folder }, "", folder, false},

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"crypto/x509"
 	"fmt"
 	"math"
 	"net"
@@ -264,14 +263,8 @@ func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 }
 
 func (c *checker) certificates(name, path string) {
-	if path == "" {
-		return
-	}
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		c.add(name, strconv.Quote(path), "a readable PEM file ("+smallfile.Cause(err).Error()+")")
-	} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-		c.add(name, strconv.Quote(path), "a PEM file that holds a certificate")
+	if _, err := smallfile.Authorities(name, path); err != nil {
+		c.problems = append(c.problems, err.Error())
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -201,18 +200,8 @@ func (m *Mailer) policy() gomail.TLSPolicy {
 }
 
 func (m *Mailer) trust() (*tls.Config, error) {
-	c := &tls.Config{ServerName: m.server.Host, MinVersion: tls.VersionTLS12}
-	if m.server.CAFile == "" {
-		return c, nil
-	}
-	pem, err := os.ReadFile(m.server.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("RETRY_WORKER_SMTP_CA_FILE cannot be read: %w", smallfile.Cause(err))
-	}
-	if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("RETRY_WORKER_SMTP_CA_FILE holds no certificate")
-	}
-	return c, nil
+	roots, err := smallfile.Authorities("RETRY_WORKER_SMTP_CA_FILE", m.server.CAFile)
+	return &tls.Config{ServerName: m.server.Host, MinVersion: tls.VersionTLS12, RootCAs: roots}, err
 }
 
 // login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the

@@ -144,7 +144,9 @@ func TestAllRefused(t *testing.T) {
 // pending are messages that wait.
 type pending []journal.Message
 
-func (p pending) Pending(context.Context, string, int64, int) ([]journal.Message, error) { return p, nil }
+func (p pending) Pending(context.Context, string, int64, int) ([]journal.Message, error) {
+	return p, nil
+}
 
 // TestSentByAnotherReplica: that a message could not be sent says nothing of the next, once another replica has sent it.
 func TestSentByAnotherReplica(t *testing.T) {

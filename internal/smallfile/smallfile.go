@@ -2,6 +2,7 @@
 package smallfile
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -49,4 +50,25 @@ func Cause(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// maxAuthorities is the bytes of a file with certificates; those of all public authorities are a fifth of it.
+const maxAuthorities = 1 << 20
+
+// Authorities returns the certificates of the PEM file at path, to trust instead of the system's; nil, which is those,
+// for no path. Its error is one line that names the setting and the path.
+func Authorities(setting, path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	const expected = "expected a PEM file with the certificates of the authorities to trust"
+	content, _, err := Read(path, maxAuthorities)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q, which cannot be read (%w), %s", setting, path, err, expected)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s is %q, which holds no certificate, %s", setting, path, expected)
+	}
+	return pool, nil
 }

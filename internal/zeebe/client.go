@@ -5,17 +5,15 @@ package zeebe
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/worker"
 )
 
@@ -189,17 +187,6 @@ func (c *Client) choose(i int) {
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority}
-	if o.CACertificatePath != "" {
-		pem, err := os.ReadFile(o.CACertificatePath)
-		if err != nil {
-			return nil, fmt.Errorf("ZEEBE_CA_CERTIFICATE_PATH: %w; expected a readable PEM file", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ZEEBE_CA_CERTIFICATE_PATH: %s holds no PEM certificate; expected one or more",
-				o.CACertificatePath)
-		}
-	}
-	return config, nil
+	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}, err
 }

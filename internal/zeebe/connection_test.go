@@ -82,8 +82,8 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		options zeebe.Options
 		words   []string
 	}{
-		{"no file", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "missing.pem", "expected a readable PEM file"}},
-		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: file(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem holds no PEM certificate; expected one or more"}},
+		{"no file", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "missing.pem", "cannot be read (no such file or directory), expected a PEM file"}},
+		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: file(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem\", which holds no certificate, expected a PEM file"}},
 		{"no address", zeebe.Options{Address: "gateway\x7f:26500", Plaintext: true}, []string{"engine address", "expected host:port (ZEEBE_ADDRESS)"}},
 		{"no REST address", zeebe.Options{RESTAddress: "nowhere"}, []string{"ZEEBE_REST_ADDRESS"}},
 	}

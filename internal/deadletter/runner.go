@@ -44,15 +44,10 @@ type Decider interface {
 	Discard(ctx context.Context, c Command) (Item, error)
 }
 
-// Hooks are told what happens; all must be set (see NoHooks). They must not block.
+// Hooks are told what happens; all must be set. They must not block.
 type Hooks struct {
 	// Decided and Refused are called for each item of a run with that action.
 	Decided, Refused func(action journal.BulkAction)
-}
-
-// NoHooks does nothing.
-func NoHooks() Hooks {
-	return Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
 }
 
 // Runner carries bulk runs out, each at its own pace.

@@ -46,11 +46,6 @@ func FingerprintOf(policy string, a *Attempt) Fingerprint {
 	return f
 }
 
-// Uncounted returns the fingerprint with nothing counted.
-func (f *Fingerprint) Uncounted() Fingerprint {
-	return Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
-}
-
 // name returns the ID that the fingerprint must have.
 func (f *Fingerprint) name() string {
 	sum := sha256.Sum256(appendText(appendText(appendText(nil, f.Policy), string(f.Reason)), f.Pattern))

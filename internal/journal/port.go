@@ -23,12 +23,10 @@ type Store interface {
 
 // Reader reads what a Store keeps, beside whoever writes it. Its errors hold a *StoreError. Every method is
 // safe for concurrent use. With Transact they are RetryAttemptRepository of RN-BIL-005 §12.5: Story finds by
-// claim, Transact saves, CountAttempts counts, PendingRetries finds pending retries.
+// claim, Transact saves, and counts for who decides (History.Attempts), PendingRetries finds pending retries.
 type Reader interface {
 	// Story is everything that is remembered of a subject; false where that is nothing.
 	Story(ctx context.Context, s Subject) (Story, bool, error)
-	// CountAttempts made of a subject, revisions not counted; 0 for one that is not known.
-	CountAttempts(ctx context.Context, s Subject) (int64, error)
 	// PendingRetries are the retries of a policy (all where it is empty) that lie ahead or are due, the
 	// earliest first, after a given one (nil: from the first on), at most limit.
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)

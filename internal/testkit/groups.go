@@ -29,7 +29,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 			g.Cents += items[i].Cents
 		}
 		if f, known := m.fingerprints[id]; known {
-			g.Cause = f.Uncounted()
+			g.Cause = uncounted(&f)
 		}
 		if g.Teams = teams.Teams(); g.N < p.Most || g.N == p.Most && id > p.After {
 			all = append(all, g)
@@ -55,4 +55,9 @@ func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item 
 		}
 	}
 	return all
+}
+
+// uncounted returns the fingerprint with nothing counted.
+func uncounted(f *journal.Fingerprint) journal.Fingerprint {
+	return journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
 }

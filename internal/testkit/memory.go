@@ -235,11 +235,6 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 	return story, m.keys[s] != 0 || len(records) > 0, err
 }
 
-// CountAttempts implements journal.Reader.
-func (m *Memory) CountAttempts(ctx context.Context, s journal.Subject) (int64, error) {
-	return ask(ctx, m, func() int64 { return m.history(&journal.Lookup{Subject: s}).Attempts })
-}
-
 // PendingRetries implements journal.Reader.
 func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
 	return ask(ctx, m, func() []journal.PendingRetry {

@@ -87,7 +87,7 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 	if !known {
 		c := deadletter.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
 		if f, known := m.fingerprints[key[0]]; known {
-			c.Cause = f.Uncounted()
+			c.Cause = uncounted(&f)
 		}
 		i, sum.Top = len(sum.Top), append(sum.Top, c)
 		causes[key] = i

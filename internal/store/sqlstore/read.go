@@ -96,15 +96,6 @@ func (s *snapshot) states(clause string, args []any, take func(*journal.KeyedSta
 	}, args...)
 }
 
-// CountAttempts implements journal.Reader.
-func (r *Reader) CountAttempts(ctx context.Context, of journal.Subject) (int64, error) {
-	return reading(ctx, r, "count the attempts of a subject", func(s *snapshot) (n int64, err error) {
-		err = s.states(" WHERE id = ? AND policy = ? AND tenant = ?", []any{of.ID, of.Policy, of.Tenant},
-			func(k *journal.KeyedState) { n = k.State.Attempts })
-		return n, err
-	})
-}
-
 // PendingRetries implements journal.Reader.
 func (r *Reader) PendingRetries(
 	ctx context.Context, policy string, after *journal.PendingRetry, limit int,

@@ -108,7 +108,6 @@ func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subj
 		}
 		return digests, err
 	})
-	same(o, r, "the number of attempts", func(s ports) (int64, error) { return s.CountAttempts(ctx, of) })
 }
 
 // comparePending compares pending retries of a policy, or the first of all.

@@ -105,11 +105,11 @@ func (g *Gatherer) look(ctx context.Context) time.Duration {
 	if !g.tellsAnybody() {
 		return lookEvery
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	l, err := g.begin(ctx)
+	l, err := g.begin(within)
 	if err == nil {
-		err = l.all(ctx)
+		err = l.all(within)
 	}
 	g.tell(ctx, err)
 	if l != nil && l.made {
@@ -131,7 +131,7 @@ func (g *Gatherer) tellsAnybody() bool {
 	return false
 }
 
-// tell that the store does not answer, once; the journal says itself when it does again.
+// tell that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does again.
 func (g *Gatherer) tell(ctx context.Context, err error) {
 	if err != nil && !g.failed && ctx.Err() == nil {
 		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))

@@ -1,11 +1,14 @@
 package notify_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
@@ -207,22 +210,43 @@ func TestClocksApart(t *testing.T) {
 	})
 }
 
+// silentStore answers nothing while it is silent.
+type silentStore struct {
+	notify.Store
+	silent atomic.Bool
+}
+
+func (s *silentStore) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
+	if s.silent.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Store.Watermarks(ctx)
+}
+
 // TestStoreDown: it is told once, and news come when the store does.
 func TestStoreDown(t *testing.T) {
-	play(t, map[string]string{"ti": mailed}, func(w *world) {
-		w.die(2, credentials)
-		w.Memory.SetDown(true)
-		w.gather()
-		time.Sleep(10 * time.Minute)
-		if n := w.logs.FilterMessageSnippet("cannot be read").Len(); n != 1 {
-			t.Errorf("it was told %d times", n)
-		}
-		w.Memory.SetDown(false)
-		time.Sleep(time.Minute)
-		if n := w.send(tiByMail); n.Data.New.Count != 2 {
-			t.Errorf("told of %d, want 2", n.Data.New.Count)
-		}
-	})
+	for name, down := range map[string]func(w *world, s *silentStore, is bool){
+		"away":   func(w *world, _ *silentStore, is bool) { w.Memory.SetDown(is) },
+		"silent": func(_ *world, s *silentStore, is bool) { s.silent.Store(is) },
+	} {
+		play(t, map[string]string{"ti": mailed}, func(w *world) {
+			w.die(2, credentials)
+			s := &silentStore{Store: w.options.Store}
+			w.options.Store = s
+			down(w, s, true)
+			w.gather()
+			time.Sleep(10 * time.Minute)
+			if n := w.logs.FilterMessageSnippet("cannot be read").Len(); n != 1 {
+				t.Errorf("%s: it was told %d times", name, n)
+			}
+			down(w, s, false)
+			time.Sleep(2 * time.Minute)
+			if n := w.send(tiByMail); n.Data.New.Count != 2 {
+				t.Errorf("%s: told of %d, want 2", name, n.Data.New.Count)
+			}
+		})
+	}
 }
 
 // TestNothingOfASingleCase: hostile errors put no line, no markup, no id and no person into a message.

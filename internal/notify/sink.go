@@ -139,7 +139,7 @@ func (s *Sink) forget(m *journal.Message) {
 
 // fail notes a failure, and tells it where it is another than the last.
 func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return err // the relay stops, or has lost its lease
 	}
 	team, c := parseKey(m.Key)

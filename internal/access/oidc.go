@@ -54,10 +54,12 @@ type openID struct {
 	// failures of the way to the provider so far, which no answer of its own is.
 	failures atomic.Int64
 
-	mu       sync.Mutex
-	provider *oidc.Provider // nil until it has answered
-	rest     time.Time      // nothing is asked before
-	newest   map[string]*renewal
+	connecting sync.Mutex     // held while the provider's description is asked for
+	provider   *oidc.Provider // nil until it has answered
+	rest       time.Time      // nothing is asked before
+
+	mu     sync.Mutex
+	newest map[string]*renewal
 }
 
 // renewal is the newest grant of a session that this process knows. Its lock is held while the provider is asked.
@@ -125,8 +127,8 @@ func (o *openID) ask(ctx context.Context, f func(ctx context.Context, p *oidc.Pr
 
 // connected returns the provider, whose description is read when it is asked for first.
 func (o *openID) connected() (*oidc.Provider, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.connecting.Lock()
+	defer o.connecting.Unlock()
 	if o.provider != nil {
 		return o.provider, nil
 	}

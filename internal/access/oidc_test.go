@@ -42,6 +42,8 @@ type hospital struct {
 	// are given out instead.
 	away          bool
 	forged, moved string
+	// silent: a request is told to asked, and answered once silent is closed.
+	silent, asked chan struct{}
 }
 
 func newHospital(t *testing.T, claims map[string]any) *hospital {
@@ -49,6 +51,10 @@ func newHospital(t *testing.T, claims map[string]any) *hospital {
 	h := &hospital{t: t, claims: claims}
 	var provider http.Handler
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.silent != nil {
+			h.asked <- struct{}{}
+			<-h.silent
+		}
 		switch {
 		case h.away:
 			http.Error(w, "away", http.StatusInternalServerError)
@@ -308,6 +314,29 @@ func TestProviderIsAskedAgain(t *testing.T) {
 		w.now = w.now.Add(5 * time.Second)
 		p.is(t, "when it is back", "maria admin")
 	})
+}
+
+// TestProviderThatIsSilent: nobody waits for its first answer whom it need not be asked of.
+func TestProviderThatIsSilent(t *testing.T) {
+	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
+	w, p := openedTo(t, h)
+	p.logIn(nil)
+	restarted := w.replica()
+	restarted.provider = w.provider
+	restarted.open(func() *access.Tokens { return restarted.tokens })
+	h.silent, h.asked = make(chan struct{}), make(chan struct{}, 10)
+	program := make(chan int)
+	go func() { program <- restarted.get("/", bearer("a.b.c")).status }()
+	<-h.asked
+	p.Transport = restarted
+	p.is(t, "meanwhile", "maria admin")
+	if len(restarted.told) > 0 {
+		t.Errorf("it was waited for until %v", restarted.told)
+	}
+	close(h.silent)
+	if status := <-program; status != http.StatusUnauthorized {
+		t.Errorf("the program that waited is answered %d", status)
+	}
 }
 
 // What a provider's answer, or somebody who plays its part, cannot get in by.

@@ -1,6 +1,7 @@
 package webclient
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -99,13 +100,21 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
+// TestProbeEndsInTime: after ten seconds, which is told, or when nobody waits any more, which says nothing of the portal.
 func TestProbeEndsInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		p := NewProber(&http.Client{Transport: hang{}}, zap.NewNop())
-		ok := p.OK(t.Context(), "http://portal.example", []int{200})
-		if took := time.Since(began); ok || took != 10*time.Second {
-			t.Errorf("%t after %s, want false after 10 s", ok, took)
-		}
-	})
+	for after, told := range map[time.Duration]int{10 * time.Second: 1, time.Second: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			core, lines := observer.New(zap.InfoLevel)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if told == 0 {
+				time.AfterFunc(after, cancel)
+			}
+			began := time.Now()
+			ok := NewProber(&http.Client{Transport: hang{}}, zap.New(core)).OK(ctx, "http://portal.example", []int{200})
+			if took := time.Since(began); ok || took != after || lines.Len() != told {
+				t.Errorf("%t after %s, told %v, want false after %s", ok, took, lines.All(), after)
+			}
+		})
+	}
 }

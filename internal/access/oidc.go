@@ -199,10 +199,11 @@ func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string)
 	if o.TeamClaim == "" {
 		return g, nil
 	}
-	teams, err := ParseTeams(strings.Join(claimed(claims, o.TeamClaim), ","))
-	if err == nil {
-		g.Teams = teams
-	} else if g.Role != Admin {
+	teams := slices.DeleteFunc(claimed(claims, o.TeamClaim), func(name string) bool {
+		_, err := ParseTeams(name)
+		return err != nil // a group that is no team's
+	})
+	if g.Teams = Teams(strings.Join(teams, ",")); g.Teams == "" && g.Role != Admin {
 		g.Teams = NoTeam
 	}
 	return g, nil

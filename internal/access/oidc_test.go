@@ -231,7 +231,7 @@ func (p *person) is(t *testing.T, what, want string) {
 // Roles and teams are the provider's, asked again in time; a restart and another replica end nothing, a log-out does.
 func TestProviderLogIn(t *testing.T) {
 	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": []string{"offline_access", "viewer", "operator"},
-		"hospital": map[string]any{"teams": []string{"faturamento", "ti"}}})
+		"hospital": map[string]any{"teams": []string{"faturamento", "Domain Users", "ti"}}})
 	w, p := openedTo(t, h)
 	if status, text := p.logIn(nil); status != http.StatusOK || !strings.Contains(text, `content="0; url=/dead-letters"`) {
 		t.Fatalf("back from the provider: %d %s", status, text)

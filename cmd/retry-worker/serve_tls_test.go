@@ -45,9 +45,12 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	if r := list("--server", "http://"+addr); r.code != exitFailed || strings.Contains(r.stderr, secret) {
 		t.Errorf("by plain HTTP: exit %d, %q", r.code, r.stderr)
 	}
-	list("--ca-file", tokens).fails(t, exitUsage, `--ca-file is "`+tokens+`", which holds no certificate, expected a PEM file with the certificates of the authorities to trust`)
+	const expected = "expected a PEM file with the certificates of the authorities to trust"
+	list("--ca-file", tokens).fails(t, exitUsage,
+		`--ca-file is "`+tokens+`", which holds no certificate, `+expected)
 	gone := filepath.Join(dir, "gone")
-	list("--ca-file", gone).fails(t, exitUsage, `--ca-file is "`+gone+`", which cannot be read (no such file or directory), expected a PEM file with the certificates of the authorities to trust`)
+	list("--ca-file", gone).fails(t, exitUsage,
+		`--ca-file is "`+gone+`", which cannot be read (no such file or directory), `+expected)
 }
 
 func trusting(a *webservertest.Authority) *tls.Config {

@@ -5,8 +5,8 @@ import "net/http"
 // onlyTLS has a browser ask over TLS only from then on, for a year.
 const onlyTLS = "max-age=31536000; includeSubDomains"
 
-// secure sets the headers of every answer. A page may load from its own server; scripts and styles within it do nothing. An API
-// answer may do nothing at all.
+// secure sets the headers of every answer. A page may load from its own server; scripts and styles within it do
+// nothing. An API answer may do nothing at all.
 func secure(h http.Header, r *http.Request) {
 	policy := "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 	if !isAPI(r) {

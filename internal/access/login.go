@@ -118,8 +118,9 @@ func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
 func goOn(w http.ResponseWriter, to string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	to = html.EscapeString(to)
+	// Nobody is left to be told of an error.
 	_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><meta charset="utf-8"><title>retry-worker</title>`+
-		`<meta http-equiv="refresh" content="0; url=`+to+`"></head><body><a href="`+to+`">retry-worker</a></body></html>`) // nobody is left to be told
+		`<meta http-equiv="refresh" content="0; url=`+to+`"></head><body><a href="`+to+`">retry-worker</a></body></html>`)
 }
 
 // safeNext returns where to go after the log-in: a path of this server, or / for everything else, so that no link to
@@ -174,8 +175,8 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 // boxes are fields of check boxes, given once for each that is ticked.
 var boxes = []string{"columns", "ids"}
 
-// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers take
-// different ones.
+// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers
+// take different ones.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
 		if len(values) > 1 && !slices.Contains(boxes, name) {

@@ -35,8 +35,8 @@ type Outage struct {
 // outageOf a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
-	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord), Cause: string(of.Cause), Since: instant(of.Since)}
-	o.Failed, o.Admitted = of.Failed, of.Admitted
+	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord),
+		Cause: string(of.Cause), Failed: of.Failed, Admitted: of.Admitted, Since: instant(of.Since)}
 	if d.State.Phase == destination.Up {
 		o.Until, o.Held = instant(d.State.Since), of.Held
 		return o

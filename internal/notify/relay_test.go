@@ -148,14 +148,17 @@ func (p pending) Pending(context.Context, string, int64, int) ([]journal.Message
 	return p, nil
 }
 
-// TestSentByAnotherReplica: that a message could not be sent says nothing of the next, once another replica has sent it.
+// TestSentByAnotherReplica: that a message could not be sent says nothing of the next, once another replica has sent
+// it.
 func TestSentByAnotherReplica(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
 	b.refuse("ti@", 550)
 	core, logs := observer.New(zap.DebugLevel)
 	c := teams(t, map[string]string{"ti": mailed})
-	sink := &notify.Sink{Catalogue: func() *catalogue.Catalogue { return c }, Mailer: b.mailer(notify.Plaintext), Clock: clock.Machine{},
-		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: zap.New(core)}
+	sink := &notify.Sink{
+		Catalogue: func() *catalogue.Catalogue { return c }, Mailer: b.mailer(notify.Plaintext), Clock: clock.Machine{},
+		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: zap.New(core),
+	}
 	message := func(id string) journal.Message {
 		return journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: "ti/email", Body: "{}", At: time.Now()}
 	}

@@ -147,8 +147,8 @@ func (v *view) causes(r *renderer, s *Summary) {
 	for i := range s.Top {
 		c := &s.Top[i]
 		v.Causes = append(v.Causes,
-			causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason) + r.worth(c.Amount), Policy: r.named("policy", c.Policy),
-				Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
+			causeView{Count: r.words.Number(c.Count), Reason: r.named("reason", c.Reason) + r.worth(c.Amount),
+				Policy: r.named("policy", c.Policy), Pattern: clean(c.Pattern, maxWord), Hint: clean(c.Hint, maxWord), Oldest: r.time(c.Oldest)})
 	}
 	if s.OtherCount > 0 {
 		v.Other = r.count(s.OtherCount, "pendência", "pendências") + " de outras causas"

@@ -59,5 +59,6 @@ func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item 
 
 // uncounted returns the fingerprint with nothing counted.
 func uncounted(f *journal.Fingerprint) journal.Fingerprint {
-	return journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern}
+	return journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification,
+		Pattern: f.Pattern}
 }

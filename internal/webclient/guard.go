@@ -24,7 +24,8 @@ var public = ssrf.New()
 // allows reports whether a request may go to an address.
 func (a *Allowed) allows(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return public.SafeAddr(ip) == nil || slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return public.SafeAddr(ip) == nil ||
+		slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // BlockedError is of an address that a request may not go to.

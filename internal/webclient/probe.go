@@ -23,8 +23,8 @@ type Prober struct {
 // NewProber prepares a Prober that asks by client.
 func NewProber(client *http.Client, log *zap.Logger) *Prober { return &Prober{client, log} }
 
-// OK reports whether a GET of that URL is answered with one of those statuses; the log says why not, unless nobody waits
-// for it any more, and names the host alone. The body is not read.
+// OK reports whether a GET of that URL is answered with one of those statuses; the log says why not, unless nobody
+// waits for it any more, and names the host alone. The body is not read.
 func (p *Prober) OK(ctx context.Context, address string, expect []int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -100,7 +100,8 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestProbeEndsInTime: after ten seconds, which is told, or when nobody waits any more, which says nothing of the portal.
+// TestProbeEndsInTime: after ten seconds, which is told, or when nobody waits any more, which says nothing of the
+// portal.
 func TestProbeEndsInTime(t *testing.T) {
 	for after, told := range map[time.Duration]int{10 * time.Second: 1, time.Second: 0} {
 		synctest.Test(t, func(t *testing.T) {

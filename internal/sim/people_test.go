@@ -414,6 +414,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
 		s.onSchedule(&run, e.At)
+		if all := s.reviews[b.DeadLetterID]; slices.ContainsFunc(all, func(r review) bool { return r.BulkRun == run.ID }) { // nobody took it
+			so := s.decides[run.ID]
+			so.n--
+			s.decides[run.ID] = so
+		}
 		s.beside(&run)
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {

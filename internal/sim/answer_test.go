@@ -18,12 +18,16 @@ import (
 func (s *sim) sent(j *job, a answer) {
 	var told struct {
 		RetryCount                   int64
-		NextRetryTime, BPMN          string
+		NextRetryTime, GateHeld      string
 		ReviewDecision, DeadLetterID string
 	}
 	_ = json.Unmarshal([]byte(a.vars), &told)
-	if j.kind == worker.SubmissionGate {
-		return // one that was let through at once, and one that was held, differ
+	if j.kind == worker.SubmissionGate { // one that was let through at once, and one that was held, differ
+		l, left := s.left[j.key]
+		if left && !j.two && told.GateHeld == "PT0S" && l.at.Sub(l.Since) > clocksApart && time.Since(l.at) < leftFor && s.started.Before(l.at) {
+			s.fail("%s: job %d was %s at its gate at %s, and is let through at once", j.claim, j.key, l.Action, l.at.Sub(s.began))
+		}
+		return
 	}
 	if at, err := time.Parse(time.RFC3339, told.NextRetryTime); err == nil && j.kind == worker.AnalyzeRetry && time.Since(at) > clocksApart {
 		s.fail("%s: job %d is answered with a retry at %s, which is past", j.claim, j.key, at.Sub(s.began))
@@ -36,6 +40,9 @@ func (s *sim) sent(j *job, a answer) {
 	}
 	s.answers[j.key] = says
 }
+
+// leftFor is how long all know that a claim left its gate, of which the engine may not have heard.
+const leftFor = 5 * time.Minute
 
 // rebased reports whether the job's decision was made anew.
 func (s *sim) rebased(j *job) bool { return len(s.attempts[j.key]) > 1 }

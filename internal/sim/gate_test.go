@@ -136,6 +136,9 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 			s.fail("a ramp of %s begins at %.2f a minute after %d that failed", name, now.Flow.Ramp, now.Outage.FailedRamps)
 		}
 	}
+	if now.Phase == destination.Ramping && now.Flow.Fixed && now.Flow.Ramp > releaseAt {
+		s.fail("a person lets %d claims a minute through to %s, and the pace is %.2f", releaseAt, name, now.Flow.Ramp)
+	}
 	failed := ramped && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson
 	if failed && now.Outage.Since.Equal(b.Outage.Since) && now.Outage.FailedRamps <= b.Outage.FailedRamps {
 		s.fail("a ramp of %s failed, and is not counted", name)
@@ -145,6 +148,9 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 	}
 	w.recorded = known
 }
+
+// releaseAt is the pace at which people let claims through, a minute.
+const releaseAt = 10
 
 // rampStep is after how many seconds the pace of a ramp may be doubled.
 const rampStep = 15

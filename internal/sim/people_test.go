@@ -51,7 +51,7 @@ func (r *replica) order(name string, what int) {
 		minutes := []int{2, 10, 30, 50, 70, 90}
 		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(time.Duration(minutes[r.draw("hold").IntN(6-what)])*time.Minute)
 	case 1:
-		c.Verb, c.PerMinute = journal.ReleaseAt, 10
+		c.Verb, c.PerMinute = journal.ReleaseAt, releaseAt
 	case 2:
 		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, time.Hour}[r.draw("up").IntN(2)])
 		if r.sometimes("thinks better of it", 1, 2) {

@@ -381,8 +381,8 @@ func (s *sim) checkItems(run string) {
 	became := map[journal.DeadLetterState][]journal.BulkOutcome{
 		journal.DeadLetterOpen:         {journal.BulkNobody},
 		journal.DeadLetterReprocessing: {journal.BulkDecided, journal.BulkTaken},
-		journal.DeadLetterRecovered:    {journal.BulkRecovered},
-		journal.DeadLetterSuperseded:   {journal.BulkDeadAgain, journal.BulkSuperseded},
+		journal.DeadLetterRecovered:    {journal.BulkRecovered, journal.BulkNobody},
+		journal.DeadLetterSuperseded:   {journal.BulkDeadAgain, journal.BulkSuperseded, journal.BulkNobody},
 		journal.DeadLetterDiscarded:    {journal.BulkDecided, journal.BulkDiscarded, journal.BulkNobody},
 	}
 	for _, shown := range journal.BulkOutcomes() {

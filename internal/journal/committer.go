@@ -178,16 +178,18 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.changes.Link.Answered = marks
-		taught := map[Subject]*Teaching{}
+		known := make(map[Subject]*History, len(lookups))
 		for n := range lookups {
-			taught[lookups[n].Subject] = histories[n].Taught
+			known[lookups[n].Subject] = &histories[n]
 		}
 		for _, i := range items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
 			}
-			h.Teaching = taught[i.cause]
+			if i.cause != (Subject{}) { // what was taught of it, in this transaction too
+				h.Teaching = known[i.cause].fold(i.cause).Taught
+			}
 			if i.refused = i.ctx.Err(); i.refused == nil {
 				i.refused = i.apply(b, h)
 			}

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,6 +207,33 @@ func TestNoDecisionBehindAPause(t *testing.T) {
 		if _, err := b.journal.Review(t.Context(), r); !errors.Is(err, journal.ErrInvalidRunState) {
 			t.Errorf("a decision of a run that was paused just before: %v", err)
 		}
+	})
+}
+
+// TestTaughtInTheSameCommit: what a person teaches holds for whatever is recorded behind it.
+func TestTaughtInTheSameCommit(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		puzzle := func(n int) *journal.Analysis {
+			a := failure(claim(n), int64(n))
+			f, _ := tiss.Read(decision.Variables{ID: decision.Text(claim(n)), Error: `"falha XPTO"`, RetryCount: "0"})
+			a.Failure, a.Error = &f, "falha XPTO"
+			a.Identity = journal.IdentityOf(a)
+			return a
+		}
+		cause := journal.CauseOf(tiss.Name, puzzle(1).Failure, "falha XPTO").ID
+		b.memory.Delay(10 * time.Millisecond)
+		for i, class := range []decision.ErrorClassification{decision.Permanent, ""} {
+			b.ask(t.Context(), failure(claim(10+i), int64(10+i))) // the next two wait for its commit
+			go func() {
+				testkit.Must(t, b.journal.Teach(t.Context(), tiss.Name, cause, journal.Teaching{Class: class, Reason: "so it is", By: "ana"}))
+			}()
+			synctest.Wait()
+			got := b.recorded(b.ask(t.Context(), puzzle(1+i))[0]).recorded.Decision
+			if want := cmp.Or(class, decision.Unknown); got.ErrorClassification != want {
+				t.Errorf("taught %q, and the next is %s", class, got.ErrorClassification)
+			}
+		}
+		b.wantSizes(1, 2, 1, 2)
 	})
 }
 

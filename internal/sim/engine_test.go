@@ -137,7 +137,7 @@ func (s *sim) activate(j *job) {
 		return
 	}
 	if n := len(decided); n > 0 && decided[n-1].ShouldRetry() && s.sometimes("variables changed", 1, 5) { // by an operator
-		j.changed, j.vars["submissionError"] = true, "connection refused, "+secret
+		j.changed, j.vars["submissionError"] = true, "connection refused, "+s.secret
 	}
 	j.given = true
 	lock := lockTime
@@ -456,9 +456,9 @@ func (s *sim) submit(p *process) {
 		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)
-			p.vars["submissionError"] = problem + " " + secret
+			p.vars["submissionError"] = problem + " " + s.secret
 			if !s.calm && dice.IntN(40) == 0 {
-				p.vars[wrong] = "yesterday, " + secret
+				p.vars[wrong] = "yesterday, " + s.secret
 			} else if p.submitted.IsZero() && dice.IntN(10) == 0 {
 				p.submitted = time.Now().Add(time.Duration(dice.IntN(40)-30) * time.Minute).UTC().Truncate(time.Second)
 				p.vars[wrong] = p.submitted

@@ -27,21 +27,31 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// secret is what every error text has in it, and no sink may.
-const secret, forbidden = "senha=abracadabra de " + patient, "abracadabra"
+// secret is what people type and some errors have in them, and no sink may.
+const secret = "senha=abracadabra de " + patient
 
-// cpfs stand in the ids of some claims, and only the journal may have them; patient stands in error texts.
-var cpfs = [...]string{"529.982.247-25", "123.456.789-09", patient}
+// secrets are what the error texts of a world have in them: its own of these.
+var secrets = [...]string{secret, "paciente: Ana Abracadabra, CNS 700000000000005", "fale com abracadabra@hospital.example ou (11) 98765-4321",
+	"em https://robo:abracadabra@portal.example/envio?token=abracadabra"}
+
+// cpfs stand in the ids of some claims, and only the journal may have them; patient stands in texts, which are redacted there, too.
+var cpfs = [...]string{"529.982.247-25", "123.456.789-09"}
 
 const patient = "12345688700" // with the check digits that are 0 for 10
 
+// isRedacted reports whether a text has nothing in it that error texts and people's reasons may have.
+func isRedacted(text string) bool {
+	in := func(part string) bool { return strings.Contains(text, part) }
+	return !slices.ContainsFunc([]string{"abracadabra", "Abracadabra", patient, "700000000000005", "98765-4321"}, in)
+}
+
 // leaks reports whether a text that leaves the journal has something in it that it may not.
-func leaks(text string) bool { return outside(text) != text || strings.Contains(text, forbidden) }
+func leaks(text string) bool { return outside(text) != text || !isRedacted(text) }
 
 // nameOf is the name of the claim of that number.
 func nameOf(n int) string {
 	if n%5 == 4 {
-		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpfs[n/5%2])
+		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpfs[n/5%len(cpfs)])
 	}
 	return fmt.Sprintf("CLM-SIM-%d", n)
 }
@@ -100,6 +110,7 @@ type sim struct {
 	lazy      bool      // people decide by bulk runs alone
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
+	secret    string    // of error texts
 	unset     bool      // clocks are hours off, for what makes notices
 	hopeless  bool      // most claims always fail, and that is learnt from
 	learnt    []cases   // of the cause that nobody knows, each minute
@@ -190,6 +201,7 @@ func newSim(p plan) *sim {
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
+	s.secret = secrets[s.draw("secret").IntN(len(secrets))]
 	s.hopeless, s.unset = s.draw("hopeless").IntN(12) == 0, s.draw("unset").IntN(6) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {

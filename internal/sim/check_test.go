@@ -180,6 +180,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 	s.clean("record", r.Entry)
 	s.tally.entry(r.Entry)
 	if of, err := journal.ReadSent(r.Entry); err == nil && of.JobKey != 0 {
+		if strings.Contains(r.Entry.Body, `"outcome":"failure"`) {
+			s.fail("%s is said to have failed, and %s to have answered", r.Subject.ID, of.Destination)
+		}
 		s.trail.word(of, "answered")
 		s.heardOf(of)
 		s.reported[of.JobKey] = true

@@ -136,7 +136,7 @@ func (s *sim) activate(j *job) {
 		s.offer(j, late)
 		return
 	}
-	if n := len(decided); n > 0 && decided[n-1].ShouldRetry() && s.sometimes("variables changed", 1, 5) { // by an operator
+	if n := len(decided); n > 0 && (decided[n-1].ShouldRetry() || j.uncaught) && s.sometimes("variables changed", 1, 5) { // by an operator
 		j.changed, j.vars["submissionError"] = true, "connection refused, "+s.secret
 	}
 	j.given = true

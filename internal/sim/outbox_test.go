@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,8 +157,19 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 
 // heard: an event has one content, and those of a claim come in order.
 func (s *sim) heard(m *journal.Message) {
-	var e struct{ Policy, Subject string }
+	var e struct {
+		Policy, Subject string
+		Data            struct {
+			Timestamp, ScheduledAt, NextRetryTime string
+			BackoffMinutes                        int64
+		}
+	}
 	_ = json.Unmarshal([]byte(m.Body), &e)
+	at, _ := time.Parse(time.RFC3339, cmp.Or(e.Data.Timestamp, e.Data.ScheduledAt))
+	if next, err := time.Parse(time.RFC3339, e.Data.NextRetryTime); err == nil && !at.IsZero() && m.Type != events.DeadLetterReviewed &&
+		e.Data.BackoffMinutes != decision.Minutes(next.Sub(at)) {
+		s.fail("event %s: %d minutes from %s to %s: %s", m.ID, e.Data.BackoffMinutes, at, next, m.Body)
+	}
 	of := e.Policy + "/" + e.Subject
 	before, known := s.events[m.ID]
 	s.events[m.ID] = m.Body

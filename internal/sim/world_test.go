@@ -31,7 +31,7 @@ import (
 const secret = "senha=abracadabra de " + patient
 
 // secrets are what the error texts of a world have in them: its own of these.
-var secrets = [...]string{secret, "paciente: Ana Abracadabra, 700000000000005", "fale com abracadabra@hospital.example ou (11) 98765-4321",
+var secrets = [...]string{secret, "paciente: Ana Abracadabra", "700000000000005, fale com abracadabra@hospital.example ou (11) 98765-4321",
 	"em https://robo:abracadabra@portal.example/envio?token=abracadabra"}
 
 // cpfs stand in the ids of some claims, and only the journal may have them; patient stands in texts, which are redacted there, too.

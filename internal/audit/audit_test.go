@@ -3,6 +3,7 @@ package audit_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
@@ -30,6 +31,11 @@ func TestRecordHasWhatTheRulesName(t *testing.T) {
 	r := object(t, recordAt(t, l, 1))
 	if minutes, _ := r["backoffMinutes"].(float64); minutes != 5 && minutes != 6 {
 		t.Errorf("backoffMinutes is %v", r["backoffMinutes"])
+	}
+	moved := *recordAt(t, l, 1).Attempt // by the hours of its portal (R29)
+	moved.NextRetryTime = moved.AnalysedAt.Add(28 * time.Minute)
+	if minutes := object(t, &journal.Record{Attempt: &moved})["backoffMinutes"]; minutes != 28.0 {
+		t.Errorf("backoffMinutes of a retry in 28 minutes is %v", minutes)
 	}
 }
 

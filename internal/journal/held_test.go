@@ -46,6 +46,40 @@ func TestDepartedIsNotHeldAgain(t *testing.T) {
 	}
 }
 
+// TestWhatWentThroughHasAnswered: a portal answers, for all that its gate knows, where the claim that went through succeeds; one that
+// its process gives up by itself tells nothing, with an open episode and without.
+func TestWhatWentThroughHasAnswered(t *testing.T) {
+	for _, failed := range []bool{false, true} {
+		for _, success := range []bool{false, true} {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+			of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
+			if failed {
+				f.Fail(decision.DefaultPolicy, of.ID, "TIMEOUT", 0)
+				f.Advance(time.Hour)
+			}
+			testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
+				Policy: f.Policies()[decision.DefaultPolicy]}))
+			_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, Kind: destination.Test, Before: f.Now().Add(time.Second)})
+			testkit.Must(t, err)
+			f.Advance(time.Minute)
+			_, err = f.Journal.Conclude(t.Context(), &journal.Outcome{Subject: of, Success: success, ProcessInstanceKey: 5})
+			testkit.Must(t, err)
+			answered := false
+			records, err := f.Store.Records(t.Context(), journal.RecordFilter{}, 0, 10)
+			testkit.Must(t, err)
+			for i := range records {
+				if e := records[i].Entry; e != nil {
+					sent, err := journal.ReadSent(e)
+					answered = answered || err == nil && sent.JobKey == 7
+				}
+			}
+			if answered != success {
+				t.Errorf("failed before: %t, success: %t, and the portal is said to have answered: %t", failed, success, answered)
+			}
+		}
+	}
+}
+
 // TestGivenUpCountsTheSubjectsRetries: while a process waits, another of its claim fails, or fails and recovers. The dead
 // letter of who waited counts the retries of the claim's episode (R12), as its next failure does, whose key was another's.
 func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {

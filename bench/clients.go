@@ -66,6 +66,7 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+	peak, unknown := peakOf(cmd.Process.Pid)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 	<-gone
@@ -75,8 +76,23 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	}
 	used := cmd.ProcessState
 	r = result{cpu: used.UserTime() + used.SystemTime(), firstAnswer: g.firstAnswer.Sub(began)}
-	r.peakKB = used.SysUsage().(*syscall.Rusage).Maxrss
+	r.peakKB = peak
+	if err == nil {
+		err = unknown
+	}
 	return r, err
+}
+
+// peakOf returns the most memory that a process had at once, in kB. What the system counts of one that has ended
+// includes what its parent had as it began it.
+func peakOf(pid int) (kB int64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the peak of its memory: %w", err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	_, err = fmt.Sscan(after, &kB)
+	return kB, err
 }
 
 func (b *bench) workerCommand(address string) *exec.Cmd {

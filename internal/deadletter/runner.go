@@ -44,6 +44,14 @@ type Decider interface {
 	Discard(ctx context.Context, c Command) (Item, error)
 }
 
+// Memory records what a Runner does (journal.Journal does).
+type Memory interface {
+	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
+	GatherBulkItems(ctx context.Context, store journal.Gatherer, run string, limit int, busyCode string) (bool, error)
+	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
+	HoldBulkRun(ctx context.Context, run, why string) error
+}
+
 // Hooks are told what happens; all must be set. They must not block.
 type Hooks struct {
 	// Decided and Refused are called for each item of a run with that action.
@@ -54,7 +62,7 @@ type Hooks struct {
 type Runner struct {
 	items    BulkStore
 	decide   Decider
-	memory   *journal.Journal
+	memory   Memory
 	clock    clock.Clock
 	engineUp func() time.Time
 	hooks    Hooks
@@ -64,7 +72,7 @@ type Runner struct {
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
 // time where it does not: nothing is decided then.
 func NewRunner(
-	items BulkStore, decide Decider, memory *journal.Journal, c clock.Clock, engineUp func() time.Time, hooks Hooks,
+	items BulkStore, decide Decider, memory Memory, c clock.Clock, engineUp func() time.Time, hooks Hooks,
 	log *zap.Logger,
 ) *Runner {
 	return &Runner{items, decide, memory, c, engineUp, hooks, log}

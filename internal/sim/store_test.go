@@ -309,10 +309,13 @@ func (v *store) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, 
 	return run, found, err
 }
 
-// ofRun is read for what is read of a bulk run, whose id is drawn.
-func (v *store) ofRun(what, id string) error {
-	run, _, _ := v.Memory.BulkRun(context.Background(), id)
-	return v.read(fmt.Sprint(what, " of run ", run.Begun))
+// ofRun is read for what is read of a bulk run.
+func (v *store) ofRun(what, id string) error { return v.read(what + v.nameOfRun(id)) }
+
+// nameOfRun is a bulk run's name in labels, as its id is drawn.
+func (s *sim) nameOfRun(id string) string {
+	run, _, _ := s.memory.BulkRun(context.Background(), id)
+	return fmt.Sprint(" of run ", run.Begun)
 }
 
 // Pending implements journal.Outbox.
@@ -332,7 +335,8 @@ func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, boo
 	return v.Memory.DeadLetter(ctx, id)
 }
 
-// memory is a replica's journal as its gates and relays reach it: their goroutines call it in whatever order they run.
+// memory is a replica's journal as its gates, relays and bulk runs reach it: their goroutines call it in whatever order they
+// run.
 type memory struct {
 	*journal.Journal
 	*replica
@@ -381,22 +385,22 @@ func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) er
 	return m.Journal.Delivered(ctx, a, taken)
 }
 
-// decider is who decides on a bulk run's items: several that hear at once what became of theirs go on one by one.
-type decider struct {
-	*deadletter.Service
-	*replica
+// Bulk implements deadletter.Memory.
+func (m memory) Bulk(ctx context.Context, b *journal.BulkStep) (journal.BulkRun, error) {
+	m.port(fmt.Sprint(m.name, " ", b.Verb, m.nameOfRun(b.Run.ID)))
+	return m.Journal.Bulk(ctx, b)
 }
 
-// Retry implements deadletter.Decider.
-func (d decider) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	defer d.port(d.name + " goes on from " + c.ID)
-	return d.Service.Retry(ctx, c)
+// RefuseBulkItem implements deadletter.Memory.
+func (m memory) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
+	m.port(fmt.Sprint(m.name, " refuse ", number, m.nameOfRun(run)))
+	return m.Journal.RefuseBulkItem(ctx, run, number, code)
 }
 
-// Discard implements deadletter.Decider.
-func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	defer d.port(d.name + " goes on from " + c.ID)
-	return d.Service.Discard(ctx, c)
+// HoldBulkRun implements deadletter.Memory.
+func (m memory) HoldBulkRun(ctx context.Context, run, why string) error {
+	m.port(m.name + " hold" + m.nameOfRun(run))
+	return m.Journal.HoldBulkRun(ctx, run, why)
 }
 
 // Purge implements journal.Purger.

@@ -346,7 +346,7 @@ func (s *sim) start(n int) {
 		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
 		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
 	}
-	runner := deadletter.NewRunner(r.store, decider{r.letters, r}, r.journal, r, up, testkit.NoBulkHooks(), written)
+	runner := deadletter.NewRunner(r.store, r.letters, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)
 	r.do(gates, r.gates.Share)

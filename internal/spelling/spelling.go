@@ -3,10 +3,11 @@ package spelling
 
 import "strings"
 
-// Nearest returns the known text from which text differs in case only or by two bytes at most, and not by all of it;
-// otherwise the first of which text is the first half or more, or the other way round; empty if there is none.
+// Nearest returns the known text from which text differs in case only or by two bytes at most, an eighth of its own where
+// that is more, and not by all of it; otherwise the first of which text is the first half or more, or the other way round;
+// empty if there is none.
 func Nearest(text string, known []string) string {
-	best, least := "", 3
+	best, least := "", max(2, len(text)/8)+1
 	if len(text) > 80 {
 		return ""
 	}

@@ -17,10 +17,11 @@ func TestDistance(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"team", "policy", "older-than", "q", "all"}
+	known := []string{"team", "policy", "older-than", "q", "all", "RETRY_WORKER_POLICIES_FILE"}
 	for text, want := range map[string]string{
 		"team": "team", "tem": "team", "Team": "team", "TEAMS": "team", "polcy": "policy", "older_than": "older-than", "olderthan": "older-than",
-		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older": "older-than", "policy-name": "policy", "newer": "", "olde": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
+		"x": "", "": "", "Q": "q", "state": "", "al": "all", "newer-than": "", "older": "older-than", "policy-name": "policy", "newer": "", "olde": "", "RETRY_WORKER_POLICY_FILE": "RETRY_WORKER_POLICIES_FILE",
+		"RETRY_WORKER_POLIFILE": "", "older-than-older-than-older-than-older-than-older-than-older-than-older-than-older-than": "",
 	} {
 		if got := Nearest(text, known); got != want {
 			t.Errorf("%q is nearest to %q, want %q", text, got, want)

@@ -108,8 +108,12 @@ func testSame(t *testing.T, s Store) {
 	if _, histories := recall(t, s, journal.Lookup{Subject: of, Identity: identity()}); histories[0].Same != nil {
 		t.Errorf("an identity that is not known was found at attempt %d", histories[0].Same.Number)
 	}
-	if _, histories := recall(t, s, journal.Lookup{Subject: of}); histories[0].Same != nil {
+	_, histories := recall(t, s, journal.Lookup{Subject: of})
+	if histories[0].Same != nil {
 		t.Errorf("no identity was found at attempt %d", histories[0].Same.Number)
+	}
+	if n := histories[0].Attempts; n != attempts {
+		t.Errorf("counted %d attempts, want %d: revisions are none", n, attempts)
 	}
 }
 

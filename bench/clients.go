@@ -59,6 +59,7 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	go func() { gone <- cmd.Wait() }()
 	select {
 	case <-g.allServed:
+		r.peakKB, err = peakOf(cmd.Process.Pid)
 	case err := <-gone:
 		return r, fmt.Errorf("%s ended before the jobs were answered: %w: %s", cmd.Path, err, cmd.Stderr)
 	case <-time.After(5 * time.Minute):
@@ -66,7 +67,6 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	peak, unknown := peakOf(cmd.Process.Pid)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 	<-gone
@@ -75,11 +75,7 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 		err = fmt.Errorf("%s: %d answers were refused; the figures would mean nothing", cmd.Path, g.refused)
 	}
 	used := cmd.ProcessState
-	r = result{cpu: used.UserTime() + used.SystemTime(), firstAnswer: g.firstAnswer.Sub(began)}
-	r.peakKB = peak
-	if err == nil {
-		err = unknown
-	}
+	r.cpu, r.firstAnswer = used.UserTime()+used.SystemTime(), g.firstAnswer.Sub(began)
 	return r, err
 }
 
@@ -91,8 +87,10 @@ func peakOf(pid int) (kB int64, err error) {
 		return 0, fmt.Errorf("read the peak of its memory: %w", err)
 	}
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	_, err = fmt.Sscan(after, &kB)
-	return kB, err
+	if _, err = fmt.Sscan(after, &kB); err != nil {
+		return 0, fmt.Errorf("read the peak of its memory, VmHWM of /proc/%d/status: %w", pid, err)
+	}
+	return kB, nil
 }
 
 func (b *bench) workerCommand(address string) *exec.Cmd {

@@ -38,20 +38,11 @@ func (s *sim) checkCanary(name string, j *job) {
 	if j.process.latest() != j.key || j.done { // who let it through at once was not heard of: the next may go
 		return
 	}
-	if !s.calm && s.sometimes("holds a portal as its canary goes", 1, 12) { // and thinks better of it
-		s.orderSoon(name, time.Second, 0)
-		s.orderSoon(name, 6*time.Second, 3)
+	if up := s.up(); !s.calm && len(up) > 0 && s.sometimes("holds a portal as its canary goes", 1, 12) { // and thinks better of it
+		up[0].orderSoon(name, time.Second, 0)
+		up[0].orderSoon(name, 6*time.Second, 3)
 	}
 	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at
-}
-
-// orderSoon has a person order that of a portal after a while.
-func (s *sim) orderSoon(name string, after time.Duration, what int) {
-	s.in(after, func() {
-		if up := s.up(); !s.calm && len(up) > 0 {
-			s.running.Go(func() { s.port(fmt.Sprint("orders ", what, " of ", name)); up[0].order(name, what) })
-		}
-	})
 }
 
 // Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages

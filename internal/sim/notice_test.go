@@ -54,7 +54,7 @@ func (s *sim) inForce() *catalogue.Catalogue {
 // gather returns what makes notices.
 func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
 	c := offClock{r, 0}
-	if r.unset {
+	if r.clocksOff {
 		c.by = time.Duration(r.draw("off by").IntN(8*60)-4*60) * time.Minute
 	}
 	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: c, Interval: noticeEvery, DigestHour: digestHour,
@@ -100,7 +100,7 @@ func (r *replica) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // noticed: a notice has one content, and nothing of a single case.
 func (s *sim) noticed(id, body string) {
-	if before, known := s.notices[id]; known && before != body && !s.unset { // else told at the same second, by a clock of before
+	if before, known := s.notices[id]; known && before != body && !s.clocksOff { // else told at the same second, by a clock of before
 		s.fail("notice %s is told with another content", id)
 	}
 	s.notices[id] = body
@@ -126,10 +126,10 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
 		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDue: noticeEvery - clocksApart, notify.TypeDaily: 20 * time.Hour}[m.Type]
-		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least && !v.unset {
+		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least && !v.clocksOff {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
-		if m.Type == notify.TypeDown && !v.unset && !from.At.IsZero() && time.Since(from.At) < noticeEvery-clocksApart {
+		if m.Type == notify.TypeDown && !v.clocksOff && !from.At.IsZero() && time.Since(from.At) < noticeEvery-clocksApart {
 			v.fail("%s is told of an outage, and of the one that began %s before", m.Key, time.Since(from.At))
 		}
 		v.noticedAt[m.Type] = time.Now()
@@ -151,7 +151,7 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	if told := n.Data.Open; told.Count != open.N || n.Data.New != nil && n.Data.New.Count != isNew.N || open.Cents > 0 && told.Amount != decision.Amount(open.Cents) {
 		s.fail("%s is told %+v, of %d that are open and %d new", m.Key, n.Data, open.N, isNew.N)
 	}
-	if due := n.Data.Due; due != nil && !s.unset {
+	if due := n.Data.Due; due != nil && !s.clocksOff {
 		margin := s.apart()
 		if least, most := s.near(margin, margin), s.near(-margin, -margin); due.Count < least || due.Count > most {
 			s.fail("%s is told of %d that are due, and %d to %d are", m.Key, due.Count, least, most)
@@ -185,7 +185,7 @@ const atOnce = 10 * time.Minute
 // mayWait is how long a team may not be told of what it is to be told at once: a clock that is off may come to when it was
 // told of something before.
 func (s *sim) mayWait() time.Duration {
-	if s.unset {
+	if s.clocksOff {
 		return atOnce + 2*noticeEvery
 	}
 	return atOnce
@@ -233,7 +233,7 @@ func (s *sim) near(least, margin time.Duration) (n int64) {
 func (s *sim) untoldDue() {
 	marks, _ := s.memory.Watermarks(context.Background())
 	mark := markOf(marks, deadletter.DueNotice)
-	if mark.Record != 0 || s.near(20*time.Minute, clocksApart) == 0 || s.unset {
+	if mark.Record != 0 || s.near(20*time.Minute, clocksApart) == 0 || s.clocksOff {
 		s.dueSince = time.Now()
 	}
 	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); ago > atOnce {

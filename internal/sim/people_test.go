@@ -55,13 +55,18 @@ func (r *replica) order(name string, what int) {
 	case 2:
 		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, time.Hour}[r.draw("up").IntN(2)])
 		if r.sometimes("thinks better of it", 1, 2) {
-			r.in(time.Minute, func() {
-				r.running.Go(func() { r.port("thinks better"); r.order(name, 4) })
-			})
+			r.orderSoon(name, time.Minute, 4)
 		}
 	}
 	r.say("somebody orders %s: %s", name, c.Verb)
 	_ = r.gates.Command(r.life, name, c)
+}
+
+// orderSoon has a person order that of a portal after a while.
+func (r *replica) orderSoon(name string, after time.Duration, what int) {
+	r.in(after, func() {
+		r.running.Go(func() { r.port(fmt.Sprint("orders ", what, " of ", name)); r.order(name, what) })
+	})
 }
 
 // typed is a person's reason, with what should not be in it.
@@ -229,7 +234,6 @@ func (s *sim) slowRuns() {
 type schedule struct {
 	ahead   time.Duration
 	as, at  time.Time
-	n       int64     // decisions
 	burst   int64     // of them in one commit
 	against time.Time // since when it decides though it shows that it does not
 }
@@ -258,7 +262,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 		s.fail("a bulk run decides, and the engine is away since %s", s.gone.Sub(s.began))
 	}
 	if idle := min(time.Since(b.as), time.Since(s.ranSince), time.Since(s.away), time.Since(s.storeAway), time.Since(s.forgot),
-		time.Since(s.unread), time.Since(s.steered[run.ID].at)); b.n > 0 && idle > 3*interval+2*mostAhead/3 && !s.isSlow() {
+		time.Since(s.unread), time.Since(s.steered[run.ID].at)); !b.as.IsZero() && idle > 3*interval+2*mostAhead/3 && !s.isSlow() {
 		s.fail("a bulk run of %d a minute stood still for %s", run.PerMinute, idle)
 	}
 	if !at.Equal(b.at) {
@@ -271,7 +275,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 	if b.burst >= most && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run of %d a minute decides %d at once", run.PerMinute, b.burst+1)
 	}
-	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.n + 1, b.burst + 1, b.against}
+	s.decides[run.ID] = schedule{b.ahead + interval, time.Now(), at, b.burst + 1, b.against}
 	s.leave("run", 10)
 }
 
@@ -414,11 +418,6 @@ func (s *sim) checkReview(e *journal.Entry) {
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
 		s.onSchedule(&run, e.At)
-		if all := s.reviews[b.DeadLetterID]; slices.ContainsFunc(all, func(r review) bool { return r.BulkRun == run.ID }) { // nobody took it
-			so := s.decides[run.ID]
-			so.n--
-			s.decides[run.ID] = so
-		}
 		s.beside(&run)
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {

@@ -18,34 +18,34 @@ type portal struct {
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
-	recorded recorded                   // as it was last
-	version  int64                      // of what is recorded
-	wasUp    time.Time                  // when it was last recorded as up, or ceased to be
-	notDown  time.Time                  // when it was last seen not to be
-	paces    []time.Time                // when claims went
-	asked    []time.Time                // when a claim asked to go, or was let go
-	kept     []time.Time                // when a claim was held
-	failures []time.Time                // that speak of it
-	row      []time.Time                // those without an answer between them
-	ramped   time.Time                  // when a ramp was last recorded
-	failed   time.Time                  // when the claim went that failed last, as its gate tells
-	answered []time.Time                // claims that were submitted
-	tested   *process                   // the claim that it is tested with
-	canary   int64                      // that claim's gate's job
-	word     time.Time                  // when what came of it was recorded
-	testedAt time.Time                  // when it was recorded that the last canary goes
-	ordered  time.Time                  // when a person last ordered something
-	order    int64                      // the record of that, until it is followed
-	well     time.Time                  // when its URL was last found to answer
-	held     hold                       // by a person
-	treated  time.Time                  // when a person said that it is up, or let claims go
-	upUntil  time.Time                  // until when it is to be taken for up
-	command  journal.DestinationCommand // the last
-	limited  time.Time                  // when the claim went that it refused last for coming too fast
-	heard    time.Time                  // when that was recorded
-	bad      int                        // probes that failed in a row
-	paused   hold                       // as it asked for
-	opens    time.Time                  // when most of many claims had failed, and it was not recorded as down
+	recorded recorded    // as it was last
+	version  int64       // of what is recorded
+	wasUp    time.Time   // when it was last recorded as up, or ceased to be
+	notDown  time.Time   // when it was last seen not to be
+	paces    []time.Time // when claims went
+	asked    []time.Time // when a claim asked to go, or was let go
+	kept     []time.Time // when a claim was held
+	failures []time.Time // that speak of it
+	row      []time.Time // those without an answer between them
+	ramped   time.Time   // when a ramp was last recorded
+	failed   time.Time   // when the claim went that failed last, as its gate tells
+	answered []time.Time // claims that were submitted
+	tested   *process    // the claim that it is tested with
+	canary   int64       // that claim's gate's job
+	word     time.Time   // when what came of it was recorded
+	testedAt time.Time   // when it was recorded that the last canary goes
+	ordered  time.Time   // when a person last ordered something
+	order    int64       // the record of that, until it is followed
+	well     time.Time   // when its URL was last found to answer
+	held     hold        // by a person
+	treated  time.Time   // when a person said that it is up, or let claims go
+	upUntil  time.Time   // until when it is to be taken for up
+	command  journal.DestinationCommand
+	limited  time.Time // when the claim went that it refused last for coming too fast
+	heard    time.Time // when that was recorded
+	bad      int       // probes that failed in a row
+	paused   hold      // as it asked for
+	opens    time.Time // when most of many claims had failed, and it was not recorded as down
 }
 
 type stretch struct {

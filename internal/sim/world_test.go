@@ -111,7 +111,7 @@ type sim struct {
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
 	secret    string    // of error texts
-	unset     bool      // clocks are hours off, for what makes notices
+	clocksOff bool      // clocks are hours off, for what makes notices
 	hopeless  bool      // most claims always fail, and that is learnt from
 	learnt    []cases   // of the cause that nobody knows, each minute
 	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
@@ -202,7 +202,7 @@ func newSim(p plan) *sim {
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
 	s.secret = secrets[s.draw("secret").IntN(len(secrets))]
-	s.hopeless, s.unset = s.draw("hopeless").IntN(12) == 0, s.draw("unset").IntN(6) == 0
+	s.hopeless, s.clocksOff = s.draw("hopeless").IntN(12) == 0, s.draw("clocks off").IntN(6) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		if s.steady {

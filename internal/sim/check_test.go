@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -21,34 +20,35 @@ import (
 
 // invariants are what is known for checking.
 type invariants struct {
-	seen, audited int64                                   // the last record that was looked at
-	seenAt        time.Time                               // when it was
-	attempts      map[int64][]*journal.Attempt            // by job
-	answers       map[int64]string                        // first answer of a job
-	marks         map[int64]mark                          // of jobs whose answer was acknowledged, until that is recorded
-	last          map[string]*journal.Attempt             // by claim
-	delays        map[string]time.Duration                // of retries, by claim and count
-	waits         map[int64]waiting                       // how a job does at a gate
-	taught        map[string]decision.ErrorClassification // of causes, as an admin said last
-	departing     sync.Map                                // jobs that gates are about to let go
-	left          map[int64]departed                      // how a job left a gate
-	reported      map[int64]bool                          // what succeeded of that
-	events        map[string]string                       // what was told, by the id of the event
-	expected      map[said]int                            // events, less those that were told
-	order         map[string]int64                        // the last record that was told, by claim
-	decided       map[string]string                       // what people decided on dead letters, by their ids
-	due           map[string]time.Time                    // when discards of the console are, by dead letter and person
-	reviews       map[string][]review                     // people's decisions on dead letters, by their ids
-	went          map[string]*process                     // that took the decision on a dead letter, by its id
-	replaced      map[string]bool                         // dead letters whose review was begun anew: who took an answer is a guess
-	notices       map[string]string                       // by their ids
-	noticedAt     map[string]time.Time                    // when a notice was made last, by its type
-	noticing      time.Time                               // when a notice was last on its way
-	dueSince      time.Time                               // since when dead letters are due
-	steered       map[string]steering                     // bulk runs
-	decides       map[string]schedule                     // of bulk runs
-	resting       map[string]time.Time                    // since when bulk runs show why they decide nothing
-	stolen        map[string]time.Time                    // when leases were last
+	seen, audited int64                         // the last record that was looked at
+	seenAt        time.Time                     // when it was
+	attempts      map[int64][]*journal.Attempt  // by job
+	answers       map[int64]string              // first answer of a job
+	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
+	last          map[string]*journal.Attempt   // by claim
+	delays        map[string]time.Duration      // of retries, by claim and count
+	waits         map[int64]waiting             // how a job does at a gate
+	taught        map[string]journal.Teaching   // of causes, as an admin said last
+	departing     sync.Map                      // jobs that gates are about to let go
+	left          map[int64]departed            // how a job left a gate
+	reported      map[int64]bool                // what succeeded of that
+	events        map[string]string             // what was told, by the id of the event
+	expected      map[said]int                  // events, less those that were told
+	order         map[string]int64              // the last record that was told, by claim
+	decided       map[string]string             // what people decided on dead letters, by their ids
+	due           map[string]time.Time          // when discards of the console are, by dead letter and person
+	reviews       map[string][]review           // people's decisions on dead letters, by their ids
+	went          map[string]*process           // that took the decision on a dead letter, by its id
+	letters       map[string]journal.DeadLetter // as they are to be, by their ids
+	replaced      map[string]bool               // dead letters whose review was begun anew: who took an answer is a guess
+	notices       map[string]string             // by their ids
+	noticedAt     map[string]time.Time          // when a notice was made last, by its type
+	noticing      time.Time                     // when a notice was last on its way
+	dueSince      time.Time                     // since when dead letters are due
+	steered       map[string]steering           // bulk runs
+	decides       map[string]schedule           // of bulk runs
+	resting       map[string]time.Time          // since when bulk runs show why they decide nothing
+	stolen        map[string]time.Time          // when leases were last
 	tally
 }
 
@@ -58,9 +58,9 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
-	i.replaced = map[string]bool{}
+	i.replaced, i.letters = map[string]bool{}, map[string]journal.DeadLetter{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
-	i.taught, i.tally = map[string]decision.ErrorClassification{}, tally{map[journal.FigureName]int64{}, map[string]*episode{}}
+	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}, bins: map[int64]int64{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
@@ -102,51 +102,6 @@ func (s *sim) checkStep() {
 	}
 }
 
-// checkSubject: one episode and one dead letter of a claim are open at most, the dead letter where the episode is dead;
-// the dead letters that are shown are what the claim's records come to.
-func (s *sim) checkSubject(of journal.Subject) {
-	told, known, err := s.memory.Story(context.Background(), of)
-	if err != nil || !known || of.Policy == "" {
-		return
-	}
-	var open []journal.State
-	retries, letters, underWay := int64(0), 0, 0
-	for i := range told.Episodes {
-		if e := &told.Episodes[i]; e.State.Open() {
-			open, retries = append(open, e.State), e.Retries
-		}
-	}
-	for i := range told.DeadLetters {
-		d := &told.DeadLetters[i]
-		if d.State == journal.DeadLetterOpen {
-			if letters++; d.RetryCount != retries {
-				s.fail("%s has made %d retries, and its dead letter %d", of.ID, retries, d.RetryCount)
-			}
-		}
-		if d.State == journal.DeadLetterReprocessing {
-			if underWay++; d.Delivery == journal.DeliveryTaken && s.went[d.ID] == nil && !s.replaced[d.ID] {
-				s.fail("the decision on %s of %s is said to be taken, and no process did", d.ID, of.ID)
-			}
-		}
-		shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID)
-		if is := fmt.Sprint(d.State, d.Delivery, d.RetryCount); found && fmt.Sprint(shown.State, shown.Delivery, shown.RetryCount) != is {
-			s.fail("the dead letter %s of %s is shown as %s %s, and is %s", d.ID, of.ID, shown.State, shown.Delivery, is)
-		}
-	}
-	if dead := slices.Contains(open, journal.Dead); len(open) > 1 || letters+underWay > 1 || dead != (letters == 1) {
-		s.fail("%s has the open episodes %v, %d open dead letters and %d that are sent again", of.ID, open, letters, underWay)
-	}
-}
-
-// openLetters are the dead letters that wait for people.
-func (s *sim) openLetters() []deadletter.Item {
-	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
-	if err != nil {
-		s.fail("dead letters cannot be read: %v", err)
-	}
-	return items
-}
-
 // audit: what is recorded is signed, and the projections are what the fold makes of it. What the engine still offers is
 // not marked as taken.
 func (s *sim) audit() {
@@ -163,12 +118,6 @@ func (s *sim) audit() {
 			s.fail("%s: job %d is marked as answered, and is not", j.claim, key)
 		}
 	}
-}
-
-// letter is a dead letter as it is shown; its zero value where there is none.
-func (s *sim) letter(id string) deadletter.Item {
-	d, _, _ := s.memory.DeadLetter(context.Background(), id)
-	return d
 }
 
 func (s *sim) checkRecord(r *journal.Record) {
@@ -191,14 +140,18 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
 		var b struct {
-			State, At, Outcome string
-			Episode            int64
+			State, At, Outcome, DeadLetterID string
+			ResponsibleTeam                  decision.Team
+			Episode                          int64
 		}
 		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
 			s.expected[said{Kind: events.RetryRecovered, ClaimID: outside(r.Subject.ID), Episode: b.Episode, RecoveredAt: b.At}]++
 		}
 		if b.Outcome == "failure" && of.JobKey != 0 {
 			s.fail("%s is said to have failed, and %s to have answered", r.Subject.ID, of.Destination)
+		}
+		if b.Outcome == "failure" {
+			s.givesUp(r.Subject.ID, b.DeadLetterID, b.ResponsibleTeam, r.Entry)
 		}
 		waits := func(p *process) bool { return p.claim == r.Subject.ID && p.waitsFor(clocksApart) }
 		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {
@@ -234,13 +187,24 @@ func (s *sim) checkRecord(r *journal.Record) {
 			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now()}
 		}
 	case journal.NoteEntry:
-		var b struct{ DeadLetterID, By string }
+		var b struct {
+			Note                     journal.NoteVerb
+			DeadLetterID, By, Reason string
+		}
 		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil {
 			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor - s.apart())
 		}
+		d := s.letters[b.DeadLetterID]
+		if d.Discarding = (journal.Mark{}); b.Note == journal.DiscardLater {
+			d.Discarding = journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
+		}
+		s.letters[b.DeadLetterID] = d
 	case journal.TeachingEntry:
 		b, _ := journal.ReadTeaching(r.Entry)
-		s.taught[r.Subject.ID] = b.Class
+		b.Record, b.At = r.Number(), r.Entry.At
+		if s.taught[r.Subject.ID] = b.Teaching; b.Forgotten {
+			delete(s.taught, r.Subject.ID)
+		}
 	case journal.GateEntry:
 		s.checkGate(r)
 	case journal.DestinationEntry:

@@ -31,6 +31,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	}
 	s.trail.attempt(a, all)
 	s.checkDecision(a)
+	s.checkFacts(a, j)
 	s.checkLearnt(a)
 	s.attempts[a.JobKey] = append(all, a)
 	if strings.HasPrefix(a.Error, unknownError) {
@@ -67,12 +68,12 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.fail("%s fails again %s after its retry was to be made, and that begins episode %d", of, a.At.Sub(last.NextRetryTime), a.Episode)
 	}
 	s.checkCount(a, last)
-	d := s.letter(a.DeadLetter)
-	if d.ID != "" && fmt.Sprint(d.Outcome, d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline, d.FirstFailure) !=
-		fmt.Sprint(a.Outcome, a.Reason, a.Team, a.RetryCount, a.MaxRetries, worthOf(of), a.Deadline, a.FirstFailure) {
-		s.fail("the dead letter of %s is %+v, of the attempt %+v", of, d.DeadLetter, a)
+	if a.DeadLetter != "" {
+		s.born(of, a.Record, a.At, &journal.DeadLetter{ID: a.DeadLetter, Episode: a.Episode, Outcome: a.Outcome, Reason: a.Reason, Team: a.Team,
+			Fingerprint: a.Fingerprint, RetryCount: a.RetryCount, MaxRetries: a.MaxRetries, Context: a.Context, Deadline: a.Deadline,
+			ProcessInstanceKey: a.ProcessInstanceKey, FirstFailure: a.FirstFailure})
 	}
-	dies := d.State == journal.DeadLetterOpen
+	dies := s.letter(a.DeadLetter).State == journal.DeadLetterOpen
 	s.tally.attempt(a, a.ShouldRetry() || dies)
 	switch {
 	case a.Revision == 0 && a.ShouldRetry():
@@ -84,6 +85,45 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt)}]++
 	}
 	s.last[of] = a
+}
+
+// checkFacts: an attempt tells of its job, and what is known of its claim and of its delay; one that is made anew tells the same.
+func (s *sim) checkFacts(a *journal.Attempt, j *job) {
+	took, back, bin := a.At.Sub(a.ReceivedAt), a.Backoff, int64(0)
+	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
+	right := a.ElementInstanceKey == j.key+1 && a.ProcessInstanceKey == j.process.key && a.Destination == j.portal && a.Deadline.Equal(j.deadline) &&
+		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && strings.HasPrefix(a.Error, text)
+	if l, left := s.left[a.Sent.JobKey]; left && !a.Sent.At.Equal(l.recorded) {
+		right = false
+	}
+	if a.ShouldRetry() && a.Revision == 0 {
+		bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
+		drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
+		right = right && (back.Delay-drawn).Abs() <= time.Minute
+	}
+	says := map[decision.Reason]string{decision.ReasonMaxRetries: fmt.Sprintf("Maximum of %d retries", a.MaxRetries),
+		decision.ReasonDeadline: "Deadline " + decision.Instant(a.Deadline), decision.ReasonTimeLimit: "Time limit of "}[a.Reason]
+	if a.ShouldRetry() {
+		kind := map[decision.ErrorClassification]string{decision.Transient: "Transient", decision.Unknown: "Unknown"}[a.ErrorClassification]
+		says = fmt.Sprintf("%s error, retry %d of %d", kind, a.RetryCount, a.MaxRetries)
+	} else if a.Outcome == decision.PermanentError && a.Reason != decision.ReasonNoRecovery {
+		says = "Permanent error, not retried"
+	}
+	taught := s.taught[a.Fingerprint].Record
+	if a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) {
+		taught = a.Taught
+	}
+	same := func(a *journal.Attempt) string {
+		return fmt.Sprint(a.MatchedRule, a.MatchedText, a.MaxRetries, a.Taught, a.Learnt.Explored, a.ErrorClassification)
+	}
+	for _, b := range s.attempts[a.JobKey] {
+		if b.Number == a.Number && b.Revision == a.Revision-1 {
+			right = right && same(a) == same(b) && (!a.ShouldRetry() || a.Reason == b.Reason && back == b.Backoff)
+		}
+	}
+	if !right || a.JitterBin != bin || !strings.HasPrefix(a.RetryReason, says) || a.Taught != taught {
+		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, is recorded as %+v", a.Decision.SubjectID, j.key, text, j.deadline, a)
+	}
 }
 
 // checkCount: a failure counts the retries that came with it or are known, whichever are more, and its clock stands.
@@ -162,7 +202,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	}
 	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
 	next := d.RetryCount - a.AnalysedCount               // a retry is one more
-	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint], decision.Unknown)
+	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint].Class, decision.Unknown)
 	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
@@ -181,7 +221,7 @@ func (s *sim) isPlanned(w *portal, at, wanted time.Time) bool {
 func (s *sim) isPermanent(a *journal.Attempt) bool {
 	e := s.tally.episodes[a.Decision.SubjectID]
 	again := a.Revision == 0 && e != nil && e.number == a.Episode && e.presumed > 0
-	if taught := s.taught[a.Fingerprint]; taught != "" && a.Revision == 0 {
+	if taught := s.taught[a.Fingerprint].Class; taught != "" && a.Revision == 0 {
 		return taught == decision.Permanent
 	}
 	return classOf(a.Error) == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)

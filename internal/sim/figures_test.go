@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type tally struct {
 	sums     map[journal.FigureName]int64
 	episodes map[string]*episode // the last of each claim
+	times    []time.Duration     // to recovery
+	bins     map[int64]int64     // how often each part of the jitter was drawn
 }
 
 type episode struct {
@@ -23,6 +26,7 @@ type episode struct {
 	died            bool      // once, whatever people made of it since
 	failed, retried bool      // since it began; before it failed first, too
 	began           time.Time // by a person, or as a gate gave the claim up
+	first           time.Time // its first failure, as it was recorded last
 }
 
 // of returns the episode of a claim; it ends the one before.
@@ -57,6 +61,9 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
 	if a.Revision == 0 {
+		e.first = a.FirstFailure
+	}
+	if a.Revision == 0 {
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++
@@ -69,6 +76,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 			if strings.HasPrefix(a.Error, presumedError) {
 				e.presumed++
 			}
+			t.bins[a.JitterBin-1]++
 			t.sums[journal.FigureScheduled]++
 			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
 		}
@@ -87,7 +95,9 @@ func (t *tally) gate(claim string, b *journal.GateBody) {
 		t.sums[journal.FigureHeld]++
 	case journal.GateGivenUp:
 		e := t.of(claim, b.Episode, "")
-		e.began = cmp.Or(e.began, b.Since)
+		if e.began = cmp.Or(e.began, b.Since); b.Opens {
+			e.first = b.Since
+		}
 		e.retries = b.Retries
 		t.dies(e, true)
 	}
@@ -98,6 +108,7 @@ func (t *tally) entry(e *journal.Entry) {
 		Episode, RetryCount int64
 		State, Decision     string
 		Fresh               bool
+		At                  time.Time
 	}
 	_ = json.Unmarshal([]byte(e.Body), &b)
 	switch is := t.episodes[e.Subject.ID]; {
@@ -105,21 +116,40 @@ func (t *tally) entry(e *journal.Entry) {
 	case e.Kind == journal.OutcomeEntry:
 		if t.dies(is, false); b.State == string(journal.Recovered) && is.retried {
 			t.sums[journal.FigureRecoveredRetried]++
+			took := max(b.At.Sub(is.first), 0)
 			t.sums[journal.FigureRecoveryRetries] += is.retries
+			t.sums[journal.FigureRecoveryTime] += took.Milliseconds()
+			t.times = append(t.times, took)
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
 		if is.retries = b.RetryCount; b.Fresh {
-			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At}
+			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At}
 		}
 	}
 }
 
+// soon is a time to recovery that a bucket ends at.
+const soon = 20 * time.Minute
+
 // checkFigures: the sums are what was recorded, those of buckets and of causes what they are of.
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
-	sums := map[journal.FigureName]int64{}
+	sums, bins, early := map[journal.FigureName]int64{}, map[int64]int64{}, int64(0)
 	for _, f := range all {
-		sums[f.Name] += f.Value
+		if sums[f.Name] += f.Value; f.Name == journal.FigureJitter {
+			bins[f.Bucket] += f.Value
+		}
+		if f.Name == journal.FigureRecoveryTimeBucket && f.Bucket <= int64(soon.Seconds()) {
+			early += f.Value
+		}
+	}
+	for _, took := range s.tally.times {
+		if took <= soon {
+			early--
+		}
+	}
+	if early != 0 || !maps.Equal(bins, s.tally.bins) {
+		s.fail("%d more are counted that recovered soon, and jitter as %v, not %v", early, bins, s.tally.bins)
 	}
 	causes, _ := s.memory.Causes(context.Background(), journal.CauseFilter{}, nil, 1000)
 	failures := sums[journal.FigureDecisions]
@@ -128,8 +158,8 @@ func (s *sim) checkFigures() {
 		if failures -= c.Failures; c.Retried+c.Exhausted+c.Permanent != c.Failures {
 			s.fail("of a cause are counted: %+v", c.Fingerprint)
 		}
-		if class := s.taught[c.ID]; (c.Taught != nil) != (class != "") || c.Taught != nil && c.Taught.Class != class {
-			s.fail("a cause was taught as %q, and is %+v", class, c.Taught)
+		if taught, is := s.taught[c.ID]; is != (c.Taught != nil) || is && *c.Taught != taught {
+			s.fail("of a cause was taught %+v, and is shown %+v", taught, c.Taught)
 		}
 	}
 	if failures != 0 {

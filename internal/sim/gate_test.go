@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -60,6 +59,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
+	outage := outageTold{string(now.Outage.Cause), now.Outage.Failed, now.Outage.Admitted, -1, now.Outage.Since.Truncate(time.Second), ""}
+	if now.Phase == destination.Up {
+		outage.held, outage.until = now.Outage.Held, now.Since.Truncate(time.Second).Format(time.RFC3339)
+	}
+	w.outages[outage] = true
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
 		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since)}]++
@@ -373,10 +377,16 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
-		if d := s.letter(b.DeadLetter); fmt.Sprint(d.Reason, d.Team, d.RetryCount, d.MaxRetries, d.Cents, d.Deadline) !=
-			fmt.Sprint(b.GiveUp, b.Team, b.Retries, b.MaxRetries, worthOf(r.Subject.ID), b.Deadline) {
-			s.fail("the dead letter of %s is %+v, as its gate gave up %+v", r.Subject.ID, d.DeadLetter, b)
+		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team,
+			RetryCount: b.Retries, MaxRetries: b.MaxRetries, Context: b.Context, Deadline: b.Deadline, ProcessInstanceKey: b.ProcessInstanceKey,
+			FirstFailure: b.Since}
+		if !b.Opens {
+			d.FirstFailure = s.letter(b.DeadLetter).FirstFailure // of the episode
 		}
+		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {
+			d.Fingerprint = a.Fingerprint
+		}
+		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
 		early := w.lastChance(&b.HeldJob).Sub(r.Entry.At)
 		if !w.hoursChanged() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
@@ -415,6 +425,10 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 				}
 			}
 		}
+	}
+	if b.MaxRetries != s.policies[decision.DefaultPolicy].MaxRetries || b.Team != team || b.ElementInstanceKey != j.key+1 ||
+		b.ProcessInstanceKey != j.process.key || b.Context.Cents() != worthOf(of.ID) {
+		s.fail("%s is held as %+v", j.claim, b.HeldJob)
 	}
 	if b.Retries != want.Retries || !b.Limit.Equal(want.Limit) && !w.hoursChanged() || !b.Deadline.Equal(want.Deadline) {
 		s.fail("%s is held after %d retries until %s or %s, and has made %d: until %s or %s", j.claim, b.Retries, b.Limit, b.Deadline,

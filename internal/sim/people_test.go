@@ -347,6 +347,7 @@ func (s *sim) apart() time.Duration {
 // review is a person's decision, as it is recorded, or what became of it.
 type review struct {
 	DeadLetterID, State, Decision, BulkRun, By, Delivery string
+	Reason                                               string
 	RetryCount, Episode                                  int64
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
@@ -442,6 +443,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 		})
 	}
+	d := s.letters[b.DeadLetterID]
+	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
+		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime}
+	d.Run, d.Discarding = b.BulkRun, journal.Mark{}
+	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision
 	s.reviews[b.DeadLetterID] = append(s.reviews[b.DeadLetterID], b)
 	s.trail.letter("review", b.DeadLetterID)

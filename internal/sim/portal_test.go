@@ -18,6 +18,8 @@ type portal struct {
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
+	outages map[outageTold]bool // as they are recorded
+
 	recorded recorded    // as it was last
 	version  int64       // of what is recorded
 	wasUp    time.Time   // when it was last recorded as up, or ceased to be

@@ -31,6 +31,7 @@ type Memory struct {
 	sequence int64 // the last that was given
 
 	figures      map[journal.Figure]int64 // by the figure with the value 0
+	sums         map[journal.CauseCount]journal.CauseCount
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
 	runs         map[string]*run
@@ -54,7 +55,7 @@ type Transaction struct {
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
-		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{},
+		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }

@@ -10,8 +10,16 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// keepSums adds figures and fingerprints to those that are there.
+// keepSums adds counts, figures and fingerprints to those that are there.
 func (m *Memory) keepSums(c *journal.Changes) {
+	for _, n := range c.Counts {
+		key := n
+		key.N, key.Cents = 0, 0
+		n.N, n.Cents = m.sums[key].N+n.N, m.sums[key].Cents+n.Cents
+		if m.sums[key] = n; n.N == 0 {
+			delete(m.sums, key)
+		}
+	}
 	for _, f := range c.Figures {
 		value := f.Value
 		f.Value = 0

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// checkSubject: one episode and one dead letter of a claim are open at most, the dead letter where the episode is dead;
+// the dead letters that are shown are what the claim's records come to.
+func (s *sim) checkSubject(of journal.Subject) {
+	told, known, err := s.memory.Story(context.Background(), of)
+	if err != nil || !known || of.Policy == "" {
+		return
+	}
+	var open []journal.State
+	retries, letters, underWay := int64(0), 0, 0
+	for i := range told.Episodes {
+		if e := &told.Episodes[i]; e.State.Open() {
+			open, retries = append(open, e.State), e.Retries
+		}
+	}
+	for i := range told.DeadLetters {
+		d := &told.DeadLetters[i]
+		if d.State == journal.DeadLetterOpen {
+			if letters++; d.RetryCount != retries {
+				s.fail("%s has made %d retries, and its dead letter %d", of.ID, retries, d.RetryCount)
+			}
+		}
+		if d.State == journal.DeadLetterReprocessing {
+			if underWay++; d.Delivery == journal.DeliveryTaken && s.went[d.ID] == nil && !s.replaced[d.ID] {
+				s.fail("the decision on %s of %s is said to be taken, and no process did", d.ID, of.ID)
+			}
+		}
+		shown, found, _ := s.memory.DeadLetter(context.Background(), d.ID)
+		if is := fmt.Sprint(d.State, d.Delivery, d.RetryCount); found && fmt.Sprint(shown.State, shown.Delivery, shown.RetryCount) != is {
+			s.fail("the dead letter %s of %s is shown as %s %s, and is %s", d.ID, of.ID, shown.State, shown.Delivery, is)
+		}
+		want := s.letters[d.ID]
+		if d.State != journal.DeadLetterOpen {
+			want.Discarding = journal.Mark{}
+		}
+		if lasting(d) != lasting(&want) && !strings.HasPrefix(of.ID, "erased-") {
+			s.fail("the dead letter of %s is %s, and is to be %s", of.ID, lasting(d), lasting(&want))
+		}
+	}
+	if dead := slices.Contains(open, journal.Dead); len(open) > 1 || letters+underWay > 1 || dead != (letters == 1) {
+		s.fail("%s has the open episodes %v, %d open dead letters and %d that are sent again", of.ID, open, letters, underWay)
+	}
+}
+
+// openLetters are the dead letters that wait for people.
+func (s *sim) openLetters() []deadletter.Item {
+	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
+	if err != nil {
+		s.fail("dead letters cannot be read: %v", err)
+	}
+	return items
+}
+
+// letter is a dead letter as it is shown; its zero value where there is none.
+func (s *sim) letter(id string) deadletter.Item {
+	d, _, _ := s.memory.DeadLetter(context.Background(), id)
+	return d
+}
+
+// lasting is what of a dead letter stays as it was born, or as people left it.
+func lasting(d *journal.DeadLetter) string {
+	l := *d
+	l.State, l.ChangedAt, l.Delivery, l.Answer, l.ReviewJobKey = "", time.Time{}, "", 0, 0
+	text, _ := json.Marshal(l)
+	return string(text)
+}
+
+// born notes a dead letter that is born with a record of a claim.
+func (s *sim) born(claim string, record int64, at time.Time, d *journal.DeadLetter) {
+	d.Record, d.CreatedAt, d.Cents = record, at, worthOf(claim)
+	s.letters[d.ID] = *d
+}
+
+// givesUp: the process of a claim gives it up by itself, with what is known of its last failure.
+func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
+	d := s.letter(id).DeadLetter // what the episode knows
+	d.Outcome, d.Reason, d.Team, d.Review, d.Run = decision.MaxRetriesExceeded, decision.ReasonReported, team, journal.ReviewNote{}, ""
+	if a := s.last[claim]; a != nil {
+		d.RetryCount, d.MaxRetries, d.Fingerprint, d.Deadline = s.tally.episodes[claim].retries, a.MaxRetries, a.Fingerprint, a.Deadline
+	}
+	if s.born(claim, e.Record, e.At, &d); by != team {
+		s.fail("%s is given up by its process, and is for %q", claim, by)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"retry-worker/internal/redact"
@@ -61,6 +62,14 @@ func (b *batch) bulk(s *BulkStep, known *BulkRun) (BulkRun, error) {
 	case known == nil:
 		return BulkRun{}, ErrBulkRunUnknown
 	}
+	known.Counts = maps.Clone(known.Counts)
+	for i := range b.items { // of what goes before it in the transaction
+		if c := &b.items[i]; c.Run == known.ID {
+			known.Counts[c.From]--
+			known.Counts[c.To]++
+		}
+	}
+	maps.DeleteFunc(known.Counts, func(_ BulkOutcome, n int64) bool { return n == 0 })
 	to, ok := known.after(s.Verb)
 	if !ok {
 		return BulkRun{}, &BulkStateError{known.State}

@@ -79,7 +79,9 @@ func (s *sim) taken(j *job, told map[string]any) {
 	case worker.SubmissionGate:
 		b, held := s.left[j.key]
 		if j.taken.thrown {
-			recorded = b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
+			last := map[decision.Reason]string{decision.ReasonTimeLimit: "Time limit " + decision.Instant(b.Limit)}[b.GiveUp]
+			last = cmp.Or(last, "Deadline "+decision.Instant(b.Deadline)) + " cannot be met"
+			recorded = told["retryReason"] == last && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
 				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}
@@ -89,6 +91,10 @@ func (s *sim) taken(j *job, told map[string]any) {
 	case worker.RetryReview:
 		id := fmt.Sprint(j.vars["deadLetterId"])
 		again := told["reviewDecision"] == "reprocess"
+		wait, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(fmt.Sprint(told["backoffDuration"]), "PT")))
+		if again && (err != nil || told["backoffMinutes"] != float64(decision.Minutes(wait))) {
+			s.fail("%s: job %d is to wait %v, %v minutes", j.claim, j.key, told["backoffDuration"], told["backoffMinutes"])
+		}
 		recorded = slices.ContainsFunc(s.reviews[id], func(b review) bool {
 			return told["reviewedBy"] == b.By && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
 				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true)

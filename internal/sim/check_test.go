@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -127,8 +128,12 @@ func (s *sim) checkRecord(r *journal.Record) {
 		return
 	}
 	s.clean("record", r.Entry)
+	s.checkWords(r.Entry)
 	s.tally.entry(r.Entry)
 	of, err := journal.ReadSent(r.Entry)
+	if l, left := s.left[of.JobKey]; left && !of.At.Equal(l.recorded) {
+		s.fail("%s went at %s, and is said to have gone at %s", r.Subject.ID, l.recorded, of.At)
+	}
 	if err == nil && of.JobKey != 0 {
 		s.trail.word(of, "answered")
 		s.heardOf(of)
@@ -162,7 +167,11 @@ func (s *sim) checkRecord(r *journal.Record) {
 			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, at.Sub(s.began), last.AnalysedAt.Sub(s.began))
 		}
 	case journal.BulkEntry:
-		var b struct{ BulkRun, State, Verb, Hold, Code, DeadLetterID string }
+		var b struct {
+			BulkRun, State, Verb, Hold, Code, DeadLetterID string
+			Total                                          int64
+			Counts                                         map[journal.BulkOutcome]int64
+		}
 		if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
 			return
 		}
@@ -171,8 +180,12 @@ func (s *sim) checkRecord(r *journal.Record) {
 			(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
 			s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
 		}
-		if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); run.State == journal.BulkRunning && run.StartedAt.IsZero() {
+		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
+		if run.State == journal.BulkRunning && run.StartedAt.IsZero() {
 			s.fail("a bulk run of %d goes on, and not all of it is gathered", run.Total)
+		}
+		if b.Counts != nil && r.Number() == s.memory.End().Record && (b.Total != run.Total || !maps.Equal(b.Counts, run.Counts)) {
+			s.fail("a bulk run is %s with %v of %d, and has %v of %d", b.State, b.Counts, b.Total, run.Counts, run.Total)
 		}
 		if b.Verb == "hold" || b.State != "" {
 			delete(s.resting, b.BulkRun)
@@ -209,6 +222,42 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkGate(r)
 	case journal.DestinationEntry:
 		s.checkDestination(r)
+	}
+}
+
+// checkWords: of what a person typed is recorded what is nothing secret, and whose it is; what is refused is told with its job.
+func (s *sim) checkWords(e *journal.Entry) {
+	type words struct {
+		Note, Verb, Reason, By, Message string
+		JobKey, ProcessInstanceKey      int64 `json:",string"`
+	}
+	var b struct {
+		words
+		Command *words
+	}
+	_ = json.Unmarshal([]byte(e.Body), &b)
+	said := b.words
+	switch e.Kind {
+	case journal.RejectionEntry:
+		if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !strings.Contains(b.Message, wrong) {
+			s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
+		}
+		return
+	case journal.DestinationEntry:
+		if b.Command == nil {
+			return
+		}
+		said = *b.Command
+	case journal.NoteEntry, journal.BulkEntry:
+		if b.Note == string(journal.Undo) || b.Note == "" && b.Verb != string(journal.BulkStart) {
+			return
+		}
+	case journal.ReviewEntry, journal.TeachingEntry:
+	default:
+		return
+	}
+	if said.Reason != kept || said.By == "" {
+		s.fail("record %d has %q as the words of %q", e.Record, said.Reason, said.By)
 	}
 }
 

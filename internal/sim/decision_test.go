@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	took, back, bin := a.At.Sub(a.ReceivedAt), a.Backoff, int64(0)
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	right := a.ElementInstanceKey == j.key+1 && a.ProcessInstanceKey == j.process.key && a.Destination == j.portal && a.Deadline.Equal(j.deadline) &&
-		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && strings.HasPrefix(a.Error, text)
+		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && strings.HasPrefix(a.Error, text) && slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends)
 	if l, left := s.left[a.Sent.JobKey]; left && !a.Sent.At.Equal(l.recorded) {
 		right = false
 	}

@@ -18,25 +18,31 @@ type tally struct {
 	episodes map[string]*episode // the last of each claim
 	times    []time.Duration     // to recovery
 	bins     map[int64]int64     // how often each part of the jitter was drawn
+	early    int64               // retries within an hour of their first failure that something is learnt of
 }
 
 type episode struct {
 	number, retries int64
-	presumed        int       // errors that look permanent and were retried
-	died            bool      // once, whatever people made of it since
-	failed, retried bool      // since it began; before it failed first, too
-	began           time.Time // by a person, or as a gate gave the claim up
-	first           time.Time // its first failure, as it was recorded last
+	presumed        int             // errors that look permanent and were retried
+	died            bool            // once, whatever people made of it since
+	dead            bool            // given up, and nobody acted on that
+	failed, retried bool            // since it began; before it failed first, too
+	began           time.Time       // by a person, or as a gate gave the claim up
+	first           time.Time       // its first failure, as it was recorded last
+	opened          time.Time       // when it was recorded that it began
+	attempt         int64           // the last of it
+	waits           bool            // for a retry
+	tried           []time.Duration // its retries, from its first failure on, since a person had it sent again
 }
 
 // of returns the episode of a claim; it ends the one before.
-func (t *tally) of(claim string, number int64, ends journal.State) *episode {
+func (t *tally) of(claim string, number int64, ends journal.State, at time.Time) *episode {
 	e := t.episodes[claim]
 	if e == nil || e.number != number {
 		if e != nil && ends != "" && !e.died {
 			t.sums[journal.FigureClosed]++
 		}
-		e = &episode{number: number}
+		e = &episode{number: number, opened: at}
 		t.episodes[claim] = e
 	}
 	return e
@@ -50,18 +56,51 @@ func (t *tally) dies(e *episode, byLimit bool) {
 			t.sums[journal.FigureExhausted]++
 		}
 	}
-	e.died = true
+	if e.died = true; byLimit && e.retried {
+		t.sums[journal.FigureExhaustedRetried]++
+	}
+	e.dead = true
+}
+
+// learns counts an episode that recovered by a retry, or is given up though it was retried.
+func (t *tally) learns(e *episode, how journal.FigureName) {
+	for _, after := range e.tried {
+		t.sums[journal.FigureRetryMade]++
+		if after <= time.Hour {
+			t.early++
+		}
+	}
+	if len(e.tried) > 0 {
+		t.sums[how]++
+	}
 }
 
 func (t *tally) attempt(a *journal.Attempt, open bool) {
 	if last := t.episodes[a.Decision.SubjectID]; a.Revision > 0 && (!open || last != nil && last.number > a.Episode) {
 		return // the episode went on, or another began
 	}
-	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends)
+	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends, a.At)
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
+	made := a.NextRetryTime.Sub(a.FirstFailure)
+	switch {
+	case a.Revision == 0 && a.ShouldRetry():
+		if len(e.tried) < journal.MaxLearntRetries {
+			e.tried = append(e.tried, made)
+		}
+	case a.Revision == 0:
+		if e.waits && a.Reason != decision.ReasonNoRecovery && a.Reason != decision.ReasonDeadline {
+			t.learns(e, journal.FigureCaseLost)
+		}
+		e.tried = nil
+	case e.waits && e.attempt == a.Number && a.ShouldRetry() && len(e.tried) > 0:
+		e.tried[len(e.tried)-1] = made
+	}
+	if a.Revision == 0 || e.attempt == a.Number {
+		e.waits = a.ShouldRetry()
+	}
 	if a.Revision == 0 {
-		e.first = a.FirstFailure
+		e.first, e.attempt = a.FirstFailure, a.Number
 	}
 	if a.Revision == 0 {
 		t.sums[journal.FigureDecisions]++
@@ -84,21 +123,21 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	if a.Revision == 0 || !a.ShouldRetry() { // else it may be of an earlier one
 		e.retries = a.RetryCount
 	}
-	if !a.ShouldRetry() {
+	if e.dead = e.dead && !a.ShouldRetry(); !a.ShouldRetry() && !e.dead {
 		t.dies(e, a.Outcome == decision.MaxRetriesExceeded)
 	}
 }
 
-func (t *tally) gate(claim string, b *journal.GateBody) {
+func (t *tally) gate(claim string, b *journal.GateBody, at time.Time) {
 	switch b.Action {
 	case journal.GateHeld:
 		t.sums[journal.FigureHeld]++
 	case journal.GateGivenUp:
-		e := t.of(claim, b.Episode, "")
+		e := t.of(claim, b.Episode, "", at)
 		if e.began = cmp.Or(e.began, b.Since); b.Opens {
 			e.first = b.Since
 		}
-		e.retries = b.Retries
+		e.retries, e.waits = b.Retries, false
 		t.dies(e, true)
 	}
 }
@@ -114,6 +153,10 @@ func (t *tally) entry(e *journal.Entry) {
 	switch is := t.episodes[e.Subject.ID]; {
 	case is == nil:
 	case e.Kind == journal.OutcomeEntry:
+		if is.waits && b.State == string(journal.Recovered) {
+			t.learns(is, journal.FigureCaseRecovered)
+		}
+		is.waits = false
 		if t.dies(is, false); b.State == string(journal.Recovered) && is.retried {
 			t.sums[journal.FigureRecoveredRetried]++
 			took := max(b.At.Sub(is.first), 0)
@@ -122,8 +165,8 @@ func (t *tally) entry(e *journal.Entry) {
 			t.times = append(t.times, took)
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
-		if is.retries = b.RetryCount; b.Fresh {
-			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At}
+		if is.retries, is.tried, is.dead = b.RetryCount, nil, false; b.Fresh {
+			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At, opened: e.At}
 		}
 	}
 }
@@ -134,12 +177,16 @@ const soon = 20 * time.Minute
 // checkFigures: the sums are what was recorded, those of buckets and of causes what they are of.
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
-	sums, bins, early := map[journal.FigureName]int64{}, map[int64]int64{}, int64(0)
+	_, _ = s.memory.Learnt(context.Background(), []int64{journal.WeekOf(s.began)}, func(f *journal.LearntFigure) { all = append(all, f.Figure) })
+	sums, bins, early, within := map[journal.FigureName]int64{}, map[int64]int64{}, int64(0), int64(0)
 	for _, f := range all {
-		if sums[f.Name] += f.Value; f.Name == journal.FigureJitter {
+		sums[f.Name] += f.Value
+		switch {
+		case f.Name == journal.FigureJitter:
 			bins[f.Bucket] += f.Value
-		}
-		if f.Name == journal.FigureRecoveryTimeBucket && f.Bucket <= int64(soon.Seconds()) {
+		case f.Name == journal.FigureRetryMade && f.Bucket < 3:
+			within += f.Value
+		case f.Name == journal.FigureRecoveryTimeBucket && f.Bucket <= int64(soon.Seconds()):
 			early += f.Value
 		}
 	}
@@ -148,8 +195,9 @@ func (s *sim) checkFigures() {
 			early--
 		}
 	}
-	if early != 0 || !maps.Equal(bins, s.tally.bins) {
-		s.fail("%d more are counted that recovered soon, and jitter as %v, not %v", early, bins, s.tally.bins)
+	if early != 0 || within != s.tally.early || !maps.Equal(bins, s.tally.bins) {
+		s.fail("%d more are counted that recovered soon, %d retries within an hour, not %d, and jitter as %v, not %v", early, within, s.tally.early,
+			bins, s.tally.bins)
 	}
 	causes, _ := s.memory.Causes(context.Background(), journal.CauseFilter{}, nil, 1000)
 	failures := sums[journal.FigureDecisions]

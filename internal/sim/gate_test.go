@@ -336,7 +336,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		return
 	}
 	s.trail.held(&b)
-	s.tally.gate(r.Subject.ID, &b)
+	s.tally.gate(r.Subject.ID, &b, r.Entry.At)
 	w := s.portals[b.Destination]
 	if l, left := s.left[b.JobKey]; left && time.Since(l.at) >= departedFor { // nobody knows that any more
 		return

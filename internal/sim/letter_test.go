@@ -20,6 +20,10 @@ func (s *sim) checkSubject(of journal.Subject) {
 	if err != nil || !known || of.Policy == "" {
 		return
 	}
+	if n, e := len(told.Episodes)-1, s.tally.episodes[of.ID]; e != nil && n >= 0 && told.Episodes[n].Number == e.number &&
+		(!told.Episodes[n].OpenedAt.Equal(e.opened) || !told.Episodes[n].FirstFailure.Equal(e.first)) {
+		s.fail("%s has the episode %+v, which began at %s, as %s failed first", of.ID, told.Episodes[n], e.opened, e.first)
+	}
 	var open []journal.State
 	retries, letters, underWay := int64(0), 0, 0
 	for i := range told.Episodes {

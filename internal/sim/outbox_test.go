@@ -118,6 +118,7 @@ func (s *sim) checkWait(m *journal.Message) {
 	var told struct {
 		NextRetryTime   time.Time
 		BackoffDuration string
+		BackoffMinutes  int64
 	}
 	a, err := journal.ReadAnswer(m)
 	if err != nil || json.Unmarshal(a.Variables, &told) != nil || told.BackoffDuration == "" {
@@ -126,11 +127,11 @@ func (s *sim) checkWait(m *journal.Message) {
 	wait := told.NextRetryTime.Sub(m.At)
 	whole := wait.Truncate(time.Second)
 	for _, d := range []time.Duration{wait, whole, whole + time.Second} {
-		if told.BackoffDuration == decision.ISODuration(max(d, 0)) {
+		if d = max(d, 0); told.BackoffDuration == decision.ISODuration(d) && told.BackoffMinutes == decision.Minutes(d) {
 			return
 		}
 	}
-	s.fail("the answer about %s of %s waits %s from %s until %s", a.DeadLetter, m.Key, told.BackoffDuration, m.At, told.NextRetryTime)
+	s.fail("the answer about %s of %s waits %s, %d minutes, from %s until %s", a.DeadLetter, m.Key, told.BackoffDuration, told.BackoffMinutes, m.At, told.NextRetryTime)
 }
 
 // listener is whoever takes events.

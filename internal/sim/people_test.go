@@ -69,8 +69,8 @@ func (r *replica) orderSoon(name string, after time.Duration, what int) {
 	})
 }
 
-// typed is a person's reason, with what should not be in it.
-const typed = "simulated, " + secret
+// typed is a person's reason, with what should not be in it; kept is what is recorded of it.
+const typed, kept = "simulated, " + secret, "simulated, senha=[SECRET] de [CPF]"
 
 // decide decides on one dead letter, or on all of them by a bulk run, or steers one. Nobody is told to have been faster
 // than himself.
@@ -206,7 +206,7 @@ func (r *replica) told(who string, err error) error {
 
 // teach has an admin say what an error comes to that nobody knows, or take that back.
 func (r *replica) teach() {
-	t := journal.Teaching{Class: decision.Permanent, Team: "cadastro", Reason: "simulated, " + secret, By: "ana"}
+	t := journal.Teaching{Class: decision.Permanent, Team: "cadastro", Reason: typed, By: "ana"}
 	if n := r.draw("class").IntN(3); n > 0 {
 		t.Class, t.Team = []decision.ErrorClassification{decision.Transient, ""}[n-1], ""
 	}
@@ -384,6 +384,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	if e.Kind == journal.DeliveryEntry {
+		again := string(journal.DeadLetterReprocessing)
+		if was := cmp.Or(s.decided[b.DeadLetterID], forgotten); b.Decision == "discard" && b.State == again || b.Decision == "reprocess" && was != again && was != forgotten {
+			s.fail("the decision on %s of %s is told as %s, and is %s", b.DeadLetterID, e.Subject.ID, b.Decision, was)
+		}
 		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil && !s.replaced[b.DeadLetterID] {
 			s.fail("the decision on %s of %s is said to be taken, and no process did", b.DeadLetterID, e.Subject.ID)
 		}
@@ -399,7 +403,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 			delete(s.decided, b.DeadLetterID)
 			if e, d := s.tally.episodes[e.Subject.ID], s.letter(b.DeadLetterID); e != nil {
-				e.retries = d.RetryCount
+				e.retries, e.dead = d.RetryCount, true
 			}
 		}
 		return

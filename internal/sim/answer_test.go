@@ -81,7 +81,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 		if j.taken.thrown {
 			last := map[decision.Reason]string{decision.ReasonTimeLimit: "Time limit " + decision.Instant(b.Limit)}[b.GiveUp]
 			last = cmp.Or(last, "Deadline "+decision.Instant(b.Deadline)) + " cannot be met"
-			recorded = told["retryReason"] == last && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
+			recorded = told["retryReason"] == last && told["retryPolicy"] == decision.DefaultPolicy && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
 				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}

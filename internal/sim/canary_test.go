@@ -115,17 +115,20 @@ func (s *sim) seenByPeople() {
 	for _, r := range s.up() {
 		all, _ := r.gates.Destinations()
 		for _, d := range all {
-			w, n, oldest := s.portals[d.Name], 0, time.Time{}
+			w, n, oldest, nearest := s.portals[d.Name], 0, time.Time{}, time.Time{}
 			for key, is := range s.waits {
 				if _, left := s.left[key]; !left && is.Destination == d.Name {
 					if n++; oldest.IsZero() || is.Since.Before(oldest) {
 						oldest = is.Since
 					}
+					if by := w.sendBy(is.Deadline); !by.IsZero() && (nearest.IsZero() || by.Before(nearest)) {
+						nearest = by
+					}
 				}
 			}
-			if d.Held != n || !d.Oldest.Equal(oldest) || d.Ordered != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
-				s.fail("%s shows of %s: %s, ordered: %t, %d wait since %s, and it is %v, %d wait since %s", r.name, d.Name, d.State.Phase, d.Ordered,
-					d.Held, d.Oldest.Sub(s.began), w.recorded.State, n, oldest.Sub(s.began))
+			if d.Held != n || !d.Oldest.Equal(oldest) || !d.Deadline.Equal(nearest) && !w.hoursChanged() || d.Ordered != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
+				s.fail("%s shows of %s: %s, ordered: %t, %d wait since %s with a deadline at %s, and it is %v, %d wait since %s, at %s", r.name, d.Name,
+					d.State.Phase, d.Ordered, d.Held, d.Oldest.Sub(s.began), d.Deadline, w.recorded.State, n, oldest.Sub(s.began), nearest)
 			}
 		}
 	}

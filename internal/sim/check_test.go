@@ -145,15 +145,25 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
 		var b struct {
-			State, At, Outcome, DeadLetterID string
-			ResponsibleTeam                  decision.Team
-			Episode                          int64
+			State, Outcome, DeadLetterID string
+			ResponsibleTeam              decision.Team
+			At                           time.Time
+			Episode                      int64
+			ProcessInstanceKey           int64 `json:",string"`
 		}
 		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
-			s.expected[said{Kind: events.RetryRecovered, ClaimID: outside(r.Subject.ID), Episode: b.Episode, RecoveredAt: b.At}]++
+			told := said{Kind: events.RetryRecovered, ClaimID: outside(r.Subject.ID), Episode: b.Episode, RecoveredAt: decision.Instant(b.At)}
+			if e := s.tally.episodes[r.Subject.ID]; e != nil {
+				told.RetryCount, told.FirstFailure, told.Duration = e.retries, decision.Instant(e.first), decision.ISODuration(b.At.Sub(e.first))
+			}
+			s.expected[told]++
 		}
 		if b.Outcome == "failure" && of.JobKey != 0 {
 			s.fail("%s is said to have failed, and %s to have answered", r.Subject.ID, of.Destination)
+		}
+		if of := func(p *process) bool { return p.claim == r.Subject.ID && p.key == b.ProcessInstanceKey }; b.At.After(r.Entry.At) ||
+			b.ProcessInstanceKey != 0 && !slices.ContainsFunc(s.processes, of) {
+			s.fail("record %d says that %d of %s ended at %s", r.Number(), b.ProcessInstanceKey, r.Subject.ID, b.At)
 		}
 		if b.Outcome == "failure" {
 			s.givesUp(r.Subject.ID, b.DeadLetterID, b.ResponsibleTeam, r.Entry)
@@ -162,9 +172,8 @@ func (s *sim) checkRecord(r *journal.Record) {
 		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {
 			s.fail("%s is said to have failed, and waits for its retry", r.Subject.ID)
 		}
-		at, _ := time.Parse(time.RFC3339, b.At)
-		if last := s.last[r.Subject.ID]; last != nil && last.Revision == 0 && at.Before(last.AnalysedAt.Add(-clocksApart)) {
-			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, at.Sub(s.began), last.AnalysedAt.Sub(s.began))
+		if last := s.last[r.Subject.ID]; last != nil && last.Revision == 0 && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
+			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
 		}
 	case journal.BulkEntry:
 		var b struct {
@@ -228,8 +237,8 @@ func (s *sim) checkRecord(r *journal.Record) {
 // checkWords: of what a person typed is recorded what is nothing secret, and whose it is; what is refused is told with its job.
 func (s *sim) checkWords(e *journal.Entry) {
 	type words struct {
-		Note, Verb, Reason, By, Message string
-		JobKey, ProcessInstanceKey      int64 `json:",string"`
+		Note, Verb, Reason, By, Rejection, Message string
+		JobKey, ProcessInstanceKey                 int64 `json:",string"`
 	}
 	var b struct {
 		words
@@ -239,7 +248,7 @@ func (s *sim) checkWords(e *journal.Entry) {
 	said := b.words
 	switch e.Kind {
 	case journal.RejectionEntry:
-		if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !strings.Contains(b.Message, wrong) {
+		if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !strings.HasPrefix(b.Message, b.Rejection+": "+wrong) {
 			s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
 		}
 		return

@@ -51,7 +51,11 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		if a.Tells == journal.TellsRateLimited && a.Sent.At.After(to.limited) {
 			to.limited, to.heard = a.Sent.At, time.Now()
 		}
-		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
+		until := time.Now().Add(min(a.RetryAfter, longestPause))
+		if until.After(to.asks) {
+			to.asks = until
+		}
+		if until.After(to.paused.until) {
 			to.paused = hold{time.Now(), until}
 		}
 	}
@@ -81,9 +85,11 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.expected[said{Kind: "RetryScheduled", ClaimID: outside(of), RetryCount: a.RetryCount, MaxRetries: a.MaxRetries,
 			NextRetryTime: decision.Instant(a.NextRetryTime), ErrorClassification: string(a.ErrorClassification)}]++
 	case a.Revision == 0 && a.Outcome == decision.PermanentError:
-		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: outside(of), ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt)}]++
+		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: outside(of), ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt),
+			ErrorMessage: a.Error}]++
 	case a.Revision == 0, dies:
-		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt)}]++
+		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt),
+			FinalError: a.Error, TotalDuration: decision.ISODuration(a.AnalysedAt.Sub(a.FirstFailure))}]++
 	}
 	s.last[of] = a
 }
@@ -94,13 +100,17 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	right := a.ElementInstanceKey == j.key+1 && a.ProcessInstanceKey == j.process.key && a.Destination == j.portal && a.Deadline.Equal(j.deadline) &&
 		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && strings.HasPrefix(a.Error, text) && slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends)
+	if a.Revision == 0 {
+		right = right && a.Fingerprint == journal.FingerprintOf(decision.DefaultPolicy, a).ID
+	}
 	if l, left := s.left[a.Sent.JobKey]; left && !a.Sent.At.Equal(l.recorded) {
 		right = false
 	}
 	if a.ShouldRetry() && a.Revision == 0 {
 		bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
 		drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
-		right = right && (back.Delay-drawn).Abs() <= time.Minute
+		right = right && (back.Delay-drawn).Abs() <= time.Minute && back.Raw == min(5*time.Minute<<(a.RetryCount-1), 4*time.Hour) &&
+			back.AtMaximum == (back.Raw == 4*time.Hour)
 	}
 	says := map[decision.Reason]string{decision.ReasonMaxRetries: fmt.Sprintf("Maximum of %d retries", a.MaxRetries),
 		decision.ReasonDeadline: "Deadline " + decision.Instant(a.Deadline), decision.ReasonTimeLimit: "Time limit of "}[a.Reason]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -47,9 +48,42 @@ func (s *sim) checkDestination(r *journal.Record) {
 	}
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOrder(name, b.State)
+	s.checkState(name, b.State, r.Entry.At)
 	s.checkOutage(name, b.State)
 	s.checkRamp(name, b.State, r.Entry.At)
 }
+
+// checkState: nothing that a state says has happened lies ahead; canaries follow one another by the clock, and are counted one by
+// one, as ramps that failed are; claims wait as long as their portal asked for, and a rate limit is less than the pace.
+func (s *sim) checkState(name string, now *destination.State, at time.Time) {
+	w, b, o := s.portals[name], s.portals[name].recorded, &now.Outage
+	ahead := func(t time.Time) bool { return t.Sub(at) > clocksApart }
+	first, step := firstTest, now.NextTest.Sub(o.LastTest)
+	if w.probed {
+		first = probeAnew
+	}
+	right := !ahead(now.Since) && !ahead(now.Canary.Sent) && !ahead(o.LastTest) && !ahead(o.Since) && !ahead(now.Flow.At)
+	if now.Phase == destination.Down && now.Since.Equal(o.Since) && o.Cause == destination.CauseFailures && w.bad < 2 && time.Since(w.well) > actTime {
+		right = right && now.NextTest.Sub(now.Since) == first
+	}
+	if now.Phase == destination.Testing {
+		sent, _ := strconv.ParseInt(now.Canary.Claim, 10, 64)
+		j := s.jobs[sent]
+		right = right && j != nil && j.portal == name && !now.Canary.Sent.Before(o.LastTest) && (now.Since.After(o.LastTest) || step >= first && step <= max(longestPause, first))
+	}
+	if b.State != nil && o.Since.Equal(b.Outage.Since) {
+		right = right && o.Tests-b.Outage.Tests <= 1 && o.FailedRamps-b.Outage.FailedRamps <= 1
+	}
+	if f := &now.Flow; b.State != nil && !f.LimitAt.Equal(b.Flow.LimitAt) {
+		right = right && f.Limit <= max(1, max(s.paceBefore, s.settings.Configured[name].Pace.Most)/2)
+	}
+	if !right || now.Flow.PauseUntil.After(w.asks.Add(clocksApart)) {
+		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.asks)
+	}
+}
+
+// firstTest is after what time the first canary goes.
+const firstTest = time.Minute
 
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
@@ -66,9 +100,12 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	w.outages[outage] = true
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
-		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since)}]++
+		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since), Cause: string(now.Outage.Cause),
+			Failed: now.Outage.Failed, Admitted: now.Outage.Admitted}]++
 	case !was && now.Phase == destination.Up:
-		s.expected[said{Kind: events.DestinationUp, Destination: name, Since: decision.Instant(now.Outage.Since), UpAt: decision.Instant(now.Since)}]++
+		s.expected[said{Kind: events.DestinationUp, Destination: name, Since: decision.Instant(now.Outage.Since), UpAt: decision.Instant(now.Since),
+			AnsweredAt: decision.Instant(now.Outage.Until), Canaries: now.Outage.Tests, Held: now.Outage.Held,
+			Duration: decision.ISODuration(now.Since.Sub(now.Outage.Since))}]++
 		o, kept := &now.Outage, min(len(b.Lasted)+1, keptOutages)
 		if o.Cause != destination.CausePerson && o.Since.Equal(b.Outage.Since) && (len(now.Lasted) != kept || now.Lasted[kept-1].For != o.Until.Sub(o.Since)) {
 			s.fail("%s had an outage from %s to %s, and remembers %v, and %v before", name, o.Since, o.Until, now.Lasted, b.Lasted)

@@ -155,8 +155,9 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	}
 	known := n.Data.Team == string(team) && n.Type == m.Type && strings.HasPrefix(n.Data.URL, where) && (n.Type == notify.TypeNew) == (n.Data.New != nil)
 	ages := n.Data.Ages
-	if known = known && (ages == nil || ages.Day+ages.Week+ages.Older == n.Data.Open.Count); !s.clocksOff {
-		known = known && (ages == nil || ages.Day == n.Data.Open.Count)
+	at, err := time.Parse(time.RFC3339, n.Timestamp)
+	if known = known && err == nil && (n.Data.Day == "" || n.Data.Day == at.Format(time.DateOnly)) && (ages == nil || ages.Day+ages.Week+ages.Older == n.Data.Open.Count); !s.clocksOff {
+		known = known && time.Since(at).Abs() < clocksApart && (ages == nil || ages.Day == n.Data.Open.Count)
 	}
 	if !known || !sums(&n.Data.Open, open) || n.Data.New != nil && !sums(n.Data.New, isNew) {
 		s.fail("%s is told %s, of %d that are open and %d new", m.Key, m.Body, len(open), len(isNew))

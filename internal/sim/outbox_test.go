@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
@@ -162,7 +165,7 @@ func (s *sim) heard(m *journal.Message) {
 		Policy, Subject string
 		Data            struct {
 			Timestamp, ScheduledAt, NextRetryTime string
-			BackoffMinutes                        int64
+			BackoffMinutes, Record                int64
 		}
 	}
 	_ = json.Unmarshal([]byte(m.Body), &e)
@@ -184,9 +187,26 @@ func (s *sim) heard(m *journal.Message) {
 		s.fail("event %s has a secret: %s", m.ID, m.Body)
 	case known && before != m.Body:
 		s.fail("event %s is told with another content", m.ID)
+	case m.Type == events.AuditRecorded && !s.isAudited(m.Body, e.Data.Record):
+		s.fail("event %s tells a record otherwise than it is: %s", m.ID, m.Body)
 	case !known && m.Sequence < last && e.Subject != "":
 		s.fail("event %s of %s is told after a later one", m.ID, of)
 	}
+}
+
+// isAudited reports whether an event tells a record as the audit does, or that is purged.
+func (s *sim) isAudited(event string, number int64) bool {
+	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, number-1, 1)
+	if err != nil || len(all) == 0 || all[0].Number() != number {
+		return true
+	}
+	text, _ := json.Marshal(audit.Of(&all[0]))
+	var is, told struct{ Data map[string]any }
+	_, _ = json.Unmarshal([]byte(event), &told), json.Unmarshal([]byte(outside(`{"data":`+string(text)+`}`)), &is)
+	if body, ok := is.Data["body"].(map[string]any); ok {
+		delete(body, "items") // too many
+	}
+	return strings.HasPrefix(all[0].Subject.ID, "erased-") || reflect.DeepEqual(is.Data, told.Data)
 }
 
 // said is what an event says, each kind its own.
@@ -195,18 +215,18 @@ type said struct {
 	Record, RetryCount, MaxRetries, TotalAttempts, Episode        int64
 	ClaimID, NextRetryTime, ErrorClassification, ErrorType        string
 	DetectedAt, ExceededAt, RecoveredAt, Destination, Since, UpAt string
-	DeadLetterID, ReviewDecision, ReviewedBy                      string
+	DeadLetterID, ReviewDecision, ReviewedBy, ReviewReason        string
+	ReviewedAt, Cause, AnsweredAt, Duration, FinalError           string
+	ErrorMessage, TotalDuration, FirstFailure                     string
+	Failed, Admitted, Canaries, Held                              int
 }
 
 func saidBy(m *journal.Message) said {
 	var e struct{ Data said }
 	_ = json.Unmarshal([]byte(m.Body), &e)
 	d := e.Data
-	switch d.Kind = m.Type; m.Type {
-	case events.AuditRecorded:
+	if d.Kind = m.Type; m.Type == events.AuditRecorded {
 		return said{Kind: m.Type, Record: d.Record}
-	case events.RetryRecovered:
-		d.RetryCount = 0 // which the checks of sums hold
 	}
 	return d
 }

@@ -47,6 +47,7 @@ type portal struct {
 	heard    time.Time // when that was recorded
 	bad      int       // probes that failed in a row
 	paused   hold      // as it asked for
+	asks     time.Time // until when it asked claims to wait
 	opens    time.Time // when most of many claims had failed, and it was not recorded as down
 }
 

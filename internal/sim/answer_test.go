@@ -96,7 +96,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 			s.fail("%s: job %d is to wait %v, %v minutes", j.claim, j.key, told["backoffDuration"], told["backoffMinutes"])
 		}
 		recorded = slices.ContainsFunc(s.reviews[id], func(b review) bool {
-			return told["reviewedBy"] == b.By && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
+			return told["reviewedBy"] == b.By && told["reviewReason"] == b.Reason && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
 				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true)
 		}) || !again && told["reviewedBy"] == "retry-worker" // nobody decides on it any more
 		s.went[id] = j.process

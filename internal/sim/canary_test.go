@@ -64,6 +64,7 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
 	w.bad++
+	w.probing = time.Now()
 	if well {
 		w.well, w.bad = time.Now(), 0
 	}
@@ -130,6 +131,17 @@ func (s *sim) seenByPeople() {
 				s.fail("%s shows of %s: %s, ordered: %t, %d wait since %s with a deadline at %s, and it is %v, %d wait since %s, at %s", r.name, d.Name,
 					d.State.Phase, d.Ordered, d.Held, d.Oldest.Sub(s.began), d.Deadline, w.recorded.State, n, oldest.Sub(s.began), nearest)
 			}
+		}
+	}
+}
+
+// unprobed: a portal with a URL is asked by it as often as its settings say, unless a person holds it.
+func (s *sim) unprobed() {
+	for _, name := range s.portalNames() {
+		w := s.portals[name]
+		held := time.Since(w.ordered) < atOnce || w.recorded.State != nil && !w.recorded.HeldUntil.IsZero()
+		if most := destination.Defaults().Probe.Every + lateness; w.probed && !held && !w.probing.IsZero() && min(time.Since(w.probing), w.openSince(), s.quiet(w, w.probing)) > most {
+			s.fail("nobody asks %s by its URL since %s", name, w.probing.Sub(s.began))
 		}
 	}
 }

@@ -27,6 +27,7 @@ type invariants struct {
 	answers       map[int64]string              // first answer of a job
 	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
 	last          map[string]*journal.Attempt   // by claim
+	numbers       map[string]int64              // of the last attempt, by claim
 	delays        map[string]time.Duration      // of retries, by claim and count
 	waits         map[int64]waiting             // how a job does at a gate
 	taught        map[string]journal.Teaching   // of causes, as an admin said last
@@ -59,6 +60,7 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
+	i.numbers = map[string]int64{}
 	i.replaced, i.letters = map[string]bool{}, map[string]journal.DeadLetter{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}, bins: map[int64]int64{}}
@@ -265,7 +267,8 @@ func (s *sim) checkWords(e *journal.Entry) {
 	default:
 		return
 	}
-	if said.Reason != kept || said.By == "" {
+	ana := e.Kind == journal.TeachingEntry || e.Kind == journal.DestinationEntry
+	if said.Reason != kept || said.By == "" || ana && said.By != "ana" {
 		s.fail("record %d has %q as the words of %q", e.Record, said.Reason, said.By)
 	}
 }
@@ -332,6 +335,7 @@ func (s *sim) silent() {
 	s.discards()
 	s.unsent(after)
 	s.untaken()
+	s.unprobed()
 	s.unfollowed()
 	for _, name := range s.portalNames() {
 		if s.steady {
@@ -445,6 +449,7 @@ func (s *sim) anew() {
 	for claim := range s.tally.episodes {
 		if told, _, _ := s.memory.Story(context.Background(), subjectOf(claim)); len(told.Episodes) == 0 {
 			delete(s.last, claim)
+			delete(s.numbers, claim)
 			delete(s.tally.episodes, claim)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
@@ -100,8 +101,13 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	right := a.ElementInstanceKey == j.key+1 && a.ProcessInstanceKey == j.process.key && a.Destination == j.portal && a.Deadline.Equal(j.deadline) &&
 		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && strings.HasPrefix(a.Error, text) && slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends)
+	right = right && a.Context.Cents() == worthOf(j.claim) && len(a.Context) == 2 && a.Context[1].Value == kept &&
+		strings.TrimRight(a.Catalogue, "'") == catalogue.Default().Policies[decision.DefaultPolicy].Catalogue
 	if a.Revision == 0 {
-		right = right && a.Fingerprint == journal.FingerprintOf(decision.DefaultPolicy, a).ID
+		before := s.numbers[j.claim]
+		right = right && a.Fingerprint == journal.FingerprintOf(decision.DefaultPolicy, a).ID && a.CountAssumed == (a.GivenCount < 0) &&
+			(before == 0 || a.Number == before+1)
+		s.numbers[j.claim] = a.Number
 	}
 	if l, left := s.left[a.Sent.JobKey]; left && !a.Sent.At.Equal(l.recorded) {
 		right = false

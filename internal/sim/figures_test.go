@@ -31,6 +31,7 @@ type episode struct {
 	first           time.Time       // its first failure, as it was recorded last
 	opened          time.Time       // when it was recorded that it began
 	attempt         int64           // the last of it
+	process         int64           // the instance that asked last
 	waits           bool            // for a retry
 	tried           []time.Duration // its retries, from its first failure on, since a person had it sent again
 }
@@ -100,7 +101,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 		e.waits = a.ShouldRetry()
 	}
 	if a.Revision == 0 {
-		e.first, e.attempt = a.FirstFailure, a.Number
+		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey
 	}
 	if a.Revision == 0 {
 		t.sums[journal.FigureDecisions]++
@@ -137,7 +138,7 @@ func (t *tally) gate(claim string, b *journal.GateBody, at time.Time) {
 		if e.began = cmp.Or(e.began, b.Since); b.Opens {
 			e.first = b.Since
 		}
-		e.retries, e.waits = b.Retries, false
+		e.retries, e.waits, e.process = b.Retries, false, b.ProcessInstanceKey
 		t.dies(e, true)
 	}
 }
@@ -166,7 +167,7 @@ func (t *tally) entry(e *journal.Entry) {
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
 		if is.retries, is.tried, is.dead = b.RetryCount, nil, false; b.Fresh {
-			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At, opened: e.At}
+			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At, opened: e.At, process: is.process}
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)
 	}
 	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
-		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most {
+		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most || o.Admitted > max(since(w.asked, failedWithin), most) {
 			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
 		}
 		from := s.began

@@ -21,7 +21,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 		return
 	}
 	if n, e := len(told.Episodes)-1, s.tally.episodes[of.ID]; e != nil && n >= 0 && told.Episodes[n].Number == e.number &&
-		(!told.Episodes[n].OpenedAt.Equal(e.opened) || !told.Episodes[n].FirstFailure.Equal(e.first)) {
+		(told.Episodes[n].ProcessInstanceKey != e.process || !told.Episodes[n].OpenedAt.Equal(e.opened) || !told.Episodes[n].FirstFailure.Equal(e.first)) {
 		s.fail("%s has the episode %+v, which began at %s, as %s failed first", of.ID, told.Episodes[n], e.opened, e.first)
 	}
 	var open []journal.State

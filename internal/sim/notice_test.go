@@ -150,10 +150,13 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	open := slices.DeleteFunc(s.openLetters(), func(d deadletter.Item) bool { return d.Team != team })
 	isNew := slices.DeleteFunc(slices.Clone(open), func(d deadletter.Item) bool { return d.Record <= from.Record })
 	where := console + "/dead-letters?team=" + string(team)
-	if n.Data.Outage != nil {
+	switch {
+	case n.Data.Outage != nil:
 		where = console + "/destinations"
+	case n.Data.Due != nil:
+		where += "&sort=deadline"
 	}
-	known := n.Data.Team == string(team) && n.Type == m.Type && strings.HasPrefix(n.Data.URL, where) && (n.Type == notify.TypeNew) == (n.Data.New != nil)
+	known := n.Data.Team == string(team) && n.Type == m.Type && n.Data.URL == where && (n.Type == notify.TypeNew) == (n.Data.New != nil)
 	ages := n.Data.Ages
 	at, err := time.Parse(time.RFC3339, n.Timestamp)
 	if known = known && err == nil && (n.Data.Day == "" || n.Data.Day == at.Format(time.DateOnly)) && (ages == nil || ages.Day+ages.Week+ages.Older == n.Data.Open.Count); !s.clocksOff {

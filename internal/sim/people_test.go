@@ -59,7 +59,15 @@ func (r *replica) order(name string, what int) {
 		}
 	}
 	r.say("somebody orders %s: %s", name, c.Verb)
+	r.mu.Lock()
+	r.portals[name].orders[order(&c)] = true
+	r.mu.Unlock()
 	_ = r.gates.Command(r.life, name, c)
+}
+
+// order is a person's order as it is to be recorded.
+func order(c *journal.DestinationCommand) string {
+	return fmt.Sprint(c.Verb, c.Until.Truncate(time.Millisecond).UTC(), c.PerMinute)
 }
 
 // orderSoon has a person order that of a portal after a while.
@@ -383,8 +391,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 	if err := json.Unmarshal([]byte(e.Body), &b); err != nil {
 		s.fail("record %d: %v", e.Record, err)
 	}
+	again := string(journal.DeadLetterReprocessing)
 	if e.Kind == journal.DeliveryEntry {
-		again := string(journal.DeadLetterReprocessing)
+		if !slices.Contains([]string{"", "reprocess", "discard"}, b.Decision) {
+			s.fail("the decision on %s of %s is told as %s", b.DeadLetterID, e.Subject.ID, b.Decision)
+		}
 		if was := cmp.Or(s.decided[b.DeadLetterID], forgotten); b.Decision == "discard" && b.State == again || b.Decision == "reprocess" && was != again && was != forgotten {
 			s.fail("the decision on %s of %s is told as %s, and is %s", b.DeadLetterID, e.Subject.ID, b.Decision, was)
 		}
@@ -437,6 +448,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.Decision == string(journal.DeadLetterReprocessing) && !s.allowed(&b, e) {
 		s.fail("the dead letter %s of %s is sent again as %+v", b.DeadLetterID, e.Subject.ID, b)
+	}
+	if nobody := b.Delivery == string(journal.DeliveryNobody); nobody != (b.JobKey == 0) && b.Decision == again ||
+		!nobody && b.Delivery != string(journal.DeliveryPending) && b.Delivery != string(journal.DeliveryTaken) {
+		s.fail("the decision on the dead letter of %s is %q for job %d", e.Subject.ID, b.Delivery, b.JobKey)
 	}
 	if j := s.jobs[b.JobKey]; j != nil && s.sometimes("replaced as it is decided", 1, 10) { // by an operator, who begins the task anew
 		s.in(time.Duration(s.draw("replaced").IntN(3000))*time.Millisecond, func() {

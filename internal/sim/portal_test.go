@@ -18,6 +18,7 @@ type portal struct {
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
+	orders  map[string]bool     // that people gave
 	outages map[outageTold]bool // as they are recorded
 
 	recorded recorded    // as it was last
@@ -38,6 +39,7 @@ type portal struct {
 	testedAt time.Time   // when it was recorded that the last canary goes
 	ordered  time.Time   // when a person last ordered something
 	order    int64       // the record of that, until it is followed
+	probing  time.Time   // when its URL was asked last
 	well     time.Time   // when its URL was last found to answer
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
@@ -101,6 +103,9 @@ func (h hold) holds() bool {
 // ordered notes what a person holds.
 func (s *sim) ordered(name string, c *journal.DestinationCommand) {
 	w := s.portals[name]
+	if !w.orders[order(c)] {
+		s.fail("nobody ordered of %s: %+v", name, *c)
+	}
 	w.held, w.ordered, w.opens, w.command = hold{}, time.Now(), time.Time{}, *c
 	switch c.Verb {
 	case journal.HoldClaims:

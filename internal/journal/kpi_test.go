@@ -407,18 +407,3 @@ func TestOneCauseOnePattern(t *testing.T) {
 		}
 	}
 }
-
-// TestOutcomeOfAnEarlierTry: a success from before the failure that was decided on says nothing about its retry.
-func TestOutcomeOfAnEarlierTry(t *testing.T) {
-	c := openClinic(t)
-	c.fails("CLM-a-1", "TIMEOUT", 0)
-	o := journal.Outcome{Subject: c.subject("CLM-a-1"), Success: true, At: c.now.Add(-time.Minute)}
-	got, err := c.j.Conclude(t.Context(), &o)
-	if err != nil || got.Changed || got.Episode.State != journal.Scheduled {
-		t.Errorf("got %+v (%v)", got, err)
-	}
-	o.At = c.now.Add(time.Hour) // a clock that is ahead
-	if got, err = c.j.Conclude(t.Context(), &o); err != nil || !got.Changed || !got.Episode.ClosedAt.Equal(c.now) {
-		t.Errorf("got %+v (%v), want it closed now", got, err)
-	}
-}

@@ -186,7 +186,8 @@ func TestR11NotRejected(t *testing.T) {
 
 // TestTyped: a number where it is one and nothing but that, else a text.
 func TestTyped(t *testing.T) {
-	for typed, want := range map[string]decision.Value{"7": "7", "-1.5e3": "-1.5e3", "": `""`, " 7": `" 7"`, "007": `"007"`, "null": `"null"`, `"7"`: `"\"7\""`} {
+	for typed, want := range map[string]decision.Value{"7": "7", "-1.5e3": "-1.5e3", "0.2E+1": "0.2E+1", "-0": "-0", "9223372036854775808": "9223372036854775808", "1e400": "1e400",
+		"": `""`, " 7": `" 7"`, "007": `"007"`, "0x2": `"0x2"`, "+2": `"+2"`, "NaN": `"NaN"`, "null": `"null"`, "true": `"true"`, "{}": `"{}"`, "[2]": `"[2]"`, `"7"`: `"\"7\""`} {
 		if got := decision.Typed(typed); got != want {
 			t.Errorf("%q is %s, want %s", typed, got, want)
 		}

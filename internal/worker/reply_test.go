@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
 )
@@ -123,37 +122,6 @@ func indented(object string) string {
 		return "no JSON: " + object
 	}
 	return b.String()
-}
-
-// TestDryRun holds what `decide` prints to a golden file.
-func TestDryRun(t *testing.T) {
-	id, text := decision.Text("CLM-001-123"), decision.Text
-	tests := []struct {
-		name   string
-		policy string
-		v      decision.Variables
-		want   decision.Outcome
-	}{
-		{"transient", "tiss-submission", decision.Variables{ID: id, Error: text("HTTP 503"), RetryCount: "1"}, decision.Retry},
-		{"unknown: no rule matched", "", decision.Variables{ID: id, Error: text("<?>")}, decision.Retry},
-		{"the limit", "tiss-submission", decision.Variables{ID: id, Error: text("TIMEOUT"), RetryCount: "5"}, decision.MaxRetriesExceeded},
-		{"the limit without an error", "tiss-submission", decision.Variables{ID: id, RetryCount: "5"}, decision.MaxRetriesExceeded},
-		{"permanent", "tiss-submission", decision.Variables{ID: id, Error: text("INSURANCE_EXPIRED")}, decision.PermanentError},
-		{"below a minute", "quick", decision.Variables{ID: text("m-1"), Error: text("TIMEOUT")}, decision.Retry},
-		{"rejected by what was read", "tiss-submission", decision.Variables{ID: id, RetryCount: "2.5"}, decision.Rejected},
-		{"rejected by the decision", "tiss-submission", decision.Variables{ID: id}, decision.Rejected},
-		{"a policy that does not exist", "x", decision.Variables{ID: id}, decision.Rejected},
-		{"rejected, with nothing personal shown", "", decision.Variables{ID: text("paciente 529.982.247-25")}, decision.Rejected},
-	}
-	var got bytes.Buffer
-	for _, tt := range tests {
-		d, flat := worker.DryRun(policies(), tt.policy, tt.v, analysed, nil)
-		if d.Outcome != tt.want {
-			t.Errorf("%s: the outcome is %s, want %s", tt.name, d.Outcome, tt.want)
-		}
-		fmt.Fprintf(&got, "=== %s\n%s\n\n", tt.name, indented(string(flat)))
-	}
-	golden.Check(t, "testdata/decide.golden", got.String())
 }
 
 // TestReplies holds every example's reply to the golden file, to the last byte. The two rules differ in

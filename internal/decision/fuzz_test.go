@@ -124,7 +124,7 @@ func FuzzText(f *testing.F) {
 
 // FuzzOutcome: any bytes as retryOutcome are success, failure, none, or rejected by name.
 func FuzzOutcome(f *testing.F) {
-	for _, v := range []string{"", "null", `"success"`, `"failure"`, `"Success"`, `"\u0073uccess"`, `"`, "true", "{}", "\x00"} {
+	for _, v := range []string{"", "null", `"success"`, `"failure"`, `"Success"`, `"\u0073uccess"`, `"SUCCESS"`, `"ok"`, `""`, `"`, "success", "true", "0", "{}", "\x00"} {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v string) {

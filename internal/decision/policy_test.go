@@ -82,39 +82,13 @@ func TestFindPolicy(t *testing.T) {
 // TestVariablesToFetch: each variable once, so that only what is needed is fetched.
 func TestVariablesToFetch(t *testing.T) {
 	policies := decisiontest.Policies()
-	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "operadora", "retryAfter", "retryCount", "submissionDeadline", "submissionError"}; !slices.Equal(got, want) {
-		t.Errorf("variables %v, want %v", got, want)
-	}
 	policies["whatsapp-message"], policies["another"] = other(), other()
-	if got, want := policies.Variables(), []string{"claimId", "lastSubmissionTime", "messageId", "operadora", "retryAfter", "retryCount", "sendError", "submissionDeadline", "submissionError"}; !slices.Equal(got, want) {
-		t.Errorf("variables %v, want %v", got, want)
-	}
 	if got, want := policies.IDVariables(), []string{"claimId", "messageId"}; !slices.Equal(got, want) {
 		t.Errorf("id variables %v, want %v", got, want)
 	}
 	policies["another"].Context = []decision.ContextField{{Variable: "amount"}}
 	if got, want := policies.GateVariables(), []string{"amount", "claimId", "messageId", "operadora"}; !slices.Equal(got, want) {
 		t.Errorf("variables of what waits for a destination %v, want %v", got, want)
-	}
-}
-
-// TestReadOutcome: success, failure, or none; anything else is named.
-func TestReadOutcome(t *testing.T) {
-	for value, sound := range map[decision.Value]bool{
-		"": true, "null": true, `"success"`: true, `"failure"`: true,
-		`"SUCCESS"`: false, `""`: false, `"ok"`: false, "true": false, "0": false, "{}": false, "success": false,
-	} {
-		success, rejection := decision.ReadOutcome(value)
-		if wantSuccess := sound && value != `"failure"`; success != wantSuccess {
-			t.Errorf("%q: success is %t, want %t", value, success, wantSuccess)
-		}
-		if (rejection == nil) != sound {
-			t.Errorf("%s: %v", value, rejection)
-		}
-	}
-	const want = `INVALID_RETRY_OUTCOME: retryOutcome is "ok" (text), expected success, failure, or none`
-	if _, r := decision.ReadOutcome(`"ok"`); r.Error() != want {
-		t.Errorf("message\n%s\nwant\n%s", r, want)
 	}
 }
 

@@ -134,56 +134,6 @@ func TestR23LastSubmissionTime(t *testing.T) {
 	}
 }
 
-// TestR23EpisodeClock: it starts with the earliest of what is known; the future says nothing.
-func TestR23EpisodeClock(t *testing.T) {
-	const none = ""
-	tests := []struct {
-		name, last, remembered, want string
-	}{
-		{"nothing is known", none, none, "2025-01-12T10:40:00Z"},
-		{"an earlier submission", "2025-01-12T10:39:30Z", none, "2025-01-12T10:39:30Z"},
-		{"an earlier submission in another zone", "2025-01-12T07:39:30-03:00", none, "2025-01-12T10:39:30Z"},
-		{"an earlier submission without a zone", "2025-01-12T10:39:30", none, "2025-01-12T10:39:30Z"},
-		{"a submission this instant", "2025-01-12T10:40:00Z", none, "2025-01-12T10:40:00Z"},
-		{"a submission in the future", "2025-01-12T10:40:01Z", none, "2025-01-12T10:40:00Z"},
-		{"a submission in the far future", "9999-12-31T23:59:59Z", none, "2025-01-12T10:40:00Z"},
-		{"an episode", none, "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
-		{"an episode, then a later submission", "2025-01-12T10:30:00Z", "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
-		{"a submission before the episode", "2025-01-12T08:59:00Z", "2025-01-12T09:00:00Z", "2025-01-12T08:59:00Z"},
-		{"an episode, and a submission in the future", "2025-01-13T10:30:00Z", "2025-01-12T09:00:00Z", "2025-01-12T09:00:00Z"},
-		{"the first instant of all counts as none", "0001-01-01T00:00:00Z", none, "2025-01-12T10:40:00Z"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			v := claim("5", "TIMEOUT")
-			var past decision.Past
-			if tt.last != none {
-				v.LastSubmissionTime = decision.Text(tt.last)
-			}
-			if tt.remembered != none {
-				past.FirstFailure = instantOf(t, tt.remembered)
-			}
-			d := decideWith(decisiontest.TISSSubmission(), v, past, analysed.Add(700*time.Millisecond))
-			if !d.FirstFailure.Equal(instantOf(t, tt.want)) {
-				t.Errorf("the episode starts at %s, want %s", d.FirstFailure, tt.want)
-			}
-			lasted := d.Event(decision.RNBIL005, "").Fields["totalDuration"]
-			if want := decision.ISODuration(analysed.Sub(instantOf(t, tt.want))); lasted != want {
-				t.Errorf("it lasted %v, want %s", lasted, want)
-			}
-		})
-	}
-}
-
-func instantOf(t *testing.T, s string) time.Time {
-	t.Helper()
-	at, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
-}
-
 // TestRebase: the same answer with the same backoff, from now on (architecture, "Identity and episodes").
 func TestRebase(t *testing.T) {
 	p := decisiontest.TISSSubmission()

@@ -140,7 +140,7 @@ func (s *sim) unprobed() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		held := time.Since(w.ordered) < atOnce || w.recorded.State != nil && !w.recorded.HeldUntil.IsZero()
-		if most := destination.Defaults().Probe.Every + lateness; w.probed && !held && !w.probing.IsZero() && min(time.Since(w.probing), w.openSince(), s.quiet(w, w.probing)) > most {
+		if most := destination.Defaults().Probe.Every + lateness; w.probed && !held && !w.probing.IsZero() && min(time.Since(w.probing), time.Since(w.recorded.at), w.openSince(), s.quiet(w, w.probing)) > most {
 			s.fail("nobody asks %s by its URL since %s", name, w.probing.Sub(s.began))
 		}
 	}

@@ -85,7 +85,9 @@ func lasting(d *journal.DeadLetter) string {
 
 // born notes a dead letter that is born with a record of a claim.
 func (s *sim) born(claim string, record int64, at time.Time, d *journal.DeadLetter) {
-	d.Record, d.CreatedAt, d.Cents = record, at, worthOf(claim)
+	if d.Record, d.CreatedAt = record, at; len(d.Context) > 0 {
+		d.Cents = worthOf(claim)
+	}
 	s.letters[d.ID] = *d
 }
 

@@ -116,6 +116,7 @@ func (s *sim) audit() {
 		s.tamper()
 	}
 	s.checkFigures()
+	s.planned()
 	for key := range s.attempts {
 		if j := s.jobs[key]; !j.done && !j.uncaught && s.isMarked(key) {
 			s.fail("%s: job %d is marked as answered, and is not", j.claim, key)
@@ -179,9 +180,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		}
 	case journal.BulkEntry:
 		var b struct {
-			BulkRun, State, Verb, Hold, Code, DeadLetterID string
-			Total                                          int64
-			Counts                                         map[journal.BulkOutcome]int64
+			BulkRun, State, Verb, Hold, Code, DeadLetterID, By string
+			Total                                              int64
+			Counts                                             map[journal.BulkOutcome]int64
 		}
 		if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
 			return
@@ -207,8 +208,21 @@ func (s *sim) checkRecord(r *journal.Record) {
 				s.in(time.Second, r.die)
 			}
 		}
+		done := run.State == journal.BulkDone || run.State == journal.BulkCancelled
+		if from := s.steered[b.BulkRun].state; !maySteer(from, journal.BulkVerb(b.Verb)) || run.ID != "" && done == run.EndedAt.IsZero() {
+			s.fail("a bulk run that is %s has the step %s, is %s and ended at %s", from, b.Verb, run.State, run.EndedAt)
+		}
 		if b.State != "" {
-			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now()}
+			by := b.By
+			if b.Verb == string(journal.BulkFinish) {
+				by = s.steered[b.BulkRun].by
+			} else if b.Verb == string(journal.BulkStart) {
+				by = ""
+			}
+			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now(), by}
+		}
+		if by := s.steered[b.BulkRun].by; r.Number() == s.memory.End().Record && run.ID != "" && run.ChangedBy != by {
+			s.fail("a bulk run was changed by %q, and is said to be by %q", by, run.ChangedBy)
 		}
 	case journal.NoteEntry:
 		var b struct {
@@ -418,19 +432,43 @@ func (s *sim) decidedBy(run string) (n int64) {
 
 // checkItems: a bulk run shows of each dead letter that it decided on what became of that.
 func (s *sim) checkItems(run string) {
-	became := map[journal.DeadLetterState][]journal.BulkOutcome{
-		journal.DeadLetterOpen:         {journal.BulkNobody},
-		journal.DeadLetterReprocessing: {journal.BulkDecided, journal.BulkTaken},
-		journal.DeadLetterRecovered:    {journal.BulkRecovered, journal.BulkNobody},
-		journal.DeadLetterSuperseded:   {journal.BulkDeadAgain, journal.BulkSuperseded, journal.BulkNobody},
-		journal.DeadLetterDiscarded:    {journal.BulkDecided, journal.BulkDiscarded, journal.BulkNobody},
+	became := func(d *deadletter.Item) []journal.BulkOutcome {
+		again := d.State == journal.DeadLetterReprocessing
+		switch {
+		case d.State == journal.DeadLetterOpen, d.State == journal.DeadLetterDiscarded && d.Delivery == journal.DeliveryNobody:
+			return []journal.BulkOutcome{journal.BulkNobody}
+		case d.Delivery == journal.DeliveryPending && (again || d.State == journal.DeadLetterDiscarded):
+			return []journal.BulkOutcome{journal.BulkDecided}
+		case again:
+			return []journal.BulkOutcome{journal.BulkTaken}
+		case d.State == journal.DeadLetterDiscarded:
+			return []journal.BulkOutcome{journal.BulkDiscarded}
+		case d.State == journal.DeadLetterRecovered: // or it was opened again before
+			return []journal.BulkOutcome{journal.BulkRecovered, journal.BulkNobody}
+		}
+		return []journal.BulkOutcome{journal.BulkDeadAgain, journal.BulkSuperseded, journal.BulkNobody}
 	}
 	for _, shown := range journal.BulkOutcomes() {
 		items, _ := s.memory.BulkItems(context.Background(), run, shown, 0, 1000)
 		for _, i := range items {
-			if d := s.letter(i.DeadLetter); d.Run == run && !slices.Contains(became[d.State], shown) {
-				s.fail("a bulk run shows the dead letter of %s as %s, which is %s", d.Subject.ID, shown, d.State)
+			if d := s.letter(i.DeadLetter); d.Run == run && !slices.Contains(became(&d), shown) {
+				s.fail("a bulk run shows the dead letter of %s as %s, which is %s %s", d.Subject.ID, shown, d.State, d.Delivery)
 			}
+		}
+	}
+}
+
+// planned: a dead letter is to be decided on by one bulk run at most.
+func (s *sim) planned() {
+	by := map[string]string{}
+	runs, _ := s.memory.ActiveBulkRuns(context.Background())
+	for _, run := range runs {
+		items, _ := s.memory.BulkItems(context.Background(), run.ID, journal.BulkPlanned, 0, 1000)
+		for _, i := range items {
+			if other := by[i.DeadLetter]; other != "" {
+				s.fail("the bulk runs %s and %s are both to decide on the dead letter of %s", other, run.ID, i.Subject.ID)
+			}
+			by[i.DeadLetter] = run.ID
 		}
 	}
 }

@@ -74,6 +74,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.fail("%s fails again %s after its retry was to be made, and that begins episode %d", of, a.At.Sub(last.NextRetryTime), a.Episode)
 	}
 	s.checkCount(a, last)
+	s.checkEpisode(a, all)
 	if a.DeadLetter != "" {
 		s.born(of, a.Record, a.At, &journal.DeadLetter{ID: a.DeadLetter, Episode: a.Episode, Outcome: a.Outcome, Reason: a.Reason, Team: a.Team,
 			Fingerprint: a.Fingerprint, RetryCount: a.RetryCount, MaxRetries: a.MaxRetries, Context: a.Context, Deadline: a.Deadline,
@@ -140,6 +141,32 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	}
 	if !right || a.JitterBin != bin || !strings.HasPrefix(a.RetryReason, says) || a.Taught != taught {
 		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, is recorded as %+v", a.Decision.SubjectID, j.key, text, j.deadline, a)
+	}
+}
+
+// checkEpisode: a failure belongs to the open episode where the same process reports it, or another that knows of as many retries
+// (R18); else it begins one, with the retries that came with it.
+func (s *sim) checkEpisode(a *journal.Attempt, before []*journal.Attempt) {
+	e := s.tally.episodes[a.Decision.SubjectID]
+	wiped := func(p *process) bool { return p.claim == a.Decision.SubjectID && p.ended == "wiped" }
+	if e == nil || a.Revision > 0 || len(before) > 0 || slices.ContainsFunc(s.processes, wiped) || a.At.Sub(e.first) > s.limit-clocksApart {
+		return
+	}
+	given := a.GivenCount
+	switch {
+	case given < 0 && e.over:
+		given = 0
+	case given < 0:
+		given = e.retries
+	}
+	joins := e.process == a.ProcessInstanceKey || !e.dead && given == e.retries
+	l := s.last[a.Decision.SubjectID]
+	if e.waits && l != nil && l.Revision == 0 && e.process != a.ProcessInstanceKey && given == l.AnalysedCount && l.NextRetryTime.Sub(a.At) > clocksApart &&
+		a.ShouldRetry() && a.ErrorClassification == l.ErrorClassification {
+		s.fail("%s asks what another process was told, and is told something else than that its retry is at %s", a.Decision.SubjectID, l.NextRetryTime)
+	}
+	if joins = joins && !e.over; joins != (a.Episode == e.number) || !joins && (a.Episode != e.number+1 || a.AnalysedCount != given) {
+		s.fail("%s fails after %d retries in episode %d, and has made %d in episode %d", a.Decision.SubjectID, a.GivenCount, a.Episode, e.retries, e.number)
 	}
 }
 

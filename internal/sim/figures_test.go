@@ -31,6 +31,7 @@ type episode struct {
 	first           time.Time       // its first failure, as it was recorded last
 	opened          time.Time       // when it was recorded that it began
 	attempt         int64           // the last of it
+	over            bool            // nobody waits for what becomes of it
 	process         int64           // the instance that asked last
 	waits           bool            // for a retry
 	tried           []time.Duration // its retries, from its first failure on, since a person had it sent again
@@ -98,7 +99,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 		e.tried[len(e.tried)-1] = made
 	}
 	if a.Revision == 0 || e.attempt == a.Number {
-		e.waits = a.ShouldRetry()
+		e.waits, e.over = a.ShouldRetry(), false
 	}
 	if a.Revision == 0 {
 		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey
@@ -157,7 +158,7 @@ func (t *tally) entry(e *journal.Entry) {
 		if is.waits && b.State == string(journal.Recovered) {
 			t.learns(is, journal.FigureCaseRecovered)
 		}
-		is.waits = false
+		is.waits, is.over = false, b.State == string(journal.Recovered)
 		if t.dies(is, false); b.State == string(journal.Recovered) && is.retried {
 			t.sums[journal.FigureRecoveredRetried]++
 			took := max(b.At.Sub(is.first), 0)
@@ -165,7 +166,9 @@ func (t *tally) entry(e *journal.Entry) {
 			t.sums[journal.FigureRecoveryTime] += took.Milliseconds()
 			t.times = append(t.times, took)
 		}
-	case e.Kind == journal.ReviewEntry && b.Decision == string(journal.DeadLetterReprocessing):
+	case e.Kind == journal.ReviewEntry && b.Decision != string(journal.DeadLetterReprocessing):
+		is.over = true
+	case e.Kind == journal.ReviewEntry:
 		if is.retries, is.tried, is.dead = b.RetryCount, nil, false; b.Fresh {
 			*is = episode{number: is.number + 1, retries: is.retries, died: is.died, began: e.At, first: e.At, opened: e.At, process: is.process}
 		}

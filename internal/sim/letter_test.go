@@ -24,6 +24,11 @@ func (s *sim) checkSubject(of journal.Subject) {
 		(told.Episodes[n].ProcessInstanceKey != e.process || !told.Episodes[n].OpenedAt.Equal(e.opened) || !told.Episodes[n].FirstFailure.Equal(e.first)) {
 		s.fail("%s has the episode %+v, which began at %s, as %s failed first", of.ID, told.Episodes[n], e.opened, e.first)
 	}
+	for i := 1; i < len(told.Episodes); i++ {
+		if told.Episodes[i].Number != told.Episodes[i-1].Number+1 {
+			s.fail("%s has an episode %d behind %d", of.ID, told.Episodes[i].Number, told.Episodes[i-1].Number)
+		}
+	}
 	var open []journal.State
 	retries, letters, underWay := int64(0), 0, 0
 	for i := range told.Episodes {

@@ -202,8 +202,28 @@ func (r *replica) startRun(who string, letters int) {
 // steer pauses, resumes or, seldom, ends a bulk run.
 func (r *replica) steer(run string, what int, who string) {
 	verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkPause, journal.BulkPause, journal.BulkPause}[what]
+	from := r.steered[run]
 	_, err := r.letters.Steer(r.life, run, verb, who)
 	r.say("somebody steers the bulk run: %s, %v", verb, r.told(who, err))
+	if no := deadletter.RefusalOf(err); no != nil && no.Code == deadletter.InvalidRunState && from.state != "" && from == r.steered[run] && maySteer(from.state, verb) {
+		r.fail("a bulk run that is %s cannot be steered: %s, %v", from.state, verb, err)
+	}
+}
+
+// maySteer reports whether a bulk run in a state may take a step.
+func maySteer(from journal.BulkState, by journal.BulkVerb) bool {
+	goes := from == journal.BulkPreparing || from == journal.BulkRunning
+	switch by {
+	case journal.BulkStart:
+		return from == ""
+	case journal.BulkPause, journal.BulkFinish:
+		return goes
+	case journal.BulkResume:
+		return from == journal.BulkPaused
+	case journal.BulkCancel:
+		return goes || from == journal.BulkPaused
+	}
+	return true
 }
 
 // told is the error that somebody is told, which at a replica's end is one of several.
@@ -222,10 +242,11 @@ func (r *replica) teach() {
 	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told("taught", err))
 }
 
-// steering is what a bulk run was told to be last, and when.
+// steering is what a bulk run was told to be last, and when, and by whom if it was a person.
 type steering struct {
 	state journal.BulkState
 	at    time.Time
+	by    string
 }
 
 // slowRuns: a bulk run is through when its pace says so, where all is calm.

@@ -27,6 +27,7 @@ type invariants struct {
 	answers       map[int64]string              // first answer of a job
 	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
 	last          map[string]*journal.Attempt   // by claim
+	answered      map[string]int64              // the record of the last answer about a dead letter, by its id
 	numbers       map[string]int64              // of the last attempt, by claim
 	delays        map[string]time.Duration      // of retries, by claim and count
 	waits         map[int64]waiting             // how a job does at a gate
@@ -60,7 +61,7 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
-	i.numbers = map[string]int64{}
+	i.numbers, i.answered = map[string]int64{}, map[string]int64{}
 	i.replaced, i.letters = map[string]bool{}, map[string]journal.DeadLetter{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}, bins: map[int64]int64{}}

@@ -413,7 +413,14 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	again := string(journal.DeadLetterReprocessing)
+	if b.Decision != "" || b.Delivery == string(journal.DeliveryPending) {
+		s.answered[b.DeadLetterID] = e.Record
+	}
 	if e.Kind == journal.DeliveryEntry {
+		if d := s.letter(b.DeadLetterID); b.Delivery == "waiting" && e.Record == s.memory.End().Record && d.State == journal.DeadLetterOpen &&
+			(d.Delivery != journal.DeliveryNone || d.ReviewJobKey != b.JobKey) {
+			s.fail("job %d waits for a decision on the dead letter of %s, which shows %q for job %d", b.JobKey, e.Subject.ID, d.Delivery, d.ReviewJobKey)
+		}
 		if !slices.Contains([]string{"", "reprocess", "discard"}, b.Decision) {
 			s.fail("the decision on %s of %s is told as %s", b.DeadLetterID, e.Subject.ID, b.Decision)
 		}

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -20,9 +21,9 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	}
 	defer m.mu.Unlock()
 	var all []journal.Record
-	for i := range m.records {
+	for i := m.behind(after); i < len(m.records) && len(all) < limit; i++ {
 		e := m.records[i].Entry
-		if e.Record <= after || len(all) >= limit || !passes(&f, &e) {
+		if !passes(&f, &e) {
 			continue
 		}
 		r, err := e.Decode()
@@ -32,6 +33,12 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// behind is the place of the first record behind one.
+func (m *Memory) behind(record int64) int {
+	i, _ := slices.BinarySearchFunc(m.records, record, func(r journal.KeyedRecord, after int64) int { return cmp.Compare(r.Entry.Record, after+1) })
+	return i
 }
 
 // passes reports whether the filter lets a record through. Bounds are compared as instants are stored.

@@ -29,9 +29,9 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 // item is a dead letter with what is known of its subject.
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
-	for _, a := range m.attempts(d.Subject) {
-		if a.Record == d.DeadLetter.Record {
-			i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
+	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Entry.Record == d.DeadLetter.Record {
+		if r, err := m.records[at].Entry.Decode(); err == nil && r.Attempt != nil {
+			i.Error, i.Classification, i.MatchedRule = r.Attempt.Error, r.Attempt.Decision.ErrorClassification, r.Attempt.Decision.MatchedRule
 		}
 	}
 	return i

@@ -63,7 +63,7 @@ func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 		first = probeAnew
 	}
 	right := !ahead(now.Since) && !ahead(now.Canary.Sent) && !ahead(o.LastTest) && !ahead(o.Since) && !ahead(now.Flow.At)
-	if now.Phase == destination.Down && now.Since.Equal(o.Since) && o.Cause == destination.CauseFailures && w.bad < 2 && time.Since(w.well) > actTime {
+	if now.Phase == destination.Down && now.Since.Equal(o.Since) && o.Cause == destination.CauseFailures && w.ordered.Before(o.Since) && w.bad < 2 && w.well.Before(o.Since.Add(-actTime)) {
 		right = right && now.NextTest.Sub(now.Since) == first
 	}
 	if now.Phase == destination.Testing {

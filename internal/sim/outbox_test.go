@@ -147,10 +147,15 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 	}
 	if l.fault("event taken slowly") {
 		set(&l.mu, &l.lapses, l.draw("lapses "+l.name).IntN(4) == 0)
+		if l.sometimes("asked to end with an event on its way "+l.name, 1, 4) {
+			l.leave()
+		}
 		if l.Rest(ctx, 4*time.Second); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		l.port(fmt.Sprint(l.name, " takes event ", m.Sequence))
+		if l.port(fmt.Sprint(l.name, " takes event ", m.Sequence)); l.leaving {
+			return errors.New("nobody takes events any more")
+		}
 	}
 	l.heard(m)
 	if l.fault("event taken in silence") {

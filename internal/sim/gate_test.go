@@ -396,6 +396,11 @@ func (s *sim) checkGate(r *journal.Record) {
 		if j := s.jobs[b.JobKey]; time.Since(b.Since) > clocksApart && s.sometimes("offered as it goes", 1, 10) { // all know that it waits
 			j.locked = time.Time{}
 			s.offer(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
+		} else if b.Kind == destination.Pass && !s.steady && !slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == b.Destination && s.isWaiting(p) }) &&
+			s.sometimes("engine away as the last one goes", 1, 6) { // and gives it to somebody as it is back
+			s.goAway(20 * time.Second)
+			j.locked = time.Time{}
+			s.offer(j, 20*time.Second+time.Millisecond)
 		}
 	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {
@@ -417,11 +422,11 @@ func (s *sim) checkGate(r *journal.Record) {
 		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team,
 			RetryCount: b.Retries, MaxRetries: b.MaxRetries, Context: b.Context, Deadline: b.Deadline, ProcessInstanceKey: b.ProcessInstanceKey,
 			FirstFailure: b.Since}
-		if !b.Opens {
-			d.FirstFailure = s.letter(b.DeadLetter).FirstFailure // of the episode
-		}
-		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {
-			d.Fingerprint = a.Fingerprint
+		if shown := s.letter(b.DeadLetter); !b.Opens { // what the episode knows
+			d.FirstFailure, d.Fingerprint = shown.FirstFailure, shown.Fingerprint
+			if a := s.last[r.Subject.ID]; a != nil {
+				d.Fingerprint = a.Fingerprint
+			}
 		}
 		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))

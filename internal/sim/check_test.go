@@ -230,12 +230,18 @@ func (s *sim) checkRecord(r *journal.Record) {
 			Note                     journal.NoteVerb
 			DeadLetterID, By, Reason string
 		}
-		if json.Unmarshal([]byte(r.Entry.Body), &b) == nil {
+		_ = json.Unmarshal([]byte(r.Entry.Body), &b)
+		d, m := s.letters[b.DeadLetterID], journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
+		switch b.Note {
+		case journal.Look:
+			d.Looking = m
+		case journal.Ask:
+			d.Asked = m
+		case journal.DiscardLater, journal.Undo:
 			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor - s.apart())
-		}
-		d := s.letters[b.DeadLetterID]
-		if d.Discarding = (journal.Mark{}); b.Note == journal.DiscardLater {
-			d.Discarding = journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
+			if d.Discarding = m; b.Note == journal.Undo {
+				d.Discarding = journal.Mark{}
+			}
 		}
 		s.letters[b.DeadLetterID] = d
 	case journal.TeachingEntry:

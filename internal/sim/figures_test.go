@@ -98,8 +98,11 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	case e.waits && e.attempt == a.Number && a.ShouldRetry() && len(e.tried) > 0:
 		e.tried[len(e.tried)-1] = made
 	}
-	if a.Revision == 0 || e.attempt == a.Number {
-		e.waits, e.over = a.ShouldRetry(), false
+	if a.Revision == 0 {
+		e.over = false
+	}
+	if a.Revision == 0 || e.waits && e.attempt == a.Number {
+		e.waits = a.ShouldRetry()
 	}
 	if a.Revision == 0 {
 		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -199,19 +198,26 @@ func (s *sim) heard(m *journal.Message) {
 	}
 }
 
-// isAudited reports whether an event tells a record as the audit does, or that is purged.
+// isAudited reports whether an event tells a record as the audit does, or that was purged or erased since.
 func (s *sim) isAudited(event string, number int64) bool {
 	all, err := s.memory.Records(context.Background(), journal.RecordFilter{}, number-1, 1)
 	if err != nil || len(all) == 0 || all[0].Number() != number {
 		return true
 	}
 	text, _ := json.Marshal(audit.Of(&all[0]))
-	var is, told struct{ Data map[string]any }
+	var is, told struct {
+		Digest string
+		Data   map[string]any
+	}
+	entry := all[0].Entry
+	if a := all[0].Attempt; a != nil {
+		entry = new(journal.EntryOf(all[0].Subject, a))
+	}
 	_, _ = json.Unmarshal([]byte(event), &told), json.Unmarshal([]byte(outside(`{"data":`+string(text)+`}`)), &is)
 	if body, ok := is.Data["body"].(map[string]any); ok {
 		delete(body, "items") // too many
 	}
-	return strings.HasPrefix(all[0].Subject.ID, "erased-") || reflect.DeepEqual(is.Data, told.Data)
+	return told.Digest != journal.DigestEntry(*entry).String() || reflect.DeepEqual(is.Data, told.Data)
 }
 
 // said is what an event says, each kind its own.

@@ -122,6 +122,11 @@ func (r *replica) decide(who string, how int) {
 		}
 	}
 	switch {
+	case how == 7 && !r.calm: // says something of it
+		verb := []journal.NoteVerb{journal.Comment, journal.Look, journal.Ask}[r.draw("says").IntN(3)]
+		_, err = r.letters.Note(r.life, c, verb)
+		r.say("somebody says of %s: %s, %v", d.Subject.ID, verb, r.told(who, err))
+		return
 	case how%4 == 1: // in the console, where it can be undone
 		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
 		for _, d := range items[:min(5, len(items))] {
@@ -493,7 +498,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	d := s.letters[b.DeadLetterID]
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime}
-	d.Run, d.Discarding = b.BulkRun, journal.Mark{}
+	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision
 	s.reviews[b.DeadLetterID] = append(s.reviews[b.DeadLetterID], b)

@@ -3,14 +3,12 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -180,51 +178,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
 		}
 	case journal.BulkEntry:
-		var b struct {
-			BulkRun, State, Verb, Hold, Code, DeadLetterID, By string
-			Total                                              int64
-			Counts                                             map[journal.BulkOutcome]int64
-		}
-		if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
-			return
-		}
-		if d := s.letter(b.DeadLetterID); b.Code != "" && b.Code != string(deadletter.InvalidRetryState) &&
-			(b.Code != string(deadletter.JobNotFound) || d.ID != "") && // it may be purged
-			(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
-			s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
-		}
-		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
-		if run.State == journal.BulkRunning && run.StartedAt.IsZero() {
-			s.fail("a bulk run of %d goes on, and not all of it is gathered", run.Total)
-		}
-		if b.Counts != nil && r.Number() == s.memory.End().Record && (b.Total != run.Total || !maps.Equal(b.Counts, run.Counts)) {
-			s.fail("a bulk run is %s with %v of %d, and has %v of %d", b.State, b.Counts, b.Total, run.Counts, run.Total)
-		}
-		if b.Verb == "hold" || b.State != "" {
-			delete(s.resting, b.BulkRun)
-		}
-		if b.Hold != "" {
-			s.resting[b.BulkRun] = time.Now()
-			if r := s.carrier(); r != nil && s.sometimes("killed in a held run", 1, 4) { // the next one goes on
-				s.in(time.Second, r.die)
-			}
-		}
-		done := run.State == journal.BulkDone || run.State == journal.BulkCancelled
-		if from := s.steered[b.BulkRun].state; !maySteer(from, journal.BulkVerb(b.Verb)) || run.ID != "" && done == run.EndedAt.IsZero() {
-			s.fail("a bulk run that is %s has the step %s, is %s and ended at %s", from, b.Verb, run.State, run.EndedAt)
-		}
-		if b.State != "" {
-			by := b.By
-			if b.Verb == string(journal.BulkFinish) {
-				by = s.steered[b.BulkRun].by
-			} else if b.Verb == string(journal.BulkStart) {
-				by = ""
-			}
-			s.steered[b.BulkRun] = steering{journal.BulkState(b.State), time.Now(), by}
-		}
-		if by := s.steered[b.BulkRun].by; r.Number() == s.memory.End().Record && run.ID != "" && run.ChangedBy != by {
-			s.fail("a bulk run was changed by %q, and is said to be by %q", by, run.ChangedBy)
-		}
+		s.checkBulk(r)
 	case journal.NoteEntry:
 		var b struct {
 			Note                     journal.NoteVerb
@@ -382,12 +336,6 @@ func (s *sim) over() bool {
 	return len(s.memory.Outbox()) == 0 && len(s.onTheWay()) == 0
 }
 
-// onTheWay are the bulk runs that nobody has paused and that have not ended.
-func (s *sim) onTheWay() []journal.BulkRun {
-	runs, _ := s.memory.ActiveBulkRuns(context.Background())
-	return slices.DeleteFunc(runs, func(r journal.BulkRun) bool { return r.State == journal.BulkPaused })
-}
-
 // checkEnd: all claims have ended, and each record was told once.
 func (s *sim) checkEnd() {
 	if s.failed != "" {
@@ -423,59 +371,6 @@ func (s *sim) checkEnd() {
 	for event, n := range s.expected {
 		if n != 0 {
 			s.fail("%d records are told as %+v, less those that were told or erased before", n, event)
-		}
-	}
-}
-
-// decidedBy is how many dead letters a bulk run decided on, whoever took the decisions.
-func (s *sim) decidedBy(run string) (n int64) {
-	for _, all := range s.reviews {
-		if slices.ContainsFunc(all, func(r review) bool { return r.BulkRun == run }) {
-			n++
-		}
-	}
-	return n
-}
-
-// checkItems: a bulk run shows of each dead letter that it decided on what became of that.
-func (s *sim) checkItems(run string) {
-	became := func(d *deadletter.Item) []journal.BulkOutcome {
-		again := d.State == journal.DeadLetterReprocessing
-		switch {
-		case d.State == journal.DeadLetterOpen, d.State == journal.DeadLetterDiscarded && d.Delivery == journal.DeliveryNobody:
-			return []journal.BulkOutcome{journal.BulkNobody}
-		case d.Delivery == journal.DeliveryPending && (again || d.State == journal.DeadLetterDiscarded):
-			return []journal.BulkOutcome{journal.BulkDecided}
-		case again:
-			return []journal.BulkOutcome{journal.BulkTaken}
-		case d.State == journal.DeadLetterDiscarded:
-			return []journal.BulkOutcome{journal.BulkDiscarded}
-		case d.State == journal.DeadLetterRecovered: // or it was opened again before
-			return []journal.BulkOutcome{journal.BulkRecovered, journal.BulkNobody}
-		}
-		return []journal.BulkOutcome{journal.BulkDeadAgain, journal.BulkSuperseded, journal.BulkNobody}
-	}
-	for _, shown := range journal.BulkOutcomes() {
-		items, _ := s.memory.BulkItems(context.Background(), run, shown, 0, 1000)
-		for _, i := range items {
-			if d := s.letter(i.DeadLetter); d.Run == run && !slices.Contains(became(&d), shown) {
-				s.fail("a bulk run shows the dead letter of %s as %s, which is %s %s", d.Subject.ID, shown, d.State, d.Delivery)
-			}
-		}
-	}
-}
-
-// planned: a dead letter is to be decided on by one bulk run at most.
-func (s *sim) planned() {
-	by := map[string]string{}
-	runs, _ := s.memory.ActiveBulkRuns(context.Background())
-	for _, run := range runs {
-		items, _ := s.memory.BulkItems(context.Background(), run.ID, journal.BulkPlanned, 0, 1000)
-		for _, i := range items {
-			if other := by[i.DeadLetter]; other != "" {
-				s.fail("the bulk runs %s and %s are both to decide on the dead letter of %s", other, run.ID, i.Subject.ID)
-			}
-			by[i.DeadLetter] = run.ID
 		}
 	}
 }

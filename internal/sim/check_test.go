@@ -46,6 +46,7 @@ type invariants struct {
 	noticedAt     map[string]time.Time          // when a notice was made last, by its type
 	noticing      time.Time                     // when a notice was last on its way
 	dueSince      time.Time                     // since when dead letters are due
+	lessSince     time.Time                     // since when none are, though the team was told of some
 	steered       map[string]steering           // bulk runs
 	decides       map[string]schedule           // of bulk runs
 	resting       map[string]time.Time          // since when bulk runs show why they decide nothing

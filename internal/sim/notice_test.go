@@ -286,12 +286,18 @@ func (s *sim) near(least, margin time.Duration) (n int64) {
 	return n
 }
 
-// untoldDue: a team is told once of dead letters whose deadline is near.
+// untoldDue: a team is told once of dead letters whose deadline is near, and again after there were none.
 func (s *sim) untoldDue() {
 	marks, _ := s.memory.Watermarks(context.Background())
 	mark := markOf(marks, deadletter.DueNotice)
 	if mark.Record != 0 || s.near(20*time.Minute, clocksApart) == 0 || s.clocksOff {
 		s.dueSince = time.Now()
+	}
+	if mark.Record == 0 || s.near(-clocksApart, -clocksApart) > 0 || s.clocksOff {
+		s.lessSince = time.Now()
+	}
+	if ago := min(time.Since(s.lessSince), time.Since(s.noticing)); ago > atOnce {
+		s.fail("nothing is due since %s, and %s is not to be told of what will be", s.lessSince.Sub(s.began), team)
 	}
 	if ago := min(time.Since(s.dueSince), time.Since(s.noticing), time.Since(mark.At)-noticeEvery); ago > atOnce {
 		s.fail("nobody tells %s of what is due, since %s", team, s.dueSince.Sub(s.began))

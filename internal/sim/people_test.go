@@ -311,8 +311,9 @@ func (s *sim) checkReview(e *journal.Entry) {
 		!nobody && b.Delivery != string(journal.DeliveryPending) && b.Delivery != string(journal.DeliveryTaken) {
 		s.fail("the decision on the dead letter of %s is %q for job %d", e.Subject.ID, b.Delivery, b.JobKey)
 	}
-	if j := s.jobs[b.JobKey]; j != nil && s.begun(j.claim) > 1 && s.sometimes("duplicate decided, and cut off", 1, 2) { // while the other one goes on
+	if j := s.jobs[b.JobKey]; j != nil && !s.steady && s.begun(j.claim) == 1 && s.sometimes("begun again as it is decided", 1, 12) { // and the answer is late
 		set(&s.mu, &j.cutOff, time.Now().Add(5*time.Minute))
+		s.send(j.claim, j.portal, j.process.key+another, time.Second, j.deadline)
 	}
 	if j := s.jobs[b.JobKey]; j != nil && s.sometimes("replaced as it is decided", 1, 10) { // by an operator, who begins the task anew
 		s.in(time.Duration(s.draw("replaced").IntN(3000))*time.Millisecond, func() {

@@ -286,7 +286,7 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 			}
 		}
 	}
-	if b.MaxRetries != s.policies[decision.DefaultPolicy].MaxRetries || b.Team != team || b.ElementInstanceKey != j.key+1 ||
+	if b.Team != team || b.ElementInstanceKey != j.key+1 ||
 		b.ProcessInstanceKey != j.process.key || b.Context.Cents() != worthOf(of.ID) {
 		s.fail("%s is held as %+v", j.claim, b.HeldJob)
 	}

@@ -25,7 +25,6 @@ type invariants struct {
 	answers       map[int64]string              // first answer of a job
 	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
 	last          map[string]*journal.Attempt   // by claim
-	answered      map[string]int64              // the record of the last answer about a dead letter, by its id
 	numbers       map[string]int64              // of the last attempt, by claim
 	delays        map[string]time.Duration      // of retries, by claim and count
 	waits         map[int64]waiting             // how a job does at a gate
@@ -60,8 +59,7 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
-	i.numbers, i.answered = map[string]int64{}, map[string]int64{}
-	i.replaced, i.letters = map[string]bool{}, map[string]journal.DeadLetter{}
+	i.replaced, i.letters, i.numbers = map[string]bool{}, map[string]journal.DeadLetter{}, map[string]int64{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}, bins: map[int64]int64{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}
@@ -147,37 +145,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 	case journal.ReviewEntry, journal.DeliveryEntry:
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
-		var b struct {
-			State, Outcome, DeadLetterID string
-			ResponsibleTeam              decision.Team
-			At                           time.Time
-			Episode                      int64
-			ProcessInstanceKey           int64 `json:",string"`
-		}
-		if _ = json.Unmarshal([]byte(r.Entry.Body), &b); b.State == string(journal.Recovered) {
-			told := said{Kind: events.RetryRecovered, ClaimID: outside(r.Subject.ID), Episode: b.Episode, RecoveredAt: decision.Instant(b.At)}
-			if e := s.tally.episodes[r.Subject.ID]; e != nil {
-				told.RetryCount, told.FirstFailure, told.Duration = e.retries, decision.Instant(e.first), decision.ISODuration(b.At.Sub(e.first))
-			}
-			s.expected[told]++
-		}
-		if b.Outcome == "failure" && of.JobKey != 0 {
-			s.fail("%s is said to have failed, and %s to have answered", r.Subject.ID, of.Destination)
-		}
-		if of := func(p *process) bool { return p.claim == r.Subject.ID && p.key == b.ProcessInstanceKey }; b.At.After(r.Entry.At) ||
-			b.ProcessInstanceKey != 0 && !slices.ContainsFunc(s.processes, of) {
-			s.fail("record %d says that %d of %s ended at %s", r.Number(), b.ProcessInstanceKey, r.Subject.ID, b.At)
-		}
-		if b.Outcome == "failure" {
-			s.givesUp(r.Subject.ID, b.DeadLetterID, b.ResponsibleTeam, r.Entry)
-		}
-		waits := func(p *process) bool { return p.claim == r.Subject.ID && p.waitsFor(clocksApart) }
-		if b.Outcome == "failure" && s.begun(r.Subject.ID) == 1 && slices.ContainsFunc(s.processes, waits) {
-			s.fail("%s is said to have failed, and waits for its retry", r.Subject.ID)
-		}
-		if last := s.last[r.Subject.ID]; last != nil && last.Revision == 0 && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
-			s.fail("%s recovers by what went well at %s, and failed at %s", r.Subject.ID, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
-		}
+		s.checkOutcome(r, &of)
+	case journal.RejectionEntry:
+		s.checkRejection(r.Entry)
 	case journal.BulkEntry:
 		s.checkBulk(r)
 	case journal.NoteEntry:
@@ -212,12 +182,62 @@ func (s *sim) checkRecord(r *journal.Record) {
 	}
 }
 
-// checkWords: of what a person typed is recorded what is nothing secret, and whose it is; what is refused is told with its job.
-func (s *sim) checkWords(e *journal.Entry) {
-	type words struct {
-		Note, Verb, Reason, By, Rejection, Message string
-		JobKey, ProcessInstanceKey                 int64 `json:",string"`
+// checkOutcome: how a process ended is told by the process, as it is; one that gives its claim up waits for no retry and has
+// heard nothing from its portal, and what went well did so after the last failure.
+func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
+	var b struct {
+		State              journal.State
+		Outcome            string
+		DeadLetterID       string
+		ResponsibleTeam    decision.Team
+		At                 time.Time
+		Episode            int64
+		ProcessInstanceKey int64 `json:",string"`
 	}
+	_ = json.Unmarshal([]byte(r.Entry.Body), &b)
+	claim := r.Subject.ID
+	tells := func(p *process) bool { return p.claim == claim && p.key == b.ProcessInstanceKey }
+	if b.At.After(r.Entry.At) || b.ProcessInstanceKey != 0 && !slices.ContainsFunc(s.processes, tells) {
+		s.fail("record %d says that %d of %s ended at %s", r.Number(), b.ProcessInstanceKey, claim, b.At)
+	}
+	if last := s.last[claim]; last != nil && last.Revision == 0 && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
+		s.fail("%s recovers by what went well at %s, and failed at %s", claim, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
+	}
+	if b.State == journal.Recovered {
+		told := said{Kind: events.RetryRecovered, ClaimID: outside(claim), Episode: b.Episode, RecoveredAt: decision.Instant(b.At)}
+		if e := s.tally.episodes[claim]; e != nil {
+			told.RetryCount, told.FirstFailure, told.Duration = e.retries, decision.Instant(e.first), decision.ISODuration(b.At.Sub(e.first))
+		}
+		s.expected[told]++
+	}
+	if b.Outcome != "failure" {
+		return
+	}
+	s.givesUp(claim, b.DeadLetterID, b.ResponsibleTeam, r.Entry)
+	if of.JobKey != 0 {
+		s.fail("%s is said to have failed, and %s to have answered", claim, of.Destination)
+	}
+	waits := func(p *process) bool { return p.claim == claim && p.waitsFor(clocksApart) }
+	if s.begun(claim) == 1 && slices.ContainsFunc(s.processes, waits) {
+		s.fail("%s is said to have failed, and waits for its retry", claim)
+	}
+}
+
+// checkRejection: a refused job is named, and why it is refused.
+func (s *sim) checkRejection(e *journal.Entry) {
+	var b struct {
+		Rejection, Message         string
+		JobKey, ProcessInstanceKey int64 `json:",string"`
+	}
+	_ = json.Unmarshal([]byte(e.Body), &b)
+	if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !strings.HasPrefix(b.Message, b.Rejection+": "+wrong) {
+		s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
+	}
+}
+
+// checkWords: a record of what a person did has the reason that he gave, redacted, and his name.
+func (s *sim) checkWords(e *journal.Entry) {
+	type words struct{ Note, Verb, Reason, By string }
 	var b struct {
 		words
 		Command *words
@@ -225,18 +245,17 @@ func (s *sim) checkWords(e *journal.Entry) {
 	_ = json.Unmarshal([]byte(e.Body), &b)
 	said := b.words
 	switch e.Kind {
-	case journal.RejectionEntry:
-		if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !strings.HasPrefix(b.Message, b.Rejection+": "+wrong) {
-			s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
-		}
-		return
 	case journal.DestinationEntry:
 		if b.Command == nil {
 			return
 		}
 		said = *b.Command
-	case journal.NoteEntry, journal.BulkEntry:
-		if b.Note == string(journal.Undo) || b.Note == "" && b.Verb != string(journal.BulkStart) {
+	case journal.NoteEntry:
+		if b.Note == string(journal.Undo) {
+			return
+		}
+	case journal.BulkEntry:
+		if b.Verb != string(journal.BulkStart) {
 			return
 		}
 	case journal.ReviewEntry, journal.TeachingEntry:

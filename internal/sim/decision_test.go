@@ -52,11 +52,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		if a.Tells == journal.TellsRateLimited && a.Sent.At.After(to.limited) {
 			to.limited, to.heard = a.Sent.At, time.Now()
 		}
-		until := time.Now().Add(min(a.RetryAfter, longestPause))
-		if until.After(to.asks) {
-			to.asks = until
-		}
-		if until.After(to.paused.until) {
+		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {
 			to.paused = hold{time.Now(), until}
 		}
 	}
@@ -96,53 +92,91 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.last[of] = a
 }
 
-// checkFacts: an attempt tells of its job, and what is known of its claim and of its delay; one that is made anew tells the same.
+// checkFacts: an attempt tells of its job, its claim and its delay as they are, and one that is made anew what the one before did.
 func (s *sim) checkFacts(a *journal.Attempt, j *job) {
-	took, back, bin := a.At.Sub(a.ReceivedAt), a.Backoff, int64(0)
+	took, fresh, before := a.At.Sub(a.ReceivedAt), a.Revision == 0, s.numbers[j.claim]
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
-	right := a.ElementInstanceKey == j.key+1 && a.ProcessInstanceKey == j.process.key && a.Destination == j.portal && a.Deadline.Equal(j.deadline) &&
-		took-a.Took >= 0 && took-a.Took < time.Millisecond && took < time.Minute && (j.changed || strings.HasPrefix(a.Error, text)) &&
-		slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends)
-	right = right && a.Context.Cents() == worthOf(j.claim) && len(a.Context) == 2 && a.Context[1].Value == kept &&
-		strings.TrimRight(a.Catalogue, "'") == catalogue.Default().Policies[decision.DefaultPolicy].Catalogue
-	if a.Revision == 0 {
-		before := s.numbers[j.claim]
-		right = right && a.Fingerprint == journal.FingerprintOf(decision.DefaultPolicy, a).ID && a.CountAssumed == (a.GivenCount < 0) &&
-			(before == 0 || a.Number == before+1)
+	l, left := s.left[a.Sent.JobKey]
+	catalogueOf := catalogue.Default().Policies[decision.DefaultPolicy].Catalogue
+	what := ""
+	switch {
+	case a.ElementInstanceKey != j.key+1, a.ProcessInstanceKey != j.process.key, a.Destination != j.portal, !a.Deadline.Equal(j.deadline):
+		what = "job"
+	case took < a.Took, took-a.Took >= time.Millisecond, took >= time.Minute:
+		what = "time that it took"
+	case !j.changed && !strings.HasPrefix(a.Error, text):
+		what = "error"
+	case a.Context.Cents() != worthOf(j.claim), len(a.Context) != 2, a.Context[1].Value != kept, strings.TrimRight(a.Catalogue, "'") != catalogueOf:
+		what = "claim or catalogue"
+	case left && !a.Sent.At.Equal(l.recorded):
+		what = "departure"
+	case !slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends):
+		what = "end of the episode before"
+	case fresh && (a.CountAssumed != (a.GivenCount < 0) || before != 0 && a.Number != before+1):
+		what = "number or count"
+	case fresh && a.Fingerprint != journal.FingerprintOf(decision.DefaultPolicy, a).ID:
+		what = "cause"
+	case !strings.HasPrefix(a.RetryReason, sentence(a)):
+		what = "reason"
+	case fresh && strings.HasPrefix(a.Error, unknownError) && a.Taught != s.taught[a.Fingerprint].Record:
+		what = "teaching"
+	case !isDrawn(a):
+		what = "delay"
+	case !fresh && slices.ContainsFunc(s.attempts[a.JobKey], func(b *journal.Attempt) bool { return isBefore(b, a) && !tellsSame(b, a) }):
+		what = "earlier decision"
+	}
+	if what != "" {
+		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline, what, a)
+	}
+	if fresh {
 		s.numbers[j.claim] = a.Number
 	}
-	if l, left := s.left[a.Sent.JobKey]; left && !a.Sent.At.Equal(l.recorded) {
-		right = false
-	}
-	if a.ShouldRetry() && a.Revision == 0 {
-		bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
-		drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
-		right = right && (back.Delay-drawn).Abs() <= time.Minute && back.Raw == min(5*time.Minute<<(a.RetryCount-1), 4*time.Hour) &&
-			back.AtMaximum == (back.Raw == 4*time.Hour)
-	}
-	says := map[decision.Reason]string{decision.ReasonMaxRetries: fmt.Sprintf("Maximum of %d retries", a.MaxRetries),
-		decision.ReasonDeadline: "Deadline " + decision.Instant(a.Deadline), decision.ReasonTimeLimit: "Time limit of "}[a.Reason]
-	if a.ShouldRetry() {
-		kind := map[decision.ErrorClassification]string{decision.Transient: "Transient", decision.Unknown: "Unknown"}[a.ErrorClassification]
-		says = fmt.Sprintf("%s error, retry %d of %d", kind, a.RetryCount, a.MaxRetries)
-	} else if a.Outcome == decision.PermanentError && a.Reason != decision.ReasonNoRecovery {
-		says = "Permanent error, not retried"
-	}
-	taught := s.taught[a.Fingerprint].Record
-	if a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) {
-		taught = a.Taught
-	}
+}
+
+// isBefore reports whether b is made anew by a.
+func isBefore(b, a *journal.Attempt) bool { return b.Number == a.Number && b.Revision == a.Revision-1 }
+
+// tellsSame reports whether a decision that is made anew tells what does not change by that.
+func tellsSame(b, a *journal.Attempt) bool {
 	same := func(a *journal.Attempt) string {
 		return fmt.Sprint(a.MatchedRule, a.MatchedText, a.MaxRetries, a.Taught, a.Learnt.Explored, a.ErrorClassification)
 	}
-	for _, b := range s.attempts[a.JobKey] {
-		if b.Number == a.Number && b.Revision == a.Revision-1 {
-			right = right && same(a) == same(b) && (!a.ShouldRetry() || a.Reason == b.Reason && back == b.Backoff)
-		}
+	return same(a) == same(b) && (!a.ShouldRetry() || a.Reason == b.Reason && a.Backoff == b.Backoff)
+}
+
+// sentence is what the reason of a decision begins with (R8).
+func sentence(a *journal.Attempt) string {
+	switch {
+	case a.ShouldRetry():
+		kind := map[decision.ErrorClassification]string{decision.Transient: "Transient", decision.Unknown: "Unknown"}[a.ErrorClassification]
+		return fmt.Sprintf("%s error, retry %d of %d", kind, a.RetryCount, a.MaxRetries)
+	case a.Reason == decision.ReasonMaxRetries:
+		return fmt.Sprintf("Maximum of %d retries", a.MaxRetries)
+	case a.Reason == decision.ReasonDeadline:
+		return "Deadline " + decision.Instant(a.Deadline)
+	case a.Reason == decision.ReasonTimeLimit:
+		return "Time limit of "
+	case a.Outcome == decision.PermanentError && a.Reason != decision.ReasonNoRecovery:
+		return "Permanent error, not retried"
 	}
-	if !right || a.JitterBin != bin || !strings.HasPrefix(a.RetryReason, says) || a.Taught != taught {
-		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, is recorded as %+v", a.Decision.SubjectID, j.key, text, j.deadline, a)
+	return ""
+}
+
+// nominal is how long a retry waits before that is varied.
+func nominal(retry int64) time.Duration {
+	return min(5*time.Minute<<min(max(retry-1, 0), 10), 4*time.Hour)
+}
+
+// isDrawn reports whether a retry's delay is what was drawn for it; a retry alone has one, and its place among all draws.
+func isDrawn(a *journal.Attempt) bool {
+	back, bin := a.Backoff, int64(0)
+	if !a.ShouldRetry() || a.Revision > 0 {
+		return a.JitterBin == bin
 	}
+	bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
+	drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
+	return a.JitterBin == bin && back.Raw == nominal(a.RetryCount) && back.AtMaximum == (back.Raw == 4*time.Hour) &&
+		(back.Delay-drawn).Abs() <= time.Minute
 }
 
 // checkEpisode: a failure belongs to the open episode where the same process reports it, or another that knows of as many retries
@@ -155,18 +189,18 @@ func (s *sim) checkEpisode(a *journal.Attempt, before []*journal.Attempt) {
 	}
 	given := a.GivenCount
 	switch {
-	case given < 0 && e.over:
+	case given < 0 && !e.state.Open():
 		given = 0
 	case given < 0:
 		given = e.retries
 	}
-	joins := e.process == a.ProcessInstanceKey || !e.dead && given == e.retries
+	joins := e.state.Open() && (e.process == a.ProcessInstanceKey || e.state != journal.Dead && given == e.retries)
 	l := s.last[a.Decision.SubjectID]
-	if e.waits && l != nil && l.Revision == 0 && e.process != a.ProcessInstanceKey && given == l.AnalysedCount && l.NextRetryTime.Sub(a.At) > clocksApart &&
+	if e.state == journal.Scheduled && l != nil && l.Revision == 0 && e.process != a.ProcessInstanceKey && given == l.AnalysedCount && l.NextRetryTime.Sub(a.At) > clocksApart &&
 		a.ShouldRetry() && a.ErrorClassification == l.ErrorClassification {
 		s.fail("%s asks what another process was told, and is told something else than that its retry is at %s", a.Decision.SubjectID, l.NextRetryTime)
 	}
-	if joins = joins && !e.over; joins != (a.Episode == e.number) || !joins && (a.Episode != e.number+1 || a.AnalysedCount != given) {
+	if joins != (a.Episode == e.number) || !joins && (a.Episode != e.number+1 || a.AnalysedCount != given) {
 		s.fail("%s fails after %d retries in episode %d, and has made %d in episode %d", a.Decision.SubjectID, a.GivenCount, a.Episode, e.retries, e.number)
 	}
 }
@@ -185,10 +219,7 @@ func (s *sim) checkCount(a, b *journal.Attempt) {
 		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
 		return
 	}
-	first := b.FirstFailure
-	if b.Episode != a.Episode {
-		first = e.began
-	}
+	first := e.first
 	if earliest.Before(first) {
 		first = earliest
 	}
@@ -216,7 +247,7 @@ func (s *sim) recovered(a *journal.Attempt) bool {
 // onLadder reports whether that is how long a retry of a claim waits: 5, 10, 20, … minutes, varied by a fifth, and the same
 // whoever decides it, whenever.
 func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
-	raw, before := min(5*time.Minute<<max(retry-1, 0), 4*time.Hour), s.delays[fmt.Sprint(claim, "/", max(retry, 1))]
+	raw, before := nominal(retry), s.delays[fmt.Sprint(claim, "/", max(retry, 1))]
 	return wait >= max(raw*4/5, 5*time.Minute) && wait <= min(raw*6/5, 4*time.Hour) && wait%time.Minute == 0 && (before == 0 || before == wait)
 }
 
@@ -226,7 +257,7 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent, w := &a.Decision, s.isPermanent(a), s.portals[s.jobs[a.JobKey].portal]
 	wait := d.Backoff.Delay
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
-	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(min(5*time.Minute<<min(d.RetryCount, 10)*6/5, 4*time.Hour)))
+	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(min(nominal(d.RetryCount+1)*6/5, 4*time.Hour)))
 	var right bool
 	switch {
 	case d.ShouldRetry():

@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 )
 
 func (s *sim) checkDestination(r *journal.Record) {
@@ -74,8 +75,8 @@ func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 	if f := &now.Flow; b.State != nil && !f.LimitAt.Equal(b.Flow.LimitAt) {
 		right = right && f.Limit <= max(1, max(s.paceBefore, s.settings.Configured[name].Pace.Most)/2)
 	}
-	if !right || now.Flow.PauseUntil.After(w.asks.Add(clocksApart)) {
-		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.asks)
+	if !right || now.Flow.PauseUntil.After(w.paused.until.Add(clocksApart)) {
+		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.paused.until)
 	}
 }
 
@@ -90,11 +91,12 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
-	outage := outageTold{string(now.Outage.Cause), now.Outage.Failed, now.Outage.Admitted, -1, now.Outage.Since.Truncate(time.Second), ""}
+	told := notify.Outage{Destination: name, Cause: string(now.Outage.Cause), Failed: now.Outage.Failed, Admitted: now.Outage.Admitted,
+		Since: decision.Instant(now.Outage.Since.Truncate(time.Second))}
 	if now.Phase == destination.Up {
-		outage.held, outage.until = now.Outage.Held, now.Since.Truncate(time.Second).Format(time.RFC3339)
+		told.Held, told.Until = now.Outage.Held, decision.Instant(now.Since.Truncate(time.Second))
 	}
-	w.outages[outage] = true
+	w.outages[told] = true
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
 		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since), Cause: string(now.Outage.Cause),

@@ -20,20 +20,19 @@ func (s *sim) checkSubject(of journal.Subject) {
 	if err != nil || !known || of.Policy == "" {
 		return
 	}
-	if n, e := len(told.Episodes)-1, s.tally.episodes[of.ID]; e != nil && n >= 0 && told.Episodes[n].Number == e.number &&
-		(told.Episodes[n].ProcessInstanceKey != e.process || !told.Episodes[n].OpenedAt.Equal(e.opened) || !told.Episodes[n].FirstFailure.Equal(e.first)) {
-		s.fail("%s has the episode %+v, which began at %s, as %s failed first", of.ID, told.Episodes[n], e.opened, e.first)
-	}
-	for i := 1; i < len(told.Episodes); i++ {
-		if told.Episodes[i].Number != told.Episodes[i-1].Number+1 {
-			s.fail("%s has an episode %d behind %d", of.ID, told.Episodes[i].Number, told.Episodes[i-1].Number)
-		}
-	}
 	var open []journal.State
-	retries, letters, underWay := int64(0), 0, 0
+	retries, letters, underWay, want := int64(0), 0, 0, s.tally.episodes[of.ID]
 	for i := range told.Episodes {
-		if e := &told.Episodes[i]; e.State.Open() {
+		e := &told.Episodes[i]
+		if e.State.Open() {
 			open, retries = append(open, e.State), e.Retries
+		}
+		if i > 0 && e.Number != told.Episodes[i-1].Number+1 {
+			s.fail("%s has an episode %d behind %d", of.ID, e.Number, told.Episodes[i-1].Number)
+		}
+		if want != nil && e.Number == want.number && (e.State != want.state || e.ProcessInstanceKey != want.process ||
+			!e.OpenedAt.Equal(want.opened) || !e.FirstFailure.Equal(want.first)) {
+			s.fail("%s has the episode %+v, and is to have %+v", of.ID, *e, *want)
 		}
 	}
 	for i := range told.DeadLetters {
@@ -44,7 +43,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 			}
 		}
 		if d.State == journal.DeadLetterReprocessing {
-			if a := s.last[of.ID]; a != nil && a.Revision == 0 && d.Delivery == journal.DeliveryPending && a.ProcessInstanceKey == d.ProcessInstanceKey && a.Record > s.answered[d.ID] {
+			if a := s.last[of.ID]; a != nil && a.Revision == 0 && d.Delivery == journal.DeliveryPending && a.ProcessInstanceKey == d.ProcessInstanceKey && a.Record > s.letters[d.ID].Answer {
 				s.fail("%s has failed again since it was sent again, and its decision is said to be on its way", of.ID)
 			}
 			if underWay++; d.Delivery == journal.DeliveryTaken && s.went[d.ID] == nil && !s.replaced[d.ID] {

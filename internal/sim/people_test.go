@@ -243,8 +243,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 		s.fail("record %d: %v", e.Record, err)
 	}
 	again := string(journal.DeadLetterReprocessing)
+	d := s.letters[b.DeadLetterID]
 	if b.Decision != "" || b.Delivery == string(journal.DeliveryPending) {
-		s.answered[b.DeadLetterID] = e.Record
+		d.Answer = e.Record
+		s.letters[b.DeadLetterID] = d
 	}
 	if e.Kind == journal.DeliveryEntry {
 		if d := s.letter(b.DeadLetterID); b.Delivery == "waiting" && e.Record == s.memory.End().Record && d.State == journal.DeadLetterOpen &&
@@ -272,7 +274,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 			delete(s.decided, b.DeadLetterID)
 			if e, d := s.tally.episodes[e.Subject.ID], s.letter(b.DeadLetterID); e != nil {
-				e.retries, e.dead = d.RetryCount, true
+				e.retries, e.state = d.RetryCount, journal.Dead
 			}
 		}
 		return
@@ -324,7 +326,6 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 		})
 	}
-	d := s.letters[b.DeadLetterID]
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime}
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}

@@ -6,6 +6,7 @@ import (
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 )
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
@@ -18,8 +19,8 @@ type portal struct {
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
-	orders  map[string]bool     // that people gave
-	outages map[outageTold]bool // as they are recorded
+	orders  map[string]bool        // that people gave
+	outages map[notify.Outage]bool // as they are recorded
 
 	recorded recorded    // as it was last
 	version  int64       // of what is recorded
@@ -49,7 +50,6 @@ type portal struct {
 	heard    time.Time // when that was recorded
 	bad      int       // probes that failed in a row
 	paused   hold      // as it asked for
-	asks     time.Time // until when it asked claims to wait
 	opens    time.Time // when most of many claims had failed, and it was not recorded as down
 }
 

@@ -80,9 +80,11 @@ func (s *sim) taken(j *job, told map[string]any) {
 	case worker.SubmissionGate:
 		b, held := s.left[j.key]
 		if j.taken.thrown {
-			last := map[decision.Reason]string{decision.ReasonTimeLimit: "Time limit " + decision.Instant(b.Limit)}[b.GiveUp]
-			last = cmp.Or(last, "Deadline "+decision.Instant(b.Deadline)) + " cannot be met"
-			recorded = told["retryReason"] == last && told["retryPolicy"] == decision.DefaultPolicy && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
+			why := "Deadline " + decision.Instant(b.Deadline)
+			if b.GiveUp == decision.ReasonTimeLimit {
+				why = "Time limit " + decision.Instant(b.Limit)
+			}
+			recorded = told["retryReason"] == why+" cannot be met" && told["retryPolicy"] == decision.DefaultPolicy && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
 				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}

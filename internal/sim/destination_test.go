@@ -51,8 +51,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 	s.checkRamp(name, b.State, r.Entry.At)
 }
 
-// checkState: nothing that a state says has happened lies ahead; canaries follow one another by the clock, and are counted one by
-// one, as ramps that failed are; claims wait as long as their portal asked for, and a rate limit is less than the pace.
+// checkState: what a state says has happened does not lie ahead; canaries and ramps that failed are counted one by one, the next
+// canary is planned by the clock, a pause is as long as the portal asked for, and a rate limit at most half of the pace.
 func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 	w, b, o := s.portals[name], s.portals[name].recorded, &now.Outage
 	ahead := func(t time.Time) bool { return t.Sub(at) > clocksApart }

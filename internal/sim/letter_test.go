@@ -82,7 +82,7 @@ func (s *sim) letter(id string) deadletter.Item {
 	return d
 }
 
-// lasting is what of a dead letter stays as it was born, or as people left it.
+// lasting returns what of a dead letter is as it was born, or as people left it.
 func lasting(d *journal.DeadLetter) string {
 	l := *d
 	l.State, l.ChangedAt, l.Delivery, l.Answer, l.ReviewJobKey = "", time.Time{}, "", 0, 0
@@ -98,7 +98,7 @@ func (s *sim) born(claim string, record int64, at time.Time, d *journal.DeadLett
 	s.letters[d.ID] = *d
 }
 
-// givesUp: the process of a claim gives it up by itself, with what is known of its last failure.
+// givesUp notes the dead letter of a claim whose process gave it up by itself: it has what is known of the last failure.
 func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
 	d := s.letter(id).DeadLetter // what the episode knows
 	d.Outcome, d.Reason, d.Team, d.Review, d.Run = decision.MaxRetriesExceeded, decision.ReasonReported, team, journal.ReviewNote{}, ""

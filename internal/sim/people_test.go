@@ -76,7 +76,7 @@ func (r *replica) orderSoon(name string, after time.Duration, what int) {
 	})
 }
 
-// typed is a person's reason, with what should not be in it; kept is what is recorded of it.
+// typed is a person's reason, with what may not be in a record; kept is what is recorded of it.
 const typed, kept = "simulated, " + secret, "simulated, senha=[SECRET] de [CPF]"
 
 // decide decides on one dead letter, or on all of them by a bulk run, or steers one. Nobody is told to have been faster

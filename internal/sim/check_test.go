@@ -24,7 +24,7 @@ type invariants struct {
 	attempts      map[int64][]*journal.Attempt  // by job
 	answers       map[int64]string              // first answer of a job
 	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
-	last          map[string]*journal.Attempt   // by claim
+	last          map[string]*journal.Attempt   // the latest of a claim
 	numbers       map[string]int64              // of the last attempt, by claim
 	delays        map[string]time.Duration      // of retries, by claim and count
 	waits         map[int64]waiting             // how a job does at a gate

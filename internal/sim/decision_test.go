@@ -89,7 +89,9 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt),
 			FinalError: a.Error, TotalDuration: decision.ISODuration(a.AnalysedAt.Sub(a.FirstFailure))}]++
 	}
-	s.last[of] = a
+	if last == nil || cmp.Or(cmp.Compare(a.Number, last.Number), cmp.Compare(a.Revision, last.Revision)) > 0 { // else it is made anew late
+		s.last[of] = a
+	}
 }
 
 // checkFacts: an attempt tells of its job, its claim and its delay as they are, and one that is made anew what the one before did.

@@ -25,7 +25,7 @@ import (
 // carryAll has relays carry decisions to processes, events to whoever listens, and notices to teams.
 func (r *replica) carryAll(p *part, log *zap.Logger) {
 	relay := func(queue string, sink outbox.Sink, hooks outbox.Hooks, letGo func(context.Context, []int64) error) *outbox.Relay {
-		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo}
+		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo, stop: p}
 		return outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
 	}
 	byDelivery := func(context.Context, []int64) error { return nil }
@@ -47,6 +47,7 @@ func (r *replica) carryAll(p *part, log *zap.Logger) {
 // again: it is the longest here.
 type box struct {
 	*store
+	stop   context.Context
 	taken  sync.Map // messages, by their sequences
 	queue  string
 	sink   outbox.Sink
@@ -80,19 +81,22 @@ func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 	return err
 }
 
-// wait until the relay has rested, unless it goes on at once.
-func (b *box) wait(ctx context.Context, goesOn bool) {
-	b.mu.Lock()
-	since := time.Since(b.worked)
-	b.mu.Unlock()
-	if since > 0 || !goesOn {
-		b.Rest(ctx, relayRest-since)
+// wait until the relay has rested, unless it goes on at once. A stop ends that as it ends the pause that the product draws.
+func (b *box) wait(ctx context.Context, goesOn bool) error {
+	since := time.Since(get(&b.mu, &b.worked))
+	if since == 0 && goesOn {
+		return ctx.Err()
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.stop, cancel)()
+	b.Rest(ctx, relayRest-since)
+	return ctx.Err()
 }
 
 func (b *box) release(ctx context.Context, sequences []int64) error {
-	if b.wait(ctx, true); ctx.Err() != nil {
-		return ctx.Err()
+	if err := b.wait(ctx, true); err != nil {
+		return err
 	}
 	defer b.rests()
 	within, cancel := context.WithTimeout(ctx, relayRest-time.Second) // the time of the call began with the drawn pause
@@ -105,8 +109,8 @@ func (b *box) release(ctx context.Context, sequences []int64) error {
 
 // Pending implements journal.Outbox.
 func (b *box) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	if b.wait(ctx, false); ctx.Err() != nil { // in this rest or in the product's own, which is drawn
-		return nil, errStore
+	if err := b.wait(ctx, false); err != nil {
+		return nil, err
 	}
 	defer b.rests()
 	return b.store.Pending(ctx, queue, after, limit)

@@ -276,7 +276,7 @@ func TestNextRetryProperties(t *testing.T) {
 		if p.Backoff.Min < time.Minute {
 			precision = time.Millisecond
 		}
-		if age := now.Sub(d.AnalysedAt); age < 0 || age >= precision || !d.AnalysedAt.Equal(d.AnalysedAt.Truncate(precision)) {
+		if age := now.Sub(d.AnalysedAt); age < 0 || age >= precision || !d.AnalysedAt.Equal(d.AnalysedAt.Truncate(precision)) || d.AnalysedAt.Location() != time.UTC {
 			t.Fatalf("analysed at %s for %s", d.AnalysedAt, now)
 		}
 		if !d.NextRetryTime.Equal(d.AnalysedAt.Add(d.Backoff.Delay)) || !d.NextRetryTime.After(now) || d.NextRetryTime.Location() != time.UTC {

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,45 +62,6 @@ func (d *drawing) of(shapes []shape, class string, number int) []shape {
 
 // zero is where the axis begins: at its first tick.
 func (d *drawing) zero() float64 { return d.of(d.Lines, "grid", 1)[0].X1 }
-
-func TestPicturesCanBeReadByEverybody(t *testing.T) {
-	for name, p := range plans(t) {
-		svg := p.SVG()
-		d := read(t, svg)
-		if d.Role != "img" || d.Labels != d.Title.ID+" "+d.Desc.ID || d.Title.ID == "" || d.Desc.ID == "" || !strings.Contains(d.Title.Text, p.Policy) {
-			t.Errorf("%s: role %q, labelled by %q, title %+v", name, d.Role, d.Labels, d.Title)
-		}
-		for _, r := range p.Retries {
-			if part := "retry " + strconv.FormatInt(r.Number, 10) + " after "; !strings.Contains(d.Desc.Text, part) {
-				t.Errorf("%s: the description does not tell %q", name, part)
-			}
-		}
-		for _, sentence := range p.Remarks {
-			if !strings.Contains(d.Desc.Text, sentence) {
-				t.Errorf("%s: the description does not say %q", name, sentence)
-			}
-		}
-		if !strings.Contains(d.Style, "prefers-color-scheme:dark") {
-			t.Errorf("%s: no colours for the dark", name)
-		}
-		for _, alien := range []string{"<script", "href", "url(", "<image", "<foreignObject", "@import", "onload"} {
-			if strings.Contains(string(svg), alien) {
-				t.Errorf("%s: holds %s", name, alien)
-			}
-		}
-	}
-}
-
-// Every rule of the style is kept inside the picture, so that a page around it does not change.
-func TestStyleStaysInside(t *testing.T) {
-	d := read(t, plans(t)["tiss"].SVG())
-	for line := range strings.Lines(strings.TrimSpace(d.Style)) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "@media (prefers-color-scheme:dark){")
-		if !strings.HasPrefix(line, ".retry-plan") {
-			t.Errorf("the style %q is not the picture's own", line)
-		}
-	}
-}
 
 // On a linear axis each bar begins, has its mark and ends at places that are as far from the axis' begin as their times are long.
 func TestBarsAreToScale(t *testing.T) {

@@ -78,29 +78,6 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// R5, R20: what the policy of claims means, in minutes: each wait, 155 in all nominally, 186 at most.
-func TestTheLadderOfClaims(t *testing.T) {
-	want := [][6]int{
-		{5, 5, 6, 5, 5, 6}, {8, 10, 12, 13, 15, 18}, {16, 20, 24, 29, 35, 42}, {32, 40, 48, 61, 75, 90}, {64, 80, 96, 125, 155, 186},
-	}
-	p := plan.Of(decisiontest.TISSSubmission(), decision.OwnPolicy{})
-	if len(p.Retries) != len(want) || p.NeverScheduled != 0 || p.NotShown != 0 {
-		t.Fatalf("%d retries, %d never scheduled, %d not shown", len(p.Retries), p.NeverScheduled, p.NotShown)
-	}
-	for i, r := range p.Retries {
-		got := [6]int{}
-		for j, of := range []plan.Time{r.Wait.Earliest, r.Wait.Nominal, r.Wait.Latest, r.FromFirst.Earliest, r.FromFirst.Nominal, r.FromFirst.Latest} {
-			got[j] = int(time.Duration(of).Minutes())
-		}
-		if got != want[i] || r.MayPassLimit || r.Number != int64(i)+1 {
-			t.Errorf("retry %d: %v, may pass the limit: %v, want %v, false", r.Number, got, r.MayPassLimit, want[i])
-		}
-	}
-	if p.TotalLimit != plan.Time(48*time.Hour) {
-		t.Errorf("total limit %v", time.Duration(p.TotalLimit))
-	}
-}
-
 // A ladder without end is told as far as it changes anything.
 func TestAThousandRetries(t *testing.T) {
 	p := plan.Of(&decision.Policy{Name: "many", MaxRetries: 1000, Backoff: constant(time.Minute)}, decision.OwnPolicy{})

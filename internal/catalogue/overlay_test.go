@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit/golden"
 )
 
 // overlay reads a file that extends the built-in catalogue, and holds it against what `policies show --effective` prints
@@ -46,7 +47,7 @@ func TestExtends(t *testing.T) {
 				said.WriteString(change.String() + "\n")
 			}
 		}
-		golden(t, strings.TrimSuffix(file, ".yaml")+".txt", []byte(said.String()))
+		golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", said.String())
 	}
 }
 

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,23 +17,8 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with the file at path, or writes it with -update.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		mustDo(t, os.WriteFile(path, got, 0o644))
-		return
-	}
-	want, err := os.ReadFile(path)
-	mustDo(t, err)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what it was (-want +got), see go test -update:\n%s", path, diff)
-	}
-}
 
 // problemLine is what each line of an error is but the one that counts the rest.
 var problemLine = regexp.MustCompile(`^[^:]+:[1-9][0-9]*: [^ ]+( [^ ]+)?: found .+, expected .+$`)
@@ -59,7 +43,7 @@ func TestBadCatalogues(t *testing.T) {
 					t.Errorf("not FILE:LINE: FIELD: found …, expected …: %s", line)
 				}
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", []byte(err.Error()+"\n"))
+			golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
 		})
 	}
 }

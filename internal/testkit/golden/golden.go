@@ -1,12 +1,10 @@
-// Package golden holds what tests print against files.
+// Package golden holds what tests print against files. It imports nothing of ours, so that every package can use it.
 package golden
 
 import (
 	"flag"
 	"os"
 	"testing"
-
-	"retry-worker/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -15,11 +13,15 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {
-		testkit.Must(t, os.WriteFile(file, []byte(got), 0o644))
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	want, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got != string(want) {
 		t.Errorf("differs from %s (`go test -update` rewrites it); got:\n%s", file, got)
 	}

@@ -88,10 +88,19 @@ func TestCompleteAndFail(t *testing.T) {
 	if a.Method != gateway.FailJob || a.Retries != 2 || a.BackOff != 10*time.Second || a.Message != "why" || a.Variables != "" {
 		t.Errorf("failed with %+v", a)
 	}
+	g.Advance(10 * time.Second)
+	if again := take(t, c); again.Key != failed || again.Retries != 2 {
+		t.Errorf("after its back-off job %d with %d retries is given out", again.Key, again.Retries)
+	}
 	completed := g.AddJob(work())
-	testkit.Must(t, c.Complete(wait.Context(t), take(t, c), `{"shouldRetry":true}`))
+	late := take(t, c)
+	g.Advance(2 * time.Minute) // past its time-out; nobody else answers
+	testkit.Must(t, c.Complete(wait.Context(t), late, `{"shouldRetry":true}`))
 	if j := record(t, g, completed); j.State != gateway.Completed || j.Answers[0].Variables != `{"shouldRetry":true}` {
 		t.Errorf("the job is %v after %+v", j.State, j.Answers)
+	}
+	if n := g.Counts(); n != (gateway.Counts{HandedOut: 3, TimedOut: 2, HandedBack: 1, Settled: 1}) {
+		t.Errorf("counted %+v", n)
 	}
 }
 

@@ -211,8 +211,8 @@ func TestLeases(t *testing.T) {
 				newest += completed(t, other, newer)
 			}
 			want := map[bool]int{true: 0, false: jobs}[version == gateway.LeaseVersion]
-			if stale != want || newest != jobs-want {
-				t.Errorf("%d stale completions and %d of the newest, want %d and %d", stale, newest, want, jobs-want)
+			if timedOut := g.Counts().TimedOut; stale != want || newest != jobs-want || timedOut != jobs {
+				t.Errorf("%d stale completions and %d of the newest, want %d and %d; %d timed out", stale, newest, want, jobs-want, timedOut)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestCompare(t *testing.T) {
 	audited(t)
-	file := write(t, "policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"))
+	file := testkit.File(t, "policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"))
 	run := func(args ...string) result {
 		return retryWorker(append([]string{"policies", "compare", "built-in", file}, args...)...)
 	}

@@ -135,8 +135,8 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 	}))
 	defer server.Close()
 	testkit.Environment(t, map[string]string{tokenVariable: secret, "HTTP_PROXY": elsewhere.URL, "http_proxy": elsewhere.URL})
-	file := write(t, "token", []byte(other+"\n"))
-	exposed := write(t, "exposed", []byte(other))
+	file := testkit.File(t, "token", []byte(other+"\n"))
+	exposed := testkit.File(t, "exposed", []byte(other))
 	testkit.Must(t, os.Chmod(exposed, 0o644))
 	for _, tt := range []struct {
 		args  string
@@ -146,8 +146,8 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 		{"", exitFailed, "Bearer " + secret},
 		{" --token-file " + file, exitFailed, "Bearer " + other},
 		{" --token-file " + exposed, exitUsage, ""},
-		{" --token-file " + write(t, "empty", []byte("\n")), exitUsage, ""},
-		{" --token-file " + write(t, "two", []byte(other+"\n"+secret)), exitUsage, ""},
+		{" --token-file " + testkit.File(t, "empty", []byte("\n")), exitUsage, ""},
+		{" --token-file " + testkit.File(t, "two", []byte(other+"\n"+secret)), exitUsage, ""},
 	} {
 		shown = nil
 		for _, command := range []string{"list", "show " + someID, "retry " + someID + " --reason x", "discard " + someID + " --reason x"} {

@@ -3,12 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -61,13 +58,6 @@ func (r result) object(t *testing.T) map[string]any {
 		t.Errorf("standard output %q, want one line", r.stdout)
 	}
 	return o
-}
-
-func write(t *testing.T, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	testkit.Must(t, os.WriteFile(path, content, 0o600))
-	return path
 }
 
 // patience with what must happen; nothing takes it unless something is wrong.

@@ -16,7 +16,7 @@ import (
 func toldTeam(t *testing.T, lines string) string {
 	t.Helper()
 	text := strings.Replace(string(catalogue.Default().YAML()), "\n  ti:\n", "\n  ti:\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n", 1)
-	return write(t, "policies.yaml", []byte(text))
+	return testkit.File(t, "policies.yaml", []byte(text))
 }
 
 const webhookSecret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv\n"
@@ -26,7 +26,7 @@ func TestNotifyTest(t *testing.T) {
 	status.Store(204)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
 	defer receiver.Close()
-	secret := write(t, "secret", []byte(webhookSecret))
+	secret := testkit.File(t, "secret", []byte(webhookSecret))
 	policies := toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: '"+receiver.URL+"/x', secretFile: "+secret+"}")
 	mailServer := gateway.Nowhere(t)
 	testkit.Environment(t, map[string]string{

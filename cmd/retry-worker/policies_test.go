@@ -17,7 +17,7 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "default"` {
 		t.Errorf("the first line is %q", first)
 	}
-	file := write(t, "policies.yaml", []byte(shown.stdout))
+	file := testkit.File(t, "policies.yaml", []byte(shown.stdout))
 	retryWorker("policies", "check", file).done(t)
 	decide := []string{"decide", "--id", "CLM-1-1", "--error", "HTTP 503", "--now", "2025-01-12T10:40:00Z"}
 	if a, b := retryWorker(decide...), retryWorker(append(decide, "--policies-file", file)...); a != b {
@@ -37,7 +37,7 @@ func TestPoliciesEffective(t *testing.T) {
 	if written != first+"\n"+string(content) || !strings.HasSuffix(first, `, source "`+file+`"`) || strings.Contains(effective, "extends:") || !strings.Contains(effective, "whatsapp-message:") {
 		t.Errorf("shown as written\n%s\nand whole\n%s", written, effective)
 	}
-	whole := write(t, "whole.yaml", []byte(effective))
+	whole := testkit.File(t, "whole.yaml", []byte(effective))
 	of, again := retryWorker("policies", "diff", file), retryWorker("policies", "diff", whole)
 	if of != again || of.stdout == "" {
 		t.Errorf("the file changes\n%s\nthe whole of it\n%s%s", of.stdout, again.stdout, again.stderr)

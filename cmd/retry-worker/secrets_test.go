@@ -59,13 +59,13 @@ func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	testkit.Must(t, err)
 	v.secrets["RETRY_WORKER_TLS_KEY_FILE"] = strings.Split(string(pem), "\n")[1]
 	v.secrets["RETRY_WORKER_TOKEN"] = retryWorker("token", "new", "--name", "ada", "--role", "admin", "--file", tokens, "-o", "json").object(t)["token"].(string)
-	webhook := write(t, "webhook", []byte("whsec_"+v.secrets["a webhook's secretFile"]+"\n"))
+	webhook := testkit.File(t, "webhook", []byte("whsec_"+v.secrets["a webhook's secretFile"]+"\n"))
 	v.env = map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_CLIENT_ID": "worker", "ZEEBE_AUTHORIZATION_SERVER_URL": v.idp.URL(),
-		"ZEEBE_CLIENT_SECRET_FILE":        write(t, "client", []byte(v.secrets["ZEEBE_CLIENT_SECRET"]+"\n")),
+		"ZEEBE_CLIENT_SECRET_FILE":        testkit.File(t, "client", []byte(v.secrets["ZEEBE_CLIENT_SECRET"]+"\n")),
 		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + gateway.Nowhere(t),
 		"RETRY_WORKER_SMTP_URL":           "smtp://worker@" + gateway.Nowhere(t),
-		"RETRY_WORKER_SMTP_PASSWORD_FILE": write(t, "mail", []byte(v.secrets["RETRY_WORKER_SMTP_PASSWORD_FILE"]+"\n")),
+		"RETRY_WORKER_SMTP_PASSWORD_FILE": testkit.File(t, "mail", []byte(v.secrets["RETRY_WORKER_SMTP_PASSWORD_FILE"]+"\n")),
 		"RETRY_WORKER_MAIL_FROM":          "retry-worker@hospital.example", "RETRY_WORKER_NOTIFY_INTERVAL": "1s", "RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1",
 		"RETRY_WORKER_POLICIES_FILE":    toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'http://"+gateway.Nowhere(t)+"/hook', secretFile: "+webhook+"}"),
 		"RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
@@ -172,7 +172,7 @@ func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + gateway.Nowhere(t) + "/journal"
 	testkit.Environment(t, nil)
 	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug", "RETRY_WORKER_DATABASE_URL": "",
-		"RETRY_WORKER_DATABASE_URL_FILE": write(t, "database", []byte(address+"\n"))}, "serve")
+		"RETRY_WORKER_DATABASE_URL_FILE": testkit.File(t, "database", []byte(address+"\n"))}, "serve")
 	status, body := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the journal is not open: ") {
 		t.Errorf("/readyz: %d %s", status, body)

@@ -54,7 +54,7 @@ func TestServeBehindAProvider(t *testing.T) {
 	defer provider.Close()
 	vars := map[string]string{
 		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_OIDC_ISSUER": provider.URL, "RETRY_WORKER_OIDC_CLIENT_ID": "retry-worker",
-		"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": write(t, "client", []byte("a client's secret\n")), "RETRY_WORKER_OIDC_TEAM_CLAIM": "teams",
+		"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": testkit.File(t, "client", []byte("a client's secret\n")), "RETRY_WORKER_OIDC_TEAM_CLAIM": "teams",
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + t.TempDir() + "/journal.db",
 	}
 	p := serve(t, vars, "serve")

@@ -20,7 +20,7 @@ func TestServeBehindTokens(t *testing.T) {
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	retryWorker("dead-letters", "list").fails(t, exitFailed,
 		"login_required: nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login (the token comes from RETRY_WORKER_TOKEN or --token-file)")
-	withToken := []string{"dead-letters", "list", "--token-file", write(t, "token", []byte(secret+"\n"))}
+	withToken := []string{"dead-letters", "list", "--token-file", testkit.File(t, "token", []byte(secret+"\n"))}
 	wait.Until(t, "the journal is open", func() bool { return retryWorker(withToken...).code == exitDone })
 	if r := retryWorker(withToken...); r.stdout != "No dead letter is open.\n" || r.stderr != "" {
 		t.Errorf("with a token: %q %q", r.stdout, r.stderr)
@@ -36,7 +36,7 @@ func TestServeBehindTokens(t *testing.T) {
 func TestServeRefusesToBeOpen(t *testing.T) {
 	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0"})
 	for name, content := range map[string]string{"empty": "", "wrong": "maria boss - x\n"} {
-		file := write(t, name, []byte(content))
+		file := testkit.File(t, name, []byte(content))
 		t.Setenv("RETRY_WORKER_AUTH_TOKENS_FILE", file)
 		r := retryWorker("serve")
 		if r.code != exitUsage || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: RETRY_WORKER_AUTH_TOKENS_FILE: "+file+":1: ") {

@@ -10,7 +10,7 @@ import (
 
 func TestSimulate(t *testing.T) {
 	testkit.Environment(t, nil)
-	file := write(t, "outages.csv", []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"))
+	file := testkit.File(t, "outages.csv", []byte("service,source,start_minute,minutes\ntiss,user,60,180\n"))
 	r := retryWorker("simulate", "--outages", file, "-o", "json")
 	for _, side := range []string{"policy", "ladder", "clairvoyant"} {
 		figures, _ := r.object(t)[side].(map[string]any)
@@ -26,7 +26,7 @@ func TestSimulate(t *testing.T) {
 	if off := retryWorker("simulate", "--outages", file, "--gate", "off", "-o", "json").object(t); off["policy"].(map[string]any)["wastedPerClaim"] != off["ladder"].(map[string]any)["wastedPerClaim"] {
 		t.Errorf("without the gate the policy is not the ladder: %v", off)
 	}
-	policies := write(t, "policies.yaml", []byte(`extends: built-in
+	policies := testkit.File(t, "policies.yaml", []byte(`extends: built-in
 destinations: {default: {calendar: {windows: [{hours: "08:00-18:00"}]}}}
 `))
 	night := retryWorker("simulate", "--outages", file, "--policies-file", policies, "-o", "json").object(t)["policy"].(map[string]any)

@@ -106,8 +106,8 @@ func TestTokenNewOnce(t *testing.T) {
 
 // TestTokenNewRefuses what testdata/sessions/wrong-token.txt cannot hold: a date of today, and files of the test's own.
 func TestTokenNewRefuses(t *testing.T) {
-	wrong := write(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
-	shared := write(t, "shared", nil)
+	wrong := testkit.File(t, "tokens", []byte("nonsense\n# fine\nana boss - x\n"))
+	shared := testkit.File(t, "shared", nil)
 	testkit.Must(t, os.Chmod(shared, 0o644))
 	year := time.Now().UTC().AddDate(1, 0, 0).Format(time.DateOnly)
 	for _, tt := range []struct {

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,8 +22,7 @@ func TestATeamIsTold(t *testing.T) {
 	skipIfShort(t, "waits for the notices to be looked at")
 	leavesNothing(t)
 	const secret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv"
-	path := filepath.Join(t.TempDir(), "secret")
-	testkit.Must(t, os.WriteFile(path, []byte(secret), 0o600))
+	path := testkit.File(t, "secret", []byte(secret))
 	checker, err := standardwebhooks.NewWebhook(secret)
 	testkit.Must(t, err)
 	bodies, hang, hanging := make(chan string, 10), make(chan struct{}), make(chan struct{}, 10)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -45,10 +43,7 @@ func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 
 // secretFile is one with the suite's secret.
 func secretFile(t testing.TB, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "secret")
-	testkit.Must(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
-	return path
+	return testkit.File(t, "secret", []byte(text+"\n"))
 }
 
 // world is a journal in memory and a Gatherer over it, in a bubble of testing/synctest.

@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -289,6 +291,14 @@ func (f *Fixture) RunBulk() {
 func Bubble(t *testing.T, test func(t *testing.T, f *Fixture), options ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, New(t, options...)) })
+}
+
+// File writes a file of that name, in a folder of its own, which only this user may read, and returns its path.
+func File(t testing.TB, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	Must(t, os.WriteFile(path, content, 0o600))
+	return path
 }
 
 // Must ends the test for an error.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
@@ -83,7 +84,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		words   []string
 	}{
 		{"no file", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: "missing.pem"}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "missing.pem", "cannot be read (no such file or directory), expected a PEM file"}},
-		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: file(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem\", which holds no certificate, expected a PEM file"}},
+		{"no certificate in it", zeebe.Options{Address: "127.0.0.1:1", CACertificatePath: testkit.File(t, "empty.pem", []byte("nothing"))}, []string{"ZEEBE_CA_CERTIFICATE_PATH", "empty.pem\", which holds no certificate, expected a PEM file"}},
 		{"no address", zeebe.Options{Address: "gateway\x7f:26500", Plaintext: true}, []string{"engine address", "expected host:port (ZEEBE_ADDRESS)"}},
 		{"no REST address", zeebe.Options{RESTAddress: "nowhere"}, []string{"ZEEBE_REST_ADDRESS"}},
 	}

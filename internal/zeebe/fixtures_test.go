@@ -1,8 +1,6 @@
 package zeebe_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,13 +34,6 @@ func connected(t *testing.T, o gateway.Options) (*gateway.Gateway, *zeebe.Client
 	t.Helper()
 	g := gateway.New(t, o)
 	return g, dial(t, plain(g))
-}
-
-func file(t *testing.T, name string, content []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	testkit.Must(t, os.WriteFile(path, content, 0o600))
-	return path
 }
 
 // poll asks for up to n jobs of type "work" and waits as long.

@@ -46,13 +46,7 @@ type claim struct {
 }
 
 // failing is a claim that fails with texts, one a submission.
-func failing(texts ...string) claim {
-	var c claim
-	for _, text := range texts {
-		c.Failures = append(c.Failures, map[string]any{"submissionError": text})
-	}
-	return c
-}
+func failing(texts ...string) claim { return submissions.fails(texts...) }
 
 // seen are the variables that a worker of another author asks for: all of the contract's, and its own.
 var seen = []string{

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -54,8 +53,4 @@ func one[T any](t testing.TB, c *pgx.Conn, query string, arguments ...any) (valu
 		t.Fatalf("%s: %v", query, err)
 	}
 	return value
-}
-
-func subject(id string) journal.Subject {
-	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: id}
 }

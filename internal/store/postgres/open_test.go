@@ -144,7 +144,7 @@ func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 	r, err := OpenReader(wait.Context(t), readOnly)
 	testkit.Must(t, err)
 	defer r.Close()
-	if st, _, err := r.Story(wait.Context(t), subject("CLM-RO-1")); len(st.Attempts) != 1 || err != nil {
+	if st, _, err := r.Story(wait.Context(t), testkit.Subject("tiss-submission", "CLM-RO-1")); len(st.Attempts) != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", len(st.Attempts), err)
 	}
 }
@@ -163,7 +163,7 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	r, err := OpenReader(wait.Context(t), address)
 	testkit.Must(t, err)
 	defer r.Close()
-	if st, _, err := r.Story(wait.Context(t), subject("CLM-STANDBY-1")); len(st.Attempts) != 1 || err != nil {
+	if st, _, err := r.Story(wait.Context(t), testkit.Subject("tiss-submission", "CLM-STANDBY-1")); len(st.Attempts) != 1 || err != nil {
 		t.Errorf("%d attempts, error %v; expected 1", len(st.Attempts), err)
 	}
 }

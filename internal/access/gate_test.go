@@ -11,36 +11,6 @@ import (
 	"retry-worker/internal/access"
 )
 
-func TestRolesOverHTTP(t *testing.T) {
-	secrets := map[string]string{}
-	var tokens []access.Token
-	for _, role := range []access.Role{access.Viewer, access.Operator, access.Admin} {
-		secret, made := token(t, role.String(), role)
-		secrets[role.String()] = secret
-		tokens = append(tokens, made)
-	}
-	w := newWorld(t, tokens...)
-	for _, tt := range []struct {
-		role                string
-		read, review, force int
-	}{{"viewer", 200, 403, 403}, {"operator", 200, 200, 403}, {"admin", 200, 200, 200}} {
-		session := w.session(secrets[tt.role])
-		form, _ := w.get("/", cookie(session)).body["form"].(string)
-		for by, credential := range map[string]option{"bearer": bearer(secrets[tt.role]), "session": cookie(session)} {
-			for what, got := range map[string][2]int{
-				"reads":             {w.get("/api/v1/kpis", credential).status, tt.read},
-				"retries":           {w.postJSON("/api/v1/retry", credential).status, tt.review},
-				"forces":            {w.postJSON("/api/v1/force", credential).status, tt.force},
-				"retries by a form": {w.postForm("/dead-letters/retry", url.Values{"form_token": {form}}, credential).status, tt.review},
-			} {
-				if got[0] != got[1] {
-					t.Errorf("%s (%s) %s: %d, want %d", tt.role, by, what, got[0], got[1])
-				}
-			}
-		}
-	}
-}
-
 func TestTeamsOverHTTP(t *testing.T) {
 	free, ana := token(t, "ana", access.Operator)
 	bound, maria := token(t, "maria", access.Operator)

@@ -121,21 +121,6 @@ func TestConsoleOverTLS(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPToTLS gets no page and no redirect: what it sent is in the open already, and must not go on unnoticed.
-func TestPlainHTTPToTLS(t *testing.T) {
-	s, secret := guarded(t, webservertest.NewAuthority(t))
-	r := serve(t, s)
-	request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/api/v1/kpis", nil)
-	testkit.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+secret)
-	response, err := http.DefaultTransport.RoundTrip(request)
-	testkit.Must(t, err)
-	response.Body.Close()
-	if response.StatusCode != http.StatusBadRequest {
-		t.Errorf("plain HTTP is answered by %s", response.Status)
-	}
-}
-
 // TestForbiddenIsLogged: who may not do what he asked for stands in the log, and a flood of it does not fill the disk.
 func TestForbiddenIsLogged(t *testing.T) {
 	r := serve(t, settings(t, gateway.Nowhere(t)))

@@ -64,11 +64,14 @@ func TestServesTLS(t *testing.T) {
 	if _, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: authority.Pool, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // what is refused
 		t.Error("TLS 1.1 is spoken, expected 1.2 or newer")
 	}
-	if plain, err := http.Get("http://" + s.Addr()); err == nil {
-		plain.Body.Close()
-		if plain.StatusCode != http.StatusBadRequest {
-			t.Errorf("plaintext is answered by %s", plain.Status)
-		}
+	// Plain HTTP gets no page and no redirect: what it sent is in the open already, and must not go on unnoticed.
+	request, err := http.NewRequest(http.MethodGet, "http://"+s.Addr(), nil)
+	must(t, err)
+	plain, err := http.DefaultTransport.RoundTrip(request) // which follows none
+	must(t, err)
+	plain.Body.Close()
+	if plain.StatusCode != http.StatusBadRequest {
+		t.Errorf("plaintext is answered by %s", plain.Status)
 	}
 }
 

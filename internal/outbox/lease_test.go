@@ -69,28 +69,6 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	})
 }
 
-// TestLeaseTakenByAnother: the store said so; the relay ends what is on its way.
-func TestLeaseTakenByAnother(t *testing.T) {
-	bubble(t, func(s *stage) {
-		s.sink.hang = true
-		s.fill(10, keys(10)...)
-		s.relay("a")
-		time.Sleep(time.Second)
-		if held, _ := s.Memory.Lease(t.Context(), "outbox/"+queue, "a", 0); !held {
-			t.Fatal("the lease is not the relay's")
-		}
-		if held, _ := s.Memory.Lease(t.Context(), "outbox/"+queue, "b", time.Hour); !held {
-			t.Fatal("the lease cannot be taken")
-		}
-		time.Sleep(6 * time.Second)
-		tries := s.account().tries
-		time.Sleep(30 * time.Minute)
-		if s.account().tries != tries || s.sink.count() != 0 {
-			t.Errorf("%d tries without the lease", s.account().tries-tries)
-		}
-	})
-}
-
 // TestLeaderWhoseLeaseIsGone: what it does is told to end, and begins again when the lease can be had. Stopped, it gives it back.
 func TestLeaderWhoseLeaseIsGone(t *testing.T) {
 	bubble(t, func(s *stage) {
@@ -111,11 +89,11 @@ func TestLeaderWhoseLeaseIsGone(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Memory.Lease(t.Context(), "work", "a", 0)
 		s.Memory.Lease(t.Context(), "work", "b", time.Minute)
-		s.within(20*time.Second, "it ends", func() bool { return ended.Load() == 1 })
+		s.within(6*time.Second, "it ends", func() bool { return ended.Load() == 1 })
 		s.within(2*time.Minute, "it begins again", func() bool { return begun.Load() == 2 })
 		s.Memory.Lease(t.Context(), "work", "a", 0)
 		s.Memory.Lease(t.Context(), "work", "b", time.Minute)
-		s.within(20*time.Second, "it ends", func() bool { return ended.Load() == 2 })
+		s.within(6*time.Second, "it ends", func() bool { return ended.Load() == 2 })
 		s.within(2*time.Minute, "it begins again", func() bool { return begun.Load() == 3 })
 		stop()
 		<-done

@@ -257,15 +257,3 @@ func TestExploresOneInTwenty(t *testing.T) {
 		t.Errorf("%d of 20,000", n)
 	}
 }
-
-func BenchmarkDecision(b *testing.B) {
-	f := New(nil, 100_000)
-	cause := Cause{"tiss-submission", "TIMEOUT", "0123456789abcdef", "unimed-sp"}
-	for range 4000 {
-		f.Add(&Case{Cause: cause, Retries: retries(10, 30, 60, 120, 240), At: day0})
-	}
-	for b.Loop() {
-		f.Probability(cause, 2, 20*time.Minute, day0)
-		f.Hopeless(cause, day0)
-	}
-}

@@ -4,20 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"retry-worker/internal/calendar"
+	"retry-worker/internal/testkit"
 )
 
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return z
 }
 
@@ -52,9 +52,7 @@ func of(t testing.TB, zoneName, set string, windows ...string) *calendar.Calenda
 		all = append(all, window(t, w))
 	}
 	c, err := calendar.New(zone(t, zoneName), all, calendar.Holidays(set))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -292,10 +290,6 @@ func check(t *testing.T, c *calendar.Calendar, at time.Time, later time.Duration
 
 // TestHolidays compares every state's holidays from 2024 to 2035 with the dates that its laws give.
 func TestHolidays(t *testing.T) {
-	want, err := os.ReadFile("testdata/holidays.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	inAll := map[calendar.Day]bool{}
 	for _, h := range calendar.Holidays("BR") {
 		inAll[h.Day] = true
@@ -312,11 +306,8 @@ func TestHolidays(t *testing.T) {
 			got.WriteString("\n")
 		}
 	}
-	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(gotLines), len(wantLines)) {
-		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
-			t.Fatalf("line %d of testdata/holidays.txt is another:\n%s", i+1, got.String())
-		}
+	if diff := cmp.Diff(testkit.Read(t, "testdata/holidays.txt"), got.String()); diff != "" {
+		t.Errorf("testdata/holidays.txt says otherwise (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,7 +3,6 @@ package bpmn_test
 import (
 	"bytes"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +18,7 @@ func TestModelsAreTheFilesOfTheFolder(t *testing.T) {
 	var embedded []string
 	for _, m := range bpmn.Models() {
 		embedded = append(embedded, m.Name)
-		content, err := os.ReadFile(m.Name)
-		testkit.Must(t, err)
-		if !bytes.Equal(m.Content, content) {
+		if string(m.Content) != testkit.Read(t, m.Name) {
 			t.Errorf("%s is embedded with other content than the file has", m.Name)
 		}
 	}

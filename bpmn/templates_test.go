@@ -63,8 +63,7 @@ func templates(t *testing.T) map[string]template {
 	t.Helper()
 	byType := map[string]template{}
 	for _, name := range glob(t, templateFolder+"/*.json") {
-		content, err := os.ReadFile(name)
-		testkit.Must(t, err)
+		content := []byte(testkit.Read(t, name))
 		var tpl template
 		if err := json.Unmarshal(content, &tpl); err != nil {
 			t.Fatalf("%s: %v", name, err)

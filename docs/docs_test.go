@@ -23,19 +23,12 @@ import (
 // section returns what follows a marker comment in a page, up to the next heading.
 func section(t *testing.T, page, marker string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(read(t, page), "<!-- "+marker+":")
+	_, rest, found := strings.Cut(testkit.Read(t, page), "<!-- "+marker+":")
 	if !found {
 		t.Fatalf("%s has no section marked %q", page, marker)
 	}
 	part, _, _ := strings.Cut(rest, "\n## ")
 	return part
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	return string(text)
 }
 
 // TestPagesListWhatThereIs holds lists of names against what they name, in both directions.
@@ -49,7 +42,7 @@ func TestPagesListWhatThereIs(t *testing.T) {
 		{"http-api.md", "api", "(?m)^\\| `([A-Z]+ /[^`]+)`", requests(t), false},
 		{"process.md", "job types", "(?m)^\\| `([a-z-]+)`(?: \\([^)]*\\), `([a-z-]+)`)?", jobTypes(t), false},
 		{"process.md", "outputs", "(?m)^\\| `(\\w+)`(?:, `(\\w+)`)?", outputs(t), false},
-		{"../CONTRIBUTING.md", "make", "(?m)^\\| `make ([a-z]+)`", found(read(t, "../Makefile"), `(?m)^([a-z]+):.* ## `), true},
+		{"../CONTRIBUTING.md", "make", "(?m)^\\| `make ([a-z]+)`", found(testkit.Read(t, "../Makefile"), `(?m)^([a-z]+):.* ## `), true},
 		{"resolutions.md", "resolutions", `(?m)^\| (R\d+) `, numbered("R", 32), false},
 	} {
 		listed := found(section(t, c.page, c.marker), c.pattern)
@@ -92,7 +85,7 @@ func folders(t *testing.T) []string {
 func requests(t *testing.T) (all []string) {
 	t.Helper()
 	var description struct{ Paths map[string]map[string]any }
-	testkit.Must(t, yaml.Unmarshal([]byte(read(t, "../internal/api/openapi.yaml")), &description))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "../internal/api/openapi.yaml")), &description))
 	for path, methods := range description.Paths {
 		for method := range methods {
 			if method != "parameters" {
@@ -117,7 +110,7 @@ func jobTypes(t *testing.T) (all []string) {
 func outputs(t *testing.T) (all []string) {
 	t.Helper()
 	for _, jobType := range jobTypes(t) {
-		all = append(all, found(read(t, "../bpmn/element-templates/"+jobType+".json"), `"source": "=(\w+)"`)...)
+		all = append(all, found(testkit.Read(t, "../bpmn/element-templates/"+jobType+".json"), `"source": "=(\w+)"`)...)
 	}
 	return all
 }
@@ -132,7 +125,7 @@ func numbered(prefix string, n int) (names []string) {
 // TestPagesNameFilesThatExist, from the root or from internal/.
 func TestPagesNameFilesThatExist(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, file := range found(read(t, page), "`([\\w-]+/[\\w/.-]+\\.(?:go|yaml|json|bpmn|sql))`") {
+		for _, file := range found(testkit.Read(t, page), "`([\\w-]+/[\\w/.-]+\\.(?:go|yaml|json|bpmn|sql))`") {
 			_, atRoot := os.Stat(filepath.Join("..", file))
 			_, inside := os.Stat(filepath.Join("../internal", file))
 			if atRoot != nil && inside != nil {
@@ -184,7 +177,7 @@ func TestAlertIsTheConsoles(t *testing.T) {
 			Rules []struct{ Alert, Expr string }
 		}
 	}
-	testkit.Must(t, yaml.Unmarshal([]byte(read(t, "../deploy/prometheus/dead-letters.rules.yaml")), &rules))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "../deploy/prometheus/dead-letters.rules.yaml")), &rules))
 	want := "> " + strconv.Itoa(deadletter.AlertAbove)
 	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
@@ -194,13 +187,13 @@ func TestAlertIsTheConsoles(t *testing.T) {
 // TestLinksLeadSomewhere follows the relative links of all pages, anchors included.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, link := range found(read(t, page), `\]\(([^):]+)\)`) {
+		for _, link := range found(testkit.Read(t, page), `\]\(([^):]+)\)`) {
 			file, anchor, _ := strings.Cut(link, "#")
 			target := page
 			if file != "" {
 				target = filepath.Join(filepath.Dir(page), file)
 			}
-			if _, err := os.Stat(target); err != nil || anchor != "" && !slices.Contains(anchors(read(t, target)), anchor) {
+			if _, err := os.Stat(target); err != nil || anchor != "" && !slices.Contains(anchors(testkit.Read(t, target)), anchor) {
 				t.Errorf("%s links to %s, which is not there", page, link)
 			}
 		}
@@ -232,7 +225,7 @@ func anchors(text string) (all []string) {
 func TestProofsExist(t *testing.T) {
 	there := testsOfTheTree(t)
 	for page, least := range map[string]int{"proofs.md": 30, "security.md": 90, "asvs.md": 90} {
-		named := found(read(t, page), "`((?:Test|Fuzz)\\w+)`")
+		named := found(testkit.Read(t, page), "`((?:Test|Fuzz)\\w+)`")
 		if len(named) < least {
 			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
 		}
@@ -266,7 +259,7 @@ func testsOfTheTree(t *testing.T) map[string]bool {
 // TestThreatsAreAnswered: each threat of docs/security.md names a test, and each limit; each requirement of docs/asvs.md shows
 // that it is met, or says what stands instead.
 func TestThreatsAreAnswered(t *testing.T) {
-	text := read(t, "security.md") + read(t, "asvs.md")
+	text := testkit.Read(t, "security.md") + testkit.Read(t, "asvs.md")
 	threats, limits, requirements := 0, 0, 0
 	heading := ""
 	for line := range strings.Lines(text) {

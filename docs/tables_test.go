@@ -34,7 +34,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 		{"monitoring.md", "metrics", metricsTable(t)},
 		{"monitoring.md", "alerts", alertTable(t)},
 	} {
-		text := read(t, c.page)
+		text := testkit.Read(t, c.page)
 		part := regexp.MustCompile(`(<!-- ` + c.marker + `: [^\n]*-->\n)(?:\|[^\n]*\n)*`)
 		marker := part.FindStringSubmatch(text)
 		if marker == nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,9 +22,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	typed := regexp.MustCompile("(?m)(?:`|^(?:\\$ )?|RETRY_WORKER_\\S+ )(?:bin/)?retry-worker((?: [a-z][a-z-]*)*)([^`#\n]*)")
 	seen := 0
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		testkit.Must(t, err)
-		for _, m := range typed.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range typed.FindAllStringSubmatch(testkit.Read(t, page), -1) {
 			words := strings.Fields(m[1])
 			if len(words) == 0 {
 				continue

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -32,9 +31,7 @@ func TestPoliciesEffective(t *testing.T) {
 	written := retryWorker("policies", "show", "--policies-file", file).stdout
 	effective := retryWorker("policies", "show", "--effective", "--policies-file", file).stdout
 	first, _, _ := strings.Cut(effective, "\n")
-	content, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	if written != first+"\n"+string(content) || !strings.HasSuffix(first, `, source "`+file+`"`) || strings.Contains(effective, "extends:") || !strings.Contains(effective, "whatsapp-message:") {
+	if written != first+"\n"+testkit.Read(t, file) || !strings.HasSuffix(first, `, source "`+file+`"`) || strings.Contains(effective, "extends:") || !strings.Contains(effective, "whatsapp-message:") {
 		t.Errorf("shown as written\n%s\nand whole\n%s", written, effective)
 	}
 	whole := testkit.File(t, "whole.yaml", []byte(effective))

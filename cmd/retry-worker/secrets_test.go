@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -55,9 +54,7 @@ func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	v.authority.Issue(t, cert, key, "console")
-	pem, err := os.ReadFile(key)
-	testkit.Must(t, err)
-	v.secrets["RETRY_WORKER_TLS_KEY_FILE"] = strings.Split(string(pem), "\n")[1]
+	v.secrets["RETRY_WORKER_TLS_KEY_FILE"] = strings.Split(testkit.Read(t, key), "\n")[1]
 	v.secrets["RETRY_WORKER_TOKEN"] = retryWorker("token", "new", "--name", "ada", "--role", "admin", "--file", tokens, "-o", "json").object(t)["token"].(string)
 	webhook := testkit.File(t, "webhook", []byte("whsec_"+v.secrets["a webhook's secretFile"]+"\n"))
 	v.env = map[string]string{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,9 +38,7 @@ func TestSessions(t *testing.T) {
 		for _, file := range files {
 			session := strings.TrimSuffix(filepath.Base(file), ".txt")
 			t.Run(folder+"/"+session, func(t *testing.T) {
-				script, err := os.ReadFile(file)
-				testkit.Must(t, err)
-				golden.Check(t, file, play(t, string(script), stage(t, session)))
+				golden.Check(t, file, play(t, testkit.Read(t, file), stage(t, session)))
 			})
 		}
 	}

@@ -65,10 +65,8 @@ func boards(t *testing.T) []board {
 	testkit.Must(t, err)
 	var all []board
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		testkit.Must(t, err)
 		var b board
-		if err := json.Unmarshal(text, &b); err != nil {
+		if err := json.Unmarshal([]byte(testkit.Read(t, path)), &b); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		all = append(all, b)

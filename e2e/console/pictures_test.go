@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -85,16 +84,13 @@ func (p *picture) draw(t *testing.T, b *tab) {
 // check that the picture is there, of its size, not too heavy, and in docs/console.md.
 func (p *picture) check(t *testing.T) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(pictureFolder, p.name))
-	testkit.Must(t, err)
-	size, err := png.DecodeConfig(bytes.NewReader(content))
+	content := testkit.Read(t, filepath.Join(pictureFolder, p.name))
+	size, err := png.DecodeConfig(strings.NewReader(content))
 	testkit.Must(t, err)
 	if int64(size.Width) != p.width || int64(size.Height) != p.height || len(content) > maxPictureBytes {
 		t.Errorf("%s is %d × %d in %d bytes, expected %d × %d in at most %d", p.name, size.Width, size.Height, len(content), p.width, p.height, maxPictureBytes)
 	}
-	shown, err := os.ReadFile("../../docs/console.md")
-	testkit.Must(t, err)
-	if !strings.Contains(string(shown), "pictures/"+p.name) {
+	if !strings.Contains(testkit.Read(t, "../../docs/console.md"), "pictures/"+p.name) {
 		t.Errorf("docs/console.md does not show %s", p.name)
 	}
 }

@@ -145,9 +145,7 @@ func (f *fixture) worker(name string, change ...func(*setup)) *local {
 		alter(&c)
 	}
 	client, err := zeebe.Dial(c.Options, zap.NewNop())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testkit.Must(f.t, err)
 	w := &local{events: &events{counts: eventCounts{actions: map[worker.Action]int{}}}, fixture: f, ended: make(chan struct{})}
 	hooks := w.hooks()
 	analyzer := worker.NewAnalyzer(decisiontest.Policies, decision.RNBIL005, testkit.StartJournal(f.t, f.memory, time.Now), time.Now,

@@ -14,7 +14,7 @@ const digest = "c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
 // soundCases are those of testdata/cases.yaml.
 func soundCases(t *testing.T) (all []helmCase) {
 	t.Helper()
-	testkit.Must(t, yaml.Unmarshal([]byte(read(t, "testdata/cases.yaml")), &all))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "testdata/cases.yaml")), &all))
 	return all
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,11 +17,9 @@ const valuesFile = "testdata/values.txt"
 
 // TestValues renders each case of testdata/values.txt, whose head says how to add one.
 func TestValues(t *testing.T) {
-	script, err := os.ReadFile(valuesFile)
-	testkit.Must(t, err)
 	defaults := lines(renderOne(t))
 	var played strings.Builder
-	for line := range strings.Lines(string(script)) {
+	for line := range strings.Lines(testkit.Read(t, valuesFile)) {
 		set, is := strings.CutPrefix(line, "$")
 		switch set = strings.TrimSpace(set); {
 		case strings.HasPrefix(line, "#"):

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,16 +20,9 @@ func files(t *testing.T, pattern string) map[string]string {
 	}
 	contents := map[string]string{}
 	for _, path := range paths {
-		contents[filepath.Base(path)] = read(t, path)
+		contents[filepath.Base(path)] = testkit.Read(t, path)
 	}
 	return contents
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	return string(content)
 }
 
 // TestRules: the PrometheusRule holds every group of every rule file, unchanged, and nothing of other files.

@@ -64,10 +64,8 @@ func (k *kubelet) prepare(t *testing.T, pod any) *podContainer {
 
 func (k *kubelet) unpackImage(t *testing.T, c *podContainer) {
 	t.Helper()
-	binary, err := os.ReadFile(k.binary)
-	testkit.Must(t, err)
 	for path, content := range map[string][]byte{
-		"retry-worker": binary, "etc/hosts": []byte("127.0.0.1 localhost " + strings.Join(k.hosts, " ") + "\n"), "etc/ssl/certs/ca-certificates.crt": nil,
+		"retry-worker": []byte(testkit.Read(t, k.binary)), "etc/hosts": []byte("127.0.0.1 localhost " + strings.Join(k.hosts, " ") + "\n"), "etc/ssl/certs/ca-certificates.crt": nil,
 	} {
 		path = filepath.Join(c.root, path)
 		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content, 0o755)))

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,10 +20,9 @@ var (
 
 // TestReadme: what the README tells people to type renders; and the first command has three values.
 func TestReadme(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(chartDir, "README.md"))
-	testkit.Must(t, err)
+	content := testkit.Read(t, filepath.Join(chartDir, "README.md"))
 	commands := 0
-	for _, block := range shellBlocks.FindAllStringSubmatch(string(content), -1) {
+	for _, block := range shellBlocks.FindAllStringSubmatch(content, -1) {
 		i := strings.Index(block[1], "helm ")
 		if i < 0 {
 			continue
@@ -39,7 +37,7 @@ func TestReadme(t *testing.T) {
 		replaceAll(set, "CLUSTER.REGION", "cluster.region")
 		renderOne(t, set...)
 	}
-	for _, block := range yamlBlocks.FindAllStringSubmatch(string(content), -1) {
+	for _, block := range yamlBlocks.FindAllStringSubmatch(content, -1) {
 		values := map[string]any{}
 		testkit.Must(t, yaml.Unmarshal([]byte(block[1]), &values))
 		if r := render(t, helmCase{Name: block[1], Values: values})[0]; r.Error != "" {
@@ -47,7 +45,7 @@ func TestReadme(t *testing.T) {
 		}
 		commands++
 	}
-	_, paragraph, _ := strings.Cut(string(content), "**OpenShift.**")
+	_, paragraph, _ := strings.Cut(content, "**OpenShift.**")
 	openshift := flagsOf(paragraph)
 	r := renderOne(t, openshift...)
 	if commands != 5 || len(openshift) != 4 || at(r.pod(t), "securityContext", "runAsUser") != nil {

@@ -74,23 +74,22 @@ func startPod(t *testing.T) *runningPod {
 	p.token = harness.Issue(t, tokens, map[string]access.Role{"maria": access.Viewer})["maria"]
 	binary := harness.Binary(t)
 	var err error
-	if p.broker, err = zeebe.Start(t.Context(), zeebe.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	p.broker, err = zeebe.Start(t.Context(), zeebe.Options{})
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
 	zeebe, hospital := webservertest.NewAuthority(t), webservertest.NewAuthority(t)
 	p.idp = gateway.NewIDP(t, "retry-worker", "s3cret", "zeebe-api")
 	p.gateway = serveGateway(t, network, p.broker, p.idp, certificate(t, zeebe, "zeebe-gateway"))
 	serveIDP(t, network, p.idp, certificate(t, hospital, "keycloak"))
 
-	p.chart = render(t, helmCase{Name: "pod", Set: podValues, Values: map[string]any{"policies": map[string]any{"catalogue": read(t, "../../internal/catalogue/default.yaml")}}})[0]
+	p.chart = render(t, helmCase{Name: "pod", Set: podValues, Values: map[string]any{"policies": map[string]any{"catalogue": testkit.Read(t, "../../internal/catalogue/default.yaml")}}})[0]
 	if p.chart.Error != "" {
 		t.Fatal(p.chart.Error)
 	}
 	p.kubelet = &kubelet{binary: binary, network: network, hosts: []string{"zeebe-gateway", "keycloak", text(p.chart.one(t, "Service"), "metadata", "name")}}
 	p.kubelet.secrets = map[string]map[string]string{
-		"zeebe-ca": {"ca.crt": read(t, zeebe.File)}, "hospital-ca": {"root.pem": read(t, hospital.File)},
-		"identity": {"client-id": "retry-worker", "client-secret": "s3cret\n"}, "tokens": {"tokens": read(t, tokens)},
+		"zeebe-ca": {"ca.crt": testkit.Read(t, zeebe.File)}, "hospital-ca": {"root.pem": testkit.Read(t, hospital.File)},
+		"identity": {"client-id": "retry-worker", "client-secret": "s3cret\n"}, "tokens": {"tokens": testkit.Read(t, tokens)},
 	}
 	p.kubelet.maps = configMaps(p.chart)
 	p.container = p.kubelet.prepare(t, p.chart.pod(t))
@@ -131,9 +130,8 @@ func (p *runningPod) start(t *testing.T) {
 	command := p.container.command(t)
 	command.Output = p.log
 	var err error
-	if p.process, err = harness.Start(command); err != nil {
-		t.Fatal(err)
-	}
+	p.process, err = harness.Start(command)
+	testkit.Must(t, err)
 	t.Cleanup(func() { p.process.Kill() })
 }
 

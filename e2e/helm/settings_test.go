@@ -65,7 +65,7 @@ func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 		}
 	}
 	dir := t.TempDir()
-	authority := read(t, webservertest.NewAuthority(t).File)
+	authority := testkit.Read(t, webservertest.NewAuthority(t).File)
 	for name, variable := range variables {
 		text := text(variable, "value")
 		if at(variable, "valueFrom") != nil {

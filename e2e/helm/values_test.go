@@ -18,7 +18,7 @@ var notation = regexp.MustCompile(`(?m)^# ?#? ?@(param|extra) (\S+) \S`)
 // values reads values.yaml.
 func values(t *testing.T, to any) {
 	t.Helper()
-	testkit.Must(t, yaml.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.yaml"))), to))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, filepath.Join(chartDir, "values.yaml"))), to))
 }
 
 // TestValuesAreDocumented: every value has a comment that names it, and no comment names another.
@@ -63,7 +63,7 @@ func lastParagraph(comment string) string {
 func TestSchemaKnowsEveryValue(t *testing.T) {
 	known, schema := map[string]any{}, map[string]any{}
 	values(t, &known)
-	testkit.Must(t, json.Unmarshal([]byte(read(t, filepath.Join(chartDir, "values.schema.json"))), &schema))
+	testkit.Must(t, json.Unmarshal([]byte(testkit.Read(t, filepath.Join(chartDir, "values.schema.json"))), &schema))
 	compare(t, schema, schema, known, "")
 }
 
@@ -107,7 +107,7 @@ func TestEveryTemplateValueExists(t *testing.T) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		for _, found := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(read(t, path), -1) {
+		for _, found := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(testkit.Read(t, path), -1) {
 			names[found[1]] = true
 			var v any = known
 			for step := range strings.SplitSeq(found[1], ".") {

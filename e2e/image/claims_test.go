@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,14 +26,12 @@ type claims struct {
 // submit deploys the model to the broker at an address.
 func submit(t *testing.T, address string) *claims {
 	t.Helper()
-	model, err := os.ReadFile("testdata/restarts.bpmn")
-	testkit.Must(t, err)
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	c := &claims{pb.NewGatewayClient(connection), 0, map[string]int{}}
 	_, err = c.gateway.DeployResource(wait.Context(t), &pb.DeployResourceRequest{
-		Resources: []*pb.Resource{{Name: "restarts.bpmn", Content: model}},
+		Resources: []*pb.Resource{{Name: "restarts.bpmn", Content: []byte(testkit.Read(t, "testdata/restarts.bpmn"))}},
 	})
 	testkit.Must(t, err)
 	return c

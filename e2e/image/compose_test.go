@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -70,9 +69,7 @@ func openCompose(t *testing.T) *compose {
 	t.Helper()
 	c := &compose{engine: containers(t), command: []string{"docker", "compose"}, separator: "-"}
 	c.started = map[string]bool{}
-	text, err := os.ReadFile(root + "/docker-compose.yml")
-	testkit.Must(t, err)
-	testkit.Must(t, yaml.Unmarshal(text, c))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, root+"/docker-compose.yml")), c))
 	for _, image := range []string{builder(t), c.Services["zeebe"].Image, c.Services["prometheus"].Image} {
 		c.provide(t, image)
 	}
@@ -219,12 +216,11 @@ func (c *compose) testRestarts(t *testing.T) {
 // samples have not ended.
 func expectDemo(t *testing.T, said string) {
 	t.Helper()
-	want, err := os.ReadFile("../scenarios/testdata/demo.txt")
-	testkit.Must(t, err)
+	want := testkit.Read(t, "../scenarios/testdata/demo.txt")
 	_, summary, _ := strings.Cut(said, "\nWhat became of them:\n")
 	summary = regexp.MustCompile(`(?:   1  (the process holds nonsense: an incident {17})\S+ has not ended\n){5}`).
 		ReplaceAllString(summary, "   5  ${1}an incident, waiting for a correction\n")
-	if strings.TrimSpace(summary) != strings.TrimSpace(string(want)) {
+	if strings.TrimSpace(summary) != strings.TrimSpace(want) {
 		t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
 }

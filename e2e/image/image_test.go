@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,9 +50,7 @@ func TestImage(t *testing.T) {
 // builder is the image that the program is compiled in.
 func builder(t *testing.T) string {
 	t.Helper()
-	dockerfile, err := os.ReadFile(root + "/Dockerfile")
-	testkit.Must(t, err)
-	return regexp.MustCompile(`(?m)^FROM .* ?(golang:\S+)`).FindStringSubmatch(string(dockerfile))[1]
+	return regexp.MustCompile(`(?m)^FROM .* ?(golang:\S+)`).FindStringSubmatch(testkit.Read(t, root+"/Dockerfile"))[1]
 }
 
 // build builds the image anew, and returns its digest. Podman's build gets Go's module cache, and more folders.
@@ -75,9 +72,7 @@ func (e *engine) build(t *testing.T, volumes ...string) string {
 	// Podman's own form of the image names the container that it was built in; the one that registries take does not.
 	dir := t.TempDir()
 	e.do(t, "push", "--quiet", "--format", "oci", "--digestfile", dir+"/digest", name, "dir:"+dir+"/image")
-	digest, err := os.ReadFile(dir + "/digest")
-	testkit.Must(t, err)
-	return string(digest)
+	return testkit.Read(t, dir+"/digest")
 }
 
 // modules and compiled are this machine's caches of Go, as volumes of a build.

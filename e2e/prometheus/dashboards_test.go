@@ -61,10 +61,8 @@ func dashboards(t *testing.T) []dashboard {
 	}
 	var all []dashboard
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		testkit.Must(t, err)
 		d := dashboard{name: strings.TrimSuffix(filepath.Base(path), ".json")}
-		testkit.Must(t, json.Unmarshal(text, &d))
+		testkit.Must(t, json.Unmarshal([]byte(testkit.Read(t, path)), &d))
 		all = append(all, d)
 	}
 	return all
@@ -199,9 +197,7 @@ func checkPicture(t *testing.T, d *dashboard, svg string) {
 	if *update {
 		testkit.Must(t, os.WriteFile(path, []byte(svg), 0o644))
 	}
-	there, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	if got, want := titles(string(there)), titles(svg); !slices.Equal(got, want) {
+	if got, want := titles(testkit.Read(t, path)), titles(svg); !slices.Equal(got, want) {
 		t.Errorf("%s shows the panels\n%q, expected\n%q\nDraw it anew: go test ./e2e/prometheus -run TestEveryQueryHasData -update", path, got, want)
 	}
 }

@@ -42,9 +42,7 @@ func ruleFiles(t *testing.T) []string {
 
 func readYAML(t *testing.T, path string, to any) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	testkit.Must(t, yaml.Unmarshal(text, to))
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, path)), to))
 }
 
 func rulesOf(t *testing.T, path string) []rule {
@@ -139,14 +137,13 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 		if a.Annotations["runbook_url"] != page {
 			t.Errorf("%s: the runbook is %q, expected %s", name, a.Annotations["runbook_url"], page)
 		}
-		text, err := os.ReadFile(filepath.Join(root, page))
-		testkit.Must(t, err)
+		text := testkit.Read(t, filepath.Join(root, page))
 		for _, heading := range []string{"# " + name + "\n", "\n## What it means\n", "\n## How to look\n", "\n## What to do\n"} {
-			if !strings.Contains(string(text), heading) {
+			if !strings.Contains(text, heading) {
 				t.Errorf("%s has no %q", page, strings.TrimSpace(heading))
 			}
 		}
-		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(root, "docs/runbooks", link[1])); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, link[1])
 			}
@@ -164,9 +161,7 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 // TestRunbooksShowTheCondition: a page shows the expression that its alert has.
 func TestRunbooksShowTheCondition(t *testing.T) {
 	for name, a := range alerts(t) {
-		text, err := os.ReadFile(filepath.Join(root, "docs/runbooks", name+".md"))
-		testkit.Must(t, err)
-		if !strings.Contains(words(string(text)), words(a.Expr)) {
+		if !strings.Contains(words(testkit.Read(t, filepath.Join(root, "docs/runbooks", name+".md"))), words(a.Expr)) {
 			t.Errorf("the page of %s does not show its condition: %s", name, a.Expr)
 		}
 	}

@@ -128,11 +128,9 @@ func (s *scene) open(t *testing.T) {
 // policies is the built-in catalogue, with two teams that are told by webhook. That of faturamento takes nothing.
 func (s *scene) policies(t *testing.T) (path string) {
 	t.Helper()
-	text, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
-	testkit.Must(t, err)
 	secret := filepath.Join(s.dir, "secret")
 	testkit.Must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
-	catalogue := string(text)
+	catalogue := testkit.Read(t, root+"/internal/catalogue/default.yaml")
 	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		harness.AtEnd(func() error { receiver.Close(); return nil })
@@ -239,9 +237,8 @@ func (s *scene) analyse(t *testing.T) {
 	testkit.Must(t, err)
 	defer conn.Close()
 	gateway := pb.NewGatewayClient(conn)
-	model, err := os.ReadFile("testdata/analyse.bpmn")
-	testkit.Must(t, err)
-	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: model}}})
+	model := testkit.Read(t, "testdata/analyse.bpmn")
+	_, err = gateway.DeployResource(t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: "analyse.bpmn", Content: []byte(model)}}})
 	testkit.Must(t, err)
 	ask := func(process, id, text string, count int) error {
 		operadora := portal

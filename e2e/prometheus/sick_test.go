@@ -38,8 +38,7 @@ func startSick(t *testing.T, binary, dir string) *sick {
 		s.files = append(s.files, path)
 		return path
 	}
-	policies, err := os.ReadFile(root + "/internal/catalogue/default.yaml")
-	testkit.Must(t, err)
+	policies := []byte(testkit.Read(t, root+"/internal/catalogue/default.yaml"))
 	certificate, key := pair(t)
 	tokens := filepath.Join(dir, "tokens")
 	made, err := harness.Start(harness.Command{Path: binary, Args: []string{"token", "new", "--name", "a.viewer", "--role", "viewer", "--file", tokens}, Dir: dir})

@@ -41,9 +41,7 @@ func name(arch string) string { return "retry-worker_" + version + "_linux_" + a
 
 func read(t *testing.T, elem ...string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(elem...))
-	testkit.Must(t, err)
-	return b
+	return []byte(testkit.Read(t, filepath.Join(elem...)))
 }
 
 const root = "../.."
@@ -305,9 +303,8 @@ func compressed(t *testing.T, b []byte) int {
 	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if _, err := io.Copy(w, bytes.NewReader(b)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.Copy(w, bytes.NewReader(b))
+	testkit.Must(t, err)
 	testkit.Must(t, w.Close())
 	return out.Len()
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"html"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -198,10 +197,8 @@ type mappings struct {
 // loopModel is the loop with a template applied as a modeler applies it, its inputs mapped.
 func loopModel(t *testing.T, processID, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	testkit.Must(t, err)
 	var element struct{ Properties []binding }
-	testkit.Must(t, json.Unmarshal(text, &element))
+	testkit.Must(t, json.Unmarshal([]byte(testkit.Read(t, path)), &element))
 	skeleton, err := testdata.ReadFile("testdata/template_loop.bpmn.tmpl")
 	testkit.Must(t, err)
 	var model bytes.Buffer

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,9 +16,7 @@ import (
 // edited is the default catalogue with another base and limit for failed-job.
 func edited(s *scenario, base string, maxRetries int) string {
 	s.t.Helper()
-	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
-	testkit.Must(s.t, err)
-	before, policy, found := strings.Cut(string(text), "\n  failed-job:\n")
+	before, policy, found := strings.Cut(testkit.Read(s.t, "../../internal/catalogue/default.yaml"), "\n  failed-job:\n")
 	_, after, both := strings.Cut(policy, "\n  job-queue:\n")
 	if !found || !both {
 		s.t.Fatal("the default catalogue has no failed-job before job-queue")

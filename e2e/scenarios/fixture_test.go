@@ -101,15 +101,13 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 		return
 	}
 	var err error
-	if f.queue, err = nats.Start(context.Background(), nats.Settings{Dir: filepath.Join(f.dir, "queue")}); err != nil {
-		t.Fatal(err)
-	}
+	f.queue, err = nats.Start(context.Background(), nats.Settings{Dir: filepath.Join(f.dir, "queue")})
+	testkit.Must(t, err)
 	name := "worker-" + f.version
 	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_JOB_TIMEOUT="+f.jobTimeout.String())
 	f.worker = &process{harness.RunWorker(t, harness.BinaryWithClock(t), settings, nil), name}
-	if f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob); err != nil {
-		t.Fatal(err)
-	}
+	f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob)
+	testkit.Must(t, err)
 }
 
 // restart the broker, with its clock where it was.

@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -67,9 +66,7 @@ func (s *scenario) expectNothingPersonalKept() {
 	database := harness.Database(s.dir)
 	file := strings.TrimPrefix(database, "sqlite:")
 	for _, name := range []string{file, file + "-wal"} {
-		content, err := os.ReadFile(name)
-		testkit.Must(s.t, err)
-		s.expectNothingPersonal(name, string(content))
+		s.expectNothingPersonal(name, testkit.Read(s.t, name))
 	}
 	for _, args := range [][]string{
 		{"audit", "export", "--format", "jsonl"}, {"audit", "export", "--format", "csv"}, {"audit", "verify"}, {"kpi"},

@@ -199,24 +199,22 @@ func TestAppend(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("mode %v, %v, want 0600", info.Mode(), err)
 	}
-	content, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	testkit.Must(t, os.WriteFile(path, content[:len(content)-1], 0o600)) // as an editor may leave it
+	content := testkit.Read(t, path)
+	testkit.Must(t, os.WriteFile(path, []byte(content[:len(content)-1]), 0o600)) // as an editor may leave it
 	testkit.Must(t, access.Append(path, &ana))
 	tokens, err := access.Load(path)
 	if err != nil || !slices.Equal(tokens.Holders(), []access.Token{maria, ana}) {
 		t.Fatalf("got %v, %v", tokens, err)
 	}
-	before, err := os.ReadFile(path)
-	testkit.Must(t, err)
-	if !strings.HasPrefix(string(before), "# ") {
+	before := testkit.Read(t, path)
+	if !strings.HasPrefix(before, "# ") {
 		t.Error("a new file does not say what it is")
 	}
 
 	_, other := token(t, "MARIA", access.Viewer)
 	_, is := errors.AsType[*access.DuplicateError](access.Append(path, &other))
-	if after, err := os.ReadFile(path); err != nil || !is || string(after) != string(before) {
-		t.Errorf("a name that is taken: refused %v, file changed %v", is, string(after) != string(before))
+	if after, err := os.ReadFile(path); err != nil || !is || string(after) != before {
+		t.Errorf("a name that is taken: refused %v, file changed %v", is, string(after) != before)
 	}
 }
 

@@ -3,7 +3,6 @@ package api_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,10 +50,8 @@ func TestRefused(t *testing.T) {
 
 	before := c.Memory.End().Record
 	const file = "testdata/refused.txt"
-	content, err := os.ReadFile(file)
-	testkit.Must(t, err)
 	var got strings.Builder
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(testkit.Read(t, file)) {
 		if strings.HasPrefix(line, "\t") {
 			continue // the answer
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +30,8 @@ type request struct {
 // kinds themselves behind "what"; and the requests.
 func whoMay(t *testing.T) (verdicts map[string][]string, requests []request) {
 	t.Helper()
-	content, err := os.ReadFile("testdata/who-may.txt")
-	testkit.Must(t, err)
 	verdicts = map[string][]string{}
-	table, list, _ := strings.Cut(string(content), "\n\n")
+	table, list, _ := strings.Cut(testkit.Read(t, "testdata/who-may.txt"), "\n\n")
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); f[0] != "#" {
 			verdicts[f[0]] = f[1:]

@@ -1,7 +1,6 @@
 package classify_test
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,10 +24,8 @@ type sample struct {
 // samples reads testdata/texts.txt.
 func samples(tb testing.TB) []sample {
 	tb.Helper()
-	content, err := os.ReadFile("testdata/texts.txt")
-	testkit.Must(tb, err)
 	var all []sample
-	for i, line := range strings.Split(string(content), "\n") {
+	for i, line := range strings.Split(testkit.Read(tb, "testdata/texts.txt"), "\n") {
 		if line == "" || line[0] == '#' {
 			continue
 		}

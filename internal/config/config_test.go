@@ -51,12 +51,11 @@ func TestSettings(t *testing.T) {
 	large := "testdata/large"
 	testkit.Must(t, os.WriteFile(large, []byte(strings.Repeat("canary", 20_000)), 0o600))
 	defer os.Remove(large)
-	script, err := os.ReadFile(settingsFile)
-	testkit.Must(t, err)
+	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	defaults := fields(load(t))
 	var played strings.Builder
-	for line := range strings.Lines(string(script)) {
+	for line := range strings.Lines(script) {
 		switch {
 		case strings.HasPrefix(line, "#"):
 			played.WriteString(line)
@@ -131,14 +130,13 @@ func fields(s config.Settings) map[string]string {
 
 // TestEverySettingIsTried in testdata/settings.txt, and is as good as unset where it is empty.
 func TestEverySettingIsTried(t *testing.T) {
-	script, err := os.ReadFile(settingsFile)
-	testkit.Must(t, err)
+	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	unset := load(t)
 	variables, err := config.Variables()
 	testkit.Must(t, err)
 	for _, v := range variables {
-		if !strings.Contains(string(script), " "+v.Name+"=") {
+		if !strings.Contains(script, " "+v.Name+"=") {
 			t.Errorf("no case sets %s", v.Name)
 		}
 		t.Setenv(v.Name, "")
@@ -186,10 +184,8 @@ var shipped = regexp.MustCompile(`(?m)^(?:ENV )?\s*((?:RETRY_WORKER|ZEEBE)_[A-Z_
 
 func TestWhatIsShippedLoads(t *testing.T) {
 	for _, file := range []string{"docker-compose.yml", "Dockerfile"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", file))
-		testkit.Must(t, err)
 		vars := make(map[string]string)
-		for _, found := range shipped.FindAllStringSubmatch(string(content), -1) {
+		for _, found := range shipped.FindAllStringSubmatch(testkit.Read(t, filepath.Join("..", "..", file)), -1) {
 			vars[found[1]] = found[2]
 		}
 		if len(vars) == 0 {

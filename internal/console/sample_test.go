@@ -117,9 +117,8 @@ func sample(t *testing.T, now time.Time) world {
 	long := w.items()[0].ID
 	w.Await(long)
 	w.Set(now.Add(-6 * time.Hour))
-	if _, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now})
+	testkit.Must(t, err)
 	w.Deliver(true)
 	w.Advance(40 * time.Second)
 	w.Succeed(tiss, longStoryID)

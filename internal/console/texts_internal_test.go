@@ -158,9 +158,7 @@ func TestNoTextIsLeftOver(t *testing.T) {
 
 // TestPortugueseIsThatOfBillingStaff holds the texts against the list of words in docs/console.md.
 func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/console.md")
-	testkit.Must(t, err)
-	_, list, _ := strings.Cut(string(doc), "## The words")
+	_, list, _ := strings.Cut(testkit.Read(t, "../../docs/console.md"), "## The words")
 	list, _, _ = strings.Cut(list, "\n## ")
 	rows := regexp.MustCompile(`(?m)^\|.*\| ([^|]+) \|$`).FindAllStringSubmatch(list, -1)
 	if len(rows) < 20 {

@@ -270,9 +270,8 @@ func TestDecidedByOthers(t *testing.T) {
 		want(t, "decided", counts[journal.BulkDecided], 49)
 		want(t, "refused", counts[journal.BulkRefused], 151)
 		want(t, "counted", d.counted, struct{ decided, refused int }{49, 151})
-		if items, err = d.DeadLetters.Items(d.t.Context(), run, "", 0, 2); err != nil {
-			t.Fatal(err)
-		}
+		items, err = d.DeadLetters.Items(d.t.Context(), run, "", 0, 2)
+		testkit.Must(t, err)
 		want(t, "why", items[1].Code, string(deadletter.InvalidRetryState))
 		want(t, "why", items[0].Code, string(deadletter.NotRecordable))
 		if took > 55*time.Second {

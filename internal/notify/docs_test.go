@@ -1,7 +1,6 @@
 package notify_test
 
 import (
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,9 +11,7 @@ import (
 
 // TestDocumentNamesEverything that a webhook holds.
 func TestDocumentNamesEverything(t *testing.T) {
-	content, err := os.ReadFile("../../docs/policies.md")
-	testkit.Must(t, err)
-	_, text, found := strings.Cut(string(content), "### What a webhook says")
+	_, text, found := strings.Cut(testkit.Read(t, "../../docs/policies.md"), "### What a webhook says")
 	if !found {
 		t.Fatal("no such section")
 	}

@@ -273,9 +273,8 @@ func TestHeadersCannotBeInjected(t *testing.T) {
 	n.Data.New.Top[0].Reason = "X\nSubject: y"
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := b.mailer(notify.Plaintext).Send(ctx, "id", n, []string{"ti@hospital.example"}, []string{"ti@hospital.example"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.mailer(notify.Plaintext).Send(ctx, "id", n, []string{"ti@hospital.example"}, []string{"ti@hospital.example"})
+	testkit.Must(t, err)
 	got := b.deliveries()
 	if len(got) != 1 || len(got[0].to) != 1 {
 		t.Fatalf("%+v", got)

@@ -301,6 +301,14 @@ func File(t testing.TB, name string, content []byte) string {
 	return path
 }
 
+// Read returns what a file holds.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	Must(t, err)
+	return string(content)
+}
+
 // Must ends the test for an error.
 func Must(t testing.TB, err error) {
 	t.Helper()

@@ -93,9 +93,8 @@ func TestAConnectionThatIsEndedInMidTransactionChangesNothing(t *testing.T) {
 func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
-	if _, err := record(wait.Context(t), db, ask("CLM-OLD-1", "job")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := record(wait.Context(t), db, ask("CLM-OLD-1", "job"))
+	testkit.Must(t, err)
 	do(t, holder, "BEGIN")
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	for _, write := range []struct {
@@ -181,10 +180,9 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 	} {
 		t.Run(wrong.name, func(t *testing.T) {
 			good := ask("CLM-GOOD-"+wrong.name, "job")
-			if _, err := record(wait.Context(t), db, good); err != nil {
-				t.Fatal(err)
-			}
-			err := db.Transact(wait.Context(t), []journal.Lookup{wrong.lookup}, func(head journal.Head, histories []journal.History) *journal.Changes {
+			_, err := record(wait.Context(t), db, good)
+			testkit.Must(t, err)
+			err = db.Transact(wait.Context(t), []journal.Lookup{wrong.lookup}, func(head journal.Head, histories []journal.History) *journal.Changes {
 				c, _ := decide(head, []journal.Lookup{wrong.lookup}, histories)
 				if wrong.spoil != nil {
 					wrong.spoil(c)
@@ -245,9 +243,8 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
 	for n := range 10 {
-		if _, err := record(wait.Context(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := record(wait.Context(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job"))
+		testkit.Must(t, err)
 	}
 	do(t, holder, "BEGIN")
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")

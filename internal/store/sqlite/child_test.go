@@ -57,9 +57,8 @@ func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *ch
 	c.Stderr, c.SysProcAttr = os.Stderr, attributes
 	out, err := c.StdoutPipe()
 	testkit.Must(t, err)
-	if c.in, err = c.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	c.in, err = c.StdinPipe()
+	testkit.Must(t, err)
 	testkit.Must(t, c.Start())
 	c.lines = bufio.NewScanner(out)
 	t.Cleanup(c.kill)
@@ -189,9 +188,7 @@ func folder(t *testing.T, path string) map[string]string {
 		if strings.HasSuffix(e.Name(), ".lock") {
 			continue
 		}
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), e.Name()))
-		testkit.Must(t, err)
-		files[e.Name()] = string(b)
+		files[e.Name()] = testkit.Read(t, filepath.Join(filepath.Dir(path), e.Name()))
 	}
 	return files
 }

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"bytes"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,9 +21,8 @@ func TestKilledWhilePurging(t *testing.T) {
 	gone := int64(0)
 	for kill := range 4 {
 		c := start(t, "purge", path, nil)
-		if _, err := io.WriteString(c.in, strings.Repeat("\n", 3+kill+ahead)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(c.in, strings.Repeat("\n", 3+kill+ahead))
+		testkit.Must(t, err)
 		for range 3 + kill {
 			if said := c.line(); said != "7" {
 				t.Fatalf("the child says %q, want 7", said)
@@ -87,10 +84,9 @@ func TestErasedFromTheFile(t *testing.T) {
 	storetest.Verify(t, db)
 	testkit.Must(t, execute(t.Context(), path, "VACUUM"))
 	testkit.Must(t, db.Close())
-	content, err := os.ReadFile(path)
-	testkit.Must(t, err)
+	content := testkit.Read(t, path)
 	for _, text := range []string{"CLM-GONE-1", id} {
-		if bytes.Contains(content, []byte(text)) {
+		if strings.Contains(content, text) {
 			t.Errorf("%s is still there", text)
 		}
 	}

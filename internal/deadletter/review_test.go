@@ -18,10 +18,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-const (
-	oneClaim = "CLM-001-123"
-	nowhere  = "11111111-2222-3333-4444-555555555555"
-)
+const oneClaim = "CLM-001-123"
 
 // TestManualRetry is R17's table: who may go on, with which count, in which episode, and after how long.
 func TestManualRetry(t *testing.T) {
@@ -132,31 +129,14 @@ func TestPolicyThatIsGone(t *testing.T) {
 	})
 }
 
-// TestRefusedCommands change nothing, whatever is wrong with them.
-func TestRefusedCommands(t *testing.T) {
+// TestWhatPeopleWrite: an id in capitals with white space about it, and the longest reason, are taken; what is refused, the
+// API's testdata/refused.txt has.
+func TestWhatPeopleWrite(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
-		for what, test := range map[string]struct {
-			command deadletter.Command
-			code    deadletter.Code
-		}{
-			"unknown id":        {deadletter.Command{ID: nowhere}, deadletter.JobNotFound},
-			"no id":             {deadletter.Command{ID: "'; drop table\x00"}, deadletter.JobNotFound},
-			"white space":       {deadletter.Command{ID: id, Reason: " \t\n"}, deadletter.ReasonRequired},
-			"a reason too long": {deadletter.Command{ID: id, Reason: strings.Repeat("ã", deadletter.MaxReason+1)}, deadletter.ReasonTooLong},
-			"another when":      {deadletter.Command{ID: id, When: "tomorrow"}, deadletter.InvalidWhen},
-			"fresh alone":       {deadletter.Command{ID: id, Fresh: true}, deadletter.ForceRequired},
-		} {
-			_, err := retry(w, test.command)
-			refused(t, what, err, test.code)
-		}
-		_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, By: "maria"})
-		refused(t, "discard without a reason", err, deadletter.ReasonRequired)
-		want(t, "state", w.Item(id).State, journal.DeadLetterOpen)
-		if _, err := retry(w, deadletter.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: strings.Repeat("ã", deadletter.MaxReason)}); err != nil {
-			t.Errorf("an id in capitals with white space about it: %v", err)
-		}
-		want(t, "the reason that is kept", w.Item(id).Review.Reason, strings.Repeat("ã", deadletter.MaxReason))
+		id, reason := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1), strings.Repeat("ã", deadletter.MaxReason)
+		_, err := retry(w, deadletter.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: reason})
+		testkit.Must(t, err)
+		want(t, "the reason that is kept", w.Item(id).Review.Reason, reason)
 	})
 }
 

@@ -2,7 +2,6 @@ package events_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -193,30 +192,6 @@ func TestServerIsNotThere(t *testing.T) {
 	eventually(t, right, event("1", "RetryScheduled")) // it knows the ids it took before
 	if i := info(t, n.JetStream(t)); i.State.Msgs != 2 {
 		t.Errorf("%d messages, want 2", i.State.Msgs)
-	}
-}
-
-func TestServerStandsStill(t *testing.T) {
-	n := server.New(t, server.Settings{})
-	s := newSink(t, n.URL())
-	testkit.Must(t, send(s, event("1", "RetryScheduled")))
-	testkit.Must(t, n.Pause())
-	sent, err := uint64(1), error(nil)
-	var m journal.Message
-	for began := time.Now(); err == nil && time.Since(began) < 30*time.Second; { // the signal may take a moment
-		sent++
-		m = event(fmt.Sprint(sent), "RetryScheduled")
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		err = s.Publish(ctx, &m)
-		cancel()
-	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("says %v", err)
-	}
-	testkit.Must(t, n.Resume())
-	eventually(t, s, m)
-	if i := info(t, n.JetStream(t)); i.State.Msgs != sent {
-		t.Errorf("%d messages, want %d", i.State.Msgs, sent)
 	}
 }
 

@@ -30,12 +30,12 @@ func (r *replica) startRun(who string, letters int) {
 	if dice.IntN(3) == 0 {
 		c.Filter.Team = []decision.Team{team, "cadastro"}[dice.IntN(2)]
 	}
-	p, err := r.letters.Plan(r.life, c)
+	p, err := r.letters.Plan(as(r.life, who), c)
 	if err != nil {
 		return
 	}
 	r.port("start " + who)
-	run, _, err := r.letters.Start(r.life, c, p.Token)
+	run, _, err := r.letters.Start(as(r.life, who), c, p.Token)
 	r.say("somebody starts a bulk run of %d, %d a minute: %v", letters, c.PerMinute, r.told(who, err))
 	if err != nil {
 		return
@@ -60,7 +60,7 @@ func (r *replica) startRun(who string, letters int) {
 func (r *replica) steer(run string, what int, who string) {
 	verb := []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkPause, journal.BulkPause, journal.BulkPause}[what]
 	from := r.steered[run]
-	_, err := r.letters.Steer(r.life, run, verb, who)
+	_, err := r.letters.Steer(as(r.life, who), run, verb, who)
 	r.say("somebody steers the bulk run: %s, %v", verb, r.told(who, err))
 	if no := deadletter.RefusalOf(err); no != nil && no.Code == deadletter.InvalidRunState && from.state != "" && from == r.steered[run] && maySteer(from.state, verb) {
 		r.fail("a bulk run that is %s cannot be steered: %s, %v", from.state, verb, err)
@@ -182,7 +182,7 @@ func (s *sim) beside(run *journal.BulkRun) {
 		}
 		s.running.Go(func() {
 			r.port(who)
-			_, err := r.letters.Discard(r.life, deadletter.Command{ID: next[0].DeadLetter, Reason: typed, By: who})
+			_, err := r.letters.Discard(as(r.life, who), deadletter.Command{ID: next[0].DeadLetter, Reason: typed, By: who})
 			r.say("somebody discards %s beside a run: %v", next[0].Subject.ID, r.told(who, err))
 		})
 	})

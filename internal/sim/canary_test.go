@@ -147,10 +147,17 @@ func (s *sim) unprobed() {
 	}
 }
 
-// untaken: nobody waits for what came of a canary once that is recorded.
+// untaken: nobody waits for what came of a canary once that is recorded, and no canary waits itself.
 func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
+		if b := w.recorded; b.State != nil && b.Phase == destination.Testing && s.quiet(w, b.at) > lateness {
+			for _, p := range s.processes {
+				if s.isWaiting(p) && b.Canary.Claim == fmt.Sprint(p.latest()) {
+					s.fail("%s is tested with %s, which waits at its gate", name, p.claim)
+				}
+			}
+		}
 		j := s.jobs[w.canary]
 		if b := w.recorded; !w.word.IsZero() && !j.two && s.begun(j.claim) == 1 && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
 			min(time.Since(w.word), time.Since(s.storeAway), time.Since(s.ledSince)) > wordTime {

@@ -132,6 +132,13 @@ func (s *sim) disturb() {
 			s.cancel(waiting[s.draw("cancelled at its gate").IntN(len(waiting))].claim, worker.SubmissionGate)
 		}
 	})
+	s.every("rush", 20*time.Minute, func(*replica) {
+		name := s.portalNames()[s.draw("rush").IntN(len(s.portalNames()))]
+		s.say("claims rush to %s", name)
+		for _, r := range s.up() {
+			s.running.Go(func() { r.rush(name, "rush"+s.line()) })
+		}
+	})
 	s.every("wipe", 30*time.Minute, func(*replica) {
 		if p := s.anyOf("wiped"); p != nil {
 			s.wipe(p)
@@ -144,6 +151,16 @@ func (s *sim) disturb() {
 		s.say("at most %d retries from now on", n)
 	})
 	s.every("catalogue", 5*time.Minute, func(*replica) { s.reload(func(*decision.Policy) {}) })
+}
+
+// rush has claims ask a replica again and again whether they may go to a portal at once, for as long as paces are counted.
+// Who may not is withdrawn, so that nobody waits, and all replicas share the pace.
+func (r *replica) rush(name, label string) {
+	for began := time.Now(); time.Since(began) < paceTime && r.life.Err() == nil; r.Rest(r.life, 300*time.Millisecond) {
+		if r.port(label + " asks " + r.name); r.gates.Admit(name, -time.Now().UnixNano(), time.Time{}) {
+			r.portals[name].asked = append(r.portals[name].asked, time.Now())
+		}
+	}
 }
 
 // noStore notes that somebody cannot write until then.

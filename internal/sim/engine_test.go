@@ -53,7 +53,7 @@ type job struct {
 	kind   string
 	locked time.Time
 	offers int
-	given  bool // before
+	given  int // how often
 	done   bool
 	taken  answer
 	// uncaught tells that the process had an incident by an error that the job was answered with, which was resolved; refused
@@ -127,9 +127,9 @@ func (s *sim) activate(j *job) {
 	}
 	// The lock of a job that was not answered is longer than its retry; a review is begun when people have decided.
 	decided := s.attempts[j.key]
-	again := (j.given || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || len(decided) > 0 && s.sometimes("decided, and offered late", 1, 6))
+	again := (j.given > 0 || j.kind == worker.RetryReview) && (s.fault(label, "offered late") || len(decided) > 0 && s.sometimes("decided, and offered late", 1, 6))
 	canary := j.process.portal != "" && s.portals[j.process.portal].canary == j.key-10
-	if again || !j.given && j.kind == worker.AnalyzeRetry && !canary && s.sometimes("failed, and offered late", 1, 40) {
+	if again || j.given == 0 && j.kind == worker.AnalyzeRetry && !canary && s.sometimes("failed, and offered late", 1, 40) {
 		dice := s.draw("late " + label)
 		late := time.Duration(dice.IntN([]int{1, 30, 180}[dice.IntN(3)])+1) * time.Minute
 		j.since = time.Now().Add(late) // nobody could know that it waits
@@ -139,7 +139,6 @@ func (s *sim) activate(j *job) {
 	if n := len(decided); n > 0 && (decided[n-1].ShouldRetry() || j.uncaught) && s.sometimes("variables changed", 1, 5) { // by an operator
 		j.changed, j.vars["submissionError"] = true, "connection refused, "+s.secret
 	}
-	j.given = true
 	lock := lockTime
 	if j.kind == worker.RetryReview || j.kind == worker.SubmissionGate {
 		lock = keptTime
@@ -162,7 +161,8 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	if s.fault(fmt.Sprint("job ", j.key), "store slow") {
 		r.slow = time.Now().Add(time.Duration(1+s.draw(fmt.Sprint("slow ", j.key)).IntN(20)) * time.Second)
 	}
-	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond)}
+	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond + time.Duration(j.given))}
+	j.given++
 	if j.kind == worker.AnalyzeRetry {
 		s.trail.job(j.key, `"give"`)
 	}
@@ -172,12 +172,15 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	r.do(r.parts[0], func(context.Context) { r.handle(given) })
 }
 
+// handed is a job in labels: each time that it is given has its own deadline.
+func handed(j *worker.Job) string { return fmt.Sprint(j.Key, " until ", j.Deadline.UnixNano()) }
+
 // handle hands a job to its handler, and what that says to the engine.
 func (r *replica) handle(j *worker.Job) {
-	r.port(fmt.Sprint(r.name, " begin ", j.Key))
+	r.port(r.name + " begin " + handed(j))
 	r.worker.Handle(r.life, j, func(ctx context.Context, j *worker.Job) worker.Reply {
-		reply := r.handlers[j.Type]()(ctx, j)
-		r.port(fmt.Sprint(r.name, " has handled ", j.Key)) // several are in one commit
+		reply := r.handlers[j.Type]()(as(ctx, handed(j)), j)
+		r.port(r.name + " has handled " + handed(j)) // several are in one commit
 		duplicate := r.begun(r.jobs[j.Key].claim) > 1 && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4)
 		if duplicate || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
 			set(&r.mu, &r.jobs[j.Key].cutOff, j.Deadline)
@@ -189,15 +192,15 @@ func (r *replica) handle(j *worker.Job) {
 // The engine: a job is answered once.
 
 func (r *replica) Complete(ctx context.Context, j *worker.Job, variables string) error {
-	return r.answer(ctx, j.Key, answer{vars: variables})
+	return r.answer(ctx, j, answer{vars: variables})
 }
 
 func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
-	return r.answer(ctx, j.Key, answer{true, e.Code, e.Variables})
+	return r.answer(ctx, j, answer{true, e.Code, e.Variables})
 }
 
 func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) error {
-	r.port(fmt.Sprint(r.name, " fail ", given.Key))
+	r.port(r.name + " fail " + handed(given))
 	j := r.jobs[given.Key]
 	if j.done || r.life.Err() != nil {
 		return engineError(worker.Gone)
@@ -225,7 +228,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 }
 
 func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration) error {
-	r.port(fmt.Sprint(r.name, " hold ", given.Key))
+	r.port(r.name + " hold " + handed(given))
 	if j := r.jobs[given.Key]; !j.done && r.life.Err() == nil {
 		r.lock(j, long)
 	}
@@ -251,13 +254,14 @@ func engineError(k worker.ErrorKind) error {
 }
 
 // answer takes an answer, with faults.
-func (r *replica) answer(ctx context.Context, key int64, a answer) error {
-	r.port(fmt.Sprint(r.name, " answer ", key))
+func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error {
+	key := given.Key
+	r.port(r.name + " answer " + handed(given))
 	j := r.jobs[key]
 	r.sent(j, a)
 	r.traceAnswer("tell", j, a)
 	switch {
-	case r.life.Err() != nil, time.Now().Before(get(&r.mu, &j.cutOff)), r.mute && time.Now().Before(r.away), r.fault("answer lost"):
+	case r.life.Err() != nil, !r.calm && time.Now().Before(get(&r.mu, &j.cutOff)), r.mute && time.Now().Before(r.away), r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
 	case time.Now().Before(r.away), r.fault("engine busy"):
 		return engineError(worker.NotTaken)

@@ -257,6 +257,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
+		s.mustWait(w, j)
 		s.waits[b.JobKey], w.kept = waiting{b.HeldJob, time.Now()}, append(w.kept, time.Now())
 		s.say("%s is held", j.claim)
 		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
@@ -293,6 +294,19 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 	if b.Retries != want.Retries || !b.Limit.Equal(want.Limit) && !w.hoursChanged() || !b.Deadline.Equal(want.Deadline) {
 		s.fail("%s is held after %d retries until %s or %s, and has made %d: until %s or %s", j.claim, b.Retries, b.Limit, b.Deadline,
 			want.Retries, want.Limit, want.Deadline)
+	}
+}
+
+// idleTime is in which even a small share of the pace lets one through, where none went.
+const idleTime = 10 * time.Minute
+
+// mustWait: a claim is not held at a portal that is up, and takes one more.
+func (s *sim) mustWait(w *portal, j *job) {
+	b := w.recorded
+	anybody := slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == j.portal && p != j.process && s.isWaiting(p) })
+	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !anybody && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
+		min(s.quiet(w, b.Since), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, idleTime) == 0 {
+		s.fail("%s is held, and %s is up since %s", j.claim, j.portal, b.Since.Sub(s.began))
 	}
 }
 

@@ -61,7 +61,7 @@ func (r *replica) order(name string, what int) {
 	r.mu.Lock()
 	r.portals[name].orders[order(&c)] = true
 	r.mu.Unlock()
-	_ = r.gates.Command(r.life, name, c)
+	_ = r.gates.Command(as(r.life, "ana"+r.line()), name, c)
 }
 
 // order is a person's order as it is to be recorded.
@@ -116,33 +116,33 @@ func (r *replica) decide(who string, how int) {
 			also.By = fmt.Sprint(who, " and ", n)
 			r.running.Go(func() {
 				r.port("note " + also.By)
-				_, _ = r.letters.Note(r.life, also, verb)
+				_, _ = r.letters.Note(as(r.life, also.By), also, verb)
 			})
 		}
 	}
 	switch {
 	case how == 7 && !r.calm: // says something of it
 		verb := []journal.NoteVerb{journal.Comment, journal.Look, journal.Ask}[r.draw("says").IntN(3)]
-		_, err = r.letters.Note(r.life, c, verb)
+		_, err = r.letters.Note(as(r.life, who), c, verb)
 		r.say("somebody says of %s: %s, %v", d.Subject.ID, verb, r.told(who, err))
 		return
 	case how%4 == 1: // in the console, where it can be undone
 		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
 		for _, d := range items[:min(5, len(items))] {
 			c.ID = d.ID
-			_, err = r.letters.Note(r.life, c, verb)
+			_, err = r.letters.Note(as(r.life, who), c, verb)
 			if how == 5 { // undoes it, and asks for it again
 				for _, verb := range []journal.NoteVerb{journal.Undo, journal.DiscardLater} {
 					r.Rest(r.life, 9*time.Second)
 					r.port("note " + who)
-					_, err = r.letters.Note(r.life, c, verb)
+					_, err = r.letters.Note(as(r.life, who), c, verb)
 				}
 			}
 		}
 	case r.calm || how < 5:
-		_, err = r.letters.Discard(r.life, c)
+		_, err = r.letters.Discard(as(r.life, who), c)
 	default:
-		_, err = r.letters.Retry(r.life, c)
+		_, err = r.letters.Retry(as(r.life, who), c)
 	}
 	err = r.told(who, err)
 	r.say("somebody decides on %s: %v", d.Subject.ID, err)

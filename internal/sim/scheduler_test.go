@@ -28,6 +28,7 @@ type scheduler struct {
 
 	mu     sync.Mutex
 	parked []*call
+	alike  string // what two were parked at
 	wake   chan struct{}
 	failed string // the first invariant that was broken
 	story  []string
@@ -130,6 +131,9 @@ func (s *scheduler) next() *call {
 		return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a.label, b.label))
 	})
 	s.parked = slices.DeleteFunc(s.parked, func(p *call) bool { return p == c })
+	if slices.ContainsFunc(s.parked, func(p *call) bool { return p.label == c.label }) {
+		s.alike = c.label
+	}
 	return c
 }
 
@@ -150,6 +154,9 @@ func (s *scheduler) step(until time.Time) {
 		return
 	}
 	if c := s.next(); c != nil {
+		if s.alike != "" {
+			s.fail("two wait at %q, and which of them goes on the seed does not say", s.alike)
+		}
 		s.recent = append(s.recent[max(len(s.recent)-20, 0):], c.label)
 		close(c.goOn)
 		synctest.Wait()
@@ -203,6 +210,13 @@ func (s *scheduler) say(format string, args ...any) {
 	fmt.Fprint(h, s.trace, line)
 	s.trace = h.Sum64()
 	s.story = append(s.story, line)
+}
+
+// line names what was said last, in labels of what is done as that is.
+func (s *scheduler) line() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(" at line ", len(s.story))
 }
 
 // fail tells that an invariant is broken; the first counts.

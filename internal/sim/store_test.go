@@ -282,9 +282,10 @@ func (v *store) GatherBulkItems(
 		return false, errStore
 	}
 	if v.sometimes("paused as it is gathered "+v.name, 1, 12) {
-		v.running.Go(func() { v.port("somebody pauses"); v.steer(run, 0, "ana") })
+		who := "ana" + v.line()
+		v.running.Go(func() { v.port(who + " pauses"); v.steer(run, 0, who) })
 		v.Rest(ctx, time.Second)
-		v.port(v.name + " gathers")
+		v.port(v.name + " gathers" + v.nameOfRun(run))
 	}
 	return v.Memory.GatherBulkItems(ctx, run, min(limit, 7), step) // so that not all are at once
 }
@@ -299,7 +300,7 @@ func (v *store) BulkItems(ctx context.Context, run string, outcome journal.BulkO
 
 // BulkRun implements deadletter.BulkStore.
 func (v *store) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error) {
-	if err := v.ofRun("", id); err != nil {
+	if err := v.ofRun(by(ctx), id); err != nil {
 		return journal.BulkRun{}, false, err
 	}
 	run, found, err := v.Memory.BulkRun(ctx, id)
@@ -326,9 +327,21 @@ func (v *store) Pending(ctx context.Context, queue string, after int64, limit in
 	return v.Memory.Pending(ctx, queue, after, limit)
 }
 
+// reader is the key of who reads, which tells two apart that read the same at once.
+type reader struct{}
+
+func as(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, reader{}, " for "+who)
+}
+
+func by(ctx context.Context) string {
+	who, _ := ctx.Value(reader{}).(string)
+	return who
+}
+
 // DeadLetter implements deadletter.Reader.
 func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
-	if err := v.read("dead letter " + id); err != nil || v.fault("dead letter not read") {
+	if err := v.read("dead letter " + id + by(ctx)); err != nil || v.fault("dead letter not read") {
 		set(&v.mu, &v.unread, time.Now())
 		return deadletter.Item{}, false, errStore
 	}
@@ -347,7 +360,7 @@ func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) 
 	m.leads(gate.Lease)
 	m.departing.Store(d.JobKey, true) // several do at once
 	defer m.departing.Delete(d.JobKey)
-	m.port(m.name + " depart " + d.Subject.ID)
+	m.port(fmt.Sprint(m.name, " depart ", d.Subject.ID, " of ", d.JobKey))
 	went, err := m.Journal.Depart(ctx, d)
 	if err != nil {
 		m.forgets()
@@ -367,7 +380,7 @@ func (r *replica) forgets() {
 
 // RecordDestination implements gate.Memory.
 func (m memory) RecordDestination(ctx context.Context, name string, b journal.DestinationBody) error {
-	m.port(m.name + " record " + name)
+	m.port(fmt.Sprint(m.name, " record ", name, " ", b.Version, b.Traffic != nil, by(ctx)))
 	err := m.Journal.RecordDestination(ctx, name, b)
 	if err != nil {
 		m.forgets()

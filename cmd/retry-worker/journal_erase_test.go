@@ -30,7 +30,7 @@ func TestJournalErase(t *testing.T) {
 	}
 	w.Succeed(decision.DefaultPolicy, "CLM-001-1")
 	said := retryWorker(erase...).done(t).stdout
-	if !regexp.MustCompile(`^erased: 2 records; what is counted goes on as erased-[a-z0-9]{26} \(record 3\)\n$`).MatchString(said) {
+	if !regexp.MustCompile(`^erased: 2 records; what is counted goes on as erased-[0-9a-f-]{36} \(record 3\)\n$`).MatchString(said) {
 		t.Errorf("it says %q", said)
 	}
 	w.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)

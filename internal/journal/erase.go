@@ -3,7 +3,6 @@ package journal
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -277,7 +276,7 @@ type eraser struct {
 
 func newEraser(p *Erasing, s Subject) *eraser {
 	x := &eraser{Erasing: p, from: s, to: s, ids: map[string]string{}, runs: map[string]bool{}}
-	x.to.ID = "erased-" + strings.ToLower(rand.Text())
+	x.to.ID = "erased-" + uuid.NewString() // which redaction leaves as it is, in events too
 	for i := range p.Runs {
 		x.runs[p.Runs[i].ID] = p.named(&p.Runs[i], s)
 	}

@@ -112,6 +112,9 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	}
 	if was {
 		w.wasUp = time.Now()
+		if now.Phase == destination.Ramping && (now.Outage.Since.IsZero() || b.State != nil && now.Outage.Since.Equal(b.Outage.Since)) {
+			s.fail("%s was up, and ramps", name)
+		}
 	}
 	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(w.well) > actTime && s.undisturbed(w, w.well) {
 		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)

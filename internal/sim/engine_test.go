@@ -60,6 +60,7 @@ type job struct {
 	// that the engine takes no answer to it, so that an operator ended its process.
 	uncaught, refused bool
 	poorer            bool      // an answer to it was refused
+	copied            bool      // it was given once more as it was answered
 	changed           bool      // it asks something else than before
 	unheard           bool      // nobody was told that its answer was taken
 	cutOff            time.Time // until when no answer arrives
@@ -145,15 +146,15 @@ func (s *sim) activate(j *job) {
 	}
 	s.lock(j, lock)
 	r := up[s.draw(label).IntN(12)%len(up)]
-	s.begin(r, j, lock)
+	s.begin(r, j, lock, 0)
 	if s.fault(label, "given to two") {
 		j.two = true
-		s.begin(up[s.draw(label).IntN(12)%len(up)], j, lock)
+		s.begin(up[s.draw(label).IntN(12)%len(up)], j, lock, 0)
 	}
 }
 
-// begin has the replica handle the job.
-func (s *sim) begin(r *replica, j *job, lock time.Duration) {
+// begin has the replica handle the job, after a while.
+func (s *sim) begin(r *replica, j *job, lock, after time.Duration) {
 	vars, err := json.Marshal(j.vars)
 	if err != nil {
 		panic(err)
@@ -169,7 +170,12 @@ func (s *sim) begin(r *replica, j *job, lock time.Duration) {
 	if j.kind == worker.SubmissionGate {
 		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
 	}
-	r.do(r.parts[0], func(context.Context) { r.handle(given) })
+	r.do(r.parts[0], func(stop context.Context) {
+		if after > 0 {
+			r.Rest(stop, after)
+		}
+		r.handle(given)
+	})
 }
 
 // handed is a job in labels: each time that it is given has its own deadline.
@@ -323,6 +329,10 @@ func (s *sim) take(j *job, a answer) error {
 		return nil
 	}
 	s.traceAnswer("take", j, a)
+	if up := s.up(); j.kind == worker.RetryReview && len(up) > 0 && s.sometimes("given as it is answered", 1, 6) {
+		j.copied = true
+		s.begin(up[s.draw("given").IntN(12)%len(up)], j, keptTime, time.Duration(s.draw("given").IntN(20_000))*time.Millisecond+time.Microsecond)
+	}
 	for name, v := range told {
 		j.vars[name] = v
 	}

@@ -185,8 +185,7 @@ func isDrawn(a *journal.Attempt) bool {
 // (R18); else it begins one, with the retries that came with it.
 func (s *sim) checkEpisode(a *journal.Attempt, before []*journal.Attempt) {
 	e := s.tally.episodes[a.Decision.SubjectID]
-	wiped := func(p *process) bool { return p.claim == a.Decision.SubjectID && p.ended == "wiped" }
-	if e == nil || a.Revision > 0 || len(before) > 0 || slices.ContainsFunc(s.processes, wiped) || a.At.Sub(e.first) > s.limit-clocksApart {
+	if e == nil || a.Revision > 0 || len(before) > 0 || s.wasWiped(a.Decision.SubjectID) || a.At.Sub(e.first) > s.limit-clocksApart {
 		return
 	}
 	given := a.GivenCount
@@ -239,6 +238,11 @@ func (s *sim) begun(claim string) (n int) {
 		}
 	}
 	return n
+}
+
+// wasWiped reports whether the engine lost a process of the claim, and gives its keys again.
+func (s *sim) wasWiped(claim string) bool {
+	return slices.ContainsFunc(s.processes, func(p *process) bool { return p.claim == claim && p.ended == "wiped" })
 }
 
 // recovered reports whether the process reported success of what the attempt had given up.

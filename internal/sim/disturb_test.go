@@ -65,9 +65,10 @@ func (s *sim) disturb() {
 	s.every("told late", 20*time.Minute, func(r *replica) { // that an earlier try went well after all
 		if p := s.anyOf("late word"); p != nil && s.last[p.claim] != nil {
 			at := s.last[p.claim].AnalysedAt.Add(-time.Duration(s.draw("how late").IntN(600)) * time.Second)
+			who := "late " + p.claim + s.line()
 			s.running.Go(func() {
 				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), Success: true, At: at.Add(-time.Second)})
-				r.say("somebody tells that %s went well at %s: %v", p.claim, at.Sub(s.began), r.told("late", err))
+				r.say("somebody tells that %s went well at %s: %v", p.claim, at.Sub(s.began), r.told(who, err))
 			})
 		}
 	})
@@ -78,9 +79,10 @@ func (s *sim) disturb() {
 	})
 	s.every("failure told", 20*time.Minute, func(r *replica) { // of a claim that waits for its retry
 		if p := s.anyOf("told to fail"); p != nil && p.waitsFor(2*clocksApart) {
+			who := "failure of " + p.claim + s.line()
 			s.running.Go(func() {
 				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), ProcessInstanceKey: p.key})
-				r.say("somebody tells that %s failed: %v", p.claim, r.told("failure", err))
+				r.say("somebody tells that %s failed: %v", p.claim, r.told(who, err))
 			})
 		}
 	})

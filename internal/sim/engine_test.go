@@ -301,7 +301,7 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 		return engineError(worker.Ambiguous)
 	case r.fault("answer hangs"):
 		<-ctx.Done()
-		r.port(fmt.Sprint(r.name, " gives up ", key)) // several may at one instant
+		r.port(r.name + " gives up " + handed(given)) // several may at one instant
 		return engineError(worker.Ambiguous)
 	}
 	err := r.take(j, a)

@@ -304,7 +304,7 @@ const idleTime = 10 * time.Minute
 func (s *sim) mustWait(w *portal, j *job) {
 	b := w.recorded
 	anybody := slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == j.portal && p != j.process && s.isWaiting(p) })
-	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !anybody && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
+	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !anybody && !s.wasWiped(j.claim) && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
 		min(s.quiet(w, b.at), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, idleTime) == 0 {
 		s.fail("%s is held, and %s is up since %s", j.claim, j.portal, b.Since.Sub(s.began))
 	}

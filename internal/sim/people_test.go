@@ -173,8 +173,9 @@ func (r *replica) teach() {
 	if n := r.draw("class").IntN(3); n > 0 {
 		t.Class, t.Team = []decision.ErrorClassification{decision.Transient, ""}[n-1], ""
 	}
+	who := "taught" + r.line()
 	_, err := r.letters.Teach(r.life, r.unknown, t)
-	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told("taught", err))
+	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told(who, err))
 }
 
 // discards has a replica carry the discards out that are due, and none of them is forgotten.

@@ -30,6 +30,9 @@ func (r *replica) startRun(who string, letters int) {
 	if dice.IntN(3) == 0 {
 		c.Filter.Team = []decision.Team{team, "cadastro"}[dice.IntN(2)]
 	}
+	if dice.IntN(4) == 0 { // those of before
+		c.Filter.Until = r.Now().Add(-time.Duration(dice.IntN(60)) * time.Minute)
+	}
 	p, err := r.letters.Plan(as(r.life, who), c)
 	if err != nil {
 		return

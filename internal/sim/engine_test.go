@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/events"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
@@ -409,34 +407,6 @@ func (s *sim) cancel(claim, kind string) {
 			s.end(p, "cancelled")
 		}
 	}
-}
-
-// wipe has the engine lose a process that no job of waits for an answer. It begins anew with the keys that it had.
-func (s *sim) wipe(p *process) {
-	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
-		return
-	}
-	of := subjectOf(p.claim)
-	if slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue != events.Queue && m.Key == of.OutboxKey() }) {
-		return // it would be sent to another's job
-	}
-	twin := func(q *process) bool { return q != p && q.claim == p.claim && q.ended == "" } // is told what p was (R18)
-	if slices.ContainsFunc(s.processes, twin) {
-		return
-	}
-	for _, key := range p.keys() { // what may not have been answered is answered again
-		for _, a := range s.attempts[key] {
-			if !s.memory.Answered(a.Record) {
-				return
-			}
-		}
-	}
-	s.end(p, "wiped")
-	delete(s.last, p.claim)
-	for _, key := range p.keys() {
-		s.forget(key)
-	}
-	s.send(p.claim, p.portal, p.key, time.Duration(s.draw("anew").IntN(300))*time.Second, time.Time{})
 }
 
 // wrong is a variable that a model may fill with what it may not hold.

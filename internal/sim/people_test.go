@@ -302,6 +302,8 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		if d := s.letter(b.DeadLetterID); run.Filter.Team != "" && d.ID != "" && d.Team != run.Filter.Team {
 			s.fail("a bulk run for %s decides on the dead letter of %s, which is for %s", run.Filter.Team, d.Subject.ID, d.Team)
+		} else if until := run.Filter.Until; !until.IsZero() && !d.CreatedAt.Before(until) {
+			s.fail("a bulk run of those before %s decides on the dead letter of %s, of %s", until, d.Subject.ID, d.CreatedAt)
 		}
 		if state := s.steered[b.BulkRun].state; state == journal.BulkPaused || state.Ended() {
 			s.fail("bulk run %s decides on %s and is %s", b.BulkRun, e.Subject.ID, state)

@@ -66,7 +66,7 @@ func (s *sim) disturb() {
 	s.every("told late", 20*time.Minute, func(r *replica) { // that an earlier try went well after all
 		if p := s.anyOf("late word"); p != nil && s.last[p.claim] != nil {
 			at := s.last[p.claim].AnalysedAt.Add(-time.Duration(s.draw("how late").IntN(600)) * time.Second)
-			who := "late " + p.claim + s.line()
+			who := "late " + p.claim + s.another()
 			s.running.Go(func() {
 				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), Success: true, At: at.Add(-time.Second)})
 				r.say("somebody tells that %s went well at %s: %v", p.claim, at.Sub(s.began), r.told(who, err))
@@ -80,7 +80,7 @@ func (s *sim) disturb() {
 	})
 	s.every("failure told", 20*time.Minute, func(r *replica) { // of a claim that waits for its retry
 		if p := s.anyOf("told to fail"); p != nil && p.waitsFor(2*clocksApart) {
-			who := "failure of " + p.claim + s.line()
+			who := "failure of " + p.claim + s.another()
 			s.running.Go(func() {
 				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), ProcessInstanceKey: p.key})
 				r.say("somebody tells that %s failed: %v", p.claim, r.told(who, err))
@@ -139,7 +139,7 @@ func (s *sim) disturb() {
 		name := s.portalNames()[s.draw("rush").IntN(len(s.portalNames()))]
 		s.say("claims rush to %s", name)
 		for _, r := range s.up() {
-			s.running.Go(func() { r.rush(name, "rush"+s.line()) })
+			s.running.Go(func() { r.rush(name, "rush"+s.another()) })
 		}
 	})
 	s.every("wipe", 30*time.Minute, func(*replica) {

@@ -300,12 +300,12 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 // idleTime is in which even a small share of the pace lets one through, where none went, and no state was taken over.
 const idleTime = 10 * time.Minute
 
-// mustWait: a claim is not held at a portal that is up, and takes one more.
+// mustWait: a claim is not held at a portal that is up, and takes one more. A replica may take it for down before the leader does.
 func (s *sim) mustWait(w *portal, j *job) {
 	b := w.recorded
 	anybody := slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == j.portal && p != j.process && s.isWaiting(p) })
 	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !anybody && !s.wasWiped(j.claim) && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
-		min(s.quiet(w, b.at), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, idleTime) == 0 {
+		min(s.quiet(w, b.at), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, time.Since(b.Since)) < inARow {
 		s.fail("%s is held, and %s is up since %s", j.claim, j.portal, b.Since.Sub(s.began))
 	}
 }

@@ -61,7 +61,7 @@ func (r *replica) order(name string, what int) {
 	r.mu.Lock()
 	r.portals[name].orders[order(&c)] = true
 	r.mu.Unlock()
-	_ = r.gates.Command(as(r.life, "ana"+r.line()), name, c)
+	_ = r.gates.Command(as(r.life, "ana"+r.another()), name, c)
 }
 
 // order is a person's order as it is to be recorded.
@@ -173,7 +173,7 @@ func (r *replica) teach() {
 	if n := r.draw("class").IntN(3); n > 0 {
 		t.Class, t.Team = []decision.ErrorClassification{decision.Transient, ""}[n-1], ""
 	}
-	who := "taught" + r.line()
+	who := "taught" + r.another()
 	_, err := r.letters.Teach(r.life, r.unknown, t)
 	r.say("somebody teaches that %q is %q: %v", unknownError, t.Class, r.told(who, err))
 }

@@ -29,6 +29,7 @@ type scheduler struct {
 	mu     sync.Mutex
 	parked []*call
 	alike  string // what two were parked at
+	others int    // that another has named
 	wake   chan struct{}
 	failed string // the first invariant that was broken
 	story  []string
@@ -212,11 +213,12 @@ func (s *scheduler) say(format string, args ...any) {
 	s.story = append(s.story, line)
 }
 
-// line names what was said last, in labels of what is done as that is.
-func (s *scheduler) line() string {
+// another returns what tells one of a kind from the others, in labels.
+func (s *scheduler) another() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprint(" at line ", len(s.story))
+	s.others++
+	return fmt.Sprint(" #", s.others)
 }
 
 // fail tells that an invariant is broken; the first counts.

@@ -282,7 +282,7 @@ func (v *store) GatherBulkItems(
 		return false, errStore
 	}
 	if v.sometimes("paused as it is gathered "+v.name, 1, 12) {
-		who := "ana" + v.line()
+		who := "ana" + v.another()
 		v.running.Go(func() { v.port(who + " pauses"); v.steer(run, 0, who) })
 		v.Rest(ctx, time.Second)
 		v.port(v.name + " gathers" + v.nameOfRun(run))

@@ -157,6 +157,11 @@ func TestProbe(t *testing.T) {
 	if f.due(); !f.gate.Next().Equal(start.Add(s.Probe.Every)) {
 		t.Errorf("the next probe is at %s", f.gate.Next())
 	}
+	f.now = f.gate.Next()
+	f.gate.Admit(f.now)
+	if _, _, probe := f.gate.Due(f.now); !probe {
+		t.Error("a claim that goes as a probe is due takes it away")
+	}
 	f.apply(Probed{})
 	f.want(Up)
 	f.apply(Probed{})

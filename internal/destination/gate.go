@@ -81,7 +81,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		givenUp = append(givenUp, h)
 	}
 	for {
-		turn := Turn{Waiting: g.Queue.Len()}
+		turn := Turn{Waiting: g.Queue.Len(), Asks: true}
 		if g.State.isDown() && !now.Before(g.State.testAt()) {
 			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
 		}

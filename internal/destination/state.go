@@ -115,11 +115,13 @@ type Event interface {
 // began is no evidence of it.
 type (
 	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due, and
-	// Distance how long after it another one goes; 0 is as the settings say.
+	// Distance how long after it another one goes; 0 is as the settings say. Asks reports whether the caller asks the URL
+	// where that is due; else it stays due.
 	Turn struct {
 		Waiting  int
 		Canary   string
 		Distance time.Duration
+		Asks     bool
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }

@@ -87,9 +87,6 @@ func (m *machine) pass() {
 	if !m.UpUntil.IsZero() && !m.now.Before(m.UpUntil) {
 		m.UpUntil = time.Time{}
 	}
-	if m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) && m.c.Calendar.IsOpen(m.now) {
-		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
-	}
 }
 
 // lost lets another canary go in the place of the one that nothing will be heard of, unless a person holds what follows.
@@ -145,6 +142,9 @@ func (m *machine) ramp() {
 }
 
 func (e Turn) apply(m *machine) {
+	if e.Asks && m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) && m.c.Calendar.IsOpen(m.now) {
+		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
+	}
 	switch {
 	case !m.c.Calendar.IsOpen(m.now): // R29
 		return

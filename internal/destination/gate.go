@@ -81,14 +81,13 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		givenUp = append(givenUp, h)
 	}
 	for {
-		turn := Turn{Waiting: g.Queue.Len(), Asks: true}
+		turn := Turn{Waiting: g.Queue.Len()}
 		if g.State.isDown() && !now.Before(g.State.testAt()) {
 			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
 		}
 		a := g.step(turn, now)
-		probe = probe || a.Probe
 		if a.Release == "" {
-			return released, givenUp, probe
+			return released, givenUp, g.State.asks(&g.Settings, now)
 		}
 		if a.Release != Test {
 			turn.Canary = g.Queue.First().Claim

@@ -115,13 +115,11 @@ type Event interface {
 // began is no evidence of it.
 type (
 	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due, and
-	// Distance how long after it another one goes; 0 is as the settings say. Asks reports whether the caller asks the URL
-	// where that is due; else it stays due.
+	// Distance how long after it another one goes; 0 is as the settings say.
 	Turn struct {
 		Waiting  int
 		Canary   string
 		Distance time.Duration
-		Asks     bool
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }
@@ -176,8 +174,6 @@ func (k Kind) Wanted() bool { return k == Test || k == RampedUp }
 type Actions struct {
 	// Release is set where a claim may go: for a Test the one that Turn named, otherwise the first of the queue.
 	Release Kind
-	// Probe asks for the URL; its answer is a Probed event.
-	Probe bool
 	// Went is the phase that was left, empty where it is the same.
 	Went Phase
 }

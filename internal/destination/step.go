@@ -89,6 +89,15 @@ func (m *machine) pass() {
 	}
 }
 
+// asks reports whether the URL is to be asked now, and plans when next. The answer is a Probed event.
+func (s *State) asks(c *Settings, now time.Time) bool {
+	if c.Probe.URL == "" || !s.HeldUntil.IsZero() || now.Before(s.NextProbe) || !c.Calendar.IsOpen(now) {
+		return false
+	}
+	s.NextProbe = now.UTC().Round(0).Add(c.Probe.Every)
+	return true
+}
+
 // lost lets another canary go in the place of the one that nothing will be heard of, unless a person holds what follows.
 func (m *machine) lost() {
 	m.Canary = Canary{}
@@ -142,9 +151,6 @@ func (m *machine) ramp() {
 }
 
 func (e Turn) apply(m *machine) {
-	if e.Asks && m.c.Probe.URL != "" && m.HeldUntil.IsZero() && !m.now.Before(m.NextProbe) && m.c.Calendar.IsOpen(m.now) {
-		m.actions.Probe, m.NextProbe = true, m.now.Add(m.c.Probe.Every)
-	}
 	switch {
 	case !m.c.Calendar.IsOpen(m.now): // R29
 		return

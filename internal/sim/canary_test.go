@@ -152,10 +152,8 @@ func (s *sim) untaken() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
 		if b := w.recorded; b.State != nil && b.Phase == destination.Testing && s.quiet(w, b.at) > lateness {
-			for _, p := range s.processes {
-				if s.isWaiting(p) && b.Canary.Claim == fmt.Sprint(p.latest()) {
-					s.fail("%s is tested with %s, which waits at its gate", name, p.claim)
-				}
+			if j := s.canaryOf(b.State); j != nil && j.process.latest() == j.key && s.isWaiting(j.process) {
+				s.fail("%s is tested with %s, which waits at its gate", name, j.claim)
 			}
 		}
 		j := s.jobs[w.canary]

@@ -65,8 +65,7 @@ func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 		right = right && now.NextTest.Sub(now.Since) == first
 	}
 	if now.Phase == destination.Testing {
-		sent, _ := strconv.ParseInt(now.Canary.Claim, 10, 64)
-		j := s.jobs[sent]
+		j := s.canaryOf(now)
 		right = right && j != nil && j.portal == name && !now.Canary.Sent.Before(o.LastTest) && (now.Since.After(o.LastTest) || step >= first && step <= max(longestPause, first))
 	}
 	if b.State != nil && o.Since.Equal(b.Outage.Since) {
@@ -78,6 +77,12 @@ func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 	if !right || now.Flow.PauseUntil.After(w.paused.until.Add(clocksApart)) {
 		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.paused.until)
 	}
+}
+
+// canaryOf returns the gate's job of the claim that a portal is tested with; nil where there is none.
+func (s *sim) canaryOf(b *destination.State) *job {
+	key, _ := strconv.ParseInt(b.Canary.Claim, 10, 64)
+	return s.jobs[key]
 }
 
 // firstTest is after what time the first canary goes.

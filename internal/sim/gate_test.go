@@ -84,6 +84,11 @@ func (s *sim) isWaiting(p *process) bool {
 	return p.ended == "" && waits && !left
 }
 
+// anybodyWaits reports whether a claim waits at the gate of a portal.
+func (s *sim) anybodyWaits(portal string) bool {
+	return slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == portal && s.isWaiting(p) })
+}
+
 // checkWaiting: a claim does not wait at the gate of a portal that is up, nor for longer than people need to act on it.
 func (s *sim) checkWaiting(p *process, most time.Duration) {
 	if !s.isWaiting(p) {
@@ -214,7 +219,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		if j := s.jobs[b.JobKey]; time.Since(b.Since) > clocksApart && s.sometimes("offered as it goes", 1, 10) { // all know that it waits
 			j.locked = time.Time{}
 			s.offer(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
-		} else if b.Kind == destination.Pass && !s.steady && !slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == b.Destination && s.isWaiting(p) }) &&
+		} else if b.Kind == destination.Pass && !s.steady && !s.anybodyWaits(b.Destination) &&
 			s.sometimes("engine away as the last one goes", 1, 6) { // and gives it to somebody as it is back
 			s.goAway(20 * time.Second)
 			j.locked = time.Time{}
@@ -303,8 +308,7 @@ const idleTime = 10 * time.Minute
 // mustWait: a claim is not held at a portal that is up, and takes one more. A replica may take it for down before the leader does.
 func (s *sim) mustWait(w *portal, j *job) {
 	b := w.recorded
-	anybody := slices.ContainsFunc(s.processes, func(p *process) bool { return p.portal == j.portal && p != j.process && s.isWaiting(p) })
-	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !anybody && !s.wasWiped(j.claim) && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
+	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !s.anybodyWaits(j.portal) && !s.wasWiped(j.claim) && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
 		min(s.quiet(w, b.at), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, time.Since(b.Since)) < inARow {
 		s.fail("%s is held, and %s is up since %s", j.claim, j.portal, b.Since.Sub(s.began))
 	}

@@ -28,8 +28,7 @@ type scheduler struct {
 
 	mu     sync.Mutex
 	parked []*call
-	alike  string // what two were parked at
-	others int    // that another has named
+	others int // that another has named
 	wake   chan struct{}
 	failed string // the first invariant that was broken
 	story  []string
@@ -115,27 +114,24 @@ func (s *scheduler) port(label string) {
 	<-c.goOn
 }
 
-// next returns who goes on, nil where nobody is parked. It does not depend on what happened before, so that a world with
-// less in it goes as the whole one did.
-func (s *scheduler) next() *call {
+// next returns who goes on, nil where nobody is parked, and whether another is parked under the same label. It does not depend
+// on what happened before, so that a world with less in it goes as the whole one did.
+func (s *scheduler) next() (c *call, alike bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.parked) == 0 {
-		return nil
+		return nil, false
 	}
 	turn := func(c *call) uint64 {
 		h := fnv.New64a()
 		fmt.Fprint(h, s.seed, s.instant.UnixNano(), s.steps, c.label)
 		return h.Sum64()
 	}
-	c := slices.MinFunc(s.parked, func(a, b *call) int {
+	c = slices.MinFunc(s.parked, func(a, b *call) int {
 		return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a.label, b.label))
 	})
 	s.parked = slices.DeleteFunc(s.parked, func(p *call) bool { return p == c })
-	if slices.ContainsFunc(s.parked, func(p *call) bool { return p.label == c.label }) {
-		s.alike = c.label
-	}
-	return c
+	return c, slices.ContainsFunc(s.parked, func(p *call) bool { return p.label == c.label })
 }
 
 // run plays until an instant, or until done or an invariant is broken.
@@ -154,9 +150,9 @@ func (s *scheduler) step(until time.Time) {
 		s.fail("time stands still: %v", s.recent)
 		return
 	}
-	if c := s.next(); c != nil {
-		if s.alike != "" {
-			s.fail("two wait at %q, and which of them goes on the seed does not say", s.alike)
+	if c, alike := s.next(); c != nil {
+		if alike {
+			s.fail("two wait at %q, and which of them goes on the seed does not say", c.label)
 		}
 		s.recent = append(s.recent[max(len(s.recent)-20, 0):], c.label)
 		close(c.goOn)
@@ -188,7 +184,7 @@ func (s *scheduler) drain(all *sync.WaitGroup) {
 	go func() { all.Wait(); close(ended) }()
 	for {
 		synctest.Wait()
-		if c := s.next(); c != nil {
+		if c, _ := s.next(); c != nil {
 			close(c.goOn)
 			continue
 		}

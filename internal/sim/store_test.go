@@ -327,15 +327,16 @@ func (v *store) Pending(ctx context.Context, queue string, after int64, limit in
 	return v.Memory.Pending(ctx, queue, after, limit)
 }
 
-// reader is the key of who reads, which tells two apart that read the same at once.
-type reader struct{}
+// caller is the key of who calls a port, which tells two apart that ask the same at once.
+type caller struct{}
 
+// as returns ctx for calls of who; by returns who calls, in labels.
 func as(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, reader{}, " for "+who)
+	return context.WithValue(ctx, caller{}, " for "+who)
 }
 
 func by(ctx context.Context) string {
-	who, _ := ctx.Value(reader{}).(string)
+	who, _ := ctx.Value(caller{}).(string)
 	return who
 }
 

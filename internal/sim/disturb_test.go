@@ -150,6 +150,7 @@ func (s *sim) disturb() {
 	s.every("destinations", 2*time.Hour, func(*replica) { s.configure() })
 	s.every("policies", 2*time.Hour, func(*replica) {
 		n := int64(2 + s.draw("max retries").IntN(5))
+		s.mostBefore = s.policies[decision.DefaultPolicy].MaxRetries
 		s.reload(func(p *decision.Policy) { p.MaxRetries = n })
 		s.say("at most %d retries from now on", n)
 	})

@@ -292,7 +292,8 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 			}
 		}
 	}
-	if b.Team != team || b.ElementInstanceKey != j.key+1 ||
+	most := s.policies[decision.DefaultPolicy].MaxRetries
+	if b.MaxRetries != most && b.MaxRetries != s.mostBefore || b.Team != team || b.ElementInstanceKey != j.key+1 ||
 		b.ProcessInstanceKey != j.process.key || b.Context.Cents() != worthOf(of.ID) {
 		s.fail("%s is held as %+v", j.claim, b.HeldJob)
 	}

@@ -18,7 +18,7 @@ func (s *sim) checkCanary(name string, j *job) {
 	s.say("%s is the canary of %s", j.claim, name)
 	if before := w.tested; before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && s.begun(before.claim) == 1 && !s.wasStolen(gate.Lease) {
 		unheard := s.jobs[w.canary].unheard || slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
-		if late := before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart; !late || !unheard { // else nobody knows that it went
+		if late := before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart; !late || !unheard && time.Since(before.since) > hearTime { // else nobody knows that it went
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
 		}
 	}

@@ -154,7 +154,11 @@ func TestProbe(t *testing.T) {
 	s := settings(60)
 	s.Probe.URL = "https://portal.example/"
 	f := newFixture(t, s)
-	if f.due(); !f.gate.Next().Equal(start.Add(s.Probe.Every)) {
+	f.gate.Lead(start)
+	if f.now = f.gate.Next(); !f.now.Equal(start.Add(firstTest)) {
+		t.Errorf("who begins to lead asks the URL at %s", f.now)
+	}
+	if f.due(); !f.gate.Next().Equal(f.now.Add(s.Probe.Every)) {
 		t.Errorf("the next probe is at %s", f.gate.Next())
 	}
 	f.now = f.gate.Next()

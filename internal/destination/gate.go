@@ -145,6 +145,12 @@ func (g *Gate) Take(s State, now time.Time) {
 // Wait takes what credit there is.
 func (g *Gate) Wait(now time.Time) { g.State.Flow.Credit, g.State.Flow.At = 0, now }
 
+// Lead begins to let claims go: who did before may have let one go, and asked the URL, just now.
+func (g *Gate) Lead(now time.Time) {
+	g.Wait(now)
+	g.State.NextProbe = latest(g.State.NextProbe, now.UTC().Round(0).Add(firstTest))
+}
+
 // Admit reports whether a claim that has just come may go at once: the destination is up, nobody waits or leaves, and the
 // pace allows it.
 func (g *Gate) Admit(now time.Time) bool {

@@ -37,7 +37,7 @@ func recordedOutages(t *testing.T) map[string][]time.Duration {
 
 // The first half of each service's outages teaches, the second is played.
 func TestLengthsOfRecordedOutages(t *testing.T) {
-	services, registry := recordedOutages(t), NewRegistry(nil, Defaults())
+	services, registry := recordedOutages(t), NewRegistry(nil, Defaults(), time.Time{})
 	for name, outages := range services {
 		g := registry.Gate(name, start)
 		for _, length := range outages[max(0, len(outages)/2-keptOutages) : len(outages)/2] {
@@ -154,7 +154,7 @@ func TestLasted(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	dice := rand.New(rand.NewPCG(7, 7))
 	for _, destinations := range []int{1, 3, 125} {
-		registry, own := NewRegistry(nil, Defaults()), []Lasted(nil)
+		registry, own := NewRegistry(nil, Defaults(), time.Time{}), []Lasted(nil)
 		var others []Lasted
 		for i := range destinations {
 			g := registry.Gate(strconv.Itoa(i), start)

@@ -20,8 +20,10 @@ type Registry struct {
 }
 
 // NewRegistry makes a Registry of the destinations that are configured; all others have the settings otherwise.
-func NewRegistry(configured map[string]Settings, otherwise Settings) *Registry {
-	return &Registry{make(map[string]*Gate), make(map[string]time.Time), configured, otherwise}
+func NewRegistry(configured map[string]Settings, otherwise Settings, now time.Time) *Registry {
+	r := &Registry{gates: make(map[string]*Gate), used: make(map[string]time.Time)}
+	r.Configure(configured, otherwise, now)
+	return r
 }
 
 // Gate returns the one of that name. A new one may take the place of the one that is idle and empty for the longest
@@ -60,6 +62,9 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 		for _, w := range slices.Clone(g.Queue.turn.claims) { // until when they can be sent may be another
 			g.Hold(w.Held, g.waits)
 		}
+	}
+	for name := range configured {
+		r.Gate(name, now)
 	}
 }
 

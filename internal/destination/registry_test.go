@@ -8,8 +8,7 @@ import (
 
 // TestRegistryForgets the longest idle and empty first, and has room for what waits.
 func TestRegistryForgets(t *testing.T) {
-	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults())
-	r.Gate("unimed-sp", start)
+	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults(), start)
 	for i := range mostUnconfigured {
 		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i/10)*time.Second))
 	}

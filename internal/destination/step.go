@@ -38,7 +38,7 @@ func (s *State) Next(c *Settings, waiting int) time.Time {
 		return c.Calendar.Next(latest(t, s.Flow.At))
 	}
 	if c.Probe.URL != "" && s.HeldUntil.IsZero() {
-		add(opens(s.NextProbe))
+		add(opens(latest(s.NextProbe, s.Since)))
 	}
 	switch {
 	case s.Phase == Testing:

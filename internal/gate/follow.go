@@ -70,7 +70,7 @@ func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
-	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise), version: s.Version,
+	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
 		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		for i := range of.State.Held {

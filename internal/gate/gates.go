@@ -409,9 +409,6 @@ func (g *Gates) Destinations() ([]Destination, error) {
 		return nil, journal.ErrUnavailable
 	}
 	now := g.Clock.Now()
-	for name := range g.Settings().Configured {
-		g.registry.Gate(name, now)
-	}
 	var all []Destination
 	g.registry.Each(func(d *destination.Gate) { all = append(all, g.tell(d, now)) })
 	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })

@@ -89,7 +89,7 @@ func (g *Gates) leading(leads bool) (late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leads && !g.leads {
-		g.registry.Each(func(d *destination.Gate) { d.Wait(g.Clock.Now()) })
+		g.registry.Each(func(d *destination.Gate) { d.Lead(g.Clock.Now()) })
 	}
 	g.leads = leads
 	late, g.late = g.late, false

@@ -139,9 +139,8 @@ func (s *sim) seenByPeople() {
 func (s *sim) unprobed() {
 	for _, name := range s.portalNames() {
 		w := s.portals[name]
-		known := w.recorded.State != nil // else who acts has perhaps not heard of it
-		held := time.Since(w.ordered) < atOnce || known && !w.recorded.HeldUntil.IsZero()
-		if most := destination.Defaults().Probe.Every + lateness; w.probed && known && !held && !w.probing.IsZero() && min(time.Since(w.probing), time.Since(w.recorded.at), w.openSince(), s.quiet(w, w.probing)) > most {
+		held := time.Since(w.ordered) < atOnce || w.recorded.State != nil && !w.recorded.HeldUntil.IsZero()
+		if most := destination.Defaults().Probe.Every + lateness; w.probed && !held && min(time.Since(w.probing), time.Since(w.recorded.at), w.openSince(), s.quiet(w, w.probing)) > most {
 			s.fail("nobody asks %s by its URL since %s", name, w.probing.Sub(s.began))
 		}
 	}

@@ -368,7 +368,7 @@ func (s *sim) goOn(j *job, told map[string]any) {
 				s.ask(p)
 			}
 		})
-		if j.kind == worker.RetryReview && s.sometimes("moved back", 1, 10) { // by an operator, to the review
+		if j.kind == worker.RetryReview && !j.copied && s.sometimes("moved back", 1, 10) { // by an operator, to the review
 			s.in(time.Duration(s.draw("when moved back").Int64N(int64(wait)+1)), func() {
 				if waits() && s.letter(fmt.Sprint(p.vars["deadLetterId"])).ID != "" { // else purged
 					s.say("%s is moved back to its review", p.claim)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -29,7 +31,8 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decide",
 		Short: "Say what would be decided for one failure; needs no engine and no store",
-		Long: "Says what would be decided for one failure. Needs no engine and no store, and remembers nothing.\n" +
+		Long: "Says what would be decided for one failure. Needs no engine and no store, and remembers nothing. The worker that\n" +
+			"--server names knows what was learnt and taught of the cause, too.\n" +
 			"Exit 0 for every decision, 2 for input that is rejected.",
 		Example: `  retry-worker decide --id CLM-001-1234567890 --error "TIMEOUT - no answer after 30s" --retry-count 1
   retry-worker decide --policy whatsapp-message --id MSG-1 --error "not sent" --http-status 429 -o json
@@ -50,6 +53,7 @@ func (c *cli) decideCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
 	cmd.Flags().BoolVar(&f.explain, "explain", false, "say what else was found in the error, and why it lost")
 	policiesFileFlag(cmd, &f.policiesFile)
+	c.server.registerAs(cmd.Flags(), "worker to ask: host:port or https://…; left out: none is asked")
 	return cmd
 }
 
@@ -60,6 +64,9 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		if now, err = instantFlag("now", f.now); err != nil {
 			return err
 		}
+	}
+	if c.server.server != "" {
+		return c.askDecision(cmd, f)
 	}
 	from, err := loadCatalogue(f.policiesFile)
 	if err != nil {
@@ -73,25 +80,68 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		}
 	}
 	d, flat := worker.DryRun(from.Policies, f.policy, v, now, nil)
-	var evidence []worker.Evidence
 	if f.explain {
-		evidence = worker.Explain(from.Policies, f.policy, v)
+		flat = worker.WithEvidence(flat, worker.Explain(from.Policies, f.policy, v))
 	}
 	switch {
 	case c.json():
-		fmt.Fprintln(c.out, string(worker.WithEvidence(flat, evidence)))
+		fmt.Fprintln(c.out, string(flat))
+		flags = nil // a rejection's message names the variables
 	case d.Rejection == nil:
-		if err := c.printDecision(from, &d, flat, evidence); err != nil {
-			return err
+		var a dryRun
+		if err := json.Unmarshal(flat, &a); err != nil {
+			return fmt.Errorf("read the decision: %w", err)
 		}
+		c.printDecision(from.Teams, &a)
 	}
 	if d.Rejection != nil {
-		if c.json() {
-			flags = nil // its message names the variables
-		}
 		return rejected(cmd, d.Rejection, flags)
 	}
 	return nil
+}
+
+// askDecision prints what a worker would decide.
+func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
+	if f.policiesFile != "" || f.lastSubmission != "" {
+		return &usageError{errors.New("--policies-file or --last-submission-time is given, but a worker has its own policies, and reads " +
+			"no such instant; leave it or --server out")}
+	}
+	body, own := map[string]any{"policy": f.policy}, map[string]json.RawMessage{}
+	for _, given := range []struct {
+		flag, field string
+		value       decision.Value
+	}{
+		{"id", "id", decision.Text(f.id)},
+		{"error", "error", decision.Text(f.errorText)},
+		{"retry-count", "retryCount", decision.Typed(f.retryCount)},
+		{"http-status", "httpStatus", decision.Typed(f.httpStatus)},
+		{"now", "now", decision.Text(f.now)},
+	} {
+		if cmd.Flags().Changed(given.flag) {
+			body[given.field] = json.RawMessage(given.value)
+		}
+	}
+	for _, given := range f.vars {
+		name, value, err := variable(given)
+		if err != nil {
+			return &usageError{err}
+		}
+		own[name] = json.RawMessage(value)
+	}
+	body["variables"] = own
+	err := show(cmd.Context(), c, "/decisions", body, func(a *dryRun) {
+		if !f.explain {
+			a.Evidence = nil
+		}
+		c.printDecision(nil, a)
+	})
+	if refused, is := errors.AsType[*api.Refused](err); is && refused.Status == http.StatusUnprocessableEntity {
+		if c.json() {
+			fmt.Fprintf(c.out, "%s\n", refused.Body)
+		}
+		return &usageError{errors.New(refused.Message)}
+	}
+	return err
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.
@@ -106,36 +156,46 @@ func rejected(cmd *cobra.Command, r *decision.Rejection, flags map[string]string
 	return &usageError{errors.New(journal.RejectionMessage(&shown))}
 }
 
+// dryRun is what is read of a decision as worker.DryRun prints it, redacted.
+type dryRun struct {
+	Outcome, RetryReason, ErrorClassification, MatchedRule, MatchedText string
+	ShouldRetry                                                         bool
+	RetryCount, MaxRetries                                              int64
+	NextRetryTime, BackoffDuration                                      string
+	SuccessProbability                                                  *float64
+	ResponsibleTeam                                                     decision.Team
+	Reason, Hint, RetryPolicy                                           string
+	Evidence                                                            []worker.Evidence
+}
+
 // printDecision prints a decision, and what was found in the error, the winner first.
-func (c *cli) printDecision(
-	from *catalogue.Catalogue, d *decision.Decision, flat json.RawMessage, evidence []worker.Evidence,
-) error {
-	var said struct{ MatchedText, Hint string } // redacted, as they are shown everywhere
-	if err := json.Unmarshal(flat, &said); err != nil {
-		return fmt.Errorf("read the decision: %w", err)
-	}
+func (c *cli) printDecision(teams map[decision.Team]catalogue.Team, d *dryRun) {
 	row, done := c.sheet()
 	defer done()
-	row("outcome", string(d.Outcome))
+	row("outcome", d.Outcome)
 	row("why", d.RetryReason)
-	row("classification", string(d.ErrorClassification)+" ("+cmp.Or(d.MatchedRule, "no rule matched")+")")
-	if d.Presumes() {
-		row("looks like", string(d.Reason)+", retried once to be sure")
+	row("classification", d.ErrorClassification+" ("+cmp.Or(d.MatchedRule, "no rule matched")+")")
+	if d.ErrorClassification == string(decision.Unknown) && d.MatchedRule != "" {
+		row("looks like", d.Reason+", retried once to be sure")
 	}
-	if said.MatchedText != "" {
-		row("matched text", strconv.Quote(said.MatchedText))
+	if d.MatchedText != "" {
+		row("matched text", strconv.Quote(d.MatchedText))
 	}
-	if d.ShouldRetry() {
-		row("next retry", decision.Instant(d.NextRetryTime)+" (in "+d.Wait().String()+")")
+	if d.ShouldRetry {
+		wait, _ := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.BackoffDuration, "PT"))) // of hours, minutes or seconds
+		row("next retry", d.NextRetryTime+" (in "+wait.String()+")")
 		row("retry", strconv.FormatInt(d.RetryCount, 10)+" of "+strconv.FormatInt(d.MaxRetries, 10))
 	} else {
-		row("reason", string(d.Reason))
-		row("who acts", who(from, d.Team))
+		row("reason", d.Reason)
+		row("who acts", who(teams, d.ResponsibleTeam))
 	}
-	row("hint", said.Hint)
-	row("policy", d.Policy)
+	if p := d.SuccessProbability; p != nil {
+		row("success", fmt.Sprintf("%.0f %% likely", 100**p))
+	}
+	row("hint", d.Hint)
+	row("policy", d.RetryPolicy)
 	head := "evidence"
-	for _, e := range evidence {
+	for _, e := range d.Evidence {
 		lost := ""
 		if e.Lost != "" {
 			lost = ": " + e.Lost
@@ -143,7 +203,6 @@ func (c *cli) printDecision(
 		row(head, fmt.Sprintf("rank %d, %s %q%s", e.Rank, e.Rule, e.Text, lost))
 		head = ""
 	}
-	return nil
 }
 
 // instantFlag reads the instant of a flag. Years of four digits only: later ones have no RFC 3339 form.
@@ -187,11 +246,11 @@ func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decisio
 func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values map[string]decision.Value) error {
 	read := decision.Policies{p.Name: p}.Variables()
 	for _, given := range f.vars {
-		name, value, found := strings.Cut(given, "=")
+		name, value, err := variable(given)
 		_, again := values[name]
 		switch {
-		case !found || name == "":
-			return fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3", given)
+		case err != nil:
+			return err
 		case !slices.Contains(read, name):
 			return fmt.Errorf("--var %q: %s does not read it, expected one of %s", name, p.Name, strings.Join(read, ", "))
 		case flags[name] != "":
@@ -199,9 +258,18 @@ func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values
 		case again:
 			return fmt.Errorf("--var %q is given twice, expected one value", name)
 		}
-		values[name] = jsonOrText(value)
+		values[name] = value
 	}
 	return nil
+}
+
+// variable reads a --var.
+func variable(given string) (string, decision.Value, error) {
+	name, value, found := strings.Cut(given, "=")
+	if !found || name == "" {
+		return "", "", fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3", given)
+	}
+	return name, jsonOrText(value), nil
 }
 
 // jsonOrText returns s as the JSON it is, or else as text.

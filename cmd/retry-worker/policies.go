@@ -279,7 +279,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	row("empty error", string(p.EmptyError))
 	row("unknown error", string(cmp.Or(p.UnknownError, decision.RetryUnknown)))
 	for _, team := range teamsOf(p) {
-		row("team", who(from, team))
+		row("team", who(from.Teams, team))
 	}
 	done()
 	c.printRules(p.Rules.Rules())
@@ -305,8 +305,8 @@ func jobVariables(own *decision.OwnVariables) string {
 }
 
 // who returns a team with what it does.
-func who(from *catalogue.Catalogue, team decision.Team) string {
-	if description := from.Teams[team].Description; description != "" {
+func who(teams map[decision.Team]catalogue.Team, team decision.Team) string {
+	if description := teams[team].Description; description != "" {
 		return string(team) + " (" + description + ")"
 	}
 	return string(team)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -29,6 +30,7 @@ type Client struct {
 type Refused struct {
 	Status int
 	Failure
+	Body []byte // the answer, in one line
 	hint string
 }
 
@@ -120,8 +122,10 @@ func (c *Client) answer(status int, text []byte) ([]byte, error) {
 	if status == http.StatusOK || status == http.StatusCreated {
 		return Inert(line.Bytes()), nil
 	}
-	refused := &Refused{Status: status}
-	if json.Unmarshal(text, &refused.Failure) != nil || refused.Failure.Error == "" {
+	refused := &Refused{Status: status, Body: Inert(line.Bytes())}
+	var dry struct{ Rejection string } // what a dry run has in the place of an error
+	_ = json.Unmarshal(text, &dry)
+	if json.Unmarshal(text, &refused.Failure) != nil || cmp.Or(refused.Failure.Error, dry.Rejection) == "" {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusUnauthorized {

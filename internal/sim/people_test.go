@@ -180,9 +180,17 @@ func (r *replica) teach() {
 
 // discards has a replica carry the discards out that are due, and none of them is forgotten.
 func (s *sim) discards() {
-	up := s.up()
-	if len(up) > 0 && slices.ContainsFunc(s.memory.Outbox(), func(m journal.Message) bool { return m.Queue == journal.DiscardQueue }) {
-		r := up[s.draw("discards").IntN(12)%len(up)]
+	up, box := s.up(), s.memory.Outbox()
+	if i := slices.IndexFunc(box, func(m journal.Message) bool { return m.Queue == journal.DiscardQueue }); len(up) > 0 && i >= 0 {
+		n := s.draw("discards").IntN(12)
+		r, other, d := up[n%len(up)], up[(n+1)%len(up)], s.letter(box[i].Key)
+		if time.Since(box[i].At) > journal.UndoFor && s.sometimes("undone as it is carried out", 1, 4) {
+			r.slow = time.Now().Add(time.Second)
+			s.running.Go(func() {
+				other.port(other.name + " undoes " + d.ID)
+				_, _ = other.letters.Note(as(other.life, d.Discarding.By), deadletter.Command{ID: d.ID, By: d.Discarding.By}, journal.Undo)
+			})
+		}
 		s.running.Go(func() {
 			r.port(r.name + " discards")
 			_ = r.letters.DiscardDue(r.life, r.store)

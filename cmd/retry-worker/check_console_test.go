@@ -9,13 +9,13 @@ import (
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // The check says who can log in and how long the certificate holds, and what is wrong with the files; where there are none
 // it says nothing of them.
 func TestCheckConsole(t *testing.T) {
-	authority := webservertest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	testkit.Environment(t, map[string]string{

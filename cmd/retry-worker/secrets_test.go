@@ -14,8 +14,8 @@ import (
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver/webservertest"
 )
 
 // secrets are the canaries of every setting that holds one, by the setting's name; each must never be seen.
@@ -38,13 +38,13 @@ func (s secrets) spill(t *testing.T, place, seen string) {
 type vault struct {
 	secrets   secrets
 	env       map[string]string
-	authority *webservertest.Authority
+	authority *tlstest.Authority
 	idp       *gateway.IDP
 }
 
 func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	t.Helper()
-	v := &vault{authority: webservertest.NewAuthority(t), secrets: secrets{
+	v := &vault{authority: tlstest.NewAuthority(t), secrets: secrets{
 		"RETRY_WORKER_EVENTS_URL": "canary-of+the.events", "ZEEBE_CLIENT_SECRET": "canary-of+the.client", "RETRY_WORKER_SMTP_PASSWORD_FILE": "canary-of+the.mail",
 		"OTEL_EXPORTER_OTLP_HEADERS": "canary-of+the.traces", "RETRY_WORKER_DATABASE_URL": "canary-of+the.database", "a wrong token": "rwt_canaryofawrongtoken",
 		"a webhook's secretFile": "c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv",

@@ -9,14 +9,14 @@ import (
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver/webservertest"
 )
 
 // The commands that speak to the API reach a worker that speaks TLS: by the settings they share with it, with the
 // authority named; who is not to be trusted, and what is no authority, is said.
 func TestDeadLettersOverTLS(t *testing.T) {
-	authority := webservertest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	authority.Issue(t, cert, key, "console")
@@ -39,7 +39,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	if r := list(); r.code != exitFailed || !strings.Contains(r.stderr, foreign) || !strings.Contains(r.stderr, "name its authority by --ca-file") || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("without the authority: exit %d, %q", r.code, r.stderr)
 	}
-	if r := list("--ca-file", webservertest.NewAuthority(t).File); r.code != exitFailed || !strings.Contains(r.stderr, foreign) {
+	if r := list("--ca-file", tlstest.NewAuthority(t).File); r.code != exitFailed || !strings.Contains(r.stderr, foreign) {
 		t.Errorf("with another authority: exit %d, %q", r.code, r.stderr)
 	}
 	if r := list("--server", "http://"+addr); r.code != exitFailed || strings.Contains(r.stderr, secret) {
@@ -53,6 +53,6 @@ func TestDeadLettersOverTLS(t *testing.T) {
 		`--ca-file is "`+gone+`", which cannot be read (no such file or directory), `+expected)
 }
 
-func trusting(a *webservertest.Authority) *tls.Config {
+func trusting(a *tlstest.Authority) *tls.Config {
 	return &tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // Whoever tries wrong tokens, a hundred a second from one address or from fifty, keeps nobody out, at his own address neither.
@@ -96,7 +96,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 }
 
 func TestSuitesThatAuthenticate(t *testing.T) {
-	authority, dir := webservertest.NewAuthority(t), t.TempDir()
+	authority, dir := tlstest.NewAuthority(t), t.TempDir()
 	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	authority.Issue(t, cert, key, "console")
 	w := start(t, "RETRY_WORKER_TLS_CERT_FILE="+cert, "RETRY_WORKER_TLS_KEY_FILE="+key)

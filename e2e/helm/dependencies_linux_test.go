@@ -12,7 +12,7 @@ import (
 	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // guarded is Zeebe's gateway, behind TLS and a check of tokens as Camunda Identity makes it.
@@ -71,7 +71,7 @@ func serve(t *testing.T, n *network, addr string, certificate tls.Certificate, h
 }
 
 // certificate of an authority for a name.
-func certificate(t *testing.T, a *webservertest.Authority, name string) tls.Certificate {
+func certificate(t *testing.T, a *tlstest.Authority, name string) tls.Certificate {
 	t.Helper()
 	dir := t.TempDir()
 	a.Issue(t, dir+"/crt", dir+"/key", name)

@@ -25,8 +25,8 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver/webservertest"
 )
 
 // TestPod runs the pod that the chart renders: on a real Zeebe, which is reached over TLS by an authority of one's own and
@@ -77,7 +77,7 @@ func startPod(t *testing.T) *runningPod {
 	p.broker, err = zeebe.Start(t.Context(), zeebe.Options{})
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
-	zeebe, hospital := webservertest.NewAuthority(t), webservertest.NewAuthority(t)
+	zeebe, hospital := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	p.idp = gateway.NewIDP(t, "retry-worker", "s3cret", "zeebe-api")
 	p.gateway = serveGateway(t, network, p.broker, p.idp, certificate(t, zeebe, "zeebe-gateway"))
 	serveIDP(t, network, p.idp, certificate(t, hospital, "keycloak"))

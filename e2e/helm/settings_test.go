@@ -12,7 +12,7 @@ import (
 
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // readElsewhere are variables that the chart sets and that the worker's settings do not name: the Go runtime and the
@@ -65,7 +65,7 @@ func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 		}
 	}
 	dir := t.TempDir()
-	authority := testkit.Read(t, webservertest.NewAuthority(t).File)
+	authority := testkit.Read(t, tlstest.NewAuthority(t).File)
 	for name, variable := range variables {
 		text := text(variable, "value")
 		if at(variable, "valueFrom") != nil {

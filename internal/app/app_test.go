@@ -16,8 +16,8 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver/webservertest"
 	"retry-worker/internal/zeebe"
 )
 
@@ -25,7 +25,7 @@ const notSeen = "the engine has not been seen yet; `retry-worker check` says why
 
 // What is wrong with a setting is said at once, in one line, and what had been opened is closed again.
 func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
-	broken, _ := guarded(t, webservertest.NewAuthority(t))
+	broken, _ := guarded(t, tlstest.NewAuthority(t))
 	testkit.Must(t, os.WriteFile(broken.TLSKeyFile, []byte("canary"), 0o600))
 	folder := t.TempDir()
 	missing := filepath.Join(folder, "missing", "journal.db")

@@ -16,8 +16,8 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver/webservertest"
 )
 
 // browser goes to a console over TLS, as a person's does.
@@ -26,7 +26,7 @@ type browser struct {
 	root string
 }
 
-func newBrowser(t *testing.T, a *webservertest.Authority, addr string) *browser {
+func newBrowser(t *testing.T, a *tlstest.Authority, addr string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	testkit.Must(t, err)
@@ -67,7 +67,7 @@ func (b *browser) visit(t *testing.T, path string, form url.Values) seen {
 }
 
 // guarded are settings with a token and a certificate, and the token.
-func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secret string) {
+func guarded(t *testing.T, a *tlstest.Authority) (s config.Settings, secret string) {
 	t.Helper()
 	secret, made, err := access.NewToken("maria.silva", access.Operator, time.Time{})
 	testkit.Must(t, err)
@@ -83,7 +83,7 @@ func guarded(t *testing.T, a *webservertest.Authority) (s config.Settings, secre
 // certificate is renewed. A broken renewal changes nothing, and is told.
 func TestConsoleOverTLS(t *testing.T) {
 	skipIfShort(t, "waits for the certificate to be looked at")
-	authority := webservertest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	s, secret := guarded(t, authority)
 	r := serve(t, s)
 	b := newBrowser(t, authority, r.HTTPAddr())

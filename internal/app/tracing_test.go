@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tracingtest"
 	"retry-worker/internal/tracing"
-	"retry-worker/internal/tracing/tracingtest"
 	"retry-worker/internal/worker"
 )
 

@@ -19,7 +19,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // mailbox is a mail server that plays faults.
@@ -51,7 +51,7 @@ const mailUser, mailPassword = "worker", "pássword with spaces"
 // openMailbox serves until the test ends.
 func openMailbox(t *testing.T, o mailOptions) *mailbox {
 	t.Helper()
-	authority, folder := webservertest.NewAuthority(t), t.TempDir()
+	authority, folder := tlstest.NewAuthority(t), t.TempDir()
 	cert, key := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	authority.Issue(t, cert, key, "mail")
 	certificate, err := tls.LoadX509KeyPair(cert, key)

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/tracingtest"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/tracing"
-	"retry-worker/internal/tracing/tracingtest"
 )
 
 func TestSpansArrive(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // pair is a certificate and its key, as files.
@@ -46,7 +46,7 @@ func load(t *testing.T, p pair, hooks CertificateHooks) *Certificate {
 
 // Which suites are spoken, e2e/attacks says.
 func TestServesTLS(t *testing.T) {
-	p, authority := newPair(t), webservertest.NewAuthority(t)
+	p, authority := newPair(t), tlstest.NewAuthority(t)
 	authority.Issue(t, p.cert, p.key, "console")
 	s, err := Listen("127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
@@ -78,7 +78,7 @@ func TestServesTLS(t *testing.T) {
 // A renewed certificate is shown without a restart; a broken one changes nothing and is told.
 func TestCertificateIsTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, authority := newPair(t), webservertest.NewAuthority(t)
+		p, authority := newPair(t), tlstest.NewAuthority(t)
 		issue := func(name string) { authority.Issue(t, p.cert, p.key, name) }
 		issue("first")
 		var told []string
@@ -117,7 +117,7 @@ func TestCertificateIsTakenUp(t *testing.T) {
 
 func TestCertificateThatCannotBe(t *testing.T) {
 	good, other := newPair(t), newPair(t)
-	authority := webservertest.NewAuthority(t)
+	authority := tlstest.NewAuthority(t)
 	authority.Issue(t, good.cert, good.key, "good")
 	authority.Issue(t, other.cert, other.key, "other")
 	empty := filepath.Join(t.TempDir(), "empty")

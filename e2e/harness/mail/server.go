@@ -14,7 +14,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 const (
@@ -33,7 +33,7 @@ const user, password = "retry-worker", "segredo"
 type Server struct {
 	install   install
 	folder    *harness.Folder
-	authority *webservertest.Authority
+	authority *tlstest.Authority
 	ports     []int // STARTTLS, implicit TLS
 
 	change  sync.Mutex // held while it is started or ended
@@ -44,7 +44,7 @@ type Server struct {
 // outlives this process.
 func Open(t *testing.T) *Server {
 	t.Helper()
-	s := &Server{install: require(t), authority: webservertest.NewAuthority(t)}
+	s := &Server{install: require(t), authority: tlstest.NewAuthority(t)}
 	var err error
 	s.folder, err = harness.NewFolder("exim")
 	testkit.Must(t, err)

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"retry-worker/internal/webserver/webservertest"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // Options say how a gateway behaves. The zero value listens in plaintext on a loopback port, without tenants.
@@ -54,7 +54,7 @@ type Gateway struct {
 	pb.UnimplementedGatewayServer
 	options   Options
 	network   *network
-	authority *webservertest.Authority // nil without TLS
+	authority *tlstest.Authority // nil without TLS
 	faults    faults
 
 	serverOptions []grpc.ServerOption
@@ -102,7 +102,7 @@ func New(tb testing.TB, o Options) *Gateway {
 	}
 	if o.TLS {
 		cert, key := filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
-		g.authority = webservertest.NewAuthority(tb)
+		g.authority = tlstest.NewAuthority(tb)
 		g.authority.Issue(tb, cert, key, "gateway")
 		creds, err := credentials.NewServerTLSFromFile(cert, key)
 		if err != nil {

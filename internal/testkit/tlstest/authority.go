@@ -1,5 +1,5 @@
-// Package webservertest issues certificates for tests of what speaks TLS.
-package webservertest
+// Package tlstest issues certificates for tests of what speaks TLS.
+package tlstest
 
 import (
 	"crypto/ecdsa"

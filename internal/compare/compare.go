@@ -109,7 +109,7 @@ func (c *Comparison) Add(r *journal.Record) {
 		}
 		delete(c.open, r.Subject)
 	case r.Entry.Kind == journal.DestinationEntry:
-		if b, err := journal.ReadDestination(r.Entry); err == nil && b.State != nil {
+		if b, err := journal.BodyOf[journal.DestinationBody](r.Entry); err == nil && b.State != nil {
 			c.down[r.Subject.ID] = b.State.Phase != destination.Up
 		}
 	}

@@ -134,7 +134,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 
 // teachingEvent says what was taught of a cause.
 func (v *visit) teachingEvent(e *event, from *journal.Entry) {
-	b, _ := journal.ReadTeaching(from) // what cannot be read has no class
+	b, _ := journal.BodyOf[journal.TeachingBody](from) // what cannot be read has no class
 	e.By, e.Words = b.By, b.Reason
 	switch {
 	case b.Forgotten:

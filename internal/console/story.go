@@ -229,7 +229,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 
 // gateEvent says what became of a claim at a gate.
 func (v *visit) gateEvent(e *event, from *journal.Entry) {
-	b, _ := journal.ReadGate(from) // what cannot be read has no action
+	b, _ := journal.BodyOf[journal.GateBody](from) // what cannot be read has no action
 	e.Title = v.T("event.kind.gate")
 	switch b.Action {
 	case journal.GateHeld:
@@ -248,7 +248,7 @@ func (v *visit) gateEvent(e *event, from *journal.Entry) {
 
 // portalEvent says what became of a destination, or was ordered.
 func (v *visit) portalEvent(e *event, from *journal.Entry) {
-	b, _ := journal.ReadDestination(from) // what cannot be read says nothing
+	b, _ := journal.BodyOf[journal.DestinationBody](from) // what cannot be read says nothing
 	e.Title = v.T("event.kind.destination")
 	switch c := b.Command; {
 	case c != nil:

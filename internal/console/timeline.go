@@ -161,13 +161,13 @@ func (v *visit) happenedBy(story *journal.Story, e *journal.Entry) happened {
 
 // heldUntil returns when the process of a gate's record waited no more; now where it does yet.
 func (v *visit) heldUntil(story *journal.Story, held *journal.Entry) time.Time {
-	b, _ := journal.ReadGate(held)
+	b, _ := journal.BodyOf[journal.GateBody](held)
 	for i := range story.Entries {
 		e := &story.Entries[i]
 		if e.Kind != journal.GateEntry || e.Record <= held.Record {
 			continue
 		}
-		if later, _ := journal.ReadGate(e); later.JobKey == b.JobKey {
+		if later, _ := journal.BodyOf[journal.GateBody](e); later.JobKey == b.JobKey {
 			return e.At
 		}
 	}

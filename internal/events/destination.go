@@ -11,7 +11,7 @@ func destinationEvent(h *journal.Happening, label func(string) string) (kind str
 	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
 		return "", nil
 	}
-	b, err := journal.ReadDestination(h.Entry)
+	b, err := journal.BodyOf[journal.DestinationBody](h.Entry)
 	switch {
 	case err != nil || b.State == nil || b.Went == "":
 		return "", nil

@@ -284,7 +284,7 @@ func (g *Gates) answered(e *journal.Entry) {
 
 // gate takes in that a claim is held, or is no more.
 func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
-	b, err := journal.ReadGate(e)
+	b, err := journal.BodyOf[journal.GateBody](e)
 	switch {
 	case err != nil:
 	case b.Action == journal.GateHeld:
@@ -319,7 +319,7 @@ func (k *known) hold(s journal.Subject, h *journal.HeldJob, heard time.Time) {
 
 // destination takes in what was recorded of a destination, or ordered.
 func (g *Gates) destination(name string, e *journal.Entry) {
-	b, err := journal.ReadDestination(e)
+	b, err := journal.BodyOf[journal.DestinationBody](e)
 	if err != nil {
 		return
 	}

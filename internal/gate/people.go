@@ -137,7 +137,7 @@ func (g *Gates) History(ctx context.Context, name string) (*History, error) {
 
 // add adds what a destination's record says.
 func (h *History) add(e *journal.Entry) error {
-	b, err := journal.ReadDestination(e)
+	b, err := journal.BodyOf[journal.DestinationBody](e)
 	if err != nil {
 		return err
 	}

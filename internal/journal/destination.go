@@ -165,9 +165,3 @@ func (l *life) destination(b *DestinationBody, record int64) {
 	}
 	l.Destination = &d
 }
-
-// ReadDestination reads the record of a destination.
-func ReadDestination(e *Entry) (b DestinationBody, err error) {
-	err = e.read(&b)
-	return b, err
-}

@@ -106,43 +106,42 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 	}
 }
 
+// decoders of the bodies that apply takes, and of those that change a bulk run or what the fold starts from.
+var decoders = map[EntryKind]func(*Entry) (any, error){
+	OutcomeEntry:     decode[outcomeBody],
+	ReviewEntry:      decode[reviewBody],
+	DeliveryEntry:    decode[deliveryBody],
+	NoteEntry:        decode[noteBody],
+	BulkEntry:        decode[bulkBody],
+	PurgeEntry:       decode[purgeBody],
+	ErasureEntry:     decode[erasureBody],
+	GateEntry:        decode[GateBody],
+	DestinationEntry: decode[DestinationBody],
+	TeachingEntry:    decode[TeachingBody],
+}
+
+func decode[T any](e *Entry) (any, error) {
+	body, err := BodyOf[T](e)
+	if err != nil {
+		return nil, err
+	}
+	return &body, nil
+}
+
 // decodeBody returns what apply takes; nil of kinds that change no subject.
 func decodeBody(e *Entry) (any, error) {
-	var body any
 	switch e.Kind {
 	case AttemptEntry:
 		r, err := e.Decode()
 		return r.Attempt, err
-	case OutcomeEntry:
-		body = &outcomeBody{}
-	case ReviewEntry:
-		body = &reviewBody{}
-	case DeliveryEntry:
-		body = &deliveryBody{}
-	case NoteEntry:
-		body = &noteBody{}
-	case BulkEntry:
-		body = &bulkBody{}
-	case PurgeEntry:
-		body = &purgeBody{}
-	case ErasureEntry:
-		body = &erasureBody{}
-	case GateEntry:
-		body = &GateBody{}
-	case DestinationEntry:
-		body = &DestinationBody{}
-	case TeachingEntry:
-		body = &TeachingBody{}
 	case RejectionEntry, RebuildEntry:
 		return nil, nil
-	default:
-		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable,
-			e.Record, e.Kind)
 	}
-	if err := e.read(body); err != nil {
-		return nil, err
+	if decode := decoders[e.Kind]; decode != nil {
+		return decode(e)
 	}
-	return body, nil
+	return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record,
+		e.Kind)
 }
 
 // touch notes that the record changes d.

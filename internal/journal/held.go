@@ -198,17 +198,10 @@ func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
 	return a, err
 }
 
-// ReadGate reads the record of a gate.
-func ReadGate(e *Entry) (b GateBody, err error) {
-	err = e.read(&b)
-	return b, err
-}
-
 // ReadSent returns the claim whose success an outcome's record, or a gate's, tells of; the zero value where it is none
 // that a gate let through.
 func ReadSent(e *Entry) (SentJob, error) {
-	var b struct{ Sent SentJob }
-	err := e.read(&b)
+	b, err := BodyOf[struct{ Sent SentJob }](e)
 	return b.Sent, err
 }
 

@@ -79,7 +79,6 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 
 // ReadOutcome reports whether the record of an outcome tells of a success.
 func ReadOutcome(e *Entry) (success bool, err error) {
-	var b outcomeBody
-	err = e.read(&b)
+	b, err := BodyOf[outcomeBody](e)
 	return b.Outcome == outcomeSuccess, err
 }

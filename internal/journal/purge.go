@@ -127,12 +127,10 @@ type carriedRun struct {
 
 // carried returns what a purge's record carries; the zero value where there is none.
 func carried(base *Entry) (purgeBody, error) {
-	var b purgeBody
 	if base == nil {
-		return b, nil
+		return purgeBody{}, nil
 	}
-	err := base.read(&b)
-	return b, err
+	return BodyOf[purgeBody](base)
 }
 
 // life returns a subject as the purge left it.

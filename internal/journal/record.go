@@ -385,10 +385,10 @@ type Message struct {
 	At         time.Time
 }
 
-// read reads the entry's body.
-func (e *Entry) read(body any) error {
-	if err := json.Unmarshal([]byte(e.Body), body); err != nil {
-		return fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+// BodyOf returns the entry's body as a T, such as GateBody. Of an attempt use Decode.
+func BodyOf[T any](e *Entry) (body T, err error) {
+	if err = json.Unmarshal([]byte(e.Body), &body); err != nil {
+		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
 	}
-	return nil
+	return body, err
 }

@@ -73,12 +73,6 @@ func (p *projection) teaching(l *life, b *TeachingBody) {
 	}
 }
 
-// ReadTeaching reads the record of a cause.
-func ReadTeaching(e *Entry) (b TeachingBody, err error) {
-	err = e.read(&b)
-	return b, err
-}
-
 // CauseOf returns the cause of a failure before anything is decided, with nothing counted; redacted is its error with
 // nothing personal in it.
 func CauseOf(policy string, f *decision.Failure, redacted string) *Fingerprint {

@@ -170,7 +170,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 		}
 		s.letters[b.DeadLetterID] = d
 	case journal.TeachingEntry:
-		b, _ := journal.ReadTeaching(r.Entry)
+		b, _ := journal.BodyOf[journal.TeachingBody](r.Entry)
 		b.Record, b.At = r.Number(), r.Entry.At
 		if s.taught[r.Subject.ID] = b.Teaching; b.Forgotten {
 			delete(s.taught, r.Subject.ID)

@@ -16,7 +16,7 @@ import (
 
 func (s *sim) checkDestination(r *journal.Record) {
 	name := r.Subject.ID
-	b, err := journal.ReadDestination(r.Entry)
+	b, err := journal.BodyOf[journal.DestinationBody](r.Entry)
 	w := s.portals[name]
 	if err == nil && b.Command != nil {
 		s.ordered(name, b.Command)

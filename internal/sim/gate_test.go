@@ -190,7 +190,7 @@ func (r *replica) admitted(name string) {
 }
 
 func (s *sim) checkGate(r *journal.Record) {
-	b, err := journal.ReadGate(r.Entry)
+	b, err := journal.BodyOf[journal.GateBody](r.Entry)
 	if err != nil {
 		s.fail("record %d: %v", r.Number(), err)
 		return

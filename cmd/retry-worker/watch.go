@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -82,10 +83,7 @@ func (w *watcher) watch(ctx context.Context, id string) error {
 				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		clock.Machine{}.Rest(ctx, pause)
 	}
 }
 

@@ -33,6 +33,20 @@ func (Machine) Rest(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Signal ends the rest of somebody who waits for it; however often it is sent meanwhile, it is received once.
+type Signal chan struct{}
+
+// NewSignal returns a Signal that is not sent yet.
+func NewSignal() Signal { return make(Signal, 1) }
+
+// Send never blocks and is safe for concurrent use.
+func (s Signal) Send() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
 // RestOr is c.Rest, which a value of wake ends, too: woken reports whether one did.
 func RestOr[T any](ctx context.Context, c Clock, d time.Duration, wake <-chan T) (value T, woken bool) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -73,14 +73,7 @@ func (s *Service) discardAsked(ctx context.Context, m *journal.Message) error {
 // RunDiscards carries discards out as they come due, until ctx ends. What fails is tried again: the journal says itself
 // that its store does.
 func (s *Service) RunDiscards(ctx context.Context, box journal.Outbox) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = s.DiscardDue(ctx, box)
-		}
+	for ; ctx.Err() == nil; rest(ctx, time.Second) {
+		_ = s.DiscardDue(ctx, box)
 	}
 }

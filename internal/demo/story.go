@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/clock"
 )
 
 // story tells what happens, sample by sample, and knows when every sample has ended. Safe for concurrent use.
@@ -16,7 +17,7 @@ type story struct {
 	out       io.Writer
 	json      bool // a JSON object a line, as it happens, for programs
 	processes []Process
-	told      chan struct{} // a token for each thing told: the demo waits while things happen
+	told      clock.Signal  // sent for each thing told: the demo waits while things happen
 	all       chan struct{} // closed when nothing is open
 
 	mu    sync.Mutex
@@ -26,7 +27,7 @@ type story struct {
 }
 
 func newStory(out io.Writer, asJSON bool, processes []Process) *story {
-	s := &story{out: out, json: asJSON, processes: processes, told: make(chan struct{}, 1), all: make(chan struct{}),
+	s := &story{out: out, json: asJSON, processes: processes, told: clock.NewSignal(), all: make(chan struct{}),
 		page: make(map[*Sample][]string), open: make(map[*Sample]bool), ended: make(map[*Sample]string)}
 	for i := range processes {
 		for j := range processes[i].Samples {
@@ -46,10 +47,7 @@ func (s *story) say(x *Sample, format string, args ...any) {
 	} else {
 		s.page[x] = append(s.page[x], text)
 	}
-	select {
-	case s.told <- struct{}{}:
-	default:
-	}
+	s.told.Send()
 }
 
 // note tells something that is of no sample, behind all that was told before.

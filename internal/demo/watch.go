@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"retry-worker/internal/clock"
 )
 
 // logLine is what the demo reads of a line of the worker's log. Which sample it is about follows from the instance: the
@@ -54,10 +56,7 @@ func follow(ctx context.Context, path string, take func(logLine)) error {
 		part, err := reader.ReadBytes('\n')
 		pending = append(pending, part...)
 		if errors.Is(err, io.EOF) {
-			select {
-			case <-time.After(followPause):
-			case <-ctx.Done():
-			}
+			clock.Machine{}.Rest(ctx, followPause)
 			continue
 		}
 		if err != nil {

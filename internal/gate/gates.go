@@ -96,8 +96,8 @@ type Options struct {
 // Gates are those of all destinations, as the journal has them. Their methods are safe for concurrent use.
 type Gates struct {
 	Options
-	id     string // of this process among the replicas
-	nudged chan struct{}
+	id    string // of this process among the replicas
+	woken clock.Signal
 
 	// turning holds a token for the length of a turn, and guards term: while this process acts, otherwise nil. It is no
 	// mutex, so that a bubble of testing/synctest sees who waits for it.
@@ -150,7 +150,7 @@ func (l *leavers) has(jobKey int64) bool { return l.these[jobKey] || l.before[jo
 
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
-	return &Gates{Options: o, id: rand.Text()[:8], nudged: make(chan struct{}, 1),
+	return &Gates{Options: o, id: rand.Text()[:8], woken: clock.NewSignal(),
 		turning: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}, flushing: map[string]*journal.Traffic{}}
 }
 
@@ -197,7 +197,7 @@ func (g *Gates) Recorded(records []journal.Happening) {
 	defer g.mu.Unlock()
 	if g.known == nil || g.behind || records[0].Number() != g.seen+1 { // another process has written, too
 		g.behind = true
-		g.nudge()
+		g.woken.Send()
 		return
 	}
 	wakes := false
@@ -205,14 +205,7 @@ func (g *Gates) Recorded(records []journal.Happening) {
 		wakes = g.take(records[i].Record) || wakes
 	}
 	if wakes {
-		g.nudge()
-	}
-}
-
-func (g *Gates) nudge() {
-	select {
-	case g.nudged <- struct{}{}:
-	default:
+		g.woken.Send()
 	}
 }
 

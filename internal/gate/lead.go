@@ -59,7 +59,7 @@ func (g *Gates) act(t *term) {
 	} else if g.read(t.hard) != nil {
 		g.forget() // the turn that follows says why
 	}
-	g.nudge()
+	g.woken.Send()
 }
 
 // turn follows the journal and, where this process acts, acts; waits tells that answers may be on their way, before and
@@ -122,9 +122,9 @@ func (g *Gates) rest(stop context.Context, atMost time.Duration) {
 	clock.Machine{}.Rest(stop, shortestRest)
 	ctx, cancel := context.WithTimeout(stop, longestRest)
 	defer cancel()
-	clock.RestOr(ctx, g.Clock, atMost, g.nudged)
+	clock.RestOr(ctx, g.Clock, atMost, g.woken)
 	select {
-	case <-g.nudged: // what follows looks at everything
+	case <-g.woken: // what follows looks at everything
 	default:
 	}
 }
@@ -331,7 +331,7 @@ func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
 	defer g.mu.Unlock()
 	if g.known != nil && g.leads {
 		g.registry.Gate(name, g.Clock.Now()).Apply(destination.Probed{OK: ok}, g.Clock.Now())
-		g.nudge()
+		g.woken.Send()
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"retry-worker/internal/clock"
 )
 
 const (
@@ -147,7 +149,7 @@ func (c *committer) try(kill context.Context, batch []*item) error {
 	var err error
 	for n := range tries {
 		if n > 0 {
-			sleep(kill, firstPause<<(2*(n-1)))
+			clock.Machine{}.Rest(kill, firstPause<<(2*(n-1)))
 		}
 		if err = c.transact(kill, batch); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
 			return err
@@ -293,14 +295,5 @@ func (c *committer) compareClocks(now, head time.Time) {
 		if behind {
 			c.hooks.Behind(by)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

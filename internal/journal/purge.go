@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"retry-worker/internal/clock"
 )
 
 const (
@@ -51,7 +53,7 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Du
 			return deleted, err
 		}
 		confirmed = false
-		sleep(ctx, purgePause)
+		clock.Machine{}.Rest(ctx, purgePause)
 	}
 	return deleted, ctx.Err()
 }

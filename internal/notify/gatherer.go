@@ -64,7 +64,7 @@ type Options struct {
 // Gatherer makes notices of what the journal holds. One should run at a time (outbox.Lead); several tell nothing twice.
 type Gatherer struct {
 	Options
-	woken chan struct{}
+	woken clock.Signal
 	// seen are news that wait for others. It is Run's alone.
 	seen map[string]pendingNews
 	// failed is what was told last of a store that does not answer.
@@ -79,16 +79,11 @@ type pendingNews struct {
 
 // NewGatherer prepares a Gatherer; Run starts it.
 func NewGatherer(o Options) *Gatherer {
-	return &Gatherer{Options: o, woken: make(chan struct{}, 1)}
+	return &Gatherer{Options: o, woken: clock.NewSignal()}
 }
 
 // Wake says that there may be dead letters. It never blocks and is safe for concurrent use.
-func (g *Gatherer) Wake() {
-	select {
-	case g.woken <- struct{}{}:
-	default:
-	}
-}
+func (g *Gatherer) Wake() { g.woken.Send() }
 
 // Run makes notices until stop ends; what it does with the store ends with hard.
 func (g *Gatherer) Run(stop, hard context.Context) {

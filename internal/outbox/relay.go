@@ -57,7 +57,7 @@ type Relay struct {
 	sink          Sink
 	hooks         Hooks
 	log           *zap.Logger
-	woken         chan struct{}
+	woken         clock.Signal
 	span          time.Duration // of its lease
 	patience      Patience
 
@@ -71,7 +71,7 @@ func New(queue, holder string, box journal.Outbox, published func(ctx context.Co
 	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
 	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
 		span:     leaseSpan,
-		patience: Patience{Message: takeTime, Hold: holdMost}, woken: make(chan struct{}, 1), settled: map[int64]bool{}}
+		patience: Patience{Message: takeTime, Hold: holdMost}, woken: clock.NewSignal(), settled: map[int64]bool{}}
 }
 
 // Patience is how a relay deals with a sink that is slow, and made of many that have nothing to do with one another.
@@ -93,12 +93,7 @@ func (r *Relay) Patient(p Patience) *Relay {
 }
 
 // Wake says that there may be messages. It never blocks and is safe for concurrent use.
-func (r *Relay) Wake() {
-	select {
-	case r.woken <- struct{}{}:
-	default:
-	}
-}
+func (r *Relay) Wake() { r.woken.Send() }
 
 // Run carries messages until stop ends; then it begins nothing more, awaits what is on its way, lets go of it, gives
 // the lease back and returns. When kill ends it returns as soon as the sink does. What was on its way then is sent
@@ -129,13 +124,7 @@ func (r *Relay) count(ctx context.Context) {
 // idle rests that long, or until somebody wakes it.
 func (r *Relay) idle(ctx context.Context, long time.Duration) {
 	rest(ctx, leastRest)
-	t := time.NewTimer(long - leastRest)
-	defer t.Stop()
-	select {
-	case <-r.woken:
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	clock.RestOr(ctx, clock.Machine{}, long-leastRest, r.woken)
 }
 
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }

@@ -39,12 +39,12 @@ type loop struct {
 	ask     int
 	careful time.Time
 	count   atomic.Int64
-	freed   chan struct{} // holds a token once count has fallen below the threshold
+	freed   clock.Signal // sent once count has fallen below the threshold
 }
 
 func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 	return &loop{
-		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: make(chan struct{}, 1),
+		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: clock.NewSignal(),
 		request: ActivateRequest{
 			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs, Lease: !s.Kept,
 			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
@@ -143,9 +143,6 @@ func (l *loop) threshold() int64 { return (int64(l.w.cfg.MaxJobsActive)*fullness
 func (l *loop) release() {
 	l.w.hooks.InFlight(-1)
 	if l.count.Add(-1) < l.threshold() {
-		select {
-		case l.freed <- struct{}{}:
-		default:
-		}
+		l.freed.Send()
 	}
 }

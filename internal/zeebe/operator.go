@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/worker"
 )
 
@@ -96,10 +97,7 @@ func (c *Client) Create(ctx context.Context, processID, variables string) (int64
 	g, wanted := c.gateway(ctx), &instance{processID: processID, variables: variables}
 	key, err := g.create(ctx, wanted)
 	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
-		select {
-		case <-time.After(busyPause):
-		case <-ctx.Done():
-		}
+		clock.Machine{}.Rest(ctx, busyPause)
 		key, err = g.create(ctx, wanted)
 	}
 	if err != nil {

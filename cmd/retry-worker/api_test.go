@@ -62,7 +62,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	t.Helper()
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
-	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load}, Policies: w.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load, Hooks: access.NoHooks()}, Policies: w.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
 	server, err := served.Listen("127.0.0.1:0", nil)
 	testkit.Must(t, err)

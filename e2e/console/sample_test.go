@@ -202,7 +202,7 @@ func (s *sample) serve() string {
 		return console.Health{Journal: up, Engine: up}
 	}})
 	p.Open(s.Memory, s.DeadLetters, s.Gates())
-	gate := access.New(access.Options{Now: s.Now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse})
+	gate := access.New(access.Options{Now: s.Now, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()})
 	server := httptest.NewServer(gate.Middleware(http.Handler(p)))
 	s.t.Cleanup(server.Close)
 	return server.URL

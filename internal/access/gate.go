@@ -75,7 +75,8 @@ type Options struct {
 	Hooks  Hooks
 }
 
-// Hooks are told who comes in and who does not. They are called from many goroutines, must not block, and may be nil.
+// Hooks are told who comes in and who does not; all must be set (see NoHooks). They are called from many goroutines and
+// must not block.
 type Hooks struct {
 	// LoggedIn is called for a session that begins.
 	LoggedIn func(Identity)
@@ -97,6 +98,15 @@ type Hooks struct {
 	Limited func(netip.Addr)
 }
 
+// NoHooks does nothing.
+func NoHooks() Hooks {
+	address := func(netip.Addr) {}
+	failure := func(error) {}
+	return Hooks{LoggedIn: func(Identity) {}, TokenRefused: address, Slowed: address,
+		Forbidden: func(netip.Addr, Identity, string) {}, LoginFailed: func(netip.Addr, error) {},
+		ProviderFailed: failure, Unkept: failure, Limited: address}
+}
+
 // Gate stands before the console's handlers. Safe for concurrent use.
 type Gate struct {
 	Options
@@ -112,11 +122,7 @@ func New(o Options) *Gate {
 	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newThrottle()}
 	_, _ = rand.Read(g.localKey[:]) // never fails
 	if o.Provider != nil {
-		g.openID = newOpenID(*o.Provider, o.Now, func(err error) {
-			if o.Hooks.ProviderFailed != nil {
-				o.Hooks.ProviderFailed(err)
-			}
-		})
+		g.openID = newOpenID(*o.Provider, o.Now, o.Hooks.ProviderFailed)
 		if g.Tokens == nil {
 			g.Tokens = func() *Tokens { return &Tokens{} }
 		}
@@ -372,10 +378,8 @@ func (g *Gate) tokenBy(r *http.Request, find func() (*Token, error)) (*Token, *R
 	if wait := g.wrong.fail(webserver.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
-	if g.Hooks.TokenRefused != nil {
-		g.Hooks.TokenRefused(peer(r))
-	}
-	if !errors.Is(err, errUnknown) && !errors.Is(err, errExpired) && g.Hooks.LoginFailed != nil {
+	g.Hooks.TokenRefused(peer(r))
+	if !errors.Is(err, errUnknown) && !errors.Is(err, errExpired) {
 		g.Hooks.LoginFailed(peer(r), err)
 	}
 	return nil, wrongToken(t, err)
@@ -393,9 +397,7 @@ func wrongToken(t *Token, err error) *Refusal {
 }
 
 func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
-	if g.Hooks.Slowed != nil {
-		g.Hooks.Slowed(peer(r))
-	}
+	g.Hooks.Slowed(peer(r))
 	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
 		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 }
@@ -436,7 +438,7 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 }
 
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
-	if refusal.Status == http.StatusForbidden && g.Hooks.Forbidden != nil {
+	if refusal.Status == http.StatusForbidden {
 		g.Hooks.Forbidden(peer(r), From(r.Context()), refusal.Code)
 	}
 	retryAfter(w, &refusal)

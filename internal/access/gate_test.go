@@ -278,7 +278,7 @@ func TestHeaders(t *testing.T) {
 // What a browser is refused is a page, what a program is refused is JSON.
 func TestRefusalsAsPages(t *testing.T) {
 	var page access.Refusal
-	gate := access.New(access.Options{Refuse: func(rw http.ResponseWriter, r *http.Request, refusal access.Refusal) {
+	gate := access.New(access.Options{Hooks: access.NoHooks(), Refuse: func(rw http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 		page = refusal
 		rw.WriteHeader(refusal.Status)
 	}})
@@ -300,7 +300,7 @@ func TestRefusalsAsPages(t *testing.T) {
 func TestRequireAlone(t *testing.T) {
 	_, maria := token(t, "maria", access.Admin)
 	w := newWorld(t, maria)
-	gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions})
+	gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Hooks: access.NoHooks()})
 	w.handler = gate.Require(access.Read, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let in") }))
 	w.get("/api/v1/x").refused(t, "nobody", http.StatusUnauthorized, "login_required")
 }

@@ -52,9 +52,7 @@ func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler 
 
 // limit answers a request that is beyond a limit.
 func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, message string) {
-	if h.Limited != nil {
-		h.Limited(peer(r))
-	}
+	h.Limited(peer(r))
 	secure(w.Header(), r)
 	http.Error(w, message, status)
 }

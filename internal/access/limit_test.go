@@ -15,7 +15,7 @@ import (
 // limitedAt is a handler behind the limit, on a clock that stands until it is moved.
 func limitedAt(now *time.Time) http.Handler {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	return access.Limited(ok, func() time.Time { return *now }, access.Hooks{})
+	return access.Limited(ok, func() time.Time { return *now }, access.NoHooks())
 }
 
 func askFrom(h http.Handler, address string, headers int) *httptest.ResponseRecorder {

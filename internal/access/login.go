@@ -77,9 +77,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 // welcome gives the browser a session that begins.
 func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
-	if g.Hooks.LoggedIn != nil {
-		g.Hooks.LoggedIn(s.identity())
-	}
+	g.Hooks.LoggedIn(s.identity())
 }
 
 // logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.

@@ -242,7 +242,7 @@ func TestStill(t *testing.T) {
 	for what, credential := range map[string]option{"session": cookie(w.session(secret)), "bearer": bearer(secret)} {
 		w.publish(maria, ana)
 		inner := w.handler
-		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }})
+		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }, Hooks: access.NoHooks()})
 		w.handler = gate.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if !access.Still(r.Context(), access.Read) || access.Still(r.Context(), access.Restart) {
 				t.Errorf("%s: at first it may not read, or may force", what)

@@ -119,9 +119,7 @@ func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 	case errors.Is(err, errAway):
 		return providerAway()
 	}
-	if g.Hooks.LoginFailed != nil {
-		g.Hooks.LoginFailed(peer(r), err)
-	}
+	g.Hooks.LoginFailed(peer(r), err)
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRefused,
 		Message: "the OpenID provider's answer does not let you in; the worker's log says why"}
 }

@@ -200,9 +200,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 
 // unkept returns the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
 func (g *Gate) unkept(err error, what string) *Refusal {
-	if g.Hooks.Unkept != nil {
-		g.Hooks.Unkept(err)
-	}
+	g.Hooks.Unkept(err)
 	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
 		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}
 }

@@ -111,6 +111,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 			Slowed:         func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
 			LoginFailed:    func(_ netip.Addr, err error) { w.told = append(w.told, "log-in failed: "+err.Error()) },
 			ProviderFailed: func(error) { w.told = append(w.told, "provider failed") },
+			Limited:        func(netip.Addr) {},
 			Unkept:         func(err error) { w.told = append(w.told, "unkept: "+err.Error()) },
 			Forbidden: func(from netip.Addr, who access.Identity, code string) {
 				w.told = append(w.told, strings.TrimSpace(code+" "+from.String()+" "+who.Name))

@@ -78,7 +78,7 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 	queue := jobQueue()
 	policies := decisiontest.Policies()
 	policies[queue.Name] = queue
-	url := listen(t, api.New(api.Options{Gate: access.Options{Now: func() time.Time { return now }}, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})) + "/api/v1/decisions"
+	url := listen(t, api.New(api.Options{Gate: access.Options{Now: func() time.Time { return now }, Hooks: access.NoHooks()}, Policies: func() decision.Policies { return policies }, Log: zap.NewNop()})) + "/api/v1/decisions"
 	for _, tt := range []struct {
 		fields string
 		status int

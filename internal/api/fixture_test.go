@@ -33,7 +33,7 @@ func open(t *testing.T, change ...func(*api.Options, *api.Journal)) *fixture {
 	t.Helper()
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
-	o := api.Options{Gate: access.Options{Now: c.Now, Tokens: c.Tokens.Load}, Policies: c.Policies, Log: zap.New(core)}
+	o := api.Options{Gate: access.Options{Now: c.Now, Tokens: c.Tokens.Load, Hooks: access.NoHooks()}, Policies: c.Policies, Log: zap.New(core)}
 	m := api.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates(), Sessions: c.Memory}
 	for _, f := range change {
 		f(&o, &m)

@@ -151,7 +151,7 @@ func (c *fixture) everything() (http.Handler, *reached) {
 	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
 	p := console.New(console.Options{Now: c.Now, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, through, through)
-	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse}
+	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()}
 	served := api.New(api.Options{Gate: gate, Policies: c.Policies, Log: zap.NewNop(), Pages: p})
 	served.Open(api.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Gates: through, Sessions: c.Memory})
 	return served.Handler(), through

@@ -247,7 +247,7 @@ func (c *cli) askRecords(ctx context.Context, s *audit.Selection) (records []aud
 		}
 		records = append(records, some.Items...)
 		if path = ""; some.Next != nil {
-			path = subjectPath(s.Subject, "/audit") + "&cursor=" + url.QueryEscape(string(*some.Next))
+			path = subjectPath(s.Subject, "/audit") + "&cursor=" + url.QueryEscape(*some.Next)
 		}
 	}
 	return slices.DeleteFunc(records, func(r audit.Record) bool {

@@ -82,7 +82,7 @@ func TestBulkFromEndToEnd(t *testing.T) {
 	if run.State != journal.BulkDone || run.By != "ada" || run.Total != one+atLimit || run.Counts[journal.BulkDecided]+run.Counts[journal.BulkTaken] != one {
 		t.Fatalf("the run is %+v", run)
 	}
-	shown := deadLettersJSON[api.DeadLetter](t, "show "+deadLettersJSON[api.BulkItemPage](t, "runs items "+run.ID+" --outcome decided")[0].Items[0].DeadLetter)[0]
+	shown := deadLettersJSON[api.DeadLetter](t, "show "+deadLettersJSON[api.Page[api.BulkItem]](t, "runs items "+run.ID+" --outcome decided")[0].Items[0].DeadLetter)[0]
 	if value(shown.BulkRun) != run.ID || shown.Review.By != "ada" || shown.State != journal.DeadLetterReprocessing {
 		t.Errorf("one of them is %+v", shown)
 	}

@@ -40,7 +40,7 @@ func (c *cli) causesListCommand() *cobra.Command {
 				return err
 			}
 			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}
-			return list(cmd.Context(), c, "/causes", q, "cursor", c.causeTable(), "No cause found.")
+			return list(cmd.Context(), c, "/causes", q, c.causeTable(), "No cause found.")
 		},
 	}
 	flags := cmd.Flags()
@@ -209,7 +209,7 @@ func (c *cli) causesExport(ctx context.Context, policy string) error {
 			}
 		}
 		if more = page.Next != nil; more {
-			q.Set("cursor", string(*page.Next))
+			q.Set("cursor", *page.Next)
 		}
 	}
 	text, err := catalogueOf(policies)

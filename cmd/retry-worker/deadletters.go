@@ -113,14 +113,12 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
-// list asks for a list, page by page, and prints it; q's parameter next is where a page begins. Below a table it says that
-// there is nothing (none), or that more follow.
-func list[T any](
-	ctx context.Context, c *cli, path string, q url.Values, next string, table *table[T], none string,
-) error {
+// list asks for a list, page by page, and prints it. Below a table it says that there is nothing (none), or that more
+// follow.
+func list[T any](ctx context.Context, c *cli, path string, q url.Values, table *table[T], none string) error {
 	q.Set("limit", strconv.Itoa(c.page.limit))
 	for at := c.page.cursor; ; {
-		q.Set(next, at)
+		q.Set("cursor", at)
 		page, body, err := asked[api.Page[T]](ctx, c, path+"?"+q.Encode(), nil)
 		if err != nil {
 			return err
@@ -134,15 +132,15 @@ func list[T any](
 			c.endList(table.rows == 0, none, page.Next)
 			return nil
 		}
-		if string(*page.Next) == at {
+		if *page.Next == at {
 			return fmt.Errorf("%s gives the same page again and again; is it a retry-worker?", c.server.made.Base)
 		}
-		at = string(*page.Next)
+		at = *page.Next
 	}
 }
 
 // endList says, below a table, that there is nothing, or that it has not all: a search may find nothing before it ends a page.
-func (c *cli) endList(empty bool, none string, next *api.Cursor) {
+func (c *cli) endList(empty bool, none string, next *string) {
 	switch {
 	case c.json():
 	case next == nil && empty:
@@ -151,7 +149,7 @@ func (c *cli) endList(empty bool, none string, next *api.Cursor) {
 	case c.page.moves:
 		fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
 	default:
-		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(string(*next), 200))
+		fmt.Fprintf(c.out, "\nMore follow: --all lists them all, --cursor %s goes on.\n", inertLine(*next, 200))
 	}
 }
 
@@ -207,7 +205,7 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 	if f.state != "all" && f.none() && since.IsZero() && until.IsZero() {
 		none = "No dead letter is " + f.state + "."
 	}
-	return list(ctx, c, "/dead-letters", q, "cursor", c.deadLetterTable(), none)
+	return list(ctx, c, "/dead-letters", q, c.deadLetterTable(), none)
 }
 
 func setInstant(q url.Values, name string, t time.Time) {
@@ -243,7 +241,7 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
 	if err := wrongUse(f.check(), c.page.check()); err != nil {
 		return err
 	}
-	return list(ctx, c, "/dead-letters/groups", f.query(), "cursor", c.groupTable(), "No dead letter found.")
+	return list(ctx, c, "/dead-letters/groups", f.query(), c.groupTable(), "No dead letter found.")
 }
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {

@@ -28,7 +28,6 @@ func active(s string) bool {
 // hostile are answers of the API that hold what is nasty wherever there is a text, by how their paths end.
 func hostile() map[string]any {
 	text, long := nasty, nasty+strings.Repeat("x", 1<<20)
-	next := (*api.Cursor)(&text)
 	d := api.DeadLetter{ID: nasty, State: nasty, Outcome: nasty, Reason: nasty, ResponsibleTeam: nasty, Error: long, CreatedAt: nasty,
 		Subject: api.SubjectName{Tenant: nasty, Policy: nasty, ID: nasty}, Process: nasty, Delivery: nasty, MatchedRule: &text, ErrorClassification: &text,
 		Review: &api.Review{Decision: nasty, Reason: nasty, By: nasty, At: nasty, NextRetryTime: &text}}
@@ -38,12 +37,12 @@ func hostile() map[string]any {
 		CreatedAt: nasty, StartedAt: &text, EndedAt: &text, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := api.DeadLetterGroup{Fingerprint: &text, Policy: nasty, Pattern: long, Count: 1, FirstSeen: nasty, LastSeen: nasty}
 	return map[string]any{
-		"/dead-letters": api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: next}, someID: d, "/retry": d,
-		"/groups": api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: next},
+		"/dead-letters": api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: &text}, someID: d, "/retry": d,
+		"/groups": api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: &text},
 		"/plan": api.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &text, Newest: &text, Causes: []api.DeadLetterGroup{group},
 			Refused: []deadletter.RefusedCount{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}},
-		"GET /bulk-runs": api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: next}, "/bulk-runs/" + someID: run, "": run,
-		"/items": api.BulkItemPage{Items: []api.BulkItem{{Number: 1, DeadLetter: nasty, Subject: api.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &text, ChangedAt: nasty}}},
+		"GET /bulk-runs": api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: &text}, "/bulk-runs/" + someID: run, "": run,
+		"/items": api.Page[api.BulkItem]{Items: []api.BulkItem{{Number: 1, DeadLetter: nasty, Subject: api.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &text, ChangedAt: nasty}}},
 	}
 }
 

@@ -102,7 +102,7 @@ func (c *cli) runsList(ctx context.Context) error {
 			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
 		{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
 	})
-	return list(ctx, c, "/bulk-runs", url.Values{}, "cursor", table, "No bulk run was started yet.")
+	return list(ctx, c, "/bulk-runs", url.Values{}, table, "No bulk run was started yet.")
 }
 
 // holds tells that a run decides nothing for the moment.
@@ -151,7 +151,7 @@ func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 		{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
 		{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
 	})
-	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, "after", table,
+	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, table,
 		"No dead letter found.")
 }
 
@@ -240,7 +240,7 @@ func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 	counts, seen := map[string]int64{}, int64(0)
 	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
 	for range mostPages {
-		page, _, err := asked[api.BulkItemPage](ctx, c, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
+		page, _, err := asked[api.Page[api.BulkItem]](ctx, c, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
 		if err != nil {
 			return // what is printed stands without it
 		}
@@ -251,7 +251,7 @@ func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 		if page.Next == nil {
 			break
 		}
-		q.Set("after", strconv.FormatInt(*page.Next, 10))
+		q.Set("cursor", *page.Next)
 	}
 	if seen == 0 {
 		return

@@ -70,7 +70,7 @@ func (d api) each(ctx context.Context, since time.Time, look func(*deadLetter)) 
 		if page.Next == nil {
 			return nil
 		}
-		cursor = "&cursor=" + url.QueryEscape(string(*page.Next))
+		cursor = "&cursor=" + url.QueryEscape(*page.Next)
 	}
 }
 

@@ -95,14 +95,14 @@ func (d person) awaitRun(id, what string, so func(*run) bool) run {
 // items of a run, all of them.
 func (d person) items(id string) (all []views.BulkItem) {
 	d.s.t.Helper()
-	for after := int64(0); ; {
-		var page views.BulkItemPage
-		d.ask(fmt.Sprintf("/bulk-runs/%s/items?limit=200&after=%d", id, after), nil, &page)
+	for cursor := ""; ; {
+		var page views.Page[views.BulkItem]
+		d.ask("/bulk-runs/"+id+"/items?limit=200&cursor="+cursor, nil, &page)
 		all = append(all, page.Items...)
 		if page.Next == nil {
 			return all
 		}
-		after = *page.Next
+		cursor = *page.Next
 	}
 }
 

@@ -191,11 +191,11 @@ func (s *API) write(w http.ResponseWriter, status int, body any) {
 type Page[T any] struct {
 	Items []T `json:"items"`
 	// Next is the cursor of the next page; null on the last.
-	Next *Cursor `json:"next"`
+	Next *string `json:"next"`
 }
 
 func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {
-	return Page[V]{viewsOf(all, of), (*Cursor)(journal.OrNull(next))}
+	return Page[V]{viewsOf(all, of), journal.OrNull(next)}
 }
 
 // viewsOf are never null in JSON.

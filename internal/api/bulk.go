@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,13 +110,6 @@ type BulkItem struct {
 	Code      *string `json:"code"`
 	ChangedAt string  `json:"changedAt"`
 	DecidedAt *string `json:"decidedAt"`
-}
-
-// BulkItemPage is one page of a run's dead letters, in order.
-type BulkItemPage struct {
-	Items []BulkItem `json:"items"`
-	// Next goes on behind this page as after; null on the last. The page behind it may be empty.
-	Next *int64 `json:"next"`
 }
 
 func filterOf(f *journal.DeadLetterFilter) BulkFilter {
@@ -262,16 +256,16 @@ func (s *API) bulkItems(c *call) (any, error) {
 	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, outcome) {
 		c.invalid("outcome", "outcome is %.60q, expected one of %v, or none", outcome, all)
 	}
-	after := c.number("after", math.MaxInt64, "the number that a page gave as next")
+	after := c.numberCursor()
 	if c.wrong() != nil {
 		return nil, c.wrong()
 	}
 	items, err := c.Bulk.Items(c.Context(), c.runID(), outcome, after, limit)
-	page := BulkItemPage{Items: viewsOf(items, bulkItemOf)}
-	if len(items) >= limit {
-		page.Next = &items[len(items)-1].Number
+	next := ""
+	if len(items) >= limit { // the page behind it may be empty
+		next = strconv.FormatInt(items[len(items)-1].Number, 10)
 	}
-	return page, err
+	return pageOf(items, next, bulkItemOf), err
 }
 
 // steerBulk answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.

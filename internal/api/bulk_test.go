@@ -100,17 +100,17 @@ func TestBulkItems(t *testing.T) {
 	for query, want := range map[string]struct {
 		first, n, next any
 	}{
-		"":                                 {1.0, 10, nil},
-		"?limit=4":                         {1.0, 4, 4.0},
-		"?limit=4&after=4":                 {5.0, 4, 8.0},
-		"?limit=4&after=8":                 {9.0, 2, nil},
-		"?outcome=refused":                 {8.0, 3, nil},
-		"?outcome=refused&after=8":         {9.0, 2, nil},
-		"?outcome=recovered":               {nil, 0, nil},
-		"?after=9223372036854775806":       {nil, 0, nil},
-		"?outcome=&after=&limit=":          {1.0, 10, nil},
-		"?outcome=planned&limit=7":         {1.0, 7, 7.0},
-		"?outcome=planned&limit=7&after=7": {nil, 0, nil}, // the last page may be empty
+		"":                                  {1.0, 10, nil},
+		"?limit=4":                          {1.0, 4, "4"},
+		"?limit=4&cursor=4":                 {5.0, 4, "8"},
+		"?limit=4&cursor=8":                 {9.0, 2, nil},
+		"?outcome=refused":                  {8.0, 3, nil},
+		"?outcome=refused&cursor=8":         {9.0, 2, nil},
+		"?outcome=recovered":                {nil, 0, nil},
+		"?cursor=9223372036854775806":       {nil, 0, nil},
+		"?outcome=&cursor=&limit=":          {1.0, 10, nil},
+		"?outcome=planned&limit=7":          {1.0, 7, "7"},
+		"?outcome=planned&limit=7&cursor=7": {nil, 0, nil}, // the last page may be empty
 	} {
 		a := c.get("vera", "/bulk-runs/"+run+"/items"+query)
 		items := a.body["items"].([]any)

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
 // maxAnswerBytes of one answer: a page of the longest errors there can be has less.
@@ -132,20 +131,4 @@ func (c *Client) answer(status int, text []byte) ([]byte, error) {
 		refused.hint = " (the token comes from " + c.TokenFrom + ")"
 	}
 	return nil, refused
-}
-
-// Cursor is where the next page of a list begins: a text, or the number of an item.
-type Cursor string
-
-// UnmarshalJSON takes either.
-func (c *Cursor) UnmarshalJSON(raw []byte) error {
-	var number int64
-	if json.Unmarshal(raw, &number) == nil {
-		*c = Cursor(strconv.FormatInt(number, 10))
-		return nil
-	}
-	var text string
-	err := json.Unmarshal(raw, &text)
-	*c = Cursor(text)
-	return err
 }

@@ -278,6 +278,16 @@ func (in *input) limit() int {
 	return int(n)
 }
 
+// numberCursor is the number, of a record or an item, behind which a page begins: 0 where none is given.
+func (in *input) numberCursor() int64 {
+	text := in.text("cursor")
+	n, err := strconv.ParseUint(text, 10, 63)
+	if text != "" && (err != nil || n == 0) {
+		in.refuse(deadletter.ErrBadCursor)
+	}
+	return int64(n)
+}
+
 // reason is a person's; empty where nothing of it can be seen.
 func (in *input) reason() string {
 	text := in.text("reason")

@@ -151,7 +151,7 @@ func (s *API) table() []route {
 		{post, "/api/v1/bulk-runs", access.Bulk, s.post(s.startBulk, start...)},
 		{get, "/api/v1/bulk-runs", access.Read, s.get(s.bulkRuns, "cursor", "limit")},
 		{get, "/api/v1/bulk-runs/{id}", access.Read, s.get(s.bulkRun)},
-		{get, "/api/v1/bulk-runs/{id}/items", access.Read, s.get(s.bulkItems, "outcome", "after", "limit")},
+		{get, "/api/v1/bulk-runs/{id}/items", access.Read, s.get(s.bulkItems, "outcome", "cursor", "limit")},
 		{post, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.post(s.steerBulk(journal.BulkPause))},
 		{post, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.post(s.steerBulk(journal.BulkResume))},
 		{post, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.post(s.steerBulk(journal.BulkCancel))},

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -195,7 +194,7 @@ const auditPage = 100
 
 // audit answers GET /api/v1/subjects/{policy}/{id}/audit with its records, the oldest first.
 func (s *API) audit(c *call) (any, error) {
-	after, of := c.recordCursor(), c.subject(c.tenant())
+	after, of := c.numberCursor(), c.subject(c.tenant())
 	if c.wrong() != nil {
 		return nil, c.wrong()
 	}
@@ -212,16 +211,6 @@ func (s *API) audit(c *call) (any, error) {
 		next = strconv.FormatInt(records[auditPage-1].Number(), 10)
 	}
 	return pageOf(records, next, audit.Of), nil
-}
-
-// recordCursor is the record behind which a page begins: 0 where none is given.
-func (c *call) recordCursor() int64 {
-	text := c.text("cursor")
-	n, err := strconv.ParseUint(text, 10, 63)
-	if text != "" && (err != nil || n == 0) {
-		c.input.refuse(deadletter.ErrBadCursor)
-	}
-	return int64(n)
 }
 
 // Erased is what an erasure left of a subject.

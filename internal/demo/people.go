@@ -71,7 +71,7 @@ func (p *people) look(ctx context.Context) error {
 		if page.Next == nil {
 			break
 		}
-		cursor = "&cursor=" + url.QueryEscape(string(*page.Next))
+		cursor = "&cursor=" + url.QueryEscape(*page.Next)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,7 +25,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 
 func (a *App) gateSettings() gate.Settings {
 	c := a.catalogue()
-	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination}
+	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination, Policies: c.Policies}
 }
 
 // destinationLabel returns the name of a destination in metrics and events.

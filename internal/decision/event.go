@@ -21,8 +21,8 @@ const (
 	RNBIL005 BusinessRule = "RN-BIL-005"
 )
 
-// severityCritical marks what a person must act on.
-const severityCritical = "CRITICAL"
+// SeverityCritical marks what a person must act on.
+const SeverityCritical = "CRITICAL"
 
 // Event is the domain event of d under a rule; nil for a rejection, which decides nothing.
 // redactedError is the error text as events may carry it.
@@ -35,7 +35,7 @@ func (d *Decision) Event(rule BusinessRule, redactedError string) *Event {
 	case PermanentError:
 		return &Event{"PermanentErrorDetected", "permanent_error_detected", map[string]any{
 			"claimId": d.SubjectID, "errorType": d.Reason, "errorMessage": redactedError,
-			"detectedAt": Instant(d.AnalysedAt), "severity": severityCritical,
+			"detectedAt": Instant(d.AnalysedAt), "severity": SeverityCritical,
 		}}
 	default:
 		return nil
@@ -70,6 +70,6 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 	return &Event{"MaxRetriesExceeded", "max_retries_exceeded", map[string]any{
 		"claimId": d.SubjectID, "finalError": redactedError, "totalAttempts": attempts,
 		"totalDuration": ISODuration(d.AnalysedAt.Sub(d.FirstFailure)), "exceededAt": Instant(d.AnalysedAt),
-		"severity": severityCritical,
+		"severity": SeverityCritical,
 	}}
 }

@@ -21,9 +21,20 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		return RetryRecovered, recovered(h)
 	case h.Review != nil:
 		return DeadLetterReviewed, reviewed(h)
-	default:
-		return "", nil
+	case h.Entry != nil && h.Entry.Kind == journal.GateEntry:
+		if b, err := journal.BodyOf[journal.GateBody](h.Entry); err == nil && b.Action == journal.GateGivenUp {
+			return MaxRetriesExceeded, givenUp(h, &b)
+		}
 	}
+	return "", nil
+}
+
+// givenUp tells of a claim that cannot leave its gate in time. What is held is not attempted (R27): there is no error, and
+// no attempt beside the retries before.
+func givenUp(h *journal.Happening, b *journal.GateBody) any {
+	return object{"claimId": h.Subject.ID, "finalError": "", "totalAttempts": b.Retries,
+		"totalDuration": decision.ISODuration(h.Entry.At.Sub(h.Episode.FirstFailure)), "exceededAt": decision.Instant(h.Entry.At),
+		"severity": decision.SeverityCritical}
 }
 
 // endsEpisode reports whether the attempt gives up what its episode waited for: an earlier revision was told as a retry

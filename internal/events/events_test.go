@@ -90,6 +90,13 @@ func portal(went, phase destination.Phase) *journal.Happening {
 	return ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry, string(body))
 }
 
+// givenUp is a record of a claim that is given up at a gate after a retry.
+func givenUp() *journal.Happening {
+	h := ofEntry(claim, journal.GateEntry, `{"action":"given_up","jobKey":"7","since":"2025-01-12T09:00:00Z","deadline":"2025-01-12T13:00:00Z","retryCount":1,"giveUp":"DEADLINE"}`)
+	h.Episode = journal.Episode{Number: 1, FirstFailure: noon.Add(-3 * time.Hour)}
+	return h
+}
+
 func revision() *journal.Happening {
 	a := attempt(decision.RNBIL005, decision.Retry)
 	a.Revision = 1
@@ -134,6 +141,8 @@ var happenings = map[string]struct {
 	"rejected-who":       {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"purged":             {ofEntry(journal.Subject{}, "purge", `{"through":1000,"link":7,"confirmed":true,"subjects":[{"ID":"CLM-1-1"}]}`), []string{"AuditRecorded"}},
 	"gathered":           {ofEntry(journal.Subject{}, "bulk", `{"bulkRun":"r","verb":"gather","by":"","items":[{"number":1,"subject":{"ID":"CLM-ana@exemplo.com-1"}}],"gathered":9}`), []string{"AuditRecorded"}},
+	"given-up":           {givenUp(), []string{"MaxRetriesExceeded", "AuditRecorded"}},
+	"released":           {ofEntry(claim, journal.GateEntry, `{"action":"released","jobKey":"7","since":"2025-01-12T09:00:00Z"}`), []string{"AuditRecorded"}},
 	"destination-down":   {portal(destination.Up, destination.Down), []string{"DestinationDown", "AuditRecorded"}},
 	"destination-up":     {portal(destination.Ramping, destination.Up), []string{"DestinationUp", "AuditRecorded"}},
 	"destination-tests":  {portal(destination.Testing, destination.Ramping), []string{"AuditRecorded"}},

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -42,11 +43,12 @@ type Memory interface {
 	Published(ctx context.Context, sequences []int64) error
 }
 
-// Settings are what the catalogue in force says of destinations.
+// Settings are what the catalogue in force says of destinations, and of those who go there.
 type Settings struct {
 	Version    string
 	Configured map[string]destination.Settings
 	Otherwise  destination.Settings
+	Policies   decision.Policies
 }
 
 // Label returns the name of a destination in metrics and the log, of which there is a closed set.

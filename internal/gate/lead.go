@@ -375,7 +375,7 @@ func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	action := worker.AnswerGate(ctx, g.Engine, &a, g.Log)
+	action := worker.AnswerGate(ctx, g.Engine, &a, g.Settings().Policies[a.Subject.Policy], g.Log)
 	if action == worker.Released {
 		return false
 	}

@@ -51,7 +51,10 @@ func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) R
 	if rejection != nil {
 		return g.refuse(ctx, j, rejection)
 	}
-	if arrival.Destination == "" || g.admit(arrival.Destination, j.Key, arrival.Deadline) {
+	if arrival.Destination == "" {
+		return Reply{Action: Completed, Variables: gateOutputs(0, "no destination is named", false)}
+	}
+	if g.admit(arrival.Destination, j.Key, arrival.Deadline) {
 		return Reply{Action: Completed, Variables: gateOutputs(0, arrival.Destination+" up", false)}
 	}
 	switch err := g.memory.Hold(ctx, arrival); {
@@ -108,8 +111,8 @@ type GateEngine interface {
 	Throw(ctx context.Context, j *Job, e BPMNError) error
 }
 
-// AnswerGate answers a process that waited at a gate, once. It returns Released where that is to be done again.
-func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, log *zap.Logger) Action {
+// AnswerGate answers a process that waited at a gate, once; policy is its claim's, nil where that is gone. It returns Released where that is to be done again.
+func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, policy *decision.Policy, log *zap.Logger) Action {
 	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
 	var err error
@@ -123,8 +126,10 @@ func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, l
 	switch {
 	case err == nil && action == Thrown:
 		log.Error(e.Message, zap.String("event", "max_retries_exceeded"),
-			zap.String("subjectId", redact.Line(a.Subject.ID, maxErrorBytes)),
+			SubjectField(policy, a.Subject.ID),
 			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries),
+			zap.Int64("maxRetries", a.MaxRetries), zap.String("submissionError", ""),
+			zap.String("errorClassification", string(decision.Unknown)),
 			zap.String("responsibleTeam", string(a.Team)),
 			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey),
 			zap.Int64("processInstanceKey", a.ProcessInstanceKey))

@@ -69,9 +69,12 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 
 // SubjectField names a subject in a log line as its policy does: claimId (RN-BIL-005 §13.4), messageId, jobId.
 // What is personal in an id is redacted. An id variable that is called as another field is (message, event) would make
-// a line with two of that name.
+// a line with two of that name; it is subjectId there, and for p nil, a policy that is gone.
 func SubjectField(p *decision.Policy, id string) zap.Field {
 	id = redact.Line(id, maxErrorBytes)
+	if p == nil {
+		return zap.String("subjectId", id)
+	}
 	switch p.IDVariable {
 	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule",
 		"matchedText",

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"retry-worker/internal/destination"
@@ -31,12 +32,18 @@ func (g *Gates) follow(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	erased := false
 	for seen := g.takeAll(nil); open; {
 		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
 		if err != nil {
 			return err
 		}
 		seen, open = g.takeAll(page), len(page) == pageRecords
+		erased = erased || slices.ContainsFunc(page, func(r journal.Record) bool { return r.Attempt == nil && r.Entry.Kind == journal.ErasureEntry })
+	}
+	if erased { // perhaps that a claim came or left, before it was read
+		g.forget()
+		return g.read(ctx)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

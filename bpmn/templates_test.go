@@ -148,7 +148,8 @@ var contractTasks = map[string]contractTask{
 
 var analysis = contractTask{
 	reads: []string{"retryCount", "lastSubmissionTime"}, failure: true,
-	answers: append([]string{"backoffMinutes", "backoffDuration", "nextRetryTime"}, onError...),
+	answers: append([]string{"backoffMinutes", "backoffDuration", "nextRetryTime", "successProbability"}, onError...),
+	unsaid:  []string{"successProbability"},
 }
 
 // under is what a modeller is to be offered where the policy is this one.

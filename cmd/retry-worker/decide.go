@@ -129,19 +129,25 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 		own[name] = json.RawMessage(value)
 	}
 	body["variables"] = own
-	err := show(cmd.Context(), c, "/decisions", body, func(a *dryRun) {
-		if !f.explain {
-			a.Evidence = nil
-		}
-		c.printDecision(nil, a)
-	})
-	if refused, is := errors.AsType[*api.Refused](err); is && refused.Status == http.StatusUnprocessableEntity {
+	a, flat, err := asked[dryRun](cmd.Context(), c, "/decisions", body)
+	refused, is := errors.AsType[*api.Refused](err)
+	switch {
+	case is && refused.Status == http.StatusUnprocessableEntity:
 		if c.json() {
 			fmt.Fprintf(c.out, "%s\n", refused.Body)
 		}
 		return &usageError{errors.New(refused.Message)}
+	case err != nil:
+		return err
+	case !f.explain:
+		a.Evidence, flat = nil, worker.WithoutEvidence(flat)
 	}
-	return err
+	if c.json() {
+		fmt.Fprintf(c.out, "%s\n", flat)
+	} else {
+		c.printDecision(nil, a)
+	}
+	return nil
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -68,4 +69,13 @@ func WithEvidence(flat json.RawMessage, all []Evidence) json.RawMessage {
 		panic(err) // cannot be: it holds numbers and texts only
 	}
 	return object(slices.Clone(flat[:len(flat)-1])).raw("evidence", string(list)).end()
+}
+
+// WithoutEvidence takes out what WithEvidence put in, at the end. Within a text the quotation marks would be escaped.
+func WithoutEvidence(flat json.RawMessage) json.RawMessage {
+	before, _, found := bytes.Cut(flat, []byte(`,"evidence":`))
+	if !found {
+		return flat
+	}
+	return object(slices.Clone(before)).end()
 }

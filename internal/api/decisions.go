@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"slices"
 
@@ -17,7 +16,6 @@ import (
 // where the journal is open. It remembers nothing.
 func (s *API) decide(c *call) (any, error) {
 	policies, policy, now := s.policies(), c.text("policy"), c.instant("now")
-	c.httpStatus()
 	v := c.variables(policies, policy)
 	if c.wrong() != nil {
 		return nil, c.wrong()
@@ -42,15 +40,6 @@ func (s *API) decide(c *call) (any, error) {
 	return flat, nil
 }
 
-// httpStatus checks the field of that name, which only some policies read; 0 is none (R15).
-func (in *input) httpStatus() {
-	var n float64
-	if !in.read("httpStatus", &n) || n != 0 && !(n >= 100 && n <= 599 && n == math.Trunc(n)) {
-		in.refuse(invalid("invalid_http_status", "httpStatus is %.60s, expected a whole number from 100 to 599, or none",
-			in.given["httpStatus"]))
-	}
-}
-
 // variables are what the policy of that name decides by: the fields that every policy has, and the object variables
 // with what only some read, by the names that the process has for them.
 func (in *input) variables(policies decision.Policies, name string) decision.Variables {
@@ -64,6 +53,10 @@ func (in *input) variables(policies decision.Policies, name string) decision.Var
 	p, unknown := policies.Find(name)
 	if unknown != nil {
 		return v // which the decision says
+	}
+	if raw := in.given["httpStatus"]; p.HTTPStatusVariable == "" && len(raw) > 0 && string(raw) != "null" {
+		in.refuse(invalid("unknown_variable", "httpStatus is given, but the policy %s reads no HTTP status; leave it out, or put it "+
+			"into error", p.Name))
 	}
 	var known []string
 	if p.Own != nil {

@@ -29,7 +29,7 @@ func TestDecisions(t *testing.T) {
 		variables     decision.Variables
 	}{
 		{`{"id":"CLM-001-1","error":"TIMEOUT"}`, "RETRY", 200, decision.Variables{ID: `"CLM-001-1"`, Error: `"TIMEOUT"`}},
-		{`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2,"httpStatus":503}`, "RETRY", 200,
+		{`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2}`, "RETRY", 200,
 			decision.Variables{ID: `"CLM-001-1"`, Error: `"HTTP 503 <é>"`, RetryCount: "2"}},
 		{`{"id":"CLM-001-1","error":"DUPLICATE_CLAIM","retryCount":null,"httpStatus":null,"policy":null}`, "PERMANENT_ERROR", 200,
 			decision.Variables{ID: `"CLM-001-1"`, Error: `"DUPLICATE_CLAIM"`, RetryCount: "null"}},
@@ -88,6 +88,11 @@ func TestDecisionsWithWhatOnlySomePoliciesRead(t *testing.T) {
 			"hint": "o destino mudou", "catalogue": "0123456789ab", "responsibleTeam": "ti"}},
 		{`"error":"x","httpStatus":404.0`, 200, map[string]any{"matchedRule": "missing"}},
 		{`"error":"TIMEOUT","httpStatus":0`, 200, map[string]any{"matchedRule": "TIMEOUT", "outcome": "MAX_RETRIES_EXCEEDED", "maxRetries": 0.0, "hint": nil}},
+		{`"error":"x","httpStatus":99,"retryCount":2.5`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_RETRY_COUNT"}},
+		{`"error":"x","httpStatus":42`, 422, map[string]any{"outcome": "REJECTED", "rejection": "INVALID_HTTP_STATUS",
+			"message": "INVALID_HTTP_STATUS: httpStatus is 42, expected a whole number from 100 to 599, or none"}},
+		{`"error":"x","httpStatus":503.5`, 422, map[string]any{"rejection": "INVALID_HTTP_STATUS"}},
+		{`"error":"x","httpStatus":"503"`, 422, map[string]any{"rejection": "INVALID_HTTP_STATUS"}},
 		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":"PT30S"}`, 200,
 			map[string]any{"outcome": "RETRY", "maxRetries": 2.0, "backoffDuration": "PT30S", "retryReason": "Transient error, retry 1 of 2"}},
 		{`"error":"TIMEOUT","variables":{"maxAttempts":3,"delayBetweenAttempts":1500}`, 200, map[string]any{"backoffDuration": "PT1.5S"}},

@@ -38,7 +38,7 @@ func (c *cli) destinationsListCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printDestinations(list *api.DestinationList) {
+func (c *cli) printDestinations(list *api.Page[api.Destination]) {
 	type portal = api.Destination
 	tableOf(c, []column[portal]{
 		{name: "NAME", of: func(d *portal) string { return d.Name }},

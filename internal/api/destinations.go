@@ -22,11 +22,6 @@ type Gates interface {
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
 
-// DestinationList is all of them, by name.
-type DestinationList struct {
-	Items []Destination `json:"items"`
-}
-
 // Destination is one as the API shows it.
 type Destination struct {
 	Name  string            `json:"name"`
@@ -131,11 +126,11 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 	return told
 }
 
-// destinations answers GET /api/v1/destinations.
+// destinations answers GET /api/v1/destinations, all on one page.
 func (s *API) destinations(c *call) (any, error) {
 	all, err := c.Gates.Destinations()
 	now := s.now()
-	return DestinationList{viewsOf(all, func(d *gate.Destination) Destination { return destinationOf(d, now) })}, err
+	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
 }
 
 // destination answers GET /api/v1/destinations/{name}.

@@ -36,9 +36,10 @@ type verdictFlags struct {
 // bulkOnly are the flags that only many at once have, but for --filter.
 var bulkOnly = []string{"plan", "yes", "detach", "per-minute"}
 
-const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin). It shows first\n" +
-	"what would be done (--plan ends there) and asks (--yes does not); then a bulk run decides them one by one,\n" +
-	"so many a minute, and is followed to its end. Ctrl-C ends the following, not the run:\n" +
+const bulkHelp = "With --filter it decides on all that fit, however many there are (role admin; or operator, with a team\n" +
+	"that the token names in the filter). It shows first what would be done (--plan ends there) and asks (--yes\n" +
+	"does not); then a bulk run decides them one by one, so many a minute, and is followed to its end. Ctrl-C\n" +
+	"ends the following, not the run:\n" +
 	"`retry-worker dead-letters runs` shows, pauses and cancels it. Filters, all of which must fit: policy,\n" +
 	"team, reason, fingerprint (of `retry-worker dead-letters groups`), ids (of dead letters, with commas),\n" +
 	"context (such as operadora=Unimed SP), q (words of the error), older-than and younger-than (an age such as\n" +

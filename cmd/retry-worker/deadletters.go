@@ -271,6 +271,7 @@ func (c *cli) printDeadLetter(d *api.DeadLetter) {
 	line("class", classWords(d.ErrorClassification, d.MatchedRule))
 	line("retries", fmt.Sprintf("%d of %d%s", d.RetryCount, d.MaxRetries, limitWords(d)))
 	line("first failure", value(d.FirstFailure))
+	line("deadline", deadlineWords(d))
 	line("given up", d.CreatedAt)
 	line("process", processWords(d))
 	if r := d.Review; r != nil {
@@ -310,6 +311,17 @@ func limitWords(d *api.DeadLetter) string {
 		return " (a retry takes --force)"
 	}
 	return ""
+}
+
+// deadlineWords returns the claim's deadline, and that what a person sends again after it misses it (R29).
+func deadlineWords(d *api.DeadLetter) string {
+	if d.Review != nil {
+		deadline, known := decision.ParseInstant(value(d.Deadline))
+		if next, ok := decision.ParseInstant(value(d.Review.NextRetryTime)); known && ok && next.After(deadline) {
+			return *d.Deadline + " (missed: it goes all the same, after the deadline)"
+		}
+	}
+	return value(d.Deadline)
 }
 
 // forced says that limits are overridden.

@@ -12,11 +12,12 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 )
 
 // openForSession is an API for a session in testdata/deadletters, by an operator or, where its name ends so, an admin. What
-// ends in PERMANENT and EXHAUSTED stands for the ids of two dead letters, one below the limit and one at it.
+// ends in PERMANENT, EXHAUSTED and DEADLINE stands for the ids of dead letters: below the limit, at it, and too late.
 func openForSession(t *testing.T, session string) (names func() []string) {
 	w := open(t)
 	var letters []string
@@ -30,6 +31,13 @@ func openForSession(t *testing.T, session string) (names func() []string) {
 		p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
 		p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
 		w.Advance(20 * time.Minute)
+	case "deadline":
+		a := w.Analysis(decision.DefaultPolicy, "CLM-001-1234567890", "HTTP 503 Service Unavailable", 2)
+		a.Failure.Deadline = w.Now().Add(5 * time.Minute)
+		r, err := w.Journal.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		letters = []string{"00000000-0000-0000-0000-0000DEADLINE", r.Attempt.DeadLetter}
+		w.Await(r.Attempt.DeadLetter)
 	case "causes":
 		w.letter("CLM-001-1234567890", "guia retida em auditoria no setor 12 da operadora", 5)
 		w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5)

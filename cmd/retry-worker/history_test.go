@@ -37,8 +37,7 @@ func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 	for _, command := range []string{
 		"history CLM-001-1", "history CLM-001-1 -o json", "kpi", "kpi -o json", "kpi --policy tiss-submission", "decide --id CLM-001-1 --error TIMEOUT --retry-count 1 --now 2026-01-05T10:00:00Z",
 		"decide --id CLM-001-1 --error HTTP-404 --explain -o json", "decide --policy job-queue --id JOB-1 --error full --var maxAttempts=3 --explain -o json --now 2026-01-05T10:00:00Z",
-		"decide --id CLM-001-1 --error TIMEOUT<é>,\"evidence\": --now 2026-01-05T10:00:00Z -o json",
-		"decide --id CLM-001-1 --error x --retry-count 2.5 -o json", "audit export --subject CLM-001-1",
+		"decide --id CLM-001-1 --error TIMEOUT<é>,\"evidence\": --now 2026-01-05T10:00:00Z -o json", "decide --id CLM-001-1 --error x --retry-count 2.5 -o json", "audit export --subject CLM-001-1",
 		"audit export --subject CLM-001-1 --format csv", "audit export --subject CLM-001-1 --since 2126-01-01", "audit export --subject CLM-001-1 --until 2126-01-01",
 	} {
 		args := strings.Fields(command)

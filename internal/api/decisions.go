@@ -54,10 +54,6 @@ func (in *input) variables(policies decision.Policies, name string) decision.Var
 	if unknown != nil {
 		return v // which the decision says
 	}
-	if raw := in.given["httpStatus"]; p.HTTPStatusVariable == "" && len(raw) > 0 && string(raw) != "null" {
-		in.refuse(invalid("unknown_variable", "httpStatus is given, but the policy %s reads no HTTP status; leave it out, or put it "+
-			"into error", p.Name))
-	}
 	var known []string
 	if p.Own != nil {
 		known = []string{p.Own.MaxAttempts, p.Own.Delay, p.Own.NonRetryable}

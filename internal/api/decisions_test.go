@@ -29,7 +29,7 @@ func TestDecisions(t *testing.T) {
 		variables     decision.Variables
 	}{
 		{`{"id":"CLM-001-1","error":"TIMEOUT"}`, "RETRY", 200, decision.Variables{ID: `"CLM-001-1"`, Error: `"TIMEOUT"`}},
-		{`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2}`, "RETRY", 200,
+		{`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2,"httpStatus":503}`, "RETRY", 200,
 			decision.Variables{ID: `"CLM-001-1"`, Error: `"HTTP 503 <é>"`, RetryCount: "2"}},
 		{`{"id":"CLM-001-1","error":"DUPLICATE_CLAIM","retryCount":null,"httpStatus":null,"policy":null}`, "PERMANENT_ERROR", 200,
 			decision.Variables{ID: `"CLM-001-1"`, Error: `"DUPLICATE_CLAIM"`, RetryCount: "null"}},

@@ -185,11 +185,10 @@ func (r *replica) handle(j *worker.Job) {
 	r.worker.Handle(r.life, j, func(ctx context.Context, j *worker.Job) worker.Reply {
 		reply := r.handlers[j.Type]()(as(ctx, handed(j)), j)
 		r.port(r.name + " has handled " + handed(j)) // several are in one commit
-		if time.Since(get(&r.mu, &r.jobs[j.Key].cutOff)) < 2*time.Minute {
-			return reply // for some answer to come through
-		}
-		duplicate := r.begun(r.jobs[j.Key].claim) > 1 && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4)
-		if duplicate || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off") { // from the engine, until the job is another's
+		duplicate := func() bool {
+			return r.begun(r.jobs[j.Key].claim) > 1 && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4)
+		} // from the engine, until the job is another's; some answer comes through between
+		if time.Since(get(&r.mu, &r.jobs[j.Key].cutOff)) > 2*time.Minute && (duplicate() || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off")) {
 			set(&r.mu, &r.jobs[j.Key].cutOff, j.Deadline)
 		}
 		return reply

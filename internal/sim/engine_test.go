@@ -185,10 +185,8 @@ func (r *replica) handle(j *worker.Job) {
 	r.worker.Handle(r.life, j, func(ctx context.Context, j *worker.Job) worker.Reply {
 		reply := r.handlers[j.Type]()(as(ctx, handed(j)), j)
 		r.port(r.name + " has handled " + handed(j)) // several are in one commit
-		duplicate := func() bool {
-			return r.begun(r.jobs[j.Key].claim) > 1 && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4)
-		} // from the engine, until the job is another's; some answer comes through between
-		if time.Since(get(&r.mu, &r.jobs[j.Key].cutOff)) > 2*time.Minute && (duplicate() || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off")) {
+		twice, rests := r.begun(r.jobs[j.Key].claim) > 1, time.Since(get(&r.mu, &r.jobs[j.Key].cutOff)) < 2*time.Minute
+		if !rests && (twice && r.sometimes(fmt.Sprint("duplicate cut off ", j.Key), 1, 4) || r.sim.fault(fmt.Sprint("job ", j.Key), "cut off")) { // until the job is another's
 			set(&r.mu, &r.jobs[j.Key].cutOff, j.Deadline)
 		}
 		return reply
@@ -266,6 +264,7 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 	j := r.jobs[key]
 	r.sent(j, a)
 	r.traceAnswer("tell", j, a)
+	killed := j.kind == worker.RetryReview && !j.done && !r.calm && !r.steady && r.sometimes("killed as it tells a decision", 1, 10)
 	switch {
 	case r.life.Err() != nil, !r.calm && time.Now().Before(get(&r.mu, &j.cutOff)), r.mute && time.Now().Before(r.away), r.fault("answer lost"):
 		return engineError(worker.Ambiguous)
@@ -295,8 +294,11 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 		j.uncaught = true
 		r.incident(j)
 		return nil
-	case r.fault("acknowledgement lost"):
-		j.unheard = true
+	case killed, r.fault("acknowledgement lost"):
+		if j.unheard = true; killed { // and its lease ends just then
+			r.die()
+			_, _ = r.memory.Lease(context.Background(), answersLease, r.holders[answersLease], 0)
+		}
 		_ = r.take(j, a)
 		return engineError(worker.Ambiguous)
 	case r.fault("answer hangs"):
@@ -324,8 +326,7 @@ func (s *sim) take(j *job, a answer) error {
 	if json.Unmarshal([]byte(a.vars), &told) != nil {
 		s.fail("%s: job %d is answered with no JSON object", j.claim, j.key)
 	}
-	s.taken(j, told)
-	if s.failed != "" {
+	if s.taken(j, told); s.failed != "" {
 		return nil
 	}
 	s.traceAnswer("take", j, a)
@@ -432,13 +433,11 @@ func (s *sim) submit(p *process) {
 	p.phase, p.since = "portal", time.Now()
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
-		if odd := dice.IntN(100); odd < 4 {
+		switch odd := dice.IntN(100); {
+		case s.isLost(p.claim), odd >= 4 && odd < 30 && s.puzzling:
+			problem = unknownError
+		case odd < 4:
 			problem = []string{permanentError, ofPatient, presumedError, unknownError}[dice.IntN(4)]
-		} else if odd < 30 && s.puzzling {
-			problem = unknownError
-		}
-		if s.isLost(p.claim) {
-			problem = unknownError
 		}
 		if problem != "" {
 			s.say("%s fails at %s: %s", p.claim, p.portal, problem)

@@ -210,8 +210,8 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	return held, err
 }
 
-// eventsLease is that of the relay of events.
-const eventsLease = "outbox/" + events.Queue
+// eventsLease is that of the relay of events, answersLease that of what people decided.
+const eventsLease, answersLease = "outbox/" + events.Queue, "outbox/" + journal.ReviewQueue
 
 // shares are the leases by which replicas are counted.
 const shares = "gates/"

@@ -188,7 +188,7 @@ func (c *cli) printDecision(teams map[decision.Team]catalogue.Team, d *dryRun) {
 		row("matched text", strconv.Quote(d.MatchedText))
 	}
 	if d.ShouldRetry {
-		wait, _ := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.BackoffDuration, "PT"))) // of hours, minutes or seconds
+		wait, _ := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.BackoffDuration, "PT"))) // minutes or seconds, as decision.ISODuration has it
 		row("next retry", d.NextRetryTime+" (in "+wait.String()+")")
 		row("retry", strconv.FormatInt(d.RetryCount, 10)+" of "+strconv.FormatInt(d.MaxRetries, 10))
 	} else {

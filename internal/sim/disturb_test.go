@@ -136,10 +136,10 @@ func (s *sim) disturb() {
 		}
 	})
 	s.every("rush", 20*time.Minute, func(*replica) {
-		name := s.portalNames()[s.draw("rush").IntN(len(s.portalNames()))]
+		name, label := s.portalNames()[s.draw("rush").IntN(len(s.portalNames()))], "rush"+s.another()
 		s.say("claims rush to %s", name)
 		for _, r := range s.up() {
-			s.running.Go(func() { r.rush(name, "rush"+s.another()) })
+			s.running.Go(func() { r.rush(name, label) })
 		}
 	})
 	s.every("wipe", 30*time.Minute, func(*replica) {

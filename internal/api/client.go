@@ -121,12 +121,14 @@ func (c *Client) answer(status int, text []byte) ([]byte, error) {
 	if status == http.StatusOK || status == http.StatusCreated {
 		return Inert(line.Bytes()), nil
 	}
-	refused := &Refused{Status: status, Body: Inert(line.Bytes())}
-	var dry struct{ Rejection string } // what a dry run has in the place of an error
-	_ = json.Unmarshal(text, &dry)
-	if json.Unmarshal(text, &refused.Failure) != nil || cmp.Or(refused.Failure.Error, dry.Rejection) == "" {
+	var said struct {
+		Failure
+		Rejection string // what a dry run has in the place of an error
+	}
+	if json.Unmarshal(text, &said) != nil || cmp.Or(said.Error, said.Rejection) == "" {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
+	refused := &Refused{Status: status, Failure: said.Failure, Body: Inert(line.Bytes())}
 	if status == http.StatusUnauthorized {
 		refused.hint = " (the token comes from " + c.TokenFrom + ")"
 	}

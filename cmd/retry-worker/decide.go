@@ -83,21 +83,14 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	if f.explain {
 		flat = worker.WithEvidence(flat, worker.Explain(from.Policies, f.policy, v))
 	}
-	switch {
-	case c.json():
+	if d.Rejection == nil {
+		return c.printDryRun(from.Teams, flat)
+	}
+	if c.json() {
 		fmt.Fprintln(c.out, string(flat))
-		flags = nil // a rejection's message names the variables
-	case d.Rejection == nil:
-		var a dryRun
-		if err := json.Unmarshal(flat, &a); err != nil {
-			return fmt.Errorf("read the decision: %w", err)
-		}
-		c.printDecision(from.Teams, &a)
+		flags = nil // its message names the variables
 	}
-	if d.Rejection != nil {
-		return rejected(cmd, d.Rejection, flags)
-	}
-	return nil
+	return rejected(cmd, d.Rejection, flags)
 }
 
 // askDecision prints what a worker would decide.
@@ -129,25 +122,20 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 		own[name] = json.RawMessage(value)
 	}
 	body["variables"] = own
-	a, flat, err := asked[dryRun](cmd.Context(), c, "/decisions", body)
+	_, flat, err := asked[dryRun](cmd.Context(), c, "/decisions", body)
 	refused, is := errors.AsType[*api.Refused](err)
 	switch {
 	case is && refused.Status == http.StatusUnprocessableEntity:
 		if c.json() {
-			fmt.Fprintf(c.out, "%s\n", refused.Body)
+			fmt.Fprintln(c.out, string(refused.Body))
 		}
 		return &usageError{errors.New(refused.Message)}
 	case err != nil:
 		return err
 	case !f.explain:
-		a.Evidence, flat = nil, worker.WithoutEvidence(flat)
+		flat = worker.WithoutEvidence(flat)
 	}
-	if c.json() {
-		fmt.Fprintf(c.out, "%s\n", flat)
-	} else {
-		c.printDecision(nil, a)
-	}
-	return nil
+	return c.printDryRun(nil, flat)
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.
@@ -174,8 +162,16 @@ type dryRun struct {
 	Evidence                                                            []worker.Evidence
 }
 
-// printDecision prints a decision, and what was found in the error, the winner first.
-func (c *cli) printDecision(teams map[decision.Team]catalogue.Team, d *dryRun) {
+// printDryRun prints a decision, and what was found in the error, the winner first.
+func (c *cli) printDryRun(teams map[decision.Team]catalogue.Team, flat json.RawMessage) error {
+	if c.json() {
+		fmt.Fprintln(c.out, string(flat))
+		return nil
+	}
+	var d dryRun
+	if err := json.Unmarshal(flat, &d); err != nil {
+		return fmt.Errorf("read the decision: %w", err)
+	}
 	row, done := c.sheet()
 	defer done()
 	row("outcome", d.Outcome)
@@ -209,6 +205,7 @@ func (c *cli) printDecision(teams map[decision.Team]catalogue.Team, d *dryRun) {
 		row(head, fmt.Sprintf("rank %d, %s %q%s", e.Rank, e.Rule, e.Text, lost))
 		head = ""
 	}
+	return nil
 }
 
 // instantFlag reads the instant of a flag. Years of four digits only: later ones have no RFC 3339 form.

@@ -1,6 +1,9 @@
 package decision
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Event is what a decision means to others: a domain event of §12.3 of one of the rules.
 type Event struct {
@@ -21,8 +24,8 @@ const (
 	RNBIL005 BusinessRule = "RN-BIL-005"
 )
 
-// SeverityCritical marks what a person must act on.
-const SeverityCritical = "CRITICAL"
+// severityCritical marks what a person must act on.
+const severityCritical = "CRITICAL"
 
 // Event is the domain event of d under a rule; nil for a rejection, which decides nothing.
 // redactedError is the error text as events may carry it.
@@ -35,7 +38,7 @@ func (d *Decision) Event(rule BusinessRule, redactedError string) *Event {
 	case PermanentError:
 		return &Event{"PermanentErrorDetected", "permanent_error_detected", map[string]any{
 			"claimId": d.SubjectID, "errorType": d.Reason, "errorMessage": redactedError,
-			"detectedAt": Instant(d.AnalysedAt), "severity": SeverityCritical,
+			"detectedAt": Instant(d.AnalysedAt), "severity": severityCritical,
 		}}
 	default:
 		return nil
@@ -67,9 +70,15 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 	if attempts < math.MaxInt64 {
 		attempts++ // the first submission counts (R12)
 	}
+	return Exceeded(d.SubjectID, redactedError, attempts, d.FirstFailure, d.AnalysedAt)
+}
+
+// Exceeded is the event of a claim that was given up at an instant after so many attempts, the first of which failed at
+// another.
+func Exceeded(claim, redactedError string, attempts int64, firstFailure, at time.Time) *Event {
 	return &Event{"MaxRetriesExceeded", "max_retries_exceeded", map[string]any{
-		"claimId": d.SubjectID, "finalError": redactedError, "totalAttempts": attempts,
-		"totalDuration": ISODuration(d.AnalysedAt.Sub(d.FirstFailure)), "exceededAt": Instant(d.AnalysedAt),
-		"severity": SeverityCritical,
+		"claimId": claim, "finalError": redactedError, "totalAttempts": attempts,
+		"totalDuration": ISODuration(at.Sub(firstFailure)), "exceededAt": Instant(at),
+		"severity": severityCritical,
 	}}
 }

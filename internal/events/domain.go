@@ -21,20 +21,12 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		return RetryRecovered, recovered(h)
 	case h.Review != nil:
 		return DeadLetterReviewed, reviewed(h)
-	case h.Entry != nil && h.Entry.Kind == journal.GateEntry:
-		if b, err := journal.BodyOf[journal.GateBody](h.Entry); err == nil && b.Action == journal.GateGivenUp {
-			return MaxRetriesExceeded, givenUp(h, &b)
-		}
+	case h.GivenUp != nil: // what is held is not attempted (R27): no error, and no attempt beside the retries before
+		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.Entry.At)
+		return e.Type, e.Fields
+	default:
+		return "", nil
 	}
-	return "", nil
-}
-
-// givenUp tells of a claim that cannot leave its gate in time. What is held is not attempted (R27): there is no error, and
-// no attempt beside the retries before.
-func givenUp(h *journal.Happening, b *journal.GateBody) any {
-	return object{"claimId": h.Subject.ID, "finalError": "", "totalAttempts": b.Retries,
-		"totalDuration": decision.ISODuration(h.Entry.At.Sub(h.Episode.FirstFailure)), "exceededAt": decision.Instant(h.Entry.At),
-		"severity": decision.SeverityCritical}
 }
 
 // endsEpisode reports whether the attempt gives up what its episode waited for: an earlier revision was told as a retry

@@ -19,9 +19,8 @@ const Queue = "events"
 // Source is where the events of a worker say they come from.
 const Source = "/retry-worker"
 
-// The types of events of the contract that are no decision's, or not only; those are named by decision.Event.
+// The types of events of the contract that are no decision's; those are named by decision.Event.
 const (
-	MaxRetriesExceeded = "MaxRetriesExceeded"
 	AuditRecorded      = "AuditRecorded"
 	RetryRecovered     = "RetryRecovered"
 	DeadLetterReviewed = "DeadLetterReviewed"

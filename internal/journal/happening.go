@@ -7,9 +7,10 @@ type Happening struct {
 	Digest Digest
 	// Episode of the subject as it stands then; its Number is 0 where there is none.
 	Episode Episode
-	// Outcome and Review that the entry is about; nil where it is about neither.
+	// Outcome, Review, or claim given up at its gate that the entry is about; nil where it is about another.
 	Outcome *Outcome
 	Review  *Review
+	GivenUp *GateBody
 }
 
 // Publisher makes the outbox's messages of what was recorded. It is pure.

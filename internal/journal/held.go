@@ -163,7 +163,7 @@ func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
 }
 
 func (b *batch) depart(d *Departure, h *History, held HeldJob) {
-	body := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}
+	body, about := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}, Happening{}
 	if d.GiveUp != "" {
 		// The count is the subject's (R12): another process may have failed, or recovered, while this one waited.
 		body.Action, body.GiveUp, body.Episode, body.Retries = GateGivenUp, d.GiveUp, h.Episode.Number, h.Episode.Retries
@@ -173,8 +173,9 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
 			Failure: &decision.Failure{}}
 		body.DeadLetter = deadLetterID(&asked, body.Episode, body.Retries, h.Attempts)
+		about.GivenUp = body
 	}
-	b.entry(h, d.Subject, GateEntry, body, Happening{}, 0)
+	b.entry(h, d.Subject, GateEntry, body, about, 0)
 	b.changes.Outbox = append(b.changes.Outbox, Message{
 		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.OutboxKey(),
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})

@@ -9,7 +9,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -253,7 +252,7 @@ func (s *sim) checkGate(r *journal.Record) {
 			}
 		}
 		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
-		s.expected[said{Kind: events.MaxRetriesExceeded, ClaimID: outside(r.Subject.ID), TotalAttempts: b.Retries,
+		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(r.Subject.ID), TotalAttempts: b.Retries,
 			ExceededAt: decision.Instant(r.Entry.At), TotalDuration: decision.ISODuration(r.Entry.At.Sub(d.FirstFailure))}]++
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
 		early := w.lastChance(&b.HeldJob).Sub(r.Entry.At)

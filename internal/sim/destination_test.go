@@ -69,8 +69,8 @@ func (s *sim) checkState(name string, now *destination.State, at time.Time) {
 		right = right && j != nil && j.portal == name && !now.Canary.Sent.Before(o.LastTest) && (now.Since.After(o.LastTest) || step >= first && step <= max(longestPause, first))
 	}
 	if b.State != nil && o.Since.Equal(b.Outage.Since) {
-		lately := time.Since(b.at) + actTime // an answer begins a ramp, a failure ends it
-		right = right && o.Tests-b.Outage.Tests <= 1 && o.FailedRamps-b.Outage.FailedRamps <= max(1, min(since(w.answered, lately), since(w.failures, lately)))
+		lately := time.Since(b.at) + actTime // an answer begins a ramp, besides the one there is; a failure ends it
+		right = right && o.Tests-b.Outage.Tests <= 1 && o.FailedRamps-b.Outage.FailedRamps <= max(1, min(since(w.answered, lately)+1, since(w.failures, lately)))
 	}
 	if f := &now.Flow; b.State != nil && !f.LimitAt.Equal(b.Flow.LimitAt) {
 		right = right && f.Limit <= max(1, max(s.paceBefore, s.settings.Configured[name].Pace.Most)/2)

@@ -137,7 +137,7 @@ var contractTasks = map[string]contractTask{
 	"retry-review": {
 		reads: []string{"deadLetterId"},
 		answers: []string{"reviewDecision", "reviewReason", "reviewedBy",
-			"shouldRetry", "retryCount", "nextRetryTime", "backoffMinutes", "backoffDuration"},
+			"shouldRetry", "retryCount", "nextRetryTime", "backoffMinutes", "backoffDuration", "submissionDeadline"},
 		unsaid: []string{"reviewDecision", "reviewReason", "reviewedBy", "nextRetryTime", "backoffDuration"},
 	},
 	"record-retry-outcome": {ownInput: "retryOutcome"},

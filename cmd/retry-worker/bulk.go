@@ -25,6 +25,7 @@ import (
 type verdictFlags struct {
 	action       journal.BulkAction
 	reason, when string
+	deadline     string
 	force, fresh bool
 
 	// Which many, and how.
@@ -55,7 +56,7 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
 			"process gets it as\n" +
 			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole " +
-			"ladder again.\n\n" +
+			"ladder again;\nafter its deadline --force, or a new --deadline.\n\n" +
 			bulkHelp,
 		Example: `  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
   retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "portal voltou" --force --when now
@@ -66,7 +67,8 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	c.registerDecision(flags, &f)
-	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit")
+	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit, or after the deadline")
+	flags.StringVar(&f.deadline, "deadline", "", "a new submissionDeadline of the one, `RFC3339`; none leaves it as it is")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force (role admin)")
 	flags.StringVar(&f.when, "when", "backoff", "backoff (after the policy's delay) or now")
 	return cmd
@@ -132,6 +134,9 @@ func (c *cli) decideOn(cmd *cobra.Command, f *verdictFlags, args []string) error
 	body := map[string]any{"reason": f.reason}
 	if f.action == journal.BulkRetry {
 		body["forceRetry"], body["fresh"], body["when"] = f.force, f.fresh, f.when
+		if f.deadline != "" {
+			body["submissionDeadline"] = f.deadline
+		}
 	}
 	path := "/dead-letters/" + url.PathEscape(args[0]) + "/" + string(f.action)
 	return show(cmd.Context(), c, path, body, c.printDeadLetter)
@@ -145,6 +150,10 @@ func (f *verdictFlags) check() error {
 	}
 	if f.fresh && !f.force {
 		wrong = append(wrong, errors.New("--fresh begins the whole ladder again, expected --force with it"))
+	}
+	if f.deadline != "" {
+		_, err := instantFlag("deadline", f.deadline)
+		wrong = append(wrong, err)
 	}
 	return errors.Join(wrong...)
 }
@@ -166,6 +175,9 @@ func (f *verdictFlags) request(now time.Time) (map[string]any, error) {
 	wrong := []error{err, f.check()}
 	if f.perMinute < 1 || f.perMinute > journal.MaxPerMinute {
 		wrong = append(wrong, fmt.Errorf("--per-minute is %d, expected 1 to %d", f.perMinute, journal.MaxPerMinute))
+	}
+	if f.deadline != "" {
+		wrong = append(wrong, errors.New("--deadline is for one, expected it without --filter"))
 	}
 	if f.plan && (f.yes || f.detach) {
 		wrong = append(wrong, errors.New("--plan does nothing, expected neither --yes nor --detach with it"))

@@ -143,7 +143,7 @@ func mayPass(err error) bool {
 }
 
 // inFlags names the API's fields by the flags that give them.
-var inFlags = strings.NewReplacer("forceRetry", "--force", "perMinute", "--per-minute", " fresh ", " --fresh ")
+var inFlags = strings.NewReplacer("forceRetry", "--force", "submissionDeadline", "--deadline", "perMinute", "--per-minute", " fresh ", " --fresh ")
 
 // asked returns the answer of the API as T, and as it came.
 func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byte, error) {

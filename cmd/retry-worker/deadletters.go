@@ -279,6 +279,7 @@ func (c *cli) printDeadLetter(d *api.DeadLetter) {
 		line("bulk run", value(d.BulkRun))
 		line("because", r.Reason)
 		line("next retry", value(r.NextRetryTime))
+		line("new deadline", value(r.Deadline))
 		line("delivery", deliveryWords[d.Delivery])
 	}
 }
@@ -307,7 +308,7 @@ func classWords(class, rule *string) string {
 }
 
 func limitWords(d *api.DeadLetter) string {
-	if d.State == journal.DeadLetterOpen && d.ForceNeeded {
+	if d.State == journal.DeadLetterOpen && d.RetryCount >= d.MaxRetries {
 		return " (a retry takes --force)"
 	}
 	return ""
@@ -315,7 +316,10 @@ func limitWords(d *api.DeadLetter) string {
 
 // deadlineWords returns the claim's deadline, and that what a person sends again after it misses it (R29).
 func deadlineWords(d *api.DeadLetter) string {
-	if d.Review != nil {
+	if d.State == journal.DeadLetterOpen && d.ForceNeeded && d.RetryCount < d.MaxRetries {
+		return value(d.Deadline) + " (missed: a retry takes --force, or a new --deadline)"
+	}
+	if d.Review != nil && d.Review.Deadline == nil {
 		deadline, known := decision.ParseInstant(value(d.Deadline))
 		if next, ok := decision.ParseInstant(value(d.Review.NextRetryTime)); known && ok && next.After(deadline) {
 			return *d.Deadline + " (missed: it goes all the same, after the deadline)"

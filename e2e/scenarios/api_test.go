@@ -34,11 +34,12 @@ type deadLetter = views.DeadLetter
 
 // request is the body of a retry or a discard.
 type request struct {
-	Reason     string `json:"reason"`
-	ForceRetry bool   `json:"forceRetry,omitempty"`
-	Fresh      bool   `json:"fresh,omitempty"`
-	When       string `json:"when,omitempty"`
-	JobID      string `json:"jobId,omitempty"` // of POST /jobs/retry
+	Reason             string `json:"reason"`
+	ForceRetry         bool   `json:"forceRetry,omitempty"`
+	Fresh              bool   `json:"fresh,omitempty"`
+	When               string `json:"when,omitempty"`
+	SubmissionDeadline string `json:"submissionDeadline,omitempty"`
+	JobID              string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
 // ask sends a request, to be answered into answer; body nil asks by GET. The error is a *views.Refused where the API says no.

@@ -87,6 +87,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	d := api{worker: s.worker}
 	var ids []string
 	var keys []int64
+	const due = "2099-03-05T21:00:00Z"
 	for n := range 4 {
 		c := left(claim{Failures: []map[string]any{answered(404, "number is not registered on WhatsApp")}})
 		keys = append(keys, s.play(whatsapp, s.id("MSG", n), c, nil))
@@ -99,7 +100,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 	if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
 		t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
 	}
-	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now"})
+	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now", SubmissionDeadline: due})
 	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
 	testkit.Must(t, d.ask(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}, &deadLetter{})) // retry-failed-job.md
 	s.awaitEnded(keys[1:3]...)
@@ -119,7 +120,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 		s.expectRemembered(whatsapp, s.id("MSG", n), "recovered", "entregue", "PERMANENT_ERROR")
 		s.expectSettled(d, ids[n], "recovered")
 	}
-	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "1", "backoffDuration": `"PT0S"`, "backoffMinutes": "0"})
+	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "1", "backoffDuration": `"PT0S"`, "backoffMinutes": "0", "submissionDeadline": jsonOf(due)})
 	s.expectEnd(whatsapp, keys[2], "discarded", 1)
 	s.expectVariables(s.instance(keys[2]), map[string]string{"reviewDecision": `"discard"`, "reviewReason": `"o número não existe"`})
 	s.expectRemembered(whatsapp, s.id("MSG", 2), "discarded", "descartada", "PERMANENT_ERROR")

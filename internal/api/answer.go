@@ -116,7 +116,7 @@ var statuses = map[deadletter.Code]int{
 	deadletter.JobNotFound: http.StatusNotFound, deadletter.MaxRetriesExceeded: http.StatusConflict,
 	deadletter.InvalidRetryState: http.StatusConflict, deadletter.PolicyNotFound: http.StatusConflict,
 	deadletter.RunNotFound: http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict,
-	deadletter.PlanOutdated:  http.StatusConflict,
+	deadletter.PlanOutdated: http.StatusConflict, deadletter.DeadlineMissed: http.StatusConflict,
 	deadletter.CauseNotFound: http.StatusNotFound, deadletter.NothingTaught: http.StatusConflict,
 }
 

@@ -58,7 +58,7 @@ type DeadLetter struct {
 	Context    decision.Context `json:"context"`
 	RetryCount int64            `json:"retryCount"`
 	MaxRetries int64            `json:"maxRetries"`
-	// ForceNeeded tells that a retry takes forceRetry: the limit is reached.
+	// ForceNeeded tells that a retry takes forceRetry: the limit is reached, or the deadline has passed.
 	ForceNeeded        bool    `json:"forceNeeded"`
 	Episode            int64   `json:"episode"`
 	FirstFailure       *string `json:"firstFailure"`
@@ -95,6 +95,7 @@ type Review struct {
 	ForceRetry    bool    `json:"forceRetry"`
 	Fresh         bool    `json:"fresh"`
 	NextRetryTime *string `json:"nextRetryTime"`
+	Deadline      *string `json:"submissionDeadline"`
 }
 
 // noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered; both are empty texts.
@@ -109,7 +110,7 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		Outcome: i.Outcome, Reason: i.Reason, ResponsibleTeam: i.Team,
 		ErrorClassification: journal.OrNull(string(i.Classification)), MatchedRule: journal.OrNull(i.MatchedRule),
 		Error: i.Error, Fingerprint: journal.OrNull(i.Fingerprint), Context: append(decision.Context{}, i.Context...),
-		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.RetryCount >= i.MaxRetries, Episode: i.Episode,
+		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.ForceNeeded(), Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
@@ -128,7 +129,7 @@ func reviewOf(n *journal.ReviewNote) *Review {
 	}
 	r := &Review{
 		Decision: "reprocess", Reason: n.Reason, By: n.By, At: decision.Instant(n.At), ForceRetry: n.Force, Fresh: n.Fresh,
-		NextRetryTime: journal.InstantOrNull(n.NextRetryTime),
+		NextRetryTime: journal.InstantOrNull(n.NextRetryTime), Deadline: journal.InstantOrNull(n.Deadline),
 	}
 	if n.Discard {
 		r.Decision = "discard"
@@ -214,7 +215,7 @@ func (s *API) retryJob(c *call) (any, error) {
 func (s *API) retryOne(c *call, id string) (any, error) {
 	return s.decideOn(c, c.DeadLetters.Retry, deadletter.Command{
 		ID: id, Reason: c.reason(), Force: c.boolean("forceRetry"), Fresh: c.boolean("fresh"),
-		When: deadletter.When(c.text("when")),
+		When: deadletter.When(c.text("when")), Deadline: c.instant("submissionDeadline"),
 	}, "reprocess")
 }
 

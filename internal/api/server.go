@@ -144,7 +144,7 @@ func (s *API) table() []route {
 		{get, "/api/v1/dead-letters", access.Read, s.get(s.deadLetters, append(list, "sort")...)},
 		{get, "/api/v1/dead-letters/groups", access.Read, s.get(s.groups, causes...)},
 		{get, "/api/v1/dead-letters/{id}", access.Read, s.get(s.deadLetter)},
-		{post, "/api/v1/dead-letters/{id}/retry", access.Review, s.post(s.retry, "reason", "forceRetry", "when", "fresh")},
+		{post, "/api/v1/dead-letters/{id}/retry", access.Review, s.post(s.retry, "reason", "forceRetry", "when", "fresh", "submissionDeadline")},
 		{post, "/api/v1/dead-letters/{id}/discard", access.Review, s.post(s.discard, "reason")},
 		{post, "/api/v1/jobs/retry", access.Review, s.post(s.retryJob, "jobId", "reason", "forceRetry")},
 		{post, "/api/v1/bulk-runs/plan", access.Read, s.post(s.planBulk, commandFields...)},

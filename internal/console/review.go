@@ -13,7 +13,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh) and when (backoff, now).
+// retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh), when (backoff, now), deadline
+// (none leaves it as it is) and late (it was shown that the deadline has passed).
 func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
 
 // discard carries out POST /dead-letters/{id}/discard with reason, which can be undone for journal.UndoFor.
@@ -34,7 +35,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if err := v.forbidden(action, item.Team); err != nil {
 		return nil, err
 	}
-	if f.WrongField = wrongField(f, &item); f.WrongField != "" {
+	if f.WrongField = v.wrongField(f, &item); f.WrongField != "" {
 		f.Wrong = v.T("form.wrong." + f.WrongField)
 		return p.subjectPage(v, o, item.Subject, f)
 	}
@@ -49,7 +50,9 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 			done.Review = journal.ReviewNote{Discard: true, Reason: done.Discarding.Text}
 		}
 	} else {
-		c.Force, c.Fresh, c.When = f.How == "force" || f.How == "fresh", f.How == "fresh", deadletter.When(f.When)
+		c.Deadline, _ = v.instant(f.Deadline)
+		late := v.r.PostForm.Has("late") && c.Deadline.IsZero()
+		c.Force, c.Fresh, c.When = f.How != "next" || late, f.How == "fresh", deadletter.When(f.When)
 		done, err = o.Retry(v.r.Context(), c)
 	}
 	if err != nil {
@@ -68,13 +71,14 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 	reason := cmp.Or(from.Get("recent"), from.Get("reason")) // one of the buttons was pressed, or it was written
 	return &reviewForm{
 		Reason: strings.TrimSpace(strings.ReplaceAll(reason, "\r\n", "\n")), How: from.Get("how"),
-		When: from.Get("when"), Discarding: discard,
+		When: from.Get("when"), Deadline: from.Get("deadline"), Discarding: discard,
 	}
 }
 
 // wrongField names what the form lacks that only a page asks for; empty if nothing is.
-func wrongField(f *reviewForm, item *deadletter.Item) string {
+func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 	atLimit := item.RetryCount >= item.MaxRetries
+	_, noDeadline := v.instant(f.Deadline)
 	switch {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
@@ -82,6 +86,8 @@ func wrongField(f *reviewForm, item *deadletter.Item) string {
 		return "how"
 	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
 		return "when"
+	case noDeadline != nil:
+		return "deadline"
 	}
 	return ""
 }
@@ -102,7 +108,7 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 		f.Wrong = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
 		f.WrongField = map[deadletter.Code]string{
 			deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
-			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when",
+			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: "deadline",
 		}[refusal.Code]
 	}
 	return p.subjectPage(v, o, item.Subject, f)

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,6 +86,26 @@ func TestADiscardCanBeUndone(t *testing.T) {
 		}
 		if waiting, _ := s.world.Memory.Backlog(t.Context()); waiting[journal.DiscardQueue] != 0 {
 			t.Error("the discard still waits")
+		}
+	}
+}
+
+// TestSentLate: what can no longer be sent in time goes where that was shown, or with a new deadline (R29).
+func TestSentLate(t *testing.T) {
+	for sent, want := range map[string]string{"": "only be sent after its deadline", "deadline=soon": "as a day and a time",
+		"deadline=2026-03-01T08:00": "only be sent after its deadline", "late=true": "", "late=true&deadline=2026-03-05T18:00": "New deadline 5 Mar 2026 18:00"} {
+		w := newWorld(t, now)
+		w.Due = now.Add(-time.Minute)
+		w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")
+		item := w.letterOf(t, "CLM-T-1")
+		w.Await(item.ID)
+		s, form := open(t, w), words("ok", "next", "now")
+		extra, _ := url.ParseQuery(sent)
+		maps.Copy(form, extra)
+		if to := "/dead-letters/" + item.ID + "/retry"; want != "" && !strings.HasPrefix(want, "New") {
+			s.doc(s.post(to, form), 422).mustSay(want, "The deadline has passed")
+		} else if s.follow(to, form).mustSay(want); w.letterOf(t, "CLM-T-1").Review.Force != (want == "") {
+			t.Errorf("%s is not forced, or is in time", sent)
 		}
 	}
 }

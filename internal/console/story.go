@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
@@ -71,6 +72,7 @@ type entryBody struct {
 	Run        string                  `json:"bulkRun"`
 	Verb       journal.BulkVerb        `json:"verb"`
 	Note       journal.NoteVerb        `json:"note"`
+	Deadline   time.Time               `json:"submissionDeadline"`
 }
 
 // chapters are the episodes in order, each with its events by their records.
@@ -207,6 +209,9 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Mark, e.Title, e.By, e.Words = markReview, v.T("event.reviewed"), b.By, b.Reason
 		if e.Text = v.T("event.reviewed.text", v.Number(b.RetryCount)); b.Fresh {
 			e.Text = v.T("event.reviewed.fresh")
+		}
+		if !b.Deadline.IsZero() {
+			e.Facts = []fact{{v.T("review.deadline"), v.clock(b.Deadline)}}
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
 		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason

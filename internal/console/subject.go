@@ -73,6 +73,7 @@ type reviewData struct {
 	By, Reason   string
 	At, Next     Moment
 	Retry        string
+	Deadline     string
 	Delivery     *Badge
 	DeliveryText string
 	Ahead        bool
@@ -92,8 +93,10 @@ type reviewForm struct {
 	MayNot                string
 	MayRestart, AtLimit   bool
 	NextRetry, MaxRetries string
-	// Missed is the deadline that has passed (R29), empty where none has.
-	Missed string
+	// Missed is the deadline that has passed (R29), empty where none has; Due tells that there is one, Deadline is what was
+	// sent as a new one.
+	Missed, Deadline string
+	Due              bool
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
 	// Discarded tells that it is about to be.
@@ -102,7 +105,7 @@ type reviewForm struct {
 	Unattended bool
 	// What was sent, and what is wrong with it.
 	Reason, How, When, Wrong string
-	// WrongField is reason, how or when; empty where it is none of them.
+	// WrongField is reason, how, when or deadline; empty where it is none of them.
 	WrongField string
 	// Said is what was written as a note.
 	Said       string
@@ -274,6 +277,9 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		if n.Fresh {
 			r.Retry = v.T("review.fresh")
 		}
+		if !n.Deadline.IsZero() {
+			r.Deadline = v.clock(n.Deadline)
+		}
 		if r.Ahead {
 			r.Next = v.In(n.NextRetryTime)
 		}
@@ -323,7 +329,8 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 		f.MayNot = v.T("form.other_team", l.Team, v.ownTeams())
 	}
 	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
-	if last := l.DeadLetter.Deadline; !last.IsZero() && v.Past(last) {
+	last := l.DeadLetter.Deadline
+	if f.Due = !last.IsZero(); f.Due && v.Past(last) {
 		f.Missed = v.clock(last)
 	}
 	if p != nil {

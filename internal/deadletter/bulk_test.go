@@ -17,6 +17,7 @@ func TestPlan(t *testing.T) {
 	alone := func(f *fixture) { f.Die(tiss, claim(0), badPassword, 0) }
 	waiting := func(f *fixture) { f.die(0, 1, badPassword, 0) }
 	atLimit := func(f *fixture) { f.die(0, 1, "TIMEOUT", 5) }
+	late := func(f *fixture) { f.Due = time.Now().Add(time.Second); waiting(f) }
 	busy := func(f *fixture) { f.Gather(f.begin(1, 60)) }
 	gone := func(f *fixture) { // its process was away when it was decided on
 		id := f.DieWaiting(tiss, claim(0), badPassword, 0)
@@ -37,6 +38,8 @@ func TestPlan(t *testing.T) {
 		{name: "a process waits", happens: waiting},
 		{name: "at the limit", happens: atLimit, code: deadletter.MaxRetriesExceeded, message: "forceRetry"},
 		{name: "at the limit, forced", happens: atLimit, change: func(c *deadletter.BulkCommand) { c.Force = true }},
+		{name: "late", happens: late, after: time.Second, code: deadletter.DeadlineMissed, message: "forceRetry"},
+		{name: "late, forced", happens: late, after: time.Second, change: func(c *deadletter.BulkCommand) { c.Force = true }},
 		{name: "not come, long ago", happens: alone, after: deadletter.ExpectedFor + time.Millisecond, code: deadletter.InvalidRetryState, message: "no process waits"},
 		{name: "not come, born just now", happens: alone, after: deadletter.ExpectedFor - time.Millisecond, code: deadletter.InvalidRetryState, message: "not come"},
 		{name: "not come, the engine is down", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Time{}) }, after: time.Hour, code: deadletter.InvalidRetryState, message: "not come"},

@@ -21,9 +21,13 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// Process says whether one waits for a decision; a Store does not know.
+	// Process says whether one waits for a decision, Late that its deadline has passed; a Store knows neither.
 	Process Process
+	Late    bool
 }
+
+// ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
+func (i *Item) ForceNeeded() bool { return i.RetryCount >= i.MaxRetries || i.Late }
 
 // Count is how many dead letters share policy, state, team and reason, kept up to date with each of them.
 type Count struct {
@@ -71,9 +75,9 @@ type Reader interface {
 type BulkStore interface {
 	journal.Gatherer
 	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
-	// most through (0: the newest there is), and says up to which record it looked.
+	// most through (0: the newest there is) as they stand now, and says up to which record it looked.
 	DeadLetterTallies(
-		ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time,
+		ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time,
 	) (tallies []Tally, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)

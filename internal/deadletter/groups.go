@@ -108,7 +108,7 @@ func (s *Service) Groups(
 // attended says of the groups' samples whether a process waits.
 func (s *Service) attended(groups []Group) []Group {
 	for i := range groups {
-		groups[i].Sample.Process = s.Process(&groups[i].Sample.DeadLetter)
+		s.judge(&groups[i].Sample)
 	}
 	return groups
 }

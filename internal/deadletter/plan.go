@@ -133,7 +133,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 		return nil, fmt.Errorf("name a bulk run: %w", err)
 	}
 	now, up := s.now(), s.engineUp()
-	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now.Add(-ExpectedFor))
+	tallies, upTo, err := s.store.DeadLetterTallies(ctx, c.Filter, through, now)
 	if err != nil {
 		return nil, fmt.Errorf("sum up dead letters: %w", err)
 	}
@@ -196,6 +196,8 @@ func (p *planner) refusal(t *Tally) *Refusal {
 	case t.AtLimit && !c.Force:
 		return refuse(MaxRetriesExceeded,
 			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
+	case t.Late && !c.Force:
+		return refuse(DeadlineMissed, "their deadline has passed; set forceRetry to send them all the same")
 	case c.When == Backoff && p.policies[t.Policy] == nil:
 		return policyGone(t.Policy)
 	}
@@ -231,10 +233,12 @@ type Tally struct {
 	Reason decision.Reason
 	// AtLimit: their retries are used up, so that one more must be forced.
 	AtLimit bool
+	// Late: their deadline has passed, so that a retry must be forced too.
+	Late bool
 	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
 	// Where neither is true no review job came yet.
 	Waits, Gone bool
-	// Recent: born at or after the instant that was asked for.
+	// Recent: born within ExpectedFor.
 	Recent bool
 	// Busy: they are in another bulk run that has not come to them yet.
 	Busy bool
@@ -279,7 +283,7 @@ func (s Sums) Tallies() []Tally {
 
 // fate orders what would become of them.
 func (t *Tally) fate() (bits int) {
-	for _, is := range [...]bool{t.AtLimit, t.Waits, t.Gone, t.Recent, t.Busy} {
+	for _, is := range [...]bool{t.AtLimit, t.Late, t.Waits, t.Gone, t.Recent, t.Busy} {
 		if bits *= 2; is {
 			bits++
 		}

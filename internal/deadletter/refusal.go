@@ -20,6 +20,7 @@ const (
 	MaxRetriesExceeded Code = "max_retries_exceeded"
 	InvalidRetryState  Code = "invalid_retry_state"
 	ReasonRequired     Code = "reason_required"
+	DeadlineMissed     Code = "deadline_missed"
 	ReasonTooLong      Code = "reason_too_long"
 	InvalidWhen        Code = "invalid_when"
 	ForceRequired      Code = "force_required"   // fresh without forceRetry
@@ -96,6 +97,11 @@ func exceeded(d *journal.DeadLetter) *Refusal {
 	return refuse(MaxRetriesExceeded,
 		"%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
 		d.RetryCount, d.MaxRetries)
+}
+
+func missed(deadline time.Time) *Refusal {
+	return refuse(DeadlineMissed, "it cannot be sent by its deadline %s; set forceRetry to send it all the same, or give a "+
+		"new submissionDeadline", decision.Instant(deadline))
 }
 
 // settled is why nothing can be decided any more.

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,12 @@ type Command struct {
 	ID string
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
-	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force. May they? That is
-	// the caller's to know (roles).
+	// Force sends it again at or above the limit, or after its deadline; Fresh begins the whole ladder anew, and needs
+	// Force. May they? That is the caller's to know (roles).
 	Force, Fresh bool
 	When         When
+	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.
+	Deadline time.Time
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
 }
@@ -52,7 +55,7 @@ func (s *Service) List(
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	for i := range items {
-		items[i].Process = s.Process(&items[i].DeadLetter)
+		s.judge(&items[i])
 	}
 	return items, next, nil
 }
@@ -74,8 +77,13 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	case !found:
 		return Item{}, notFound()
 	}
-	d.Process = s.Process(&d.DeadLetter)
+	s.judge(&d)
 	return d, nil
+}
+
+// judge says what a Store does not know.
+func (s *Service) judge(i *Item) {
+	i.Process, i.Late = s.Process(&i.DeadLetter), !i.Deadline.IsZero() && !s.now().Before(i.Deadline)
 }
 
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
@@ -102,8 +110,7 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 	}
 	return s.record(ctx, &d, &journal.Review{
 		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy],
-		Delay:  delay,
-		Reason: c.Reason, By: c.By, Run: c.Run,
+		Delay: delay, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run,
 	})
 }
 
@@ -173,11 +180,15 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 // record has the journal take the decision, unless somebody was faster.
 func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
 	done, err := s.memory.Review(ctx, wanted)
-	if err != nil {
+	switch {
+	case errors.Is(err, journal.ErrDeadlineMissed):
+		return Item{}, missed(cmp.Or(wanted.Deadline, d.Deadline))
+	case err != nil:
 		return Item{}, s.refusal(err, d)
 	}
 	after := *d
-	after.DeadLetter, after.Process = done.DeadLetter, s.Process(&done.DeadLetter)
+	after.DeadLetter = done.DeadLetter
+	s.judge(&after)
 	return after, nil
 }
 

@@ -20,7 +20,8 @@ import (
 
 const oneClaim = "CLM-001-123"
 
-// TestManualRetry is R17's table: who may go on, with which count, in which episode, and after how long.
+// TestManualRetry is R17's table: who may go on, with which count, in which episode, and after how long; and R29's: of what is
+// due so long after now, or is then.
 func TestManualRetry(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -30,7 +31,14 @@ func TestManualRetry(t *testing.T) {
 		count        int64
 		episode      int64
 		refused      deadletter.Code
+		due, anew    time.Duration
 	}{
+		{name: "its deadline has passed", text: "DUPLICATE_CLAIM", due: -time.Second, refused: deadletter.DeadlineMissed},
+		{name: "its deadline passes", text: "DUPLICATE_CLAIM", due: 3 * time.Minute, refused: deadletter.DeadlineMissed},
+		{name: "in time", text: "DUPLICATE_CLAIM", due: 7 * time.Minute, count: 1, episode: 1},
+		{name: "late, forced", text: "DUPLICATE_CLAIM", due: -time.Second, force: true, count: 1, episode: 1},
+		{name: "late, with a new deadline", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Hour, count: 1, episode: 1},
+		{name: "late, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, refused: deadletter.DeadlineMissed},
 		{name: "below the limit", retries: 2, text: "DUPLICATE_CLAIM", count: 3, episode: 1},
 		{name: "below the limit, forced", retries: 2, text: "DUPLICATE_CLAIM", force: true, count: 3, episode: 1},
 		{name: "below the limit, from the beginning", retries: 2, text: "DUPLICATE_CLAIM", force: true, fresh: true, count: 0, episode: 2},
@@ -42,13 +50,21 @@ func TestManualRetry(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-				id := w.DieWaiting(tiss, oneClaim, test.text, test.retries)
+				c, now := deadletter.Command{Force: test.force, Fresh: test.fresh}, time.Now().Add(time.Hour)
+				if test.due != 0 {
+					w.Due = now.Add(test.due)
+				}
+				if test.anew != 0 {
+					c.Deadline = now.Add(test.anew)
+				}
+				c.ID = w.DieWaiting(tiss, oneClaim, test.text, test.retries)
 				time.Sleep(time.Hour)
-				before := w.Item(id)
-				done, err := retry(w, deadletter.Command{ID: id, Force: test.force, Fresh: test.fresh})
+				before := w.Item(c.ID)
+				want(t, "whether it takes force", before.ForceNeeded(), test.retries >= 5 || test.due < 0)
+				done, err := retry(w, c)
 				if test.refused != "" {
 					refused(t, test.name, err, test.refused)
-					want(t, "the dead letter", w.Item(id), before)
+					want(t, "the dead letter", w.Item(c.ID), before)
 					want(t, "answers", len(w.Answers()), 0)
 					return
 				}
@@ -67,7 +83,8 @@ func TestManualRetry(t *testing.T) {
 				if waits < rung*4/5 || waits > rung*6/5 || waits%time.Minute != 0 {
 					t.Errorf("waits %v, want whole minutes within 20 %% of %v", waits, rung)
 				}
-				want(t, "the item given back", done, w.Item(id))
+				want(t, "the item given back", done, w.Item(c.ID))
+				want(t, "a new deadline", strings.Contains(string(w.Answers()[0].Variables), `"submissionDeadline":"`+decision.Instant(c.Deadline)), test.anew != 0)
 				want(t, "state", done.State, journal.DeadLetterReprocessing)
 				want(t, "by", done.Review.By, "maria")
 				want(t, "process", done.Process, deadletter.Waiting)

@@ -83,6 +83,7 @@ type resumption struct {
 	NextRetryTime   string `json:"nextRetryTime"`
 	BackoffMinutes  int64  `json:"backoffMinutes"`
 	BackoffDuration string `json:"backoffDuration"`
+	Deadline        string `json:"submissionDeadline,omitempty"`
 }
 
 // Waits reports whether a process waits for a decision, as far as is known.
@@ -102,6 +103,9 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
 			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay)}
+		if !note.Deadline.IsZero() {
+			v.Deadline = decision.Instant(note.Deadline)
+		}
 	}
 	return v
 }

@@ -413,7 +413,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
 	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: p.at,
-		NextRetryTime: b.NextRetryTime}
+		NextRetryTime: b.NextRetryTime, Deadline: b.Deadline}
 	if d.Waits() {
 		p.answer(d)
 	} else {

@@ -127,11 +127,22 @@ func (b *batch) hold(a *Arrival, h *History) error {
 		first, held.Retries = e.FirstFailure, e.Retries
 	}
 	held.Limit = a.Policy.TimeLimit(a.Destination, first)
-	if h.Episode.State == Reprocessing { // a person sent it all the same (R29)
-		held.Deadline, held.Limit = ahead(held.Deadline, held.Since), ahead(held.Limit, held.Since)
+	if d := h.DeadLetter; h.Episode.State == Reprocessing && d != nil { // a person sent it all the same (R29)
+		held.Deadline, held.Limit = d.Review.deadline(held.Deadline, held.Since), ahead(held.Limit, held.Since)
 	}
 	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
 	return nil
+}
+
+// deadline returns that of what was sent again, of which the process says own: a process may not have heard of a new one.
+func (n *ReviewNote) deadline(own, now time.Time) time.Time {
+	switch {
+	case own.After(now), n.Force:
+		return ahead(own, now)
+	case !n.Deadline.IsZero():
+		return n.Deadline
+	}
+	return own
 }
 
 // ahead returns t, or the zero time where it has passed.

@@ -224,8 +224,9 @@ type ReviewNote struct {
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at,omitzero"`
-	// NextRetryTime of what was sent again.
+	// NextRetryTime of what was sent again, and the Deadline that it was given anew; zero where it was not.
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
+	Deadline      time.Time `json:"submissionDeadline,omitzero"`
 }
 
 // EntryKind is what a record of the audit tells. The set is closed.

@@ -16,8 +16,11 @@ type Review struct {
 	DeadLetter string
 	// Discard lets it go; otherwise it is sent again.
 	Discard bool
-	// Force sends it again at or above the limit; Fresh begins the whole ladder anew, and needs Force.
+	// Force sends it again at or above the limit, or after its deadline; Fresh begins the whole ladder anew, and needs
+	// Force.
 	Force, Fresh bool
+	// Deadline is the new one that what is sent again has (R29); zero leaves it as it is.
+	Deadline time.Time
 	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7); 0 is at once. A
 	// person's retry may lie beyond the policy's total limit.
 	Delay time.Duration
@@ -35,6 +38,7 @@ type Review struct {
 var (
 	ErrDeadLetterUnknown  = errors.New("job_not_found")
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
+	ErrDeadlineMissed     = errors.New("deadline_missed")
 	ErrInvalidRetryState  = errors.New("invalid_retry_state")
 	ErrInvalidReview      = errors.New("invalid_review")
 	ErrReasonRequired     = errors.New("reason_required")
@@ -73,8 +77,9 @@ func (r *Review) check() error {
 		return ErrReasonRequired
 	case r.Fresh && !r.Force:
 		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
-	case r.Discard && (r.Force || r.Fresh):
-		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry nor fresh", ErrInvalidReview)
+	case r.Discard && (r.Force || r.Fresh || !r.Deadline.IsZero()):
+		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry, fresh nor submissionDeadline",
+			ErrInvalidReview)
 	case r.Delay < 0:
 		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
 	}
@@ -92,8 +97,19 @@ func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
 	if r.Policy == nil || h.Last == nil {
 		return at, r.Delay
 	}
-	open := r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, time.Time{})
+	open := r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
 	return open, r.Delay + open.Sub(at)
+}
+
+// until returns when what is sent again must be sent, at the latest; zero where that is not asked for (R29).
+func (r *Review) until(d *DeadLetter) time.Time {
+	switch {
+	case r.Force:
+		return time.Time{}
+	case !r.Deadline.IsZero():
+		return r.Deadline
+	}
+	return d.Deadline
 }
 
 type reviewBody struct {
@@ -106,6 +122,7 @@ type reviewBody struct {
 	Force         bool            `json:"forceRetry,omitempty"`
 	Fresh         bool            `json:"fresh,omitempty"`
 	NextRetryTime time.Time       `json:"nextRetryTime,omitzero"`
+	Deadline      time.Time       `json:"submissionDeadline,omitzero"`
 	Delivery      Delivery        `json:"delivery"`
 	JobKey        int64           `json:"jobKey,omitempty,string"`
 	Run           string          `json:"bulkRun,omitempty"`
@@ -141,6 +158,9 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
 	next, delay := r.next(h, b.now)
+	if until := r.until(d); !until.IsZero() && next.After(until) {
+		return Reviewed{}, ErrDeadlineMissed
+	}
 	return b.reviewed(r, h, DeadLetterReprocessing, next, delay), nil
 }
 
@@ -169,7 +189,8 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 	d := h.DeadLetter
 	body := &reviewBody{Decision: as, DeadLetter: d.ID, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		By: bounded(r.By), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
-		NextRetryTime: next, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
+		NextRetryTime: next, Deadline: r.Deadline.UTC().Truncate(time.Millisecond), Delivery: DeliveryNobody,
+		JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)
 	}

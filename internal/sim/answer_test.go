@@ -92,7 +92,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 		recorded = atOnce || b.Action != journal.GateGivenUp && (held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
 			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:
-		id := fmt.Sprint(j.vars["deadLetterId"])
+		id, until := fmt.Sprint(j.vars["deadLetterId"]), fmt.Sprint(cmp.Or[any](told["submissionDeadline"], time.Time{}.Format(time.RFC3339)))
 		again := told["reviewDecision"] == "reprocess"
 		wait, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(fmt.Sprint(told["backoffDuration"]), "PT")))
 		if again && (err != nil || told["backoffMinutes"] != float64(decision.Minutes(wait))) {
@@ -100,7 +100,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 		}
 		recorded = slices.ContainsFunc(s.reviews[id], func(b review) bool {
 			return told["reviewedBy"] == b.By && told["reviewReason"] == b.Reason && again == (b.Decision == string(journal.DeadLetterReprocessing)) && (!again ||
-				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true)
+				told["retryCount"] == float64(b.RetryCount) && told["nextRetryTime"] == decision.Instant(b.NextRetryTime) && told["shouldRetry"] == true && until == decision.Instant(b.SubmissionDeadline))
 		}) || !again && told["reviewedBy"] == "retry-worker" // nobody decides on it any more
 		s.went[id] = j.process
 	}

@@ -262,6 +262,7 @@ func (s *sim) checkBulk(r *journal.Record) {
 	}
 	if d := s.letter(b.DeadLetterID); b.Code != "" && b.Code != string(deadletter.InvalidRetryState) &&
 		(b.Code != string(deadletter.JobNotFound) || d.ID != "") && // it may be purged
+		(b.Code != string(deadletter.DeadlineMissed) || d.Deadline.IsZero()) &&
 		(b.Code != string(deadletter.MaxRetriesExceeded) || d.RetryCount < d.MaxRetries) {
 		s.fail("a bulk run refuses the dead letter of %s after %d retries: %s", d.Subject.ID, d.RetryCount, b.Code)
 	}

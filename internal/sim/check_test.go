@@ -304,8 +304,11 @@ const lateness, longLateness = 3 * time.Minute, 40 * time.Minute
 
 // inTime: no claim goes, or waits at a gate, whose deadline has passed for longer than that.
 func (s *sim) inTime(p *process, what string, most time.Duration) {
-	is, held := s.waits[p.latest()]
-	if late := time.Since(p.deadline); !p.deadline.IsZero() && late > most && !(held && is.Deadline.IsZero()) { // a person sent it late
+	until := p.deadline
+	if is, held := s.waits[p.latest()]; held { // a person may have sent it late, or with a new one
+		until = is.Deadline
+	}
+	if late := time.Since(until); !until.IsZero() && late > most {
 		s.fail("%s %s %s after its deadline", p.claim, what, late)
 	}
 }

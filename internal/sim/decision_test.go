@@ -135,8 +135,10 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	}
 }
 
-// isBefore reports whether b is made anew by a.
-func isBefore(b, a *journal.Attempt) bool { return b.Number == a.Number && b.Revision == a.Revision-1 }
+// isBefore reports whether b is made anew by a. Numbers begin again behind a purge.
+func isBefore(b, a *journal.Attempt) bool {
+	return b.Number == a.Number && b.Revision == a.Revision-1 && b.Identity == a.Identity
+}
 
 // tellsSame reports whether a decision that is made anew tells what does not change by that.
 func tellsSame(b, a *journal.Attempt) bool {

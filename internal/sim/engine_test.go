@@ -359,6 +359,9 @@ func (s *sim) goOn(j *job, told map[string]any) {
 		if err != nil {
 			s.fail("%s: nextRetryTime is %v", p.claim, told["nextRetryTime"])
 		}
+		if until, err := time.Parse(time.RFC3339, fmt.Sprint(told["submissionDeadline"])); err == nil {
+			p.deadline = until
+		}
 		s.say("%s waits for retry %v at %s", p.claim, told["retryCount"], at.Sub(s.began).Truncate(time.Second))
 		p.phase, p.since, p.until = "timer", time.Now(), at
 		wait, jobs := max(time.Until(at), 0), p.jobs

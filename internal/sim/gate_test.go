@@ -287,10 +287,18 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 		switch e := &told.Episodes[n]; e.State {
 		case journal.Reprocessing, journal.Scheduled:
 			want.Limit, want.Retries = w.openFor(s.limit, e.FirstFailure), e.Retries
-			for _, t := range []*time.Time{&want.Limit, &want.Deadline} {
-				if e.State == journal.Reprocessing && !t.After(b.Since) {
-					*t = time.Time{}
-				}
+			if e.State != journal.Reprocessing {
+				break
+			}
+			if !want.Limit.After(b.Since) {
+				want.Limit = time.Time{}
+			}
+			if by := told.DeadLetters[len(told.DeadLetters)-1].Review; want.Deadline.After(b.Since) {
+				break
+			} else if by.Force {
+				want.Deadline = time.Time{}
+			} else if !by.Deadline.IsZero() { // another process was told of that
+				want.Deadline = by.Deadline
 			}
 		}
 	}

@@ -106,6 +106,9 @@ func (r *replica) decide(who string, how int) {
 	if how%3 == 0 {
 		c.When = deadletter.Now
 	}
+	if how%5 == 1 { // the insurer has given more time
+		c.Deadline = time.Now().Add(time.Duration(r.draw("new deadline").IntN(120)-10) * time.Minute).Truncate(time.Second)
+	}
 	if how > 9 && !r.calm { // its process is ended just before
 		r.cancel(d.Subject.ID, worker.RetryReview)
 	}
@@ -152,7 +155,7 @@ func (r *replica) decide(who string, how int) {
 	case by < 0:
 		r.fail("%s is told to have decided on %s, and another did", who, d.Subject.ID)
 	case r.reviews[d.ID][by].Decision == string(journal.DeadLetterReprocessing):
-		if b := r.reviews[d.ID][by]; b.ForceRetry != c.Force || b.Fresh != (c.Force && c.Fresh) {
+		if b := r.reviews[d.ID][by]; b.ForceRetry != c.Force || b.Fresh != (c.Force && c.Fresh) || !b.SubmissionDeadline.Equal(c.Deadline) {
 			r.fail("%s sends %s again by %+v, and that is recorded as %+v", who, d.Subject.ID, c, b)
 		}
 	}
@@ -219,11 +222,11 @@ type review struct {
 	RetryCount, Episode                                  int64
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
-	NextRetryTime                                        time.Time
+	NextRetryTime, SubmissionDeadline                    time.Time
 }
 
 // allowed: one retry more, or none where it begins anew, no more than the policy has but by force, of the process that waits,
-// now or after the claim's own delay (R17).
+// now or after the claim's own delay (R17), no later than its deadline but by force (R29).
 func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	d := s.letter(b.DeadLetterID)
 	want := d.RetryCount + 1
@@ -240,7 +243,8 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); b.BulkRun != "" && run.Now != now && len(w.closed) == 0 && !w.hoursChanged() {
 		return false
 	}
-	return b.RetryCount == want && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
+	last := cmp.Or(b.SubmissionDeadline, d.Deadline)
+	return b.RetryCount == want && (b.ForceRetry || last.IsZero() || !b.NextRetryTime.After(last)) && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
 		(w.hoursChanged() || (now || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
 			(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime)))
 }
@@ -338,7 +342,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		})
 	}
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
-		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime}
+		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision

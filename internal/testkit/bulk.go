@@ -69,7 +69,7 @@ func (m *Memory) busy(id string) bool {
 }
 
 // DeadLetterTallies implements deadletter.BulkStore.
-func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time) ([]deadletter.Tally, int64, error) {
+func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time) ([]deadletter.Tally, int64, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -82,8 +82,8 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	for i := range all {
 		d := &all[i]
 		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
-			AtLimit: d.RetryCount >= d.MaxRetries, Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
-			Recent: recent.IsZero() || journal.Milli(d.CreatedAt) >= journal.CeilMilli(recent), Busy: m.busy(d.ID),
+			AtLimit: d.RetryCount >= d.MaxRetries, Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
+			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)), Busy: m.busy(d.ID),
 			N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 	}
 	return sums.Tallies(), through, nil

@@ -52,6 +52,8 @@ type Fixture struct {
 	Tokens  *Tokens
 	// Calendar of all destinations; nil is always open.
 	Calendar *calendar.Calendar
+	// Due is the deadline of what fails; zero is none.
+	Due time.Time
 
 	t        testing.TB
 	policies atomic.Pointer[decision.Policies]
@@ -133,6 +135,9 @@ func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analys
 	}
 	if p.Own != nil {
 		v.MaxAttempts, v.Delay = "3", decision.Text("PT42S")
+	}
+	if !f.Due.IsZero() {
+		v.Deadline = decision.Text(decision.Instant(f.Due))
 	}
 	failure, rejection := p.Read(v)
 	if rejection != nil {

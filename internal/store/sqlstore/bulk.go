@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -160,7 +159,7 @@ const isBusy = `EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (r *Reader) DeadLetterTallies(
-	ctx context.Context, f journal.DeadLetterFilter, through int64, recent time.Time,
+	ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time,
 ) (all []deadletter.Tally, upTo int64, err error) {
 	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
 		if upTo = through; upTo == 0 {
@@ -172,7 +171,7 @@ func (r *Reader) DeadLetterTallies(
 		}
 		q, err := s.search(deadletter.OpenQuery(f, upTo))
 		if err == nil {
-			all, err = q.tallies(recent)
+			all, err = q.tallies(now)
 		}
 		return err
 	})
@@ -216,12 +215,9 @@ const delivery = "COALESCE(d.body->>'delivery', '')"
 
 // tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or
 // its subject's.
-func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
-	since := int64(math.MinInt64)
-	if !recent.IsZero() {
-		since = journal.CeilMilli(recent)
-	}
-	from, cause, direct, args := "dead_letters d", "''", "1 = 1", []any{since}
+func (q *search) tallies(now time.Time) ([]deadletter.Tally, error) {
+	from, cause, direct := "dead_letters d", "''", "1 = 1"
+	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
 	if q.plan.Searches {
 		from, cause = from+" JOIN subjects s ON s.key = d.subject", "d.fingerprint"
 		direct, args = "d.id = ?", append(args, q.plan.ID)
@@ -241,13 +237,13 @@ func (q *search) tallies(recent time.Time) ([]deadletter.Tally, error) {
 	}
 	sums := deadletter.Sums{}
 	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
-			d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
+			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
 			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
-		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10", func(scan scanner) error {
+		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11", func(scan scanner) error {
 		var t deadletter.Tally
 		var cause string
 		var found bool
-		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
+		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
 			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)
 		if found || q.causes[cause] {
 			sums.Merge(t)

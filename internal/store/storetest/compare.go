@@ -302,13 +302,13 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	for range 2 {
 		f := o.drawFilter(r)
 		through := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, o.memory.End().Record+1)).Draw(r, "through")
-		recent := o.bound(r, "recent")
+		now := o.bound(r, "now")
 		type tallied struct {
 			All  []deadletter.Tally
 			UpTo int64
 		}
 		same(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s ports) (t tallied, err error) {
-			t.All, t.UpTo, err = s.DeadLetterTallies(ctx, f, through, recent)
+			t.All, t.UpTo, err = s.DeadLetterTallies(ctx, f, through, now)
 			return t, err
 		})
 	}

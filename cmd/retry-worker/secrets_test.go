@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -83,7 +84,7 @@ func (v *vault) visitor(t *testing.T, addr string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	testkit.Must(t, err)
-	pool := &http.Transport{TLSClientConfig: trusting(v.authority), DisableKeepAlives: true}
+	pool := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.authority.Pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 	return &visitor{http.Client{Jar: jar, Timeout: patience, Transport: pool}, "https://" + addr}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
 	"net"
 	"path/filepath"
 	"strings"
@@ -46,13 +45,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 		t.Errorf("by plain HTTP: exit %d, %q", r.code, r.stderr)
 	}
 	const expected = "expected a PEM file with the certificates of the authorities to trust"
-	list("--ca-file", tokens).fails(t, exitUsage,
-		`--ca-file is "`+tokens+`", which holds no certificate, `+expected)
+	list("--ca-file", tokens).fails(t, exitUsage, `--ca-file is "`+tokens+`", which holds no certificate, `+expected)
 	gone := filepath.Join(dir, "gone")
-	list("--ca-file", gone).fails(t, exitUsage,
-		`--ca-file is "`+gone+`", which cannot be read (no such file or directory), `+expected)
-}
-
-func trusting(a *tlstest.Authority) *tls.Config {
-	return &tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12}
+	list("--ca-file", gone).fails(t, exitUsage, `--ca-file is "`+gone+`", which cannot be read (no such file or directory), `+expected)
 }

@@ -134,11 +134,7 @@ func mounted(t *testing.T) (place, error) {
 	if err := syscall.Mount("chaos", d.dir, "tmpfs", 0, fmt.Sprintf("size=%d", smallDisk)); err != nil {
 		return d, err
 	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(d.dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Must(t, syscall.Unmount(d.dir, syscall.MNT_DETACH)) })
 	filler := filepath.Join(d.dir, "filler")
 	d.fill = func(*program) {
 		var disk syscall.Statfs_t

@@ -130,9 +130,7 @@ type local struct {
 func (f *fixture) worker(name string, change ...func(*setup)) *local {
 	f.t.Helper()
 	c := setup{
-		Config: worker.Config{
-			Name: name, JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 50, Concurrency: 50,
-		},
+		Config:  worker.Config{Name: name, JobTimeout: jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 50, Concurrency: 50},
 		Options: zeebe.Options{Address: f.Addr(), Plaintext: true, KeepAlive: 45 * time.Second},
 	}
 	if f.options.REST {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 // soonGone bounds a stop that nothing holds up: polls under way take two seconds, a SHUTDOWN_TIMEOUT 25.
@@ -32,9 +33,8 @@ func (f *fixture) program(name string, env ...string) *program {
 		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(f.t.TempDir(), "journal.db"),
 	}, env...)}
 	var err error
-	if p.Process, err = harness.Start(c); err != nil {
-		f.t.Fatal(err)
-	}
+	p.Process, err = harness.Start(c)
+	testkit.Must(f.t, err)
 	f.t.Cleanup(func() {
 		p.Kill()
 		if f.t.Failed() {
@@ -59,9 +59,7 @@ func (p *program) logged(message string, n int) (found []harness.Line) {
 
 func (p *program) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, p.Signal(s))
 }
 
 // ends waits for the process to end by itself, all done, and says how long that took; it fails the test

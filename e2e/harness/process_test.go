@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -17,29 +18,21 @@ func TestMain(m *testing.M) { Main(m) }
 func family(t *testing.T) (*Folder, *Process) {
 	t.Helper()
 	f, err := NewFolder("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; sleep 600 & sleep 600"}, Dir: f.Path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wait.Until(t, "two programs that sleep", func() bool { return len(RunningIn(f.Path)) == 3 })
 	return f, p
 }
 
 func TestStopKillsAProgramWithAllItStarted(t *testing.T) {
 	f, p := family(t)
-	if err := p.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Pause())
 	if err := p.Stop(t.Context(), 100*time.Millisecond); err == nil || !strings.Contains(err.Error(), "was killed") {
 		t.Errorf("stop says %v", err)
 	}
 	wait.Until(t, "all of them to end", func() bool { return len(RunningIn(f.Path)) == 0 })
-	if err := f.Remove(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, f.Remove())
 }
 
 // TestNothingOutlivesAKilledProcess: its programs end at once, and its folders go when the next one makes its own.
@@ -51,9 +44,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 		<-p.Done()
 	}
 	p, err := Start(Command{Path: os.Args[0], Args: []string{"-test.run=^" + t.Name() + "$"}, Env: append(os.Environ(), victim+"=1")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var folder string
 	wait.Until(t, "the victim's folder", func() (found bool) {
 		_, folder, found = strings.Cut(strings.Join(p.Lines(), "\n"), "folder ")
@@ -62,17 +53,11 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	p.Kill()
 	wait.Until(t, "its programs to end", func() bool { return len(RunningIn(folder)) == 0 })
 	old := time.Now().Add(-2 * youngest)
-	if err := os.Chtimes(filepath.Join(folder, ownerLock), old, old); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chtimes(filepath.Join(folder, ownerLock), old, old))
 	mine, err := NewFolder("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
 		t.Errorf("the killed one's folder: %v, want that it is gone", err)
 	}
-	if err := mine.Remove(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, mine.Remove())
 }

@@ -72,9 +72,7 @@ func TestKubernetes(t *testing.T) {
 	k.during(t, "rolling upgrade", func() {
 		k.Do(t, "", "helm", "upgrade", "retry-worker", chart, "--namespace=camunda", "--reuse-values", "--wait", "--timeout=2m", "--set=config.logLevel=debug")
 	})
-	k.during(t, "pod killed", func() {
-		k.kubectl(t, "delete", k.pods(t)[0], "--force", "--grace-period=0")
-	})
+	k.during(t, "pod killed", func() { k.kubectl(t, "delete", k.pods(t)[0], "--force", "--grace-period=0") })
 	k.during(t, "node drained", func() {
 		said, err := k.Try(t, "", "kubectl", "drain", "node", "--pod-selector="+selector, "--delete-emptydir-data", "--timeout=10s")
 		if err == nil || !strings.Contains(said, "would violate the pod's disruption budget") {
@@ -83,9 +81,7 @@ func TestKubernetes(t *testing.T) {
 		k.kubectl(t, "uncordon", "node")
 	})
 	before := k.starts(t)
-	k.during(t, "tokens replaced", func() {
-		token = k.replaceTokens(t, token)
-	})
+	k.during(t, "tokens replaced", func() { token = k.replaceTokens(t, token) })
 	if after := k.starts(t); after != before {
 		t.Errorf("with the tokens replaced the pods and how often they started are %s, expected as before %s", after, before)
 	}

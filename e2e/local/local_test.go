@@ -48,9 +48,7 @@ func begin(t *testing.T, maven, broker string) *local {
 	folder := filepath.Join(temporary, "run")
 	testkit.Must(t, os.Mkdir(folder, 0o700))
 	cmd := exec.Command(os.Args[0], "-folder", folder)
-	cmd.Env = []string{
-		asLocal + "=1", "PATH=" + path, "JAVA_HOME=" + dir, "HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "cache"),
-	}
+	cmd.Env = []string{asLocal + "=1", "PATH=" + path, "JAVA_HOME=" + dir, "HOME=" + dir, "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
 	return start(t, cmd, temporary)
 }
 

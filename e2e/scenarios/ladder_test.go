@@ -93,9 +93,7 @@ func TestTimeLimitLeadsToReview(t *testing.T) {
 		if i.endedBy != "discarded" || len(i.timers) != 0 {
 			s.t.Errorf("the process ended at %s after %d timers, expected discarded after none", i.endedBy, len(i.timers))
 		}
-		s.expectCounts(counts{
-			"submit-claim error thrown": 1, "analyze-retry error thrown": 1, "retry-review completed": 1, "processes completed": 1,
-		})
+		s.expectCounts(counts{"submit-claim error thrown": 1, "analyze-retry error thrown": 1, "retry-review completed": 1, "processes completed": 1})
 		s.done("time limit, review", "1 instance, no retry beyond 48 h")
 	})
 }
@@ -104,9 +102,7 @@ func TestTimeLimitLeadsToReview(t *testing.T) {
 // holds what the process then knows against R5, R7 and R8.
 func (s *scenario) awaitScheduled(keys []int64, made int) {
 	s.t.Helper()
-	s.awaitAll(keys, "the timer of retry "+strconv.Itoa(made+1), func(i *instance) bool {
-		return len(i.timers) == made+1
-	})
+	s.awaitAll(keys, "the timer of retry "+strconv.Itoa(made+1), func(i *instance) bool { return len(i.timers) == made+1 })
 	for _, key := range keys {
 		i := s.instance(key)
 		minutes, err := strconv.Atoi(i.variables["backoffMinutes"])

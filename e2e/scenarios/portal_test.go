@@ -27,9 +27,7 @@ const (
 )
 
 // errorCodes are the BPMN errors that failed work throws.
-var errorCodes = map[string]string{
-	submitClaim: "SUBMISSION_FAILED", sendMessage: "SEND_FAILED", runJob: "JOB_FAILED", runQueuedJob: "JOB_FAILED",
-}
+var errorCodes = map[string]string{submitClaim: "SUBMISSION_FAILED", sendMessage: "SEND_FAILED", runJob: "JOB_FAILED", runQueuedJob: "JOB_FAILED"}
 
 // claim is what everybody around the worker will say to one claim, message or job. It travels in the instance, so that
 // whoever takes a job knows, whatever was forgotten meanwhile.
@@ -94,11 +92,7 @@ func (s *scenario) startPortal(by *process, also ...string) *portal {
 	s.t.Helper()
 	h, err := s.fixture.startPortal(by, append(also, submitClaim)...)
 	testkit.Must(s.t, err)
-	s.t.Cleanup(func() {
-		if err := h.close(); err != nil {
-			s.t.Error(err)
-		}
-	})
+	s.t.Cleanup(func() { testkit.Must(s.t, h.close()) })
 	return h
 }
 

@@ -52,9 +52,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 			s.t.Errorf("%d dead letters for %d claims: %v", len(letters), len(teams), letters)
 		}
 		n := len(teams)
-		s.expectCounts(counts{
-			"submit-claim error thrown": n, "analyze-retry error thrown": n, "retry-review completed": n, "processes completed": n,
-		})
+		s.expectCounts(counts{"submit-claim error thrown": n, "analyze-retry error thrown": n, "retry-review completed": n, "processes completed": n})
 		s.done("permanent error, discarded", "%d instances", n)
 	})
 }

@@ -142,9 +142,7 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 var analysisBucket = regexp.MustCompile(`(?m)^retry_analysis_duration_seconds_bucket\{.*le="([^"]+)"\} (\S+)$`)
 
 // sample asks a worker for its metrics.
-func (p *process) sample(
-	t *testing.T, before []sample, at time.Duration, life int, old time.Duration, wal string,
-) sample {
+func (p *process) sample(t *testing.T, before []sample, at time.Duration, life int, old time.Duration, wal string) sample {
 	t.Helper()
 	text := get(t, p.Ops+"/metrics")
 	x := sample{at: at, life: life, old: old, buckets: make(map[float64]float64)}

@@ -31,11 +31,7 @@ func listen(t *testing.T, served *api.API) string {
 	t.Helper()
 	server, err := served.Listen("127.0.0.1:0", nil)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := server.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Must(t, server.Close(context.Background())) })
 	return "http://" + server.Addr()
 }
 

@@ -73,9 +73,7 @@ func TestExampleDecidesAsTheDocumentSays(t *testing.T) {
 	}
 	// Every rule of the example is shown.
 	for _, r := range p.Rules.Rules() {
-		shown := slices.ContainsFunc(table, func(cells []string) bool {
-			return cells[3] == r.Name
-		})
+		shown := slices.ContainsFunc(table, func(cells []string) bool { return cells[3] == r.Name })
 		if !shown {
 			t.Errorf("no error of the table shows the rule %s", r.Name)
 		}

@@ -40,9 +40,7 @@ func generateSchema(t *testing.T) *generator.Schema {
 	comments := commentsOf(t, "document.go")
 	g := generator.Reflector{
 		Anonymous: true, ExpandedStruct: true, Mapper: scalarSchema,
-		LookupComment: func(of reflect.Type, field string) string {
-			return comments[of.Name()+"."+field]
-		},
+		LookupComment: func(of reflect.Type, field string) string { return comments[of.Name()+"."+field] },
 	}
 	s := g.Reflect(&document{})
 	s.Title = "Catalogue of retry policies"

@@ -8,9 +8,7 @@ import (
 	"retry-worker/internal/classify"
 )
 
-var specified = []string{
-	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
-}
+var specified = []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"}
 
 func TestSpecifiedCodesAlwaysWin(t *testing.T) {
 	c := shipped()

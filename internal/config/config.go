@@ -83,17 +83,17 @@ func Load() (Settings, error) {
 			c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
 		}
 		s.TLSCertFile, s.TLSKeyFile = c.certificate(w)
-		c.unknown(os.Environ())
 		return s
 	})
 }
 
-// read returns what part makes of the environment. Its error is Problems.
+// read returns what part makes of the environment, in which no name may be unknown. Its error is Problems.
 func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
 	var c checker
 	var w workerEnv
 	c.load(workerPrefix, &w)
 	v := part(&c, &w)
+	c.unknown(os.Environ())
 	if len(c.problems) > 0 {
 		return *new(T), c.problems
 	}

@@ -71,9 +71,7 @@ func TestAnErasureIsShown(t *testing.T) {
 	done, err := w.Journal.Erase(t.Context(), w.Memory, e)
 	testkit.Must(t, err)
 	s := open(t, w)
-	for lang, says := range map[string]string{
-		"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)",
-	} {
+	for lang, says := range map[string]string{"en": "Records erased on request (LGPD)", "pt-BR": "Registros apagados a pedido (LGPD)"} {
 		s.lang = lang
 		for _, address := range []string{"/audit", "/subjects/tiss-submission/" + done.Pseudonym.ID} {
 			if raw := s.page(address).raw; !strings.Contains(raw, says) ||

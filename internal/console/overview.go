@@ -203,7 +203,7 @@ func (v *visit) deadlines(o *open, teams []teamRow) error {
 			return err
 		}
 		if len(items) > 0 && !items[0].Deadline.IsZero() {
-			teams[i].Deadline, teams[i].Urgent = v.In(items[0].Deadline), subjectURL(items[0].Subject)
+			teams[i].Deadline, teams[i].Urgent = v.Due(items[0].Deadline), subjectURL(items[0].Subject)
 		}
 	}
 	return nil

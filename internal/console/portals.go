@@ -118,7 +118,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{
 		Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
-		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.In(d.Deadline),
+		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline),
 		Bad: s.Phase != destination.Up,
 	}
 	switch {

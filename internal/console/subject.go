@@ -156,7 +156,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	if n := len(story.Attempts); n > 0 {
 		d.Operate = p.inOperate(story.Attempts[n-1].ProcessInstanceKey)
 	}
-	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.In(deadline(&story))
+	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
 	d.Marks = v.legend(d.Wide)

@@ -50,6 +50,14 @@ func (v *visit) Ago(t time.Time) Moment {
 // In is how long it is until t.
 func (v *visit) In(t time.Time) Moment { return v.moment(t, momentIn, v.Lang.in(t.Sub(v.now))) }
 
+// Due is how long it is until a deadline, or how long ago that was.
+func (v *visit) Due(t time.Time) Moment {
+	if v.Past(t) {
+		return v.Ago(t)
+	}
+	return v.In(t)
+}
+
 // Past reports whether t has come.
 func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 

@@ -11,21 +11,18 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit"
 )
 
 // office returns tiss-submission for a destination that is open on working days from 08:00 to 18:00 in São Paulo.
 func office(t testing.TB) *decision.Policy {
 	t.Helper()
 	zone, err := time.LoadLocation("America/Sao_Paulo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	weekdays, _ := calendar.ParseWeekdays("mon-fri")
 	hours, _ := calendar.ParseHours("08:00-18:00")
 	c, err := calendar.New(zone, []calendar.Window{{Weekdays: weekdays, Hours: hours}}, calendar.Holidays("BR-SP"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := *decisiontest.TISSSubmission()
 	p.Destination = &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}
 	p.Openings = map[string]decision.Opening{"unimed-sp": {Calendar: c, Spread: 10 * time.Minute}}

@@ -16,9 +16,7 @@ import (
 )
 
 // message is an error text built from codes, parts of codes, digits, separators and noise.
-var message = rapid.Custom(func(t *rapid.T) string {
-	return strings.Join(rapid.SliceOfN(piece, 0, 9).Draw(t, "pieces"), "")
-})
+var message = rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 9).Draw(t, "pieces"), "") })
 
 var (
 	anyCode = rapid.SampledFrom(append(permanentCodes[:5:5], transientCodes...))

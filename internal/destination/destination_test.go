@@ -50,7 +50,7 @@ func TestOutage(t *testing.T) {
 	if f.gate.Left != Up {
 		t.Errorf("it left %q first", f.gate.Left)
 	}
-	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47 of 47" {
+	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47th of 47" {
 		t.Errorf("%d go, the last as %q", len(released), released[len(released)-1].Reason("unimed-sp", time.UTC))
 	}
 	if f.arrive("later"); f.gate.State.Outage.Released != 47 {
@@ -315,10 +315,15 @@ func closing(t *testing.T, hours ...string) *calendar.Calendar {
 		windows[i].Hours, _ = calendar.ParseHours(text)
 	}
 	c, err := calendar.New(time.UTC, windows, nil)
+	must(t, err)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // TestClosed: what comes while it is closed goes when it opens, at the pace; a probe, or a canary, waits for that, too; what

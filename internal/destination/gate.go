@@ -2,6 +2,7 @@ package destination
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -177,6 +178,15 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
+// ordinal returns 1st, 2nd, 3rd, 4th and so on.
+func ordinal(n int) string {
+	suffix := "th"
+	if last := n % 10; last >= 1 && last <= 3 && n/10%10 != 1 {
+		suffix = []string{"st", "nd", "rd"}[last-1]
+	}
+	return strconv.Itoa(n) + suffix
+}
+
 // Reason says why a claim waited and went, in the hours of a zone: what gateReason holds.
 func (r *Release) Reason(name string, zone *time.Location) string {
 	clock := func(t time.Time) string { return t.In(zone).Format("15:04") }
@@ -185,7 +195,7 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 	case r.Kind == Test:
 		return fmt.Sprintf("%s down since %s; sent ahead to test it", name, clock(o.Since))
 	case r.Number > 0:
-		return fmt.Sprintf("%s down %s–%s; released %d of %d", name, clock(o.Since), clock(o.Until), r.Number, o.Held)
+		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(r.Number), o.Held)
 	case !r.Opened.IsZero():
 		return name + " closed until " + clock(r.Opened)
 	case r.At.Sub(r.Since) > 0:

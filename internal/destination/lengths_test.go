@@ -15,20 +15,15 @@ import (
 // recordedOutages returns recorded outages by service, in their order. They were recorded in steps of up to 20 minutes: each
 // ends somewhere in its last step, or canaries would know the instants beforehand.
 func recordedOutages(t *testing.T) map[string][]time.Duration {
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	file, err := os.Open("../simulate/testdata/outages.csv")
-	must(err)
+	must(t, err)
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
-	must(err)
+	must(t, err)
 	r, services := rand.New(rand.NewPCG(1, 1)), map[string][]time.Duration{}
 	for _, row := range rows[1:] {
 		minutes, err := strconv.Atoi(row[3])
-		must(err)
+		must(t, err)
 		length := time.Duration(minutes) * time.Minute
 		services[row[0]] = append(services[row[0]], length-time.Duration(r.Int64N(int64(min(length, 20*time.Minute)))))
 	}

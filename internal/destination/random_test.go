@@ -66,13 +66,9 @@ func TestRandom(t *testing.T) {
 // restart replaces the State by what was recorded of it.
 func (f *fixture) restart() {
 	b, err := json.Marshal(f.gate.State)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	var again State
-	if err := json.Unmarshal(b, &again); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, json.Unmarshal(b, &again))
 	if !reflect.DeepEqual(again, f.gate.State) {
 		f.t.Fatalf("after a restart it is\n%+v\nnot\n%+v", again, f.gate.State)
 	}

@@ -166,9 +166,7 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		told(first, false, journal.DeadLetterReprocessing, journal.DeliveryPending)
 		told(second, true, journal.DeadLetterReprocessing, journal.DeliveryTaken)
 		told(second, false, journal.DeadLetterReprocessing, journal.DeliveryTaken)
-		if err := verifyLedger(b.memory); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, verifyLedger(b.memory))
 		if n := b.memory.End().Record; n != 7 { // the failure, two review jobs, two reviews, two deliveries
 			t.Errorf("%d records, want 7", n)
 		}

@@ -168,9 +168,7 @@ func TestWaitingCallersShareACommit(t *testing.T) {
 			}
 		}
 		b.wantSizes(1, 256, 144)
-		if err := verifyLedger(b.memory); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, verifyLedger(b.memory))
 	})
 }
 

@@ -13,9 +13,7 @@ import (
 )
 
 func TestStoreFailsOnceOrTwice(t *testing.T) {
-	for _, fault := range []testkit.Fault{
-		{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true},
-	} {
+	for _, fault := range []testkit.Fault{{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true}} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.memory.Fail(2, fault)
 			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])

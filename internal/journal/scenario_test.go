@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"retry-worker/internal/testkit"
 )
 
 // The scenarios in testdata/*.txt tell what the journal makes of a subject's failures, in an operator's words.
@@ -26,11 +28,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func runFile(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := parseScenario(string(text))
+	steps := parseScenario(testkit.Read(t, file))
 	s := newStage(t)
 	var got strings.Builder
 	for i := range steps {
@@ -50,9 +48,7 @@ func runFile(t *testing.T, file string) {
 	}
 	if *rewrite {
 		text := strings.TrimRight(strings.ReplaceAll(got.String(), "\n\n\n", "\n\n"), "\n") + "\n"
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 }
 

@@ -234,8 +234,6 @@ func TestEveryDecisionNamesItsCatalogue(t *testing.T) {
 		time.Sleep(72 * time.Hour)
 		ask(&newer, 1, "bbbbbbbbbbbb") // ended, by the limit that is in force
 		ask(&newer, 2, "bbbbbbbbbbbb")
-		if err := verifyLedger(b.memory); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, verifyLedger(b.memory))
 	})
 }

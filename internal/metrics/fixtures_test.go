@@ -69,11 +69,7 @@ func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness, profiles boo
 	t.Helper()
 	s, err := metrics.Listen("127.0.0.1:0", m, r, profiles)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Must(t, s.Close(context.Background())) })
 	return "http://" + s.Addr()
 }
 

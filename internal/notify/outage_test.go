@@ -73,9 +73,7 @@ func TestOutages(t *testing.T) {
 			n.Data.URL != "https://retry.hospital.example/destinations" {
 			t.Errorf("told %s %+v, link %s", n.Type, n.Data.Outage, n.Data.URL)
 		}
-		for _, phase := range []destination.Phase{
-			destination.Testing, destination.Down, destination.Ramping, destination.Down, destination.Ramping,
-		} {
+		for _, phase := range []destination.Phase{destination.Testing, destination.Down, destination.Ramping, destination.Down, destination.Ramping} {
 			p.enter(phase, began)
 			time.Sleep(time.Hour)
 		}

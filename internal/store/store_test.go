@@ -27,15 +27,10 @@ func TestFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", url, err)
 		}
-		if _, _, err := r.Story(t.Context(), journal.Subject{ID: "CLM-1-1"}); err != nil {
-			t.Error(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		_, _, err = r.Story(t.Context(), journal.Subject{ID: "CLM-1-1"})
+		testkit.Must(t, err)
+		testkit.Must(t, r.Close())
+		testkit.Must(t, s.Close())
 		name, _ := strings.CutPrefix(url, "sqlite:")
 		if _, err := os.Stat(strings.TrimPrefix(name, "//")); err != nil {
 			t.Errorf("%s made another file: %v", url, err)

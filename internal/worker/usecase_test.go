@@ -40,9 +40,7 @@ func policies() decision.Policies {
 	quick := decisiontest.TISSSubmission()
 	quick.Name, quick.IDVariable, quick.ErrorVariable = "quick", "messageId", "sendError"
 	quick.IDPattern, quick.InvalidID = regexp.MustCompile(`^\S+$`), decision.InvalidID
-	quick.Backoff = decision.BackoffRule{
-		Base: 5 * time.Second, Min: 5 * time.Second, Max: 5 * time.Minute, Factor: 6, Rounding: time.Second,
-	}
+	quick.Backoff = decision.BackoffRule{Base: 5 * time.Second, Min: 5 * time.Second, Max: 5 * time.Minute, Factor: 6, Rounding: time.Second}
 	quick.MaxRetries = 3
 	quick.EmptyError = decision.AssumeTransient
 	ps[quick.Name] = quick

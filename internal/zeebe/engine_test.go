@@ -197,9 +197,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		ended <- err
 	}()
 	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Waiting == 1 }))
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, c.Close())
 	select {
 	case err := <-ended:
 		if _, ok := errors.AsType[*worker.EngineError](err); !ok {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
@@ -69,15 +70,14 @@ func TestHasProcess(t *testing.T) {
 		}
 	}
 	ask(false)
-	if _, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(model), ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(model), "")
+	testkit.Must(t, err)
 	ask(true)
 	if n := g.Calls(gateway.CreateProcessInstance, codes.OK); n > 0 {
 		t.Errorf("%d instances were started", n)
 	}
 	denied := g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.PermissionDenied})
-	_, err := c.HasProcess(wait.Context(t), "SUB_06", "")
+	_, err = c.HasProcess(wait.Context(t), "SUB_06", "")
 	wantRefusal(t, err, "look for the process SUB_06: ", codes.PermissionDenied)
 	denied.Remove()
 	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Empty: true})

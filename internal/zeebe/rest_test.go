@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -246,9 +247,7 @@ func completed(t *testing.T, c *zeebe.Client, jobs []worker.Job) int {
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, all.Wait())
 	return int(n.Load())
 }
 
@@ -299,9 +298,7 @@ func TestCommandsOverREST(t *testing.T) {
 		c.Fail(ctx, j, worker.Failure{Retries: 0, Backoff: time.Second, Message: "why"}),
 		c.Throw(ctx, j, worker.BPMNError{Code: "E", Message: "why", Variables: `{"a":1}`}),
 	} {
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, err)
 	}
 	const job = "/v2/jobs/9007199254740993"
 	want := []string{

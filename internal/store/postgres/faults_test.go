@@ -108,9 +108,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 			return err
 		}},
 	} {
-		t.Run(write.name, func(t *testing.T) {
-			wantKind(t, write.do(wait.Context(t)), journal.Unavailable, "lock")
-		})
+		t.Run(write.name, func(t *testing.T) { wantKind(t, write.do(wait.Context(t)), journal.Unavailable, "lock") })
 	}
 	do(t, holder, "ROLLBACK")
 	if _, err := record(wait.Context(t), db, ask("CLM-HELD-1", "job")); err != nil {

@@ -149,9 +149,7 @@ func TestDecideThatPanics(t *testing.T) {
 		_ = db.Transact(t.Context(), nil, func(journal.Head, []journal.History) *journal.Changes { panic("a defect") })
 	}()
 	next := 0
-	if err := fail(t.Context(), db, 10, &next); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, fail(t.Context(), db, 10, &next))
 }
 
 func headOf(t *testing.T, db *DB) (head journal.Head) {

@@ -65,9 +65,7 @@ func TestInterruptedOpening(t *testing.T) {
 		db, err := Open(c, path)
 		end()
 		if err == nil {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, db.Close())
 			break
 		}
 		interrupted++
@@ -211,9 +209,7 @@ func TestSoundIsOpened(t *testing.T) {
 			path := filled(t, false)
 			testkit.Must(t, do(path))
 			next := 0
-			if err := fail(t.Context(), opened(t, path), 10, &next); err != nil {
-				t.Error(err)
-			}
+			testkit.Must(t, fail(t.Context(), opened(t, path), 10, &next))
 		})
 	}
 }

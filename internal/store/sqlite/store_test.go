@@ -67,15 +67,12 @@ func fail(ctx context.Context, db *DB, claims int, next *int) error {
 	for i := range lookups {
 		*next++
 		id := journal.Identity{byte(*next), byte(*next >> 8), byte(*next >> 16)}
-		lookups[i] = journal.Lookup{Subject: claim(*next - 1), Identity: id}
+		// The subjects come round.
+		subject := journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-%d", (*next-1)%2000)}
+		lookups[i] = journal.Lookup{Subject: subject, Identity: id}
 	}
 	_, err := storetest.Record(ctx, db, lookups...)
 	return err
-}
-
-// claim returns the subject with that number; they come round.
-func claim(n int) journal.Subject {
-	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: fmt.Sprintf("CLM-%d", n%2000)}
 }
 
 // TestEditsAreFound on every column of every table.
@@ -89,8 +86,7 @@ func TestEditsAreFound(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunUnreadable(t, opened(t, path), executor(t, path),
-		"{", "7", `{"number":"x"}`)
+	storetest.RunUnreadable(t, opened(t, path), executor(t, path), "{", "7", `{"number":"x"}`)
 }
 
 func TestPlantedTrigger(t *testing.T) {

@@ -325,14 +325,20 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 
 // whyRefused says it as somebody at a command line can change it.
 func whyRefused(r *deadletter.RefusedCount) string {
-	if r.Code == deadletter.MaxRetriesExceeded {
+	switch r.Code {
+	case deadletter.MaxRetriesExceeded:
 		return usedUp
+	case deadletter.DeadlineMissed:
+		return tooLate
 	}
 	return r.Message
 }
 
-// usedUp is what deadletter.MaxRetriesExceeded means.
-const usedUp = "their retries are used up; --force sends them once more"
+// usedUp is what deadletter.MaxRetriesExceeded means, tooLate what deadletter.DeadlineMissed does.
+const (
+	usedUp  = "their retries are used up; --force sends them once more"
+	tooLate = "they would be sent after their deadline; --force sends them all the same"
+)
 
 // firstOnly tells that a list is cut off.
 func firstOnly(n, most int) string {

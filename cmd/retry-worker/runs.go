@@ -274,6 +274,7 @@ func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 // refusalWords say what a code means, and what to do.
 var refusalWords = map[deadletter.Code]string{
 	deadletter.MaxRetriesExceeded: ": " + usedUp,
+	deadletter.DeadlineMissed:     ": " + tooLate,
 	deadletter.InvalidRetryState:  ": decided on by others meanwhile, or no process waits for them",
 	deadletter.PolicyNotFound:     ": their policy is no longer in the catalogue; --when now needs none",
 	deadletter.JobNotFound:        ": they are gone",

@@ -14,7 +14,7 @@ import (
 )
 
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh), when (backoff, now), deadline
-// (none leaves it as it is) and late (it was shown that the deadline has passed).
+// (none leaves it as it is) and late (after the deadline too).
 func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
 
 // discard carries out POST /dead-letters/{id}/discard with reason, which can be undone for journal.UndoFor.
@@ -51,8 +51,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 		}
 	} else {
 		c.Deadline, _ = v.instant(f.Deadline)
-		late := v.r.PostForm.Has("late") && c.Deadline.IsZero()
-		c.Force, c.Fresh, c.When = f.How != "next" || late, f.How == "fresh", deadletter.When(f.When)
+		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)
 		done, err = o.Retry(v.r.Context(), c)
 	}
 	if err != nil {
@@ -71,7 +70,7 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 	reason := cmp.Or(from.Get("recent"), from.Get("reason")) // one of the buttons was pressed, or it was written
 	return &reviewForm{
 		Reason: strings.TrimSpace(strings.ReplaceAll(reason, "\r\n", "\n")), How: from.Get("how"),
-		When: from.Get("when"), Deadline: from.Get("deadline"), Discarding: discard,
+		When: from.Get("when"), Deadline: from.Get("deadline"), Late: from.Has("late"), Discarding: discard,
 	}
 }
 
@@ -88,6 +87,8 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 		return "when"
 	case noDeadline != nil:
 		return "deadline"
+	case item.Late && f.Deadline == "" && !f.Late: // whatever is forced
+		return string(deadletter.DeadlineMissed)
 	}
 	return ""
 }
@@ -108,7 +109,7 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 		f.Wrong = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
 		f.WrongField = map[deadletter.Code]string{
 			deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
-			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: "deadline",
+			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: string(deadletter.DeadlineMissed),
 		}[refusal.Code]
 	}
 	return p.subjectPage(v, o, item.Subject, f)

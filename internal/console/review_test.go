@@ -93,7 +93,8 @@ func TestADiscardCanBeUndone(t *testing.T) {
 // TestSentLate: what can no longer be sent in time goes where that was shown, or with a new deadline (R29).
 func TestSentLate(t *testing.T) {
 	for sent, want := range map[string]string{"": "only be sent after its deadline", "deadline=soon": "as a day and a time",
-		"deadline=2026-03-01T08:00": "only be sent after its deadline", "late=true": "", "late=true&deadline=2026-03-05T18:00": "New deadline 5 Mar 2026 18:00"} {
+		"deadline=2026-03-01T08:00": "only be sent after its deadline", "how=fresh": "only be sent after its deadline", "late=true": "",
+		"late=true&deadline=2026-03-05T18:00": "New deadline 5 Mar 2026 18:00"} {
 		w := newWorld(t, now)
 		w.Due = now.Add(-time.Minute)
 		w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")

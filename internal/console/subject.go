@@ -93,10 +93,10 @@ type reviewForm struct {
 	MayNot                string
 	MayRestart, AtLimit   bool
 	NextRetry, MaxRetries string
-	// Missed is the deadline that has passed (R29), empty where none has; Due tells that there is one, Deadline is what was
-	// sent as a new one.
+	// Missed is the deadline that has passed (R29), empty where none has; Due tells that there is one. Deadline is what was
+	// sent as a new one, Late that it goes though it is late.
 	Missed, Deadline string
-	Due              bool
+	Due, Late        bool
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
 	// Discarded tells that it is about to be.
@@ -105,7 +105,7 @@ type reviewForm struct {
 	Unattended bool
 	// What was sent, and what is wrong with it.
 	Reason, How, When, Wrong string
-	// WrongField is reason, how, when or deadline; empty where it is none of them.
+	// WrongField is reason, how, when, deadline or deadline_missed; empty where it is none of them.
 	WrongField string
 	// Said is what was written as a note.
 	Said       string

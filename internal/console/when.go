@@ -30,6 +30,7 @@ const (
 	momentAt  = "at"
 	momentAgo = "ago"
 	momentIn  = "in"
+	momentDue = "due"
 )
 
 func (v *visit) moment(t time.Time, kind, text string) Moment {
@@ -55,7 +56,7 @@ func (v *visit) Due(t time.Time) Moment {
 	if v.Past(t) {
 		return v.Ago(t)
 	}
-	return v.In(t)
+	return v.moment(t, momentDue, v.Lang.in(t.Sub(v.now)))
 }
 
 // Past reports whether t has come.

@@ -21,7 +21,7 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// Process says whether one waits for a decision, Late that its deadline has passed; a Store knows neither.
+	// Process says whether one waits for a decision, Late that it is open and its deadline has passed; a Store knows neither.
 	Process Process
 	Late    bool
 }

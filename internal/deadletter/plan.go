@@ -197,7 +197,7 @@ func (p *planner) refusal(t *Tally) *Refusal {
 		return refuse(MaxRetriesExceeded,
 			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
 	case t.Late && !c.Force:
-		return refuse(DeadlineMissed, "their deadline has passed; set forceRetry to send them all the same")
+		return refuse(DeadlineMissed, "they would be sent after their deadline; set forceRetry to send them all the same")
 	case c.When == Backoff && p.policies[t.Policy] == nil:
 		return policyGone(t.Policy)
 	}
@@ -233,7 +233,8 @@ type Tally struct {
 	Reason decision.Reason
 	// AtLimit: their retries are used up, so that one more must be forced.
 	AtLimit bool
-	// Late: their deadline has passed, so that a retry must be forced too.
+	// Late: their deadline has passed, so that a retry must be forced too. Those whose deadline passes until they are sent
+	// are refused as well, which shows then only.
 	Late bool
 	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
 	// Where neither is true no review job came yet.

@@ -31,7 +31,7 @@ type Command struct {
 	ID string
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
-	// Force sends it again at or above the limit, or after its deadline; Fresh begins the whole ladder anew, and needs
+	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew, and needs
 	// Force. May they? That is the caller's to know (roles).
 	Force, Fresh bool
 	When         When
@@ -83,7 +83,8 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 
 // judge says what a Store does not know.
 func (s *Service) judge(i *Item) {
-	i.Process, i.Late = s.Process(&i.DeadLetter), !i.Deadline.IsZero() && !s.now().Before(i.Deadline)
+	i.Process = s.Process(&i.DeadLetter)
+	i.Late = i.State == journal.DeadLetterOpen && !i.Deadline.IsZero() && !s.now().Before(i.Deadline)
 }
 
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets

@@ -39,6 +39,7 @@ func TestManualRetry(t *testing.T) {
 		{name: "late, forced", text: "DUPLICATE_CLAIM", due: -time.Second, force: true, count: 1, episode: 1},
 		{name: "late, with a new deadline", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Hour, count: 1, episode: 1},
 		{name: "late, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, refused: deadletter.DeadlineMissed},
+		{name: "forced, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, force: true, refused: deadletter.DeadlineMissed},
 		{name: "below the limit", retries: 2, text: "DUPLICATE_CLAIM", count: 3, episode: 1},
 		{name: "below the limit, forced", retries: 2, text: "DUPLICATE_CLAIM", force: true, count: 3, episode: 1},
 		{name: "below the limit, from the beginning", retries: 2, text: "DUPLICATE_CLAIM", force: true, fresh: true, count: 0, episode: 2},

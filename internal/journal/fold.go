@@ -388,6 +388,9 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
+	if d != nil && e.State == Reprocessing { // which may have a new one
+		born.Deadline = d.Deadline
+	}
 	p.die(l, born, false)
 }
 
@@ -410,7 +413,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
 		e.Tried = ""
 	}
-	d.State, d.ChangedAt, d.Run = b.Decision, p.at, b.Run
+	d.State, d.ChangedAt, d.Run, d.Deadline = b.Decision, p.at, b.Run, cmp.Or(b.Deadline, d.Deadline)
 	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: p.at,
 		NextRetryTime: b.NextRetryTime, Deadline: b.Deadline}

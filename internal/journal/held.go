@@ -134,13 +134,14 @@ func (b *batch) hold(a *Arrival, h *History) error {
 	return nil
 }
 
-// deadline returns that of what was sent again, of which the process says own: a process may not have heard of a new one.
+// deadline returns that of what was sent again, of which the process says own. It may not have heard of a new one, and
+// what was known to go late has none.
 func (n *ReviewNote) deadline(own, now time.Time) time.Time {
 	switch {
-	case own.After(now), n.Force:
-		return ahead(own, now)
 	case !n.Deadline.IsZero():
 		return n.Deadline
+	case n.Force, !own.After(n.NextRetryTime):
+		return ahead(own, now)
 	}
 	return own
 }

@@ -16,8 +16,8 @@ type Review struct {
 	DeadLetter string
 	// Discard lets it go; otherwise it is sent again.
 	Discard bool
-	// Force sends it again at or above the limit, or after its deadline; Fresh begins the whole ladder anew, and needs
-	// Force.
+	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew, and
+	// needs Force.
 	Force, Fresh bool
 	// Deadline is the new one that what is sent again has (R29); zero leaves it as it is.
 	Deadline time.Time
@@ -104,10 +104,10 @@ func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
 // until returns when what is sent again must be sent, at the latest; zero where that is not asked for (R29).
 func (r *Review) until(d *DeadLetter) time.Time {
 	switch {
-	case r.Force:
-		return time.Time{}
 	case !r.Deadline.IsZero():
 		return r.Deadline
+	case r.Force:
+		return time.Time{}
 	}
 	return d.Deadline
 }
@@ -193,6 +193,9 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)
+		if r.Deadline.IsZero() && !r.Force { // nobody took the answer that had it
+			body.Deadline = d.Review.Deadline
+		}
 	}
 	if r.Fresh {
 		body.Episode++

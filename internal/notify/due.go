@@ -69,5 +69,5 @@ func (v *view) due(r *renderer, n *Notice, team string) {
 	what := r.count(d.Count, "pendência vence", "pendências vencem") + " até " + r.time(d.Until)
 	v.Subject = subject(team, what)
 	v.Title = "Equipe " + team + ": " + what + r.worth(d.Amount)
-	v.Lead = "Depois do prazo elas não podem mais ser enviadas. Na lista, as de prazo mais próximo vêm primeiro."
+	v.Lead = "Depois do prazo, só com um novo prazo ou com autorização de quem decide. Na lista, as de prazo mais próximo vêm primeiro."
 }

@@ -155,7 +155,7 @@ func (r *replica) decide(who string, how int) {
 	case by < 0:
 		r.fail("%s is told to have decided on %s, and another did", who, d.Subject.ID)
 	case r.reviews[d.ID][by].Decision == string(journal.DeadLetterReprocessing):
-		if b := r.reviews[d.ID][by]; b.ForceRetry != c.Force || b.Fresh != (c.Force && c.Fresh) || !b.SubmissionDeadline.Equal(c.Deadline) {
+		if b := r.reviews[d.ID][by]; b.ForceRetry != c.Force || b.Fresh != (c.Force && c.Fresh) || !c.Deadline.IsZero() && !b.SubmissionDeadline.Equal(c.Deadline) {
 			r.fail("%s sends %s again by %+v, and that is recorded as %+v", who, d.Subject.ID, c, b)
 		}
 	}
@@ -243,8 +243,8 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); b.BulkRun != "" && run.Now != now && len(w.closed) == 0 && !w.hoursChanged() {
 		return false
 	}
-	last := cmp.Or(b.SubmissionDeadline, d.Deadline)
-	return b.RetryCount == want && (b.ForceRetry || last.IsZero() || !b.NextRetryTime.After(last)) && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
+	last := d.Deadline // the new one, if any
+	return b.RetryCount == want && (b.ForceRetry && b.SubmissionDeadline.IsZero() || last.IsZero() || !b.NextRetryTime.After(last)) && (b.ForceRetry || !b.Fresh && d.RetryCount < d.MaxRetries) && j.claim == e.Subject.ID &&
 		(w.hoursChanged() || (now || s.onLadder(e.Subject.ID, want, wait) || slices.ContainsFunc(w.closed, opened)) &&
 			(s.last[e.Subject.ID] == nil || w.nextOpen(b.NextRetryTime).Equal(b.NextRetryTime)))
 }
@@ -343,6 +343,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
+	d.Deadline = cmp.Or(b.SubmissionDeadline, d.Deadline)
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision

@@ -23,7 +23,7 @@
   const tick = () => {
     for (const t of document.querySelectorAll("time[data-kind]:not([data-kind=at])")) {
       const s = Math.round((Date.parse(t.dateTime) - Date.now() - skew) / 1000);
-      const text = t.dataset.kind === "in" ? until(s) : ago(-s);
+      const text = t.dataset.kind === "in" || t.dataset.kind === "due" && s > 0 ? until(s) : ago(-s);
       if (t.textContent !== text) t.textContent = text;
     }
   };

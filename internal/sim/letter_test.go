@@ -104,6 +104,12 @@ func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
 	d.Outcome, d.Reason, d.Team, d.Review, d.Run = decision.MaxRetriesExceeded, decision.ReasonReported, team, journal.ReviewNote{}, ""
 	if a := s.last[claim]; a != nil {
 		d.RetryCount, d.MaxRetries, d.Fingerprint, d.Deadline = s.tally.episodes[claim].retries, a.MaxRetries, a.Fingerprint, a.Deadline
+		told, _, _ := s.memory.Story(context.Background(), subjectOf(claim))
+		for _, before := range told.DeadLetters { // with a new one, perhaps
+			if all := s.reviews[before.ID]; len(all) > 0 && all[len(all)-1].record > a.Record {
+				d.Deadline = before.Deadline
+			}
+		}
 	}
 	if s.born(claim, e.Record, e.At, &d); by != team {
 		s.fail("%s is given up by its process, and is for %q", claim, by)

@@ -104,6 +104,11 @@ func (b *box) release(ctx context.Context, sequences []int64) error {
 	if b.port(b.name + " lets go of " + b.queue); within.Err() != nil {
 		return within.Err()
 	}
+	for _, n := range sequences {
+		if _, taken := b.taken.Load(n); !taken {
+			b.fail("%s lets go of the message %d of %s, which was not taken", b.name, n, b.queue)
+		}
+	}
 	return b.letGo(within, sequences)
 }
 

@@ -223,6 +223,7 @@ type review struct {
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
 	NextRetryTime, SubmissionDeadline                    time.Time
+	record                                               int64
 }
 
 // allowed: one retry more, or none where it begins anew, no more than the policy has but by force, of the process that waits,
@@ -347,6 +348,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision
+	b.record = e.Record
 	s.reviews[b.DeadLetterID] = append(s.reviews[b.DeadLetterID], b)
 	s.trail.letter("review", b.DeadLetterID)
 }

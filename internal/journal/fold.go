@@ -388,8 +388,8 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
-	if d != nil && e.State == Reprocessing { // which may have a new one
-		born.Deadline = d.Deadline
+	if d != nil && e.State == Reprocessing {
+		born.Deadline = cmp.Or(d.Review.Deadline, born.Deadline)
 	}
 	p.die(l, born, false)
 }

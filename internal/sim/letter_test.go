@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,7 +108,7 @@ func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
 		told, _, _ := s.memory.Story(context.Background(), subjectOf(claim))
 		for _, before := range told.DeadLetters { // with a new one, perhaps
 			if all := s.reviews[before.ID]; len(all) > 0 && all[len(all)-1].record > a.Record {
-				d.Deadline = before.Deadline
+				d.Deadline = cmp.Or(all[len(all)-1].SubmissionDeadline, d.Deadline)
 			}
 		}
 	}

@@ -282,13 +282,14 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 const (
 	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
 		" dead_letter = excluded.dead_letter, destination = excluded.destination, body = excluded.body"
-	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen, body = excluded.body"
-	replaceRun        = "state = excluded.state, body = excluded.body"
-	replaceAnswered   = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
-	addCount          = "n = dead_letter_counts.n + excluded.n, cents = dead_letter_counts.cents + excluded.cents"
-	addRunCount       = "n = bulk_counts.n + excluded.n"
-	addFigure         = "value = figures.value + excluded.value"
-	addFingerprint    = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
+	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen," +
+		" deadline = excluded.deadline, body = excluded.body"
+	replaceRun      = "state = excluded.state, body = excluded.body"
+	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
+	addCount        = "n = dead_letter_counts.n + excluded.n, cents = dead_letter_counts.cents + excluded.cents"
+	addRunCount     = "n = bulk_counts.n + excluded.n"
+	addFigure       = "value = figures.value + excluded.value"
+	addFingerprint  = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
 		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
 		recovered = fingerprints.recovered + excluded.recovered,
 		classification = CASE WHEN fingerprints.classification < excluded.classification

@@ -178,6 +178,8 @@ func Fill(t *testing.T, s Store) {
 		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
 	}
 	w.Deliver(true)
+	_, err = w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: items[2].DeadLetter, Reason: "x", By: "ana", Deadline: at(9_999_999)})
+	testkit.Must(t, err)
 	_, err = w.erase("CLM-GONE-1")
 	testkit.Must(t, err)
 	failure(t, s, subject("CLM-NEXT-1"), identity())

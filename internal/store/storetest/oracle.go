@@ -186,7 +186,11 @@ func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, lette
 // review decides on a dead letter.
 func (o *oracle) review(r *rapid.T, of journal.Subject, letter, run string, discard bool) error {
 	force := !discard && rapid.Bool().Draw(r, "force")
-	_, err := o.journal.Review(context.Background(), &journal.Review{Subject: of, DeadLetter: letter, Run: run, Discard: discard, Force: force,
+	var anew time.Time
+	if !discard && rapid.Bool().Draw(r, "anew") {
+		anew = o.now.Add(time.Hour)
+	}
+	_, err := o.journal.Review(context.Background(), &journal.Review{Subject: of, DeadLetter: letter, Run: run, Discard: discard, Force: force, Deadline: anew,
 		Fresh: force && rapid.Bool().Draw(r, "fresh"), Delay: time.Minute, Reason: "x" + text().Draw(r, "why"), By: text().Draw(r, "by")})
 	return err
 }

@@ -138,7 +138,7 @@ func (s *sim) onSchedule(run *journal.BulkRun, at time.Time) {
 		time.Since(s.unread), time.Since(s.steered[run.ID].at)); !b.as.IsZero() && idle > 3*interval+2*mostAhead/3 && !s.isSlow() {
 		s.fail("a bulk run of %d a minute stood still for %s", run.PerMinute, idle)
 	}
-	if by := s.steered[run.ID]; !b.as.IsZero() && by.at.After(b.as) && time.Since(b.as) < interval-s.apart()-2*time.Second && time.Since(s.jumped) > interval && !s.isSlow() && !s.wasStolen(deadletter.BulkLease) {
+	if by := s.steered[run.ID]; !b.as.IsZero() && by.at.After(b.as) && time.Since(b.as) < interval-s.apart()-15*time.Second && time.Since(s.jumped) > interval && !s.isSlow() && !s.wasStolen(deadletter.BulkLease) {
 		s.fail("a bulk run of %d a minute goes on %s after its last decision", run.PerMinute, time.Since(b.as))
 	}
 	if !at.Equal(b.at) {

@@ -312,7 +312,7 @@ func (s *sim) untoldLetters() {
 	marks, _ := s.memory.Watermarks(context.Background())
 	told := markOf(marks, deadletter.NewsNotice).Record
 	for _, d := range s.openLetters() {
-		ago := min(time.Since(d.CreatedAt), time.Since(s.noticing), time.Since(s.noticedAt[notify.TypeNew])-noticeEvery)
+		ago := min(time.Since(d.CreatedAt), time.Since(d.ChangedAt), time.Since(s.noticing), time.Since(s.noticedAt[notify.TypeNew])-noticeEvery)
 		if d.Team == team && d.Record > told && ago > s.mayWait()+clocksApart {
 			s.fail("nobody tells %s of the dead letter of %s", team, d.Subject.ID)
 		}

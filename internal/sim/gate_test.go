@@ -293,7 +293,7 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 			if !want.Limit.After(b.Since) {
 				want.Limit = time.Time{}
 			}
-			if by := told.DeadLetters[len(told.DeadLetters)-1].Review; !by.Deadline.IsZero() { // another process was told of that
+			if by := s.letter(e.DeadLetter).Review; !by.Deadline.IsZero() { // another process was told of that
 				want.Deadline = by.Deadline
 			} else if !want.Deadline.After(b.Since) && (by.Force || !want.Deadline.After(by.NextRetryTime)) {
 				want.Deadline = time.Time{}

@@ -76,12 +76,11 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 
 // wrongField names what the form lacks that only a page asks for; empty if nothing is.
 func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
-	atLimit := item.RetryCount >= item.MaxRetries
 	_, noDeadline := v.instant(f.Deadline)
 	switch {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
-	case f.How != "next" && f.How != "force" && f.How != "fresh", atLimit && f.How == "next":
+	case f.How != "next" && f.How != "force" && f.How != "fresh", item.AtLimit() && f.How == "next":
 		return "how"
 	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
 		return "when"

@@ -90,7 +90,7 @@ func TestADiscardCanBeUndone(t *testing.T) {
 	}
 }
 
-// TestSentLate: what can no longer be sent in time goes where that was shown, or with a new deadline (R29).
+// TestSentLate: what can no longer be sent in time goes where the box is ticked, or with a new deadline (R29).
 func TestSentLate(t *testing.T) {
 	for sent, want := range map[string]string{"": "only be sent after its deadline", "deadline=soon": "as a day and a time",
 		"deadline=2026-03-01T08:00": "only be sent after its deadline", "how=fresh": "only be sent after its deadline", "late=true": "",

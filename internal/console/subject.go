@@ -69,14 +69,14 @@ type letterData struct {
 
 // reviewData is what a person decided.
 type reviewData struct {
-	Discard      bool
-	By, Reason   string
-	At, Next     Moment
-	Retry        string
-	Deadline     string
-	Delivery     *Badge
-	DeliveryText string
-	Ahead        bool
+	Discard    bool
+	By, Reason string
+	// Deadline is the new one, if any.
+	At, Next, Deadline Moment
+	Retry              string
+	Delivery           *Badge
+	DeliveryText       string
+	Ahead              bool
 	// Run is the page of the bulk run that decided; empty where a person decided on this one alone.
 	Run string
 }
@@ -272,13 +272,10 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 	r := &reviewData{Discard: n.Discard, By: n.By, Reason: n.Reason, At: v.At(n.At)}
 	if !n.Discard {
 		r.Ahead = n.NextRetryTime.After(v.now) && dl.State == journal.DeadLetterReprocessing
-		r.Next = v.At(n.NextRetryTime)
+		r.Next, r.Deadline = v.At(n.NextRetryTime), v.At(n.Deadline)
 		r.Retry = v.T("review.retry_number", v.retry(dl.RetryCount+1, dl.MaxRetries))
 		if n.Fresh {
 			r.Retry = v.T("review.fresh")
-		}
-		if !n.Deadline.IsZero() {
-			r.Deadline = v.clock(n.Deadline)
 		}
 		if r.Ahead {
 			r.Next = v.In(n.NextRetryTime)
@@ -313,10 +310,10 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 	f := &reviewForm{When: "backoff"}
 	if sent != nil {
 		*f = *sent
-	} else if l.RetryCount < l.MaxRetries {
+	} else if !l.AtLimit() {
 		f.How = "next" // beyond the limit it must be said
 	}
-	f.AtLimit = l.RetryCount >= l.MaxRetries
+	f.AtLimit = l.AtLimit()
 	f.ID, f.Place, f.Recent, f.Token = l.ID, at, v.recentReasons(), access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))

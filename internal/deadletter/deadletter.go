@@ -27,7 +27,7 @@ type Item struct {
 }
 
 // ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
-func (i *Item) ForceNeeded() bool { return i.RetryCount >= i.MaxRetries || i.Late }
+func (i *Item) ForceNeeded() bool { return i.AtLimit() || i.Late }
 
 // Count is how many dead letters share policy, state, team and reason, kept up to date with each of them.
 type Count struct {

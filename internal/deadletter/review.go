@@ -102,7 +102,7 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 		return Item{}, err
 	case d.Process == Nobody, d.Process == Expected:
 		return Item{}, unattended(&d)
-	case d.RetryCount >= d.MaxRetries && !c.Force:
+	case d.AtLimit() && !c.Force:
 		return Item{}, exceeded(&d.DeadLetter)
 	}
 	delay, err := s.delay(ctx, &c, &d)

@@ -78,12 +78,12 @@ type variables struct {
 }
 
 type resumption struct {
-	ShouldRetry     bool   `json:"shouldRetry"`
-	RetryCount      int64  `json:"retryCount"`
-	NextRetryTime   string `json:"nextRetryTime"`
-	BackoffMinutes  int64  `json:"backoffMinutes"`
-	BackoffDuration string `json:"backoffDuration"`
-	Deadline        string `json:"submissionDeadline,omitempty"`
+	ShouldRetry     bool      `json:"shouldRetry"`
+	RetryCount      int64     `json:"retryCount"`
+	NextRetryTime   string    `json:"nextRetryTime"`
+	BackoffMinutes  int64     `json:"backoffMinutes"`
+	BackoffDuration string    `json:"backoffDuration"`
+	Deadline        time.Time `json:"submissionDeadline,omitzero"`
 }
 
 // Waits reports whether a process waits for a decision, as far as is known.
@@ -102,10 +102,8 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 		v.Decision = answerReprocess
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
-			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay)}
-		if !note.Deadline.IsZero() {
-			v.Deadline = decision.Instant(note.Deadline)
-		}
+			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay),
+			Deadline: note.Deadline}
 	}
 	return v
 }

@@ -296,9 +296,8 @@ func (x *eraser) takeLetters() (all []DeadLetter) {
 	for i := range x.Letters {
 		d := x.Letters[i].DeadLetter
 		d.ID, d.Context, d.Deadline = x.id(d.ID), nil, time.Time{}
-		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen, d.Review.Reason = 0, 0, time.Time{}, time.Time{},
-			""
-		d.Review.Deadline = time.Time{}
+		d.ProcessInstanceKey, d.ReviewJobKey, d.FirstFailure, d.ReviewSeen = 0, 0, time.Time{}, time.Time{}
+		d.Review.Reason, d.Review.Deadline = "", time.Time{}
 		all = append(all, d)
 	}
 	return all

@@ -136,8 +136,8 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
 // returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded,
-// ErrDeadlineMissed and ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run) decides while it
-// is running only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
+// ErrDeadlineMissed and ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run)
+// decides while it is running only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {
 		return Reviewed{}, err

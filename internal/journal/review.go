@@ -154,7 +154,7 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
 	case !d.Waits():
 		return Reviewed{}, ErrNobodyWaits
-	case d.RetryCount >= d.MaxRetries && !r.Force:
+	case d.AtLimit() && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
 	next, delay := r.next(h, b.now)
@@ -163,6 +163,9 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	}
 	return b.reviewed(r, h, DeadLetterReprocessing, next, delay), nil
 }
+
+// AtLimit reports whether its retries are used up.
+func (d *DeadLetter) AtLimit() bool { return d.RetryCount >= d.MaxRetries }
 
 // retries that the process goes on with when it is sent again. The largest count there is has none above it.
 func (d *DeadLetter) retries(fresh bool) int64 {

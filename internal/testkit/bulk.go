@@ -82,7 +82,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	for i := range all {
 		d := &all[i]
 		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
-			AtLimit: d.RetryCount >= d.MaxRetries, Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
+			AtLimit: d.AtLimit(), Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
 			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)), Busy: m.busy(d.ID),
 			N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 	}

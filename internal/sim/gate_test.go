@@ -169,8 +169,8 @@ func (r *replica) admitted(name string) {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
 	w := r.portals[name]
-	paused := w.paused.holds() && r.started.Before(w.paused.since)        // who started since may not know
-	down := r.down(name, noLongerDown) && since(w.answered, actTime) == 0 // else it ramps, and that is being recorded
+	paused := w.paused.holds() && r.started.Before(w.paused.since)          // who started since may not know
+	down := r.down(name, noLongerDown) && since(w.answered, 2*actTime) == 0 // else it ramps, and that is being recorded, by writes that may hang
 	if w.isClosed() {
 		r.fail("%s lets a claim through to %s, which is closed until %s", r.name, name, w.nextOpen(time.Now()).Sub(r.began))
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -46,17 +47,20 @@ func (w *portal) close(today []stretch, began time.Time) {
 func (s *sim) changeHours(name string, deadline time.Time) {
 	w := s.portals[name]
 	w.calendar, w.closed, w.changed = nil, nil, time.Now()
+	hours := "is always open"
 	if dice := s.draw("other hours of " + name); dice.IntN(2) == 0 {
 		at, minutes := deadline.Sub(s.began).Truncate(time.Minute), func(n int) time.Duration { return time.Duration(dice.IntN(n)+1) * time.Minute }
 		from := max(at-minutes(120), time.Minute)
-		w.close([]stretch{{from: s.began.Add(from), until: s.began.Add(max(at, from) + minutes(30))}}, s.began)
+		until := max(at, from) + minutes(30)
+		w.close([]stretch{{from: s.began.Add(from), until: s.began.Add(until)}}, s.began)
+		hours = fmt.Sprintf("is closed from %s to %s each day", from, until)
 	}
 	s.reload(func(p *decision.Policy) {
 		p.Openings = maps.Clone(p.Openings)
 		p.Openings[name] = decision.Opening{Calendar: w.calendar, Spread: spread}
 	})
 	s.configure()
-	s.say("%s has other hours from now on: %v", name, w.closed)
+	s.say("%s %s from now on", name, hours)
 }
 
 // hoursChanged reports whether somebody may not know yet when the portal is open now.

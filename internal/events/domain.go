@@ -53,7 +53,8 @@ func reviewed(h *journal.Happening) any {
 	}
 	return object{"claimId": h.Subject.ID, "deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
 		"reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
-		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next), "reviewedAt": decision.Instant(h.Entry.At)}
+		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
+		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
 }
 
 // object is an event's data.

@@ -96,13 +96,13 @@ func (s *fixture) startBrowser(t *testing.T) {
 	if s.browser != nil {
 		return
 	}
-	b, err := chromium.Start(t.Context(), chromium.Require(t), chromium.Options{Timezone: "America/Sao_Paulo"})
+	b, err := chromium.Start(t.Context(), chromium.Require(t), "America/Sao_Paulo")
 	testkit.Must(t, err)
 	s.browser = b
-	if why := b.Unguarded(); why != "" {
-		t.Log("Chromium runs without its sandbox: ", why)
+	if b.Unguarded != "" {
+		t.Log("Chromium runs without its sandbox: ", b.Unguarded)
 	}
-	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL(), remote.NoModifyURL)
+	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL, remote.NoModifyURL)
 	root, cancelRoot := chromedp.NewContext(allocator)
 	s.root = root
 	harness.AtEnd(func() error { cancelRoot(); cancelAllocator(); return b.Stop(context.Background()) })
@@ -117,7 +117,7 @@ func (s *fixture) startBroker(t *testing.T) {
 	}
 	zeebe.Require(t, version)
 	var err error
-	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(p zeebe.Progress) { t.Log(p) }})
+	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(line string) { t.Log(line) }})
 	testkit.Must(t, err)
 	harness.AtEnd(func() error { return s.broker.Stop(context.Background()) })
 	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -108,12 +107,7 @@ func (l *Log) Await(t *testing.T, what string, met func([]Line) bool) {
 func (l *Log) AwaitEvent(t *testing.T, event string) {
 	t.Helper()
 	l.Await(t, "the log to tell of "+event, func(lines []Line) bool {
-		for _, line := range lines {
-			if line.Text("event") == event {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(lines, func(l Line) bool { return l.Text("event") == event })
 	})
 }
 
@@ -136,16 +130,4 @@ func (l *Log) About(t *testing.T, instance int64, n int) (found []Line) {
 func (l *Log) Text() (text string) {
 	l.board.Look(func() { text = l.all.String() })
 	return text
-}
-
-// Without is the output but for lines of these events, of which there is one for each case.
-func (l *Log) Without(events ...string) string {
-	var kept strings.Builder
-	for line := range strings.Lines(l.Text()) {
-		var fields Line
-		if json.Unmarshal([]byte(line), &fields) != nil || !slices.Contains(events, fields.Text("event")) {
-			kept.WriteString(line)
-		}
-	}
-	return kept.String()
 }

@@ -103,7 +103,7 @@ func Report(t testing.TB, format string, args ...any) {
 }
 
 // Say prints what takes a while.
-func Say[T ~string](line T) { fmt.Println(line) }
+func Say(line string) { fmt.Println(line) }
 
 // SkipIfShort leaves a test out with -short.
 func SkipIfShort(t testing.TB) {

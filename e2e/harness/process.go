@@ -51,7 +51,7 @@ type Process struct {
 
 // Start runs the program. It does not outlive this process, nor does what it started in its group: see guard.
 func Start(c Command) (*Process, error) {
-	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: NewTail(c.Output), done: make(chan struct{})}
+	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: &Tail{to: c.Output}, done: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Env, p.cmd.Dir, p.cmd.WaitDelay = c.Env, c.Dir, leftoverTime
 	p.cmd.Stdout, p.cmd.Stderr = p.tail, p.tail
@@ -72,8 +72,8 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// StartServer starts a program and returns when ready reports true. Where that does not come within a time, or before ctx ends, the
-// program is killed; its output is there still.
+// StartServer starts a program and returns when ready reports true. Where that does not come within a time, or before ctx or the
+// program ends, the program is killed, and the error ends with what it said last; its output is there still.
 func StartServer(ctx context.Context, within time.Duration, c Command, ready func(*Process) bool) (*Process, error) {
 	p, err := Start(c)
 	if err != nil {
@@ -81,7 +81,19 @@ func StartServer(ctx context.Context, within time.Duration, c Command, ready fun
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return p, p.AwaitReady(ctx, func() bool { return ready(p) })
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for !ready(p) {
+		select {
+		case <-tick.C:
+			continue
+		case <-p.done:
+		case <-ctx.Done():
+			p.Kill()
+		}
+		return p, fmt.Errorf("%w; it said last: %s", cmp.Or(ctx.Err(), p.err, errors.New("it ended at once")), p.LastLine())
+	}
+	return p, nil
 }
 
 // guard is a process that kills a group when this process ends without having said that the group has: by a signal or a panic.
@@ -132,23 +144,6 @@ func (p *Process) wait(g *guard) {
 	p.mu.Unlock()
 	g.end()
 	close(p.done)
-}
-
-// AwaitReady returns when ready reports true. It kills the program, and says what that said last, where it ends before or ctx does.
-func (p *Process) AwaitReady(ctx context.Context, ready func() bool) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for !ready() {
-		select {
-		case <-tick.C:
-			continue
-		case <-p.done:
-		case <-ctx.Done():
-			p.Kill()
-		}
-		return fmt.Errorf("%w; it said last: %s", cmp.Or(ctx.Err(), p.err, errors.New("it ended at once")), p.LastLine())
-	}
-	return nil
 }
 
 // PID is the program's process id, and its group's.

@@ -14,16 +14,13 @@ const (
 	maxLine   = 2000
 )
 
-// Tail passes on what is written to it and keeps the last lines. Several goroutines may use it.
+// Tail passes on what is written to it and keeps the last lines; the zero value keeps only. Several goroutines may use it.
 type Tail struct {
 	mu      sync.Mutex
 	to      io.Writer // may be nil
 	lines   []string
 	pending []byte
 }
-
-// NewTail returns a Tail that passes on to a writer; nil keeps only.
-func NewTail(to io.Writer) *Tail { return &Tail{to: to} }
 
 // Write never fails: a program must not die of its reader. What cannot be passed on is only kept.
 func (t *Tail) Write(b []byte) (int, error) {

@@ -3,10 +3,10 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,10 +23,8 @@ const (
 )
 
 // Clock is the environment by which the worker of BinaryWithClock, in all its lives, goes by that clock.
-func Clock(c testkit.FastClock) []string {
-	return []string{
-		"FAST_CLOCK_ORIGIN=" + strconv.FormatInt(c.Origin.UnixNano(), 10), "FAST_CLOCK_TIMES=" + strconv.FormatFloat(c.Times, 'g', -1, 64),
-	}
+func Clock(c testkit.FastClock) string {
+	return fmt.Sprintf("FAST_CLOCK=%d %g", c.Origin.UnixNano(), c.Times)
 }
 
 // ClockAt shows an instant now and goes times as fast as this machine's, which is not 1.

@@ -69,7 +69,7 @@ func podman(folder *harness.Folder) (*engine, error) {
 		if _, err := exec.LookPath(program); err != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
 			defer cancel()
-			if err := fetch.Debian(ctx, program, harness.Say, packages...); err != nil {
+			if err := fetch.Debian(ctx, program, packages...); err != nil {
 				return nil, harness.Missing(err.Error())
 			}
 		}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"retry-worker/e2e/harness/zeebe"
 )
 
 // progressEvery is the time between two lines about progress where one cannot be written over.
@@ -47,18 +45,18 @@ func (s *screen) row(label, format string, args ...any) {
 }
 
 // progress writes over the last progress on a terminal, and now and then a line elsewhere.
-func (s *screen) progress(p zeebe.Progress) {
+func (s *screen) progress(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.terminal {
 		if time.Since(s.reported) >= progressEvery {
 			s.reported = time.Now()
-			fmt.Fprintf(s.out, rowFormat, "", p)
+			fmt.Fprintf(s.out, rowFormat, "", line)
 		}
 		return
 	}
 	s.wipe()
-	n, _ := fmt.Fprintf(s.out, "  %-9s %s", "", p)
+	n, _ := fmt.Fprintf(s.out, "  %-9s %s", "", line)
 	s.width = n
 }
 

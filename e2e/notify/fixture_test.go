@@ -47,7 +47,7 @@ func open(t *testing.T, at time.Time) *fixture {
 	t.Helper()
 	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret), mail: mail.Open(t)}
 	s.write("secret", secret)
-	s.write("password", s.mail.Password())
+	s.write("password", mail.Password)
 	harness.Replace(t, s.path("policies.yaml"), fmt.Sprintf(`extends: built-in
 teams:
   ti:
@@ -70,11 +70,11 @@ teams:
 // begin a life of the worker.
 func (s *fixture) begin() {
 	s.t.Helper()
-	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, append(harness.Clock(s.clock),
+	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, harness.Clock(s.clock),
 		"RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_NOTIFY_INTERVAL="+interval.String(),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
-		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1")...))
+		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1"))
 }
 
 func (s *fixture) path(name string) string { return filepath.Join(s.folder, name) }

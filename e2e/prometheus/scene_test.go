@@ -172,7 +172,7 @@ func (s *scene) watch(t *testing.T) {
 	testkit.Must(t, err)
 	dir := filepath.Join(s.dir, "prometheus")
 	testkit.Must(t, os.Mkdir(dir, 0o700))
-	server, err := prometheus.Start(t.Context(), prometheus.Require(t), prometheus.Settings{Dir: dir, Config: fmt.Sprintf(`
+	server, err := prometheus.Start(t.Context(), prometheus.Require(t), dir, fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
@@ -183,7 +183,7 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
   - job_name: %s
     static_configs: [{targets: [%q]}]
-`, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr)})
+`, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr))
 	testkit.Must(t, err)
 	s.Server = server
 	harness.AtEnd(func() error { return server.Stop(context.Background()) })

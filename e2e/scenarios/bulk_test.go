@@ -59,7 +59,7 @@ func TestADayOfBulkRuns(t *testing.T) {
 	s.startPortal(nil, worker.SubmissionGate)
 	s.tokens = harness.Issue(t, s.path("tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin})
 	harness.Replace(t, s.path("policies.yaml"), policies("48h"))
-	testkit.Must(s.t, os.WriteFile(s.path("password"), []byte(s.mail.Password()), 0o600))
+	testkit.Must(s.t, os.WriteFile(s.path("password"), []byte(mail.Password), 0o600))
 	s.clock = harness.ClockAt(time.Now().Add(-behind), slowly)
 	s.playCredential()
 }
@@ -69,11 +69,11 @@ func (s *bulkRuns) path(name string) string { return filepath.Join(s.folder, nam
 // begin a life of the worker, which ends with the test at the latest.
 func (s *bulkRuns) begin() {
 	s.t.Helper()
-	s.life = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.GatewayAddress(), s.folder, append(harness.Clock(s.clock),
+	s.life = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.GatewayAddress(), s.folder, harness.Clock(s.clock),
 		"RETRY_WORKER_AUTH_TOKENS_FILE="+s.path("tokens"), "RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",
-		"RETRY_WORKER_NOTIFY_INTERVAL=24h", "RETRY_WORKER_JOB_TIMEOUT=5s")...))
+		"RETRY_WORKER_NOTIFY_INTERVAL=24h", "RETRY_WORKER_JOB_TIMEOUT=5s"))
 }
 
 // policies are the default ones but for a limit, with where each team is told.

@@ -1,7 +1,6 @@
 package chromium
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,31 +18,29 @@ const (
 	stopTime = 5 * time.Second
 )
 
-// Options of a browser. The zero value is a good one.
-type Options struct {
-	// Timezone by its IANA name; empty: UTC, whatever the machine's is.
-	Timezone string
-}
-
 // Browser is a running Chromium without a window, with a profile of its own that goes with it. It reaches
 // 127.0.0.1 only. Its methods may be called by several goroutines.
 type Browser struct {
+	// URL is where the browser is driven from by the DevTools protocol: "ws://127.0.0.1:…". Everybody on this
+	// machine who knows it can.
+	URL string
+	// Unguarded is why the browser runs without its sandbox; empty where it has one.
+	Unguarded string
+
 	process *harness.Process
 	folder  *harness.Folder
-	url     string
-	open    string // why there is no sandbox
 }
 
-// Start runs a browser and returns when it can be driven. Where this process is root it runs as the user
+// Start runs a browser in a time zone, by its IANA name, and returns when it can be driven. Where this process is root it runs as the user
 // nobody. Its sandbox is left out only where the system does not let it have one, as some containers do not;
 // Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
 // line that ends with what the browser said last; nothing is left then.
-func Start(ctx context.Context, i Install, o Options) (*Browser, error) {
+func Start(ctx context.Context, i Install, timezone string) (*Browser, error) {
 	b := &Browser{}
-	err := b.run(ctx, i, o)
+	err := b.run(ctx, i, timezone)
 	if err != nil && b.process != nil && needsNoSandbox(b.process.Lines()) {
-		b.open = "this system lets Chromium have no sandbox (no user namespaces, no SUID helper)"
-		err = b.run(ctx, i, o)
+		b.Unguarded = "this system lets Chromium have no sandbox (no user namespaces, no SUID helper)"
+		err = b.run(ctx, i, timezone)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start Chromium %s: %w", i.Version, err)
@@ -63,13 +60,13 @@ func needsNoSandbox(lines []string) bool {
 }
 
 // run leaves nothing when it fails, but the process's last words.
-func (b *Browser) run(ctx context.Context, i Install, o Options) (err error) {
+func (b *Browser) run(ctx context.Context, i Install, timezone string) (err error) {
 	if b.folder, err = harness.NewFolder("chromium"); err != nil {
 		return err
 	}
 	if err = errors.Join(os.Mkdir(b.folder.Join("tmp"), 0o700), harness.GiveToNobody(b.folder.Join("tmp")), harness.GiveToNobody(b.folder.Path)); err == nil {
 		b.process, err = harness.StartServer(ctx, startTime, harness.Command{
-			Path: i.Path, Args: b.arguments(), Env: b.environment(o), Dir: b.folder.Path, User: harness.Nobody(),
+			Path: i.Path, Args: b.arguments(), Env: b.environment(timezone), Dir: b.folder.Path, User: harness.Nobody(),
 		}, b.listens)
 	}
 	if err != nil {
@@ -92,16 +89,16 @@ func (b *Browser) arguments() []string {
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
 		"--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--font-render-hinting=none",
 	}
-	if b.open != "" {
+	if b.Unguarded != "" {
 		args = append(args, "--no-sandbox")
 	}
 	return append(args, "about:blank")
 }
 
 // environment has nothing of this process's but where programs are: no proxy, no session bus, no home.
-func (b *Browser) environment(o Options) []string {
+func (b *Browser) environment(timezone string) []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + b.folder.Path, "TMPDIR=" + b.folder.Join("tmp"), "TZ=" + cmp.Or(o.Timezone, "UTC"), "LANG=C.UTF-8",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + b.folder.Path, "TMPDIR=" + b.folder.Join("tmp"), "TZ=" + timezone, "LANG=C.UTF-8",
 		"XDG_CONFIG_HOME=" + b.folder.Path, "XDG_CACHE_HOME=" + b.folder.Path, "XDG_RUNTIME_DIR=" + b.folder.Join("tmp"),
 	}
 }
@@ -110,18 +107,11 @@ func (b *Browser) environment(o Options) []string {
 func (b *Browser) listens(p *harness.Process) bool {
 	for _, line := range p.Lines() {
 		if url, found := strings.CutPrefix(line, "DevTools listening on "); found {
-			b.url = url
+			b.URL = url
 		}
 	}
-	return b.url != ""
+	return b.URL != ""
 }
-
-// URL is where the browser is driven from by the DevTools protocol: "ws://127.0.0.1:…". Everybody on this
-// machine who knows it can.
-func (b *Browser) URL() string { return b.url }
-
-// Unguarded is why the browser runs without its sandbox; empty where it has one.
-func (b *Browser) Unguarded() string { return b.open }
 
 // Stop ends the browser, kills it where it does not end in 5 s or ctx ends, and removes its profile. It
 // returns when nothing is left.

@@ -42,7 +42,7 @@ func Require(t testing.TB) Install {
 }
 
 var provided = fetch.Once(find, func(ctx context.Context) error {
-	return fetch.Debian(ctx, "Chromium or Chrome", harness.Say, shell, "fonts-dejavu-core")
+	return fetch.Debian(ctx, "Chromium or Chrome", shell, "fonts-dejavu-core")
 })
 
 var versionLine = regexp.MustCompile(`(?:Chromium|Chrome)\D* ((\d+)(?:\.\d+)+)`)
@@ -54,7 +54,7 @@ func find(ctx context.Context) (Install, error) {
 		if err != nil {
 			continue
 		}
-		out := harness.NewTail(nil) // what it complains of on standard error is no version
+		out := &harness.Tail{} // what it complains of on standard error is no version
 		if _, err := harness.Run(ctx, harness.Command{Path: path, Args: []string{"--version"}, Dir: "/", User: harness.Nobody(), Screen: out}); err != nil {
 			continue // a stub that only says where to buy one, say
 		}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -20,15 +19,6 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
-)
-
-// Shared names, in the environment, the file of a clock that tests move; see harness.SharedClock.
-const Shared = "SHARED_CLOCK"
-
-// Environment of a clock that goes faster: the instant at which it was right, in nanoseconds since 1970, and how many times as fast it goes.
-const (
-	Origin = "FAST_CLOCK_ORIGIN"
-	Times  = "FAST_CLOCK_TIMES"
 )
 
 func main() {
@@ -45,7 +35,7 @@ func serve() error {
 	}
 	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
 	var c clock.Clock
-	if file := os.Getenv(Shared); file != "" {
+	if file := os.Getenv("SHARED_CLOCK"); file != "" { // see harness.SharedClock
 		shared, err := harness.OpenSharedClock(file)
 		if err != nil {
 			return err
@@ -64,15 +54,12 @@ func serve() error {
 	return a.Run(stop, context.Background())
 }
 
-// fastClock is the one that the environment asks for.
-func fastClock() (testkit.FastClock, error) {
-	origin, err := strconv.ParseInt(os.Getenv(Origin), 10, 64)
-	if err != nil {
-		return testkit.FastClock{}, fmt.Errorf("%s: %w", Origin, err)
+// fastClock is the one that the environment asks for; see harness.Clock.
+func fastClock() (c testkit.FastClock, err error) {
+	var origin int64
+	if _, err = fmt.Sscan(os.Getenv("FAST_CLOCK"), &origin, &c.Times); err != nil {
+		err = fmt.Errorf("FAST_CLOCK: %w", err)
 	}
-	times, err := strconv.ParseFloat(os.Getenv(Times), 64)
-	if err != nil {
-		return testkit.FastClock{}, fmt.Errorf("%s: %w", Times, err)
-	}
-	return testkit.FastClock{Origin: time.Unix(0, origin), Times: times}, nil
+	c.Origin = time.Unix(0, origin)
+	return c, err
 }

@@ -35,9 +35,6 @@ func CacheDir() (string, error) {
 	return dir, nil
 }
 
-// Progress is a line on what is being fetched.
-type Progress string
-
 // Item is a folder of the cache that is there whole or not at all.
 type Item struct {
 	Name  string // of the folder
@@ -47,7 +44,7 @@ type Item struct {
 
 // Provide makes the item unless it is there, and returns its folder: filled in a folder beside it, then renamed. Of several
 // processes one does the work and the others wait. say hears that it takes a while, and may be nil.
-func (i Item) Provide(ctx context.Context, say func(Progress)) (dir string, err error) {
+func (i Item) Provide(ctx context.Context, say func(string)) (dir string, err error) {
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
@@ -57,7 +54,7 @@ func (i Item) Provide(ctx context.Context, say func(Progress)) (dir string, err 
 		return dir, nil
 	}
 	if say != nil {
-		say(Progress("fetch " + i.Name + ", once; this may take minutes"))
+		say("fetch " + i.Name + ", once; this may take minutes")
 	}
 	held, err := lock(ctx, dir+".lock")
 	if err != nil {

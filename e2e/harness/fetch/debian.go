@@ -29,17 +29,15 @@ func Once[T any](find func(context.Context) (T, error), install func(context.Con
 	})
 }
 
-// Debian installs packages by apt-get, without what they merely recommend, where this process is root; say hears the command
-// before, and may be nil. Several processes may call it at a time: apt-get has a lock of its own, for which it waits. The error is
+// Debian installs packages by apt-get, without what they merely recommend, where this process is root, and
+// says so before. Several processes may call it at a time: apt-get has a lock of its own, for which it waits. The error is
 // one line, for a person who must install them; program is what the line calls them.
-func Debian(ctx context.Context, program string, say func(Progress), packages ...string) error {
+func Debian(ctx context.Context, program string, packages ...string) error {
 	command := "apt-get install -y " + strings.Join(packages, " ")
 	if os.Geteuid() != 0 {
 		return errors.New("only root may install it: " + command)
 	}
-	if say != nil {
-		say(Progress(program + " is not there: installing Debian's by " + command))
-	}
+	harness.Say(program + " is not there: installing Debian's by " + command)
 	if err := AptGet(ctx, "/", "update"); err != nil {
 		return err
 	}

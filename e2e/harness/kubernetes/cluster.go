@@ -45,7 +45,7 @@ func StartNode(t *testing.T, save func(folder string)) *Cluster {
 	}
 	for _, program := range []string{"runc", "/usr/lib/cni/bridge", "nft", "ip", "conntrack", "openssl", "dnsmasq"} {
 		if _, missing := exec.LookPath(program); missing != nil && err == nil {
-			err = fetch.Debian(t.Context(), program, harness.Say, packages...)
+			err = fetch.Debian(t.Context(), program, packages...)
 		}
 	}
 	harness.Require(t, "node of Kubernetes", err, "apt-get install -y "+strings.Join(packages, " "))
@@ -103,15 +103,14 @@ func output(t *testing.T, program string, args ...string) string {
 func (c *Cluster) start(t *testing.T, script string, args ...string) error {
 	path, err := filepath.Abs(filepath.Join(modules, script))
 	testkit.Must(t, err)
-	p, err := harness.Start(harness.Command{Path: path, Args: args})
-	if err != nil {
-		return err
-	}
-	t.Cleanup(func() { _ = p.Stop(context.Background(), harness.StopTime) })
-	return p.AwaitReady(wait.Context(t), func() bool {
+	p, err := harness.StartServer(t.Context(), wait.Limit, harness.Command{Path: path, Args: args}, func(*harness.Process) bool {
 		_, err := c.Try(t, "", "kubectl", "get", "--raw", "/readyz")
 		return err == nil
 	})
+	if err == nil {
+		t.Cleanup(func() { _ = p.Stop(context.Background(), harness.StopTime) })
+	}
+	return err
 }
 
 // Try runs kubectl or helm with that input, and returns what it prints on both streams.

@@ -17,8 +17,8 @@ const (
 	inbox         = "inbox"
 	certificate   = "certificate.pem"
 	privateKey    = "key.pem"
-	// A file of these names makes the server behave so; that of slow holds seconds.
-	deferring, refusing, slow = "deferring", "refusing", "slow"
+	// A file of this name makes the server behave so.
+	deferring = "deferring"
 )
 
 // settings of Exim: nothing of the machine's, everything in one folder, as a user without rights.
@@ -31,19 +31,19 @@ func (s *Server) configure() error {
 	uid, gid := account()
 	var text strings.Builder
 	err := template.Must(template.New("").Delims("<<", ">>").Parse(settings)).Execute(&text, map[string]string{
-		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": user, "Password": password,
+		"Dir": s.folder.Path, "User": strconv.Itoa(uid), "Group": strconv.Itoa(gid), "Name": user, "Password": Password,
 		"Port": strconv.Itoa(s.ports[0]), "SecurePort": strconv.Itoa(s.ports[1]),
 	})
 	if err != nil {
 		return fmt.Errorf("write Exim's settings: %w", err)
 	}
-	return s.give(configuration, text.String(), 0o600)
+	return s.give(configuration, text.String())
 }
 
 // give the server a file.
-func (s *Server) give(name, content string, mode os.FileMode) error {
+func (s *Server) give(name, content string) error {
 	temporary := s.path(name + ".new")
-	if err := os.WriteFile(temporary, []byte(content), mode); err != nil {
+	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
 		return err
 	}
 	if err := harness.GiveToNobody(temporary); err != nil {

@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,7 +27,6 @@ type Message struct {
 	From string
 	// Subject, decoded.
 	Subject string
-	Header  mail.Header
 	// Text of all its parts, decoded.
 	Text string
 	// Raw is all of it, as it came.
@@ -90,29 +88,11 @@ func (s *Server) Log() string {
 	return string(text)
 }
 
-// Behaviour of a server towards who wants to send. Set it at any time; the next mail meets it.
-type Behaviour struct {
-	// Defer answers 451 to each mail, for now; Refuse 550, for good.
-	Defer, Refuse bool
-	// Slow is how long each mail's first answer takes, in whole seconds.
-	Slow time.Duration
-}
+// Defer has the server answer 451 to each mail from now on, until Accept.
+func (s *Server) Defer() error { return s.give(deferring, "") }
 
-// Behave sets how the server behaves from now on; the zero value is as usual.
-func (s *Server) Behave(b Behaviour) error {
-	for name, on := range map[string]bool{deferring: b.Defer, refusing: b.Refuse, slow: b.Slow > 0} {
-		var err error
-		if on {
-			err = s.give(name, strconv.Itoa(int(b.Slow.Seconds())), 0o644)
-		} else if err = os.Remove(s.path(name)); os.IsNotExist(err) {
-			err = nil
-		}
-		if err != nil {
-			return fmt.Errorf("tell the mail server how to behave: %w", err)
-		}
-	}
-	return nil
-}
+// Accept ends Defer.
+func (s *Server) Accept() error { return os.Remove(s.path(deferring)) }
 
 func parse(raw []byte) (Message, error) {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
@@ -128,7 +108,7 @@ func parse(raw []byte) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	parsed := Message{Subject: subject, Header: m.Header, Raw: raw, From: strings.Trim(m.Header.Get("Return-Path"), "<>")}
+	parsed := Message{Subject: subject, Raw: raw, From: strings.Trim(m.Header.Get("Return-Path"), "<>")}
 	for _, a := range to {
 		parsed.To = append(parsed.To, a.Address)
 	}

@@ -44,7 +44,7 @@ var provided = fetch.Once(find, func(ctx context.Context) error {
 			return fmt.Errorf("it is not installed by itself where %s is", path)
 		}
 	}
-	return fetch.Debian(ctx, "Exim", harness.Say, "exim4-daemon-light")
+	return fetch.Debian(ctx, "Exim", "exim4-daemon-light")
 })
 
 var (

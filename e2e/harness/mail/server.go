@@ -25,8 +25,8 @@ const (
 	stopTime = 5 * time.Second
 )
 
-// What clients must show, over TLS only.
-const user, password = "retry-worker", "segredo"
+// What clients must show, over TLS only; the user is in the server's URL.
+const user, Password = "retry-worker", "segredo"
 
 // Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
 // called by several goroutines; those that start and end it run one after the other.
@@ -52,9 +52,7 @@ func Open(t *testing.T) *Server {
 		if t.Failed() {
 			t.Log(s.Log())
 		}
-		if err := s.stop(context.Background()); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, s.stop(context.Background()))
 	})
 	s.authority.Issue(t, s.path(certificate), s.path(privateKey), "correio.teste")
 	testkit.Must(t, errors.Join(harness.GiveToNobody(s.folder.Path), harness.GiveToNobody(s.path(certificate)), harness.GiveToNobody(s.path(privateKey))))
@@ -93,9 +91,6 @@ func (s *Server) URL() string {
 	u := url.URL{Scheme: "smtp", User: url.User(user), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
 	return u.String()
 }
-
-// Password that goes with the URLs' user.
-func (s *Server) Password() string { return password }
 
 // CertificateFile is a PEM file of the authority that the server's certificate, for 127.0.0.1 and localhost, is signed by.
 func (s *Server) CertificateFile() string { return s.authority.File }

@@ -35,7 +35,7 @@ const (
 type Settings struct {
 	// Dir holds its data; required.
 	Dir string
-	// Port to listen on at 127.0.0.1; 0 takes a free one, and keeps it over restarts.
+	// Port on 127.0.0.1: a free one, which Start takes and restarts keep.
 	Port int
 	// User and Password; empty: anybody may connect.
 	User, Password string
@@ -89,9 +89,6 @@ func serve(s *Settings) error {
 // Start starts a server and waits until clients can connect.
 func Start(ctx context.Context, s Settings) (*Server, error) {
 	n := &Server{settings: s}
-	if s.Port != 0 {
-		return n, n.Restart(ctx)
-	}
 	return n, harness.OnFreePorts(1, func(ports []int) error {
 		n.settings.Port = ports[0]
 		return n.Restart(ctx)

@@ -16,11 +16,7 @@ func New(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := start(t, o)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { testkit.Must(t, s.Remove()) })
 	return s
 }
 
@@ -49,9 +45,7 @@ func Database(t testing.TB) (url string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
-		if err := s.dropDatabase(ctx, name); err != nil {
-			t.Error(err)
-		}
+		testkit.Must(t, s.dropDatabase(ctx, name))
 	})
 	return s.URL(name)
 }

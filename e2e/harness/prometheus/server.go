@@ -21,32 +21,24 @@ const (
 	askTime   = 20 * time.Second
 )
 
-// Settings of a server.
-type Settings struct {
-	// Dir for its configuration and data; required.
-	Dir string
-	// Config is prometheus.yml.
-	Config string
-}
-
 // Server is a running Prometheus that listens on 127.0.0.1 only. Safe for concurrent use.
 type Server struct {
 	URL     string
 	process *harness.Process
 }
 
-// Start runs a Prometheus and returns when it answers. On Linux none outlives this process. The error is one line.
-func Start(ctx context.Context, i Install, settings Settings) (*Server, error) {
-	config := filepath.Join(settings.Dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(settings.Config), 0o600); err != nil {
+// Start runs a Prometheus by that prometheus.yml, with its data in dir, and returns when it answers. On Linux none outlives this process. The error is one line.
+func Start(ctx context.Context, i Install, dir, configuration string) (*Server, error) {
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
 	}
 	s := &Server{}
 	return s, harness.OnFreePorts(1, func(ports []int) (err error) {
 		address := harness.Address(ports[0])
 		s.URL = "http://" + address
-		s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: settings.Dir, Args: []string{
-			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(settings.Dir, "data"), "--web.listen-address=" + address,
+		s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: dir, Args: []string{
+			"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
 		}}, s.ready)
 		if err != nil {
 			return fmt.Errorf("start Prometheus: %w", err)

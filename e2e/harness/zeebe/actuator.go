@@ -52,7 +52,7 @@ func (b *Broker) healthy(ctx context.Context) bool {
 	if _, err := ask(ctx, http.MethodGet, b.ActuatorURL()+"/actuator/health/readiness", ""); err != nil {
 		return false
 	}
-	text, err := ask(ctx, http.MethodGet, "http://"+harness.Address(b.ports.rest)+"/v1/topology", "")
+	text, err := ask(ctx, http.MethodGet, b.RESTAddress()+"/v1/topology", "")
 	var topology struct {
 		Brokers []struct {
 			Partitions []struct{ Role, Health string }

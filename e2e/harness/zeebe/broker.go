@@ -28,7 +28,7 @@ type Options struct {
 	// Output takes the broker's log; nil drops it.
 	Output io.Writer
 	// Progress hears of what must be fetched first; may be nil.
-	Progress func(Progress)
+	Progress func(string)
 }
 
 // Broker is a running Zeebe with one partition, whose gateway and actuator listen on 127.0.0.1 only. Its methods may be called by
@@ -111,9 +111,6 @@ func (b *Broker) ActuatorURL() string { return "http://" + harness.Address(b.por
 
 // Data is the directory of its data, to be touched while it is dead.
 func (b *Broker) Data() string { return b.folder.Join("data") }
-
-// PID is the broker's process id; it changes with Restart.
-func (b *Broker) PID() int { return b.current().PID() }
 
 // Done is closed when the broker's process has ended; Restart makes a new one.
 func (b *Broker) Done() <-chan struct{} { return b.current().Done() }

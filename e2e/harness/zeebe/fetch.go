@@ -19,16 +19,13 @@ import (
 // Versions of Zeebe that the project is tried on, the default first.
 var Versions = []string{"8.5.8", "8.6.0"}
 
-// Progress is a line on what is being fetched.
-type Progress = fetch.Progress
-
 // launcher of the broker, in Zeebe's folder.
 const launcher = "bin/broker"
 
 // Fetch downloads a version of Zeebe by Maven's coordinates, through the user's own Maven settings, and unpacks it into the user's
 // cache. It returns Zeebe's folder, at once where it is there already. say hears of it before, and may be nil. Several processes may
 // call it at a time. An error is one line; it wraps harness.Missing where something must be installed.
-func Fetch(ctx context.Context, version string, say func(Progress)) (home string, err error) {
+func Fetch(ctx context.Context, version string, say func(string)) (home string, err error) {
 	if !slices.Contains(Versions, version) {
 		return "", fmt.Errorf("the Zeebe version is %q, expected one of %s", version, strings.Join(Versions, ", "))
 	}
@@ -44,7 +41,7 @@ func Fetch(ctx context.Context, version string, say func(Progress)) (home string
 
 // provideClasses returns an archive of Zeebe's classes as Java has loaded and checked them, with which a broker starts with half
 // the work. A broker makes it once, as it ends. Where Java is another by then, it does without.
-func (b *Broker) provideClasses(ctx context.Context, say func(Progress)) (string, error) {
+func (b *Broker) provideClasses(ctx context.Context, say func(string)) (string, error) {
 	const name = "classes.jsa"
 	archive := fetch.Item{Name: "zeebe-" + b.options.Version + "-classes", Proof: name, Fill: func(ctx context.Context, dir string) error {
 		if err := os.RemoveAll(filepath.Join(b.home, "config")); err != nil { // Java archives nothing beside a folder of files

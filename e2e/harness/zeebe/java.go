@@ -73,7 +73,7 @@ func findJava(ctx context.Context) (string, error) {
 // ProvideJava returns a java command of version 21 or newer: as FindJava, or else a runtime that is fetched once, by Python's pip,
 // into the user's cache. say hears of it before, and may be nil. The error is one line; it wraps Missing where a person must
 // install one.
-func ProvideJava(ctx context.Context, say func(Progress)) (string, error) {
+func ProvideJava(ctx context.Context, say func(string)) (string, error) {
 	java, err := FindJava(ctx)
 	if _, missing := errors.AsType[harness.Missing](err); !missing {
 		return java, err

@@ -13,8 +13,6 @@ import (
 // SharedClock is this machine's clock and what it was moved ahead, which several processes read from one file.
 type SharedClock struct{ file *os.File }
 
-var _ clock.Clock = (*SharedClock)(nil)
-
 // OpenSharedClock opens the clock of a file, which is made if need be.
 func OpenSharedClock(path string) (*SharedClock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)

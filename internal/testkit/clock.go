@@ -17,9 +17,6 @@ type Clock struct {
 	ahead  time.Duration
 }
 
-// NewClock returns a clock that stands at that instant until it is moved.
-func NewClock(instant time.Time) *Clock { return &Clock{stands: instant} }
-
 // Now implements clock.Clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
@@ -50,11 +47,6 @@ type FastClock struct {
 	Origin time.Time
 	Times  float64
 }
-
-var (
-	_ clock.Clock = (*Clock)(nil)
-	_ clock.Clock = FastClock{}
-)
 
 // Now implements clock.Clock.
 func (f FastClock) Now() time.Time {

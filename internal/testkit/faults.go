@@ -137,17 +137,8 @@ func (f *Fault) strike(ctx context.Context) error {
 	}
 }
 
-// refuse tells why the changes cannot be saved, as the constraints of a real store would.
-func (m *Memory) refuse(c *journal.Changes) error {
-	for _, check := range []func(*journal.Changes) error{m.refuseLink, m.refuseSubjects, m.refuseKeys} {
-		if err := check(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refuseLink holds the link against the ledger's head: records and links have no gap.
+// refuseLink tells, as refuseSubjects and refuseKeys, why the changes cannot be saved, as the constraints of a real store would.
+// It holds the link against the ledger's head: records and links have no gap.
 func (m *Memory) refuseLink(c *journal.Changes) error {
 	l := &c.Link
 	switch {

@@ -71,7 +71,7 @@ type Option func(*Fixture)
 func Over(s Store) Option { return func(f *Fixture) { f.Store, f.Memory = s, nil } }
 
 // At has the clock stand at that instant until the test moves it; otherwise it is this machine's.
-func At(instant time.Time) Option { return func(f *Fixture) { f.Clock = NewClock(instant) } }
+func At(instant time.Time) Option { return func(f *Fixture) { f.Clock = &Clock{stands: instant} } }
 
 // By decides by those policies instead of the shipped ones.
 func By(p decision.Policies) Option { return func(f *Fixture) { f.SetPolicies(p) } }
@@ -183,9 +183,8 @@ func (f *Fixture) Await(deadLetter string) {
 	f.t.Helper()
 	item := f.Item(deadLetter)
 	key, _ := f.keys(item.Subject)
-	if _, err := f.Journal.ReviewSeen(f.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: deadLetter, JobKey: key}); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.Journal.ReviewSeen(f.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: deadLetter, JobKey: key})
+	Must(f.t, err)
 }
 
 // Item returns a dead letter.
@@ -201,10 +200,8 @@ func (f *Fixture) Item(deadLetter string) deadletter.Item {
 // Succeed has a subject go through.
 func (f *Fixture) Succeed(policy, id string) {
 	f.t.Helper()
-	o := &journal.Outcome{Subject: Subject(policy, id), Success: true, At: f.Now()}
-	if _, err := f.Journal.Conclude(f.t.Context(), o); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.Journal.Conclude(f.t.Context(), &journal.Outcome{Subject: Subject(policy, id), Success: true, At: f.Now()})
+	Must(f.t, err)
 }
 
 // Answers returns the decisions that are on their way to processes.
@@ -243,9 +240,8 @@ func (f *Fixture) Gather(run string) {
 	f.t.Helper()
 	for done := false; !done; {
 		var err error
-		if done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(deadletter.InOtherRun)); err != nil {
-			f.t.Fatal(err)
-		}
+		done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(deadletter.InOtherRun))
+		Must(f.t, err)
 	}
 }
 
@@ -276,9 +272,8 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 // FinishBulk ends a bulk run of which nothing is planned any more.
 func (f *Fixture) FinishBulk(run string) {
 	f.t.Helper()
-	if _, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}}); err != nil {
-		f.t.Fatal(err)
-	}
+	_, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}})
+	Must(f.t, err)
 }
 
 // NoBulkHooks do nothing.

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
@@ -16,24 +15,8 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// StartGates runs gates that have read the journal and follow it until the test ends. They have no lease: nothing happens
-// to a destination but what the test says.
-func StartGates(t testing.TB, store gate.Store, memory gate.Memory, c clock.Clock, otherwise destination.Settings) *gate.Gates {
-	t.Helper()
-	g := gate.New(gate.Options{
-		Store: store, Memory: memory, Clock: c, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
-		Settings: func() gate.Settings { return gate.Settings{Otherwise: otherwise} },
-	})
-	untilEnd(t, g.Run)
-	var err error
-	wait.Until(t, "gates that have read the journal", func() bool {
-		_, err = g.Destinations()
-		return err == nil
-	}, func() string { return err.Error() })
-	return g
-}
-
-// Gates returns those of the Fixture's journal, started when they are first asked for.
+// Gates returns those of the Fixture's journal, started when they are first asked for: they have read the journal, and follow it
+// until the test ends. They have no lease: nothing happens to a destination but what the test says.
 func (f *Fixture) Gates() *gate.Gates {
 	f.t.Helper()
 	if g := f.gates.Load(); g != nil {
@@ -41,8 +24,18 @@ func (f *Fixture) Gates() *gate.Gates {
 	}
 	otherwise := destination.Defaults()
 	otherwise.Calendar = f.Calendar
-	f.gates.Store(StartGates(f.t, f.Store, f.Journal, f.Clock, otherwise))
-	return f.gates.Load()
+	g := gate.New(gate.Options{
+		Store: f.Store, Memory: f.Journal, Clock: f.Clock, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
+		Settings: func() gate.Settings { return gate.Settings{Otherwise: otherwise} },
+	})
+	untilEnd(f.t, g.Run)
+	var err error
+	wait.Until(f.t, "gates that have read the journal", func() bool {
+		_, err = g.Destinations()
+		return err == nil
+	}, func() string { return err.Error() })
+	f.gates.Store(g)
+	return g
 }
 
 // recorded tells the gates, where there are any, what was recorded.

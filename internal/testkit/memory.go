@@ -35,8 +35,8 @@ type Memory struct {
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
 	runs         map[string]*run
-	marks        map[markKey]deadletter.Watermark
-	ended        map[[32]byte]time.Time // sessions
+	marks        map[deadletter.Watermark]deadletter.Watermark // by what tells them apart
+	ended        map[[32]byte]time.Time                        // sessions
 
 	faults       faults
 	transactions []Transaction
@@ -48,15 +48,13 @@ type Transaction struct {
 	Subjects []journal.Subject
 	// Answered is how many runs of marks it saved; 0 where it saved nothing.
 	Answered int
-	// Err is what it returned. One that failed after saving did save.
-	Err error
 }
 
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
 		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
-		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[markKey]deadletter.Watermark{},
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
 
@@ -66,11 +64,11 @@ func (m *Memory) Transact(ctx context.Context, lookups []journal.Lookup, decide 
 	for _, l := range lookups {
 		t.Subjects = append(t.Subjects, l.Subject)
 	}
-	t.Err = m.transact(ctx, lookups, decide, &t)
+	err := m.transact(ctx, lookups, decide, &t)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.transactions = append(m.transactions, t)
-	return t.Err
+	return err
 }
 
 func (m *Memory) transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes, t *Transaction) error {
@@ -98,7 +96,7 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 	if c == nil || f.before() {
 		return nil
 	}
-	if err := m.refuse(c); err != nil {
+	if err := cmp.Or(m.refuseLink(c), m.refuseSubjects(c), m.refuseKeys(c)); err != nil {
 		return err
 	}
 	m.keep(c)
@@ -128,7 +126,8 @@ func (m *Memory) keep(c *journal.Changes) {
 		}
 	}
 	if n := int64(len(c.Link.Digests)); n > 0 || len(c.Link.Answered) > 0 {
-		l := copyLink(c.Link)
+		l := c.Link
+		l.At, l.Digests, l.Answered = stored(l.At), slices.Clone(l.Digests), slices.Clone(l.Answered)
 		m.links = append(m.links, l)
 		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+n, l.Hash, l.At
 	}
@@ -279,11 +278,7 @@ func (m *Memory) Transactions() []Transaction {
 func (m *Memory) Ledger() []journal.Link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	links := make([]journal.Link, 0, len(m.links))
-	for _, l := range m.links {
-		links = append(links, copyLink(l))
-	}
-	return links
+	return slices.Clone(m.links)
 }
 
 // End is the ledger's head.
@@ -333,20 +328,3 @@ func (m *Memory) Answered(record int64) bool {
 
 // stored is t as it comes back from a store.
 func stored(t time.Time) time.Time { return journal.FromMilli(journal.Milli(t)) }
-
-func copyLink(l journal.Link) journal.Link {
-	l.At, l.Digests, l.Answered = stored(l.At), slices.Clone(l.Digests), slices.Clone(l.Answered)
-	return l
-}
-
-var (
-	_ journal.Store        = (*Memory)(nil)
-	_ journal.Reader       = (*Memory)(nil)
-	_ deadletter.Reader    = (*Memory)(nil)
-	_ journal.Archive      = (*Memory)(nil)
-	_ journal.Statistics   = (*Memory)(nil)
-	_ journal.Purger       = (*Memory)(nil)
-	_ journal.Eraser       = (*Memory)(nil)
-	_ journal.Outbox       = (*Memory)(nil)
-	_ deadletter.BulkStore = (*Memory)(nil)
-)

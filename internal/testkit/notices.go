@@ -3,6 +3,7 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,28 +12,17 @@ import (
 	"retry-worker/internal/journal"
 )
 
-var _ deadletter.NoticeStore = (*Memory)(nil)
-
-// markKey is what tells marks apart.
-type markKey struct {
-	team    decision.Team
-	channel string
-	kind    deadletter.NoticeKind
+// keyOf is what tells marks apart.
+func keyOf(m *deadletter.Watermark) deadletter.Watermark {
+	return deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}
 }
-
-func keyOf(m *deadletter.Watermark) markKey { return markKey{m.Team, m.Channel, m.Kind} }
 
 // Watermarks implements deadletter.NoticeStore.
 func (m *Memory) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
 	return ask(ctx, m, func() []deadletter.Watermark {
-		var all []deadletter.Watermark
-		for _, mark := range m.marks {
-			all = append(all, mark)
-		}
-		slices.SortFunc(all, func(a, b deadletter.Watermark) int {
+		return slices.SortedFunc(maps.Values(m.marks), func(a, b deadletter.Watermark) int {
 			return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 		})
-		return all
 	})
 }
 

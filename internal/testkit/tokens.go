@@ -17,13 +17,10 @@ type Tokens struct {
 	Teams map[string]access.Teams
 }
 
-// People are those whose tokens are in force from the beginning: each may what the one before may, and more.
-var People = map[string]access.Role{"vera": access.Viewer, "otto": access.Operator, "ada": access.Admin}
-
-// NewTokens publishes tokens for People, which do not expire.
+// NewTokens publishes tokens, which do not expire, for people of whom each may what the one before may, and more.
 func NewTokens(t testing.TB) *Tokens {
 	tokens := &Tokens{t: t, secrets: map[string]string{}}
-	tokens.Publish(People, time.Time{})
+	tokens.Publish(map[string]access.Role{"vera": access.Viewer, "otto": access.Operator, "ada": access.Admin}, time.Time{})
 	return tokens
 }
 

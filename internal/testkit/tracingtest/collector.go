@@ -28,11 +28,8 @@ type Span struct {
 	Attributes, Resource    map[string]string
 	// Start is when it began, in nanoseconds.
 	Start uint64
-	// Failed tells that its status is an error; Message is the status's.
-	Failed  bool
-	Message string
-	// Events are the names of what happened in it.
-	Events []string
+	// Failed tells that its status is an error.
+	Failed bool
 }
 
 // Collector takes spans by OTLP. Safe for concurrent use.
@@ -92,15 +89,11 @@ func (c *Collector) take(r *collector.ExportTraceServiceRequest) {
 		about := values(of.Resource.GetAttributes())
 		for _, scope := range of.ScopeSpans {
 			for _, s := range scope.Spans {
-				got := Span{
+				c.spans = append(c.spans, Span{
 					Name: s.Name, ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId), Trace: hex.EncodeToString(s.TraceId),
 					Attributes: values(s.Attributes), Resource: maps.Clone(about),
-					Start: s.StartTimeUnixNano, Failed: s.Status.GetCode() == 2, Message: s.Status.GetMessage(),
-				}
-				for _, e := range s.Events {
-					got.Events = append(got.Events, e.Name)
-				}
-				c.spans = append(c.spans, got)
+					Start: s.StartTimeUnixNano, Failed: s.Status.GetCode() == 2,
+				})
 			}
 		}
 	}

@@ -29,41 +29,33 @@ func same[T any](o *oracle, r *rapid.T, what string, ask func(s ports) (T, error
 	return want
 }
 
-// page is an answer of which a part is told, and Next leads to more.
-type page[T any] struct {
-	All  []T
-	Next string
+// sameTwo is same of an answer of two parts.
+func sameTwo[A, B any](o *oracle, r *rapid.T, what string, ask func(s ports) (A, B, error)) (A, B) {
+	type answer struct {
+		First  A
+		Second B
+	}
+	want := same(o, r, what, func(s ports) (a answer, err error) {
+		a.First, a.Second, err = ask(s)
+		return a, err
+	})
+	return want.First, want.Second
 }
 
 // samePages compares page after page, at most that many of them.
 func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s ports, cursor string) ([]T, string, error)) {
 	cursor := ""
 	for range most {
-		answer := same(o, r, what, func(s ports) (p page[T], err error) {
-			p.All, p.Next, err = ask(s, cursor)
-			return p, err
-		})
-		if cursor = answer.Next; cursor == "" {
+		if _, cursor = sameTwo(o, r, what, func(s ports) ([]T, string, error) { return ask(s, cursor) }); cursor == "" {
 			return
 		}
 	}
 }
 
-// known is an answer about something that may not be there.
-type known[T any] struct {
-	It    T
-	There bool
-}
-
-// every is what a store tells one by one, as of a head.
-type every[T any] struct {
-	All  []T
-	Head journal.Head
-}
-
-func gathered[T any](tell func(take func(*T)) (journal.Head, error)) (e every[T], err error) {
-	e.Head, err = tell(func(one *T) { e.All = append(e.All, *one) })
-	return e, err
+// gathered is what a store tells one by one, as of a head.
+func gathered[T any](tell func(take func(*T)) (journal.Head, error)) (all []T, head journal.Head, err error) {
+	head, err = tell(func(one *T) { all = append(all, *one) })
+	return all, head, err
 }
 
 // compareAll holds everything against the oracle's.
@@ -79,7 +71,7 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 		o.compareSubject(ctx, r, of)
 	}
 	o.compareRecords(ctx, r)
-	same(o, r, "what is held", func(s ports) (every[journal.KeyedState], error) {
+	sameTwo(o, r, "what is held", func(s ports) ([]journal.KeyedState, journal.Head, error) {
 		return gathered(func(take func(*journal.KeyedState)) (journal.Head, error) { return s.Held(ctx, take) })
 	})
 	head := same(o, r, "the ledger's head", func(s ports) (journal.Head, error) { return s.Head(ctx) })
@@ -97,10 +89,7 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 
 // compareSubject compares the story of a subject, whose records must have the digests with which they were saved.
 func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subject) {
-	same(o, r, "the story", func(s ports) (k known[journal.Story], err error) {
-		k.It, k.There, err = s.Story(ctx, of)
-		return k, err
-	})
+	sameTwo(o, r, "the story", func(s ports) (journal.Story, bool, error) { return s.Story(ctx, of) })
 	same(o, r, "the digests", func(s ports) (digests []journal.Digest, err error) {
 		st, _, err := s.Story(ctx, of)
 		for i := range st.Attempts {
@@ -130,7 +119,7 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
 	same(o, r, "the figures", func(s ports) ([]journal.Figure, error) { return s.Figures(ctx, from) })
 	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
-	same(o, r, "what is learnt from", func(s ports) (every[journal.LearntFigure], error) {
+	sameTwo(o, r, "what is learnt from", func(s ports) ([]journal.LearntFigure, journal.Head, error) {
 		return gathered(func(take func(*journal.LearntFigure)) (journal.Head, error) { return s.Learnt(ctx, weeks, take) })
 	})
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
@@ -213,10 +202,7 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 			return walk(ctx, s, f, limit)
 		})
 		for i := range letters {
-			same(o, r, "a dead letter", func(s ports) (k known[deadletter.Item], err error) {
-				k.It, k.There, err = s.DeadLetter(ctx, letters[i].ID)
-				return k, err
-			})
+			sameTwo(o, r, "a dead letter", func(s ports) (deadletter.Item, bool, error) { return s.DeadLetter(ctx, letters[i].ID) })
 		}
 	}
 }
@@ -289,10 +275,7 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	})
 	same(o, r, "the runs that have not ended", func(s ports) ([]journal.BulkRun, error) { return s.ActiveBulkRuns(ctx) })
 	for _, id := range o.runs {
-		same(o, r, fmt.Sprintf("the bulk run %q", id), func(s ports) (k known[journal.BulkRun], err error) {
-			k.It, k.There, err = s.BulkRun(ctx, id)
-			return k, err
-		})
+		sameTwo(o, r, fmt.Sprintf("the bulk run %q", id), func(s ports) (journal.BulkRun, bool, error) { return s.BulkRun(ctx, id) })
 		outcome := rapid.SampledFrom(append(journal.BulkOutcomes(), "", "", "")).Draw(r, "outcome")
 		after, limit := rapid.Int64Range(-1, 3).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
 		same(o, r, fmt.Sprintf("the items of %q", id), func(s ports) ([]journal.BulkItem, error) {
@@ -303,13 +286,8 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 		f := o.drawFilter(r)
 		through := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, o.memory.End().Record+1)).Draw(r, "through")
 		now := o.bound(r, "now")
-		type tallied struct {
-			All  []deadletter.Tally
-			UpTo int64
-		}
-		same(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s ports) (t tallied, err error) {
-			t.All, t.UpTo, err = s.DeadLetterTallies(ctx, f, through, now)
-			return t, err
+		sameTwo(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s ports) ([]deadletter.Tally, int64, error) {
+			return s.DeadLetterTallies(ctx, f, through, now)
 		})
 	}
 }

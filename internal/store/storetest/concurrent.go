@@ -108,7 +108,7 @@ func testReaders(t *testing.T, s Store) {
 				t.Errorf("a reader finds %d attempts within the transaction, want %d", n, before)
 			}
 			x.fail(0, identity())
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: `{"a":1}`})
+			x.entries = append(x.entries, journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: `{"a":1}`})
 		})
 	}
 	close(done)

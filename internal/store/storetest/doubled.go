@@ -24,13 +24,10 @@ func (d *doubled) Transact(
 ) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	type seen struct {
-		Head      journal.Head
-		Histories []journal.History
-	}
 	refused := d.memory.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) (c *journal.Changes) {
 		err = d.Store.Transact(ctx, lookups, func(got journal.Head, remembered []journal.History) *journal.Changes {
-			d.compare(seen{got, remembered}, seen{head, histories}, nil)
+			d.compare(got, head, nil)
+			d.compare(remembered, histories, nil)
 			c = decide(head, histories)
 			return c
 		})

@@ -39,17 +39,10 @@ func (d *Database) open(t *testing.T) Store {
 	return s
 }
 
-func closed(t *testing.T, c interface{ Close() error }) {
-	t.Helper()
-	if err := c.Close(); err != nil {
-		t.Errorf("closing failed: %v", err)
-	}
-}
-
 // wantNotOpened runs a statement on a journal, after which nobody may open it.
 func wantNotOpened(t *testing.T, d Database, statement string, says ...string) {
 	t.Helper()
-	closed(t, d.open(t))
+	testkit.Must(t, d.open(t).Close())
 	testkit.Must(t, d.Exec(t.Context(), statement))
 	_, err := d.Open(t.Context())
 	_, err2 := d.OpenReader(t.Context())
@@ -103,13 +96,13 @@ func testOpeners(t *testing.T, d Database) {
 		t.Errorf("%d attempts are there, want %d", n, len(open))
 	}
 	for _, s := range open {
-		closed(t, s)
+		testkit.Must(t, s.Close())
 	}
 }
 
 func testReaderFirst(t *testing.T, d Database) {
 	if r, err := d.OpenReader(t.Context()); err == nil {
-		closed(t, r)
+		testkit.Must(t, r.Close())
 		t.Fatal("a reader opened a database that holds no journal")
 	} else {
 		wantOneLine(t, err)
@@ -120,17 +113,17 @@ func testReaderFirst(t *testing.T, d Database) {
 	if err != nil {
 		t.Fatalf("a reader was refused beside a writer: %v", err)
 	}
-	defer closed(t, r)
+	t.Cleanup(func() { testkit.Must(t, r.Close()) })
 	failure(t, s, subject("CLM-22-1"), identity())
 	if n := len(story(t, r, subject("CLM-22-1")).Attempts); n != 2 {
 		t.Errorf("a reader sees %d attempts, want 2", n)
 	}
-	closed(t, s)
+	testkit.Must(t, s.Close())
 	if n := len(story(t, r, subject("CLM-22-1")).Attempts); n != 2 {
 		t.Errorf("a reader sees %d attempts once the writer is gone, want 2", n)
 	}
 	s = d.open(t)
-	defer closed(t, s)
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	failure(t, s, subject("CLM-22-1"), identity())
 	if n := len(story(t, r, subject("CLM-22-1")).Attempts); n != 3 {
 		t.Errorf("a reader sees %d attempts once there is a writer again, want 3", n)

@@ -53,7 +53,7 @@ func testNames(t *testing.T, s Store) {
 	testkit.Must(t, err)
 	of := subject("CLM-9-1")
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
-		x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: string(body)})
+		x.entries = append(x.entries, journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: string(body)})
 	})
 	if st := story(t, s, of); len(st.Entries) != 1 || st.Entries[0].Body != string(body) {
 		t.Error("not every code point came back")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,14 +243,7 @@ func brought(r *rapid.T) (c decision.Context) {
 // text is whatever the journal lets through: valid UTF-8 without NUL.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "'", `"`, "%", "_", `\`, "''; --", "é", "e\u0301", "🏥", "\u202e", "\uffff", "\x7f", "\n", "?1", "$1"})).
-		Filter(func(s string) bool {
-			for _, c := range s {
-				if c == 0 {
-					return false
-				}
-			}
-			return true
-		})
+		Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })
 }
 
 // teach says something of a cause, or takes back what was said.

@@ -30,7 +30,7 @@ func testInvalid(t *testing.T, s Store) {
 		err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
 			x.fail(0, identity())
 			x.fail(1, identity())
-			x.entry(journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: `{"a":1}`})
+			x.entries = append(x.entries, journal.Entry{Kind: journal.RejectionEntry, Subject: sound, At: at(1), Body: `{"a":1}`})
 			x.Outbox = append(x.Outbox, journal.Message{ID: "1", Queue: "q", At: at(1)})
 			x.Link.Answered = []journal.Run{{First: 1, Last: 1}}
 			spoil(x.seal())
@@ -55,9 +55,6 @@ func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, identity()) })
-	if err == nil {
-		t.Fatal("a transaction was saved after its context had ended")
-	}
 	wantKind(t, err, journal.Unavailable)
 	wantKind(t, s.Probe(ctx), journal.Unavailable)
 	_, _, err = s.Story(ctx, subject("CLM-3-1"))
@@ -140,9 +137,7 @@ func testLarge(t *testing.T, s Store) {
 
 func testClosed(t *testing.T, s Store) {
 	failure(t, s, subject("CLM-13-1"), identity())
-	if err := s.Close(); err != nil {
-		t.Fatalf("closing failed: %v", err)
-	}
+	testkit.Must(t, s.Close())
 	err := transact(t.Context(), s, nil, func(*transaction) {})
 	wantKind(t, err, journal.Unavailable)
 	wantKind(t, s.Probe(t.Context()), journal.Unavailable)

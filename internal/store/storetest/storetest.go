@@ -140,9 +140,6 @@ func (x *transaction) attempt(i int, a journal.Attempt) {
 	x.entries = append(x.entries, journal.EntryOf(s, &a))
 }
 
-// entry adds a record that is no attempt; its subject, where it has one, is among those that were looked up.
-func (x *transaction) entry(e journal.Entry) { x.entries = append(x.entries, e) }
-
 // fail records the next failure of the i-th subject.
 func (x *transaction) fail(i int, id journal.Identity) {
 	n := x.histories[i].Attempts + 1
@@ -238,9 +235,7 @@ func recall(t *testing.T, s journal.Store, lookups ...journal.Lookup) (journal.H
 		head, histories = h, hs
 		return nil
 	})
-	if err != nil {
-		t.Fatalf("recalling failed: %v", err)
-	}
+	testkit.Must(t, err)
 	if len(histories) != len(lookups) {
 		t.Fatalf("%d lookups were answered with %d histories", len(lookups), len(histories))
 	}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/store"
 )
 
 const (
@@ -64,35 +61,25 @@ func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
 
 // hold makes a journal in which so many claims wait for a destination that a person holds.
 func hold(ctx context.Context, url string, n int) error {
-	opened, err := store.Open(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	j := journal.New(opened, time.Now, nil, journal.NoHooks())
-	stop, cancel := context.WithCancel(ctx)
-	var running errgroup.Group
-	running.Go(func() error { j.Run(stop, ctx); return nil })
-	order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
-	err = j.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order})
-	policy, now := catalogue.Default().Policies[decision.DefaultPolicy], time.Now()
-	callers, inCall := errgroup.WithContext(ctx)
-	callers.SetLimit(usualCallers)
-	for key := int64(1); key <= int64(n) && err == nil; key++ {
-		callers.Go(func() error {
-			return j.Hold(inCall, &journal.Arrival{
-				Subject: journal.Subject{Tenant: "<default>", Policy: policy.Name, ID: "CLM-BENCH-" + strconv.FormatInt(key, 10)},
-				JobKey:  key, ProcessInstanceKey: key, ElementInstanceKey: key, Destination: heldPortal,
-				Deadline: now.Add(24*time.Hour + time.Duration(key)*time.Second), Policy: policy,
+	return (&place{}).with(ctx, url, func(s *session) error {
+		order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
+		if err := s.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order}); err != nil {
+			return err
+		}
+		policy, now := catalogue.Default().Policies[decision.DefaultPolicy], time.Now()
+		callers, inCall := errgroup.WithContext(ctx)
+		callers.SetLimit(usualCallers)
+		for key := int64(1); key <= int64(n); key++ {
+			callers.Go(func() error {
+				return s.Hold(inCall, &journal.Arrival{
+					Subject: journal.Subject{Tenant: "<default>", Policy: policy.Name, ID: "CLM-BENCH-" + strconv.FormatInt(key, 10)},
+					JobKey:  key, ProcessInstanceKey: key, ElementInstanceKey: key, Destination: heldPortal,
+					Deadline: now.Add(24*time.Hour + time.Duration(key)*time.Second), Policy: policy,
+				})
 			})
-		})
-	}
-	if waited := callers.Wait(); err == nil {
-		err = waited
-	}
-	cancel()
-	_ = running.Wait()
-	return err
+		}
+		return callers.Wait()
+	})
 }
 
 // heldWorker is a worker whose claims wait.
@@ -129,7 +116,7 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	}()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		var d struct{ Held int }
-		if text, err := w.get(ctx, "/api/v1/destinations/"+heldPortal); err == nil && json.Unmarshal(text, &d) == nil && d.Held == held {
+		if harness.Ask(ctx, "http://"+w.address, "", "/destinations/"+heldPortal, nil, &d) == nil && d.Held == held {
 			return f(w)
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
@@ -138,26 +125,22 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	}
 }
 
-func (w *heldWorker) get(ctx context.Context, path string) ([]byte, error) {
-	return w.ask(ctx, http.MethodGet, path, "")
-}
-
-func (w *heldWorker) ask(ctx context.Context, method, path, body string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+w.address+path, strings.NewReader(body))
+// get a page, whole.
+func (w *heldWorker) get(ctx context.Context, path string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.address+path, http.NoBody)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
+		err = fmt.Errorf("%s: %s: %s", path, answer.Status, text)
 	}
-	return text, err
+	return err
 }
 
 // memory is what the process uses, in MB.
@@ -176,7 +159,7 @@ func (w *heldWorker) pages(ctx context.Context, paths ...string) (time.Duration,
 	for range 40 {
 		for _, path := range paths {
 			began := time.Now()
-			if _, err := w.get(ctx, path); err != nil {
+			if err := w.get(ctx, path); err != nil {
 				return 0, err
 			}
 			took = append(took, time.Since(began))
@@ -188,8 +171,8 @@ func (w *heldWorker) pages(ctx context.Context, paths ...string) (time.Duration,
 
 // released is how many claims go in a minute, from when a person says that they may.
 func (w *heldWorker) released(ctx context.Context, within time.Duration) (float64, error) {
-	order := fmt.Sprintf(`{"perMinute":%d,"reason":"bench"}`, heldPace)
-	if _, err := w.ask(ctx, http.MethodPost, "/api/v1/destinations/"+heldPortal+"/release", order); err != nil {
+	order := map[string]any{"perMinute": heldPace, "reason": "bench"}
+	if err := harness.Ask(ctx, "http://"+w.address, "", "/destinations/"+heldPortal+"/release", order, new(any)); err != nil {
 		return 0, err
 	}
 	before, began := w.gateway.answered(), time.Now()

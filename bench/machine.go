@@ -58,10 +58,7 @@ func (b *bench) sqlite() *place {
 func (b *bench) postgres(s *postgres.Server) *place {
 	return &place{
 		name: "PostgreSQL", warmUp: min(5000, b.attempts), cpu: func() time.Duration { return cpuTime(s.PID()) },
-		fresh: func(ctx context.Context) (string, error) {
-			b.journals++
-			return s.CreateDatabase(ctx)
-		},
+		fresh: s.CreateDatabase,
 		size: func(ctx context.Context, url string) (size int64, err error) {
 			c, err := pgx.Connect(ctx, url)
 			if err != nil {

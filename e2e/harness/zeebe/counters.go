@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -33,20 +34,12 @@ func (c Counters) PendingIncidents() int { return c.sum("zeebe_pending_incidents
 func (c Counters) sum(name string, labels map[string]string) int {
 	total := 0.0
 	for _, m := range c[name].GetMetric() {
-		if has(m, labels) {
+		differs := func(l *dto.LabelPair) bool { want := labels[l.GetName()]; return want != "" && want != l.GetValue() }
+		if !slices.ContainsFunc(m.GetLabel(), differs) {
 			total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 		}
 	}
 	return int(total)
-}
-
-func has(m *dto.Metric, labels map[string]string) bool {
-	for _, l := range m.GetLabel() {
-		if want := labels[l.GetName()]; want != "" && want != l.GetValue() {
-			return false
-		}
-	}
-	return true
 }
 
 // Counters asks the broker for its counters.

@@ -1,12 +1,9 @@
 package demo
 
-import (
-	"fmt"
-	"maps"
-)
+import "fmt"
 
 // claims are submitted to the insurers' TISS portal (SUB_06; RN-BIL-005, RN-BIL-004).
-func claims() Process {
+func claims() *Process {
 	const down = "Portal TISS não respondeu em 30s: TIMEOUT"
 	const (
 		accepted   = "accepted at once"
@@ -18,12 +15,12 @@ func claims() Process {
 		rejected   = "the process holds nonsense: an incident"
 	)
 	always := times(6, Failure{Text: "500 Internal Server Error"})
-	p := Process{
+	p := &Process{
 		ID: "SUB_06", SampleID: "CLM-DEMO-%d", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
 		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission",
 			Done: "accepted by the portal"},
-		Samples: append([]Sample{
+		Samples: []*Sample{
 			{Shows: accepted},
 			{Shows: accepted},
 			{Shows: accepted},
@@ -56,12 +53,12 @@ func claims() Process {
 			{Shows: rejected, Incident: true, Variables: map[string]any{"retryCount": 2.5}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Variables: map[string]any{"lastSubmissionTime": "ontem"}, Failures: texts(down)},
 			{Shows: rejected, Incident: true, Failures: texts("   ")},
-		}, times(20, Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"),
-			Left: true})...),
+		},
 	}
-	for i := range p.Samples { // each goes elsewhere: a portal that keeps failing would hold the others
-		s := &p.Samples[i]
-		s.Variables = maps.Clone(s.Variables)
+	for range 20 {
+		p.Samples = append(p.Samples, &Sample{Shows: credential, Failures: texts("AUTHORIZATION_DENIED: credencial do portal vencida"), Left: true})
+	}
+	for i, s := range p.Samples { // each goes elsewhere: a portal that keeps failing would hold the others
 		if s.Variables == nil {
 			s.Variables = map[string]any{}
 		}

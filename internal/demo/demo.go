@@ -110,10 +110,9 @@ type director struct {
 }
 
 func (d *director) start(ctx context.Context) error {
-	for i := range d.story.processes {
-		p := &d.story.processes[i]
-		for j := range p.Samples {
-			if err := d.create(ctx, p, &p.Samples[j]); err != nil {
+	for _, p := range d.story.processes {
+		for _, x := range p.Samples {
+			if err := d.create(ctx, p, x); err != nil {
 				return err
 			}
 		}

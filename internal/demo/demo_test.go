@@ -29,7 +29,7 @@ func attributes(model []byte, element, attribute string) []string {
 // variable of another name would be an incident.
 func TestEveryBundledProcessIsPlayed(t *testing.T) {
 	ours := []string{worker.AnalyzeRetry, worker.RecordRetryOutcome, worker.RetryReview, worker.SubmissionGate}
-	played := make(map[string]Process)
+	played := make(map[string]*Process)
 	for _, p := range Processes(1) {
 		played[p.ID] = p
 	}
@@ -54,7 +54,7 @@ func TestEveryBundledProcessIsPlayed(t *testing.T) {
 		}
 		for _, x := range p.Samples {
 			for _, f := range x.Failures {
-				for name := range thrown(t, &p, f) {
+				for name := range thrown(t, p, f) {
 					if !slices.Contains(attributes(m.Content, "zeebe:output", "target"), name) {
 						t.Errorf("%s: no event of the model lets %s into the process", x.ID, name)
 					}
@@ -165,12 +165,12 @@ func (p *publisher) Publish(_ context.Context, name, key string, _ time.Duration
 // TestDependenciesAreResolvedOneByOne: each look finds one less, and the engine hears of it unless the sample is silent.
 func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 	for _, silent := range []bool{false, true} {
-		x := Sample{ID: "QUEUE-1", Open: 2, Silent: silent}
-		processes := []Process{queuedJobs()}
-		processes[0].Samples = []Sample{x}
+		x := &Sample{ID: "QUEUE-1", Open: 2, Silent: silent}
+		processes := []*Process{queuedJobs()}
+		processes[0].Samples = []*Sample{x}
 		engine := &publisher{}
 		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes))
-		check := p.answer(&processes[0], func(g *progress) worker.Reply { return checkDependencies(p, g) })
+		check := p.answer(processes[0], func(g *progress) worker.Reply { return checkDependencies(p, g) })
 		for look, want := range []string{`{"openDependencies":2}`, `{"openDependencies":1}`, `{"openDependencies":0}`} {
 			job := &worker.Job{Key: int64(look), Variables: `{"jobId":"QUEUE-1"}`}
 			r := check(t.Context(), job)
@@ -195,7 +195,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 func TestStrangersKeepTheirJobs(t *testing.T) {
 	processes := Processes(1)
 	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes))
-	r := p.answer(&processes[0], p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
+	r := p.answer(processes[0], p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
 	if r.Action != worker.Failed || r.Failure.Retries != 1 || r.Failure.Backoff == 0 {
 		t.Errorf("got %+v, want the job given back as it was, with a back-off", r)
 	}

@@ -1,14 +1,14 @@
 package demo
 
 // messages are sent by the Evolution API (WHATSAPP_MESSAGE; TRD-0003).
-func messages() Process {
+func messages() *Process {
 	down := Failure{"Service Unavailable", map[string]any{"httpStatus": 503}}
-	return Process{
+	return &Process{
 		ID: "WHATSAPP_MESSAGE", SampleID: "MSG-DEMO-%d", Subjects: "messages", System: "the Evolution API",
 		IDVariable: "messageId", ErrorVariable: "sendError",
 		Work: Work{JobType: "send-whatsapp-message", ErrorCode: "SEND_FAILED", Try: "attempt",
 			Done: "accepted by the Evolution API"},
-		Samples: []Sample{
+		Samples: []*Sample{
 			{Shows: "sent at once"},
 			{Shows: "503, then sent", Failures: []Failure{down}},
 			{Shows: "no answer in time, then sent", Failures: texts("timeout of 30000ms exceeded")},

@@ -71,12 +71,12 @@ type cast struct {
 	jobs int64
 }
 
-func newCast(t *testing.T, invitation string, samples ...Sample) *cast {
+func newCast(t *testing.T, invitation string, samples ...*Sample) *cast {
 	t.Helper()
 	p := claims()
 	p.Samples = samples
 	c := &cast{api: &fakeAPI{}}
-	processes := []Process{p}
+	processes := []*Process{p}
 	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes))
 	for i := range samples {
 		c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-" + samples[i].ID, Subject: api.SubjectName{ID: samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
@@ -107,7 +107,7 @@ func (c *cast) told() string {
 // succeeds, though it would have failed again.
 func TestPeopleDecideThroughTheAPI(t *testing.T) {
 	twice := texts("TIMEOUT", "TIMEOUT")
-	c := newCast(t, "", Sample{ID: "AGAIN", Failures: twice}, Sample{ID: "GONE", Failures: twice, Discard: true}, Sample{ID: "LATER", Failures: twice})
+	c := newCast(t, "", &Sample{ID: "AGAIN", Failures: twice}, &Sample{ID: "GONE", Failures: twice, Discard: true}, &Sample{ID: "LATER", Failures: twice})
 	c.api.letters[0].ForceNeeded = true
 	c.api.letters[2].Process = "expected"
 	c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-STRANGE", Subject: api.SubjectName{ID: "STRANGE"}, Process: "waiting"})
@@ -131,7 +131,7 @@ func TestPeopleDecideThroughTheAPI(t *testing.T) {
 
 // TestRefusedDecisionIsToldOnceAndTriedAgain: the process may not have come to its review task yet.
 func TestRefusedDecisionIsToldOnceAndTriedAgain(t *testing.T) {
-	c := newCast(t, "", Sample{ID: "A", Failures: times(9, Failure{Text: "TIMEOUT"})})
+	c := newCast(t, "", &Sample{ID: "A", Failures: times(9, Failure{Text: "TIMEOUT"})})
 	c.api.refuses = errors.New("invalid_retry_state: the process has not come to its review task yet")
 	c.submit(t, "A")
 	c.look(t)
@@ -149,7 +149,7 @@ func TestRefusedDecisionIsToldOnceAndTriedAgain(t *testing.T) {
 // TestLeftForThePersonAtTheScreen: nobody decides in that person's place, and what comes of the decision is told.
 func TestLeftForThePersonAtTheScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, "Open it.", Sample{ID: "SENT", Failures: times(9, Failure{Text: "TIMEOUT"}), Left: true}, Sample{ID: "GONE", Failures: texts("TIMEOUT"), Left: true})
+		c := newCast(t, "Open it.", &Sample{ID: "SENT", Failures: times(9, Failure{Text: "TIMEOUT"}), Left: true}, &Sample{ID: "GONE", Failures: texts("TIMEOUT"), Left: true})
 		c.submit(t, "SENT")
 		c.submit(t, "GONE")
 		for range 3 {
@@ -182,7 +182,7 @@ SUB_06: claims
 // TestSilentAPIIsToldOnce, and when it answers again; a worker that is just starting is given time.
 func TestSilentAPIIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCast(t, "", Sample{ID: "A"})
+		c := newCast(t, "", &Sample{ID: "A"})
 		c.api.letters = nil
 		c.api.isDown(errors.New("the answer of http://127.0.0.1:8095 is not that of a retry-worker's API (HTTP 404)"))
 		d := &director{players: c.players}
@@ -210,7 +210,7 @@ func TestSilentAPIIsToldOnce(t *testing.T) {
 
 // TestAbsentWorkerIsNoOldOne: where nobody listens at all, the demo must not end as if it had done its work.
 func TestAbsentWorkerIsNoOldOne(t *testing.T) {
-	c := newCast(t, "", Sample{ID: "A"})
+	c := newCast(t, "", &Sample{ID: "A"})
 	c.people.missing = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	if (&director{players: c.players}).unreviewed() {
 		t.Error("a worker that is not there passes for one without dead letters")

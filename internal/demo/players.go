@@ -48,10 +48,8 @@ func newPlayers(ctx context.Context, o *Options, s *story) *players {
 	p := &players{Options: *o, ctx: ctx, story: s, samples: make(map[string]*progress),
 		answered: make(map[int64]worker.Reply)}
 	p.people = &people{players: p, refused: make(map[string]bool)}
-	for i := range s.processes {
-		of := &s.processes[i]
-		for j := range of.Samples {
-			x := &of.Samples[j]
+	for _, of := range s.processes {
+		for _, x := range of.Samples {
 			p.samples[x.ID] = &progress{Sample: x, process: of, open: x.Open}
 		}
 	}
@@ -61,8 +59,7 @@ func newPlayers(ctx context.Context, o *Options, s *story) *players {
 // worker of the engine that takes the players' jobs.
 func (p *players) worker() *worker.Worker {
 	var tasks []worker.Subscription
-	for i := range p.story.processes {
-		x := &p.story.processes[i]
+	for _, x := range p.story.processes {
 		tasks = append(tasks, worker.Subscription{JobType: x.Work.JobType,
 			Begin: worker.Always(p.answer(x, p.try), x.IDVariable)})
 		for _, t := range x.Also {

@@ -15,17 +15,17 @@ const (
 )
 
 // queuedJobs bring a retry policy of their own, and wait for others (JOB_QUEUE; UC-004).
-func queuedJobs() Process {
+func queuedJobs() *Process {
 	const failed = "Falha ao gerar o relatório"
 	policy := func(maxAttempts int, delay any) map[string]any {
 		return map[string]any{"maxAttempts": maxAttempts, "delayBetweenAttempts": delay}
 	}
-	return Process{
+	return &Process{
 		ID: "JOB_QUEUE", SampleID: "QUEUE-DEMO-%d", Subjects: "jobs with a retry policy of their own", System: "a job queue",
 		IDVariable: "jobId", ErrorVariable: "jobError",
 		Work: Work{JobType: "run-queued-job", ErrorCode: "JOB_FAILED", Try: "run", Done: "done"},
 		Also: []Task{{JobType: "check-dependencies", Answer: checkDependencies}},
-		Samples: []Sample{
+		Samples: []*Sample{
 			{Shows: "done at once"},
 			{Shows: "3 attempts, PT2S between them: done at the third", Variables: policy(3, "PT2S"),
 				Failures: texts(failed, failed)},

@@ -24,7 +24,7 @@ type Process struct {
 	// Also are further tasks of the outside system; usually none.
 	Also []Task
 	// Samples that the demo starts.
-	Samples []Sample
+	Samples []*Sample
 }
 
 // Work is a task of the outside system that may fail.
@@ -72,14 +72,14 @@ type Failure struct {
 }
 
 // Processes are the four bundled ones with their samples. run makes the ids differ from those of an earlier run.
-func Processes(run int64) []Process {
+func Processes(run int64) []*Process {
 	const room = 100 // for the samples of a run
-	all := []Process{claims(), messages(), failedJobs(), queuedJobs()}
+	all := []*Process{claims(), messages(), failedJobs(), queuedJobs()}
 	number := run * room
 	for _, p := range all {
-		for i := range p.Samples {
+		for _, x := range p.Samples {
 			number++
-			p.Samples[i].ID = fmt.Sprintf(p.SampleID, number)
+			x.ID = fmt.Sprintf(p.SampleID, number)
 		}
 	}
 	return all

@@ -16,7 +16,7 @@ import (
 type story struct {
 	out       io.Writer
 	json      bool // a JSON object a line, as it happens, for programs
-	processes []Process
+	processes []*Process
 	told      clock.Signal  // sent for each thing told: the demo waits while things happen
 	all       chan struct{} // closed when nothing is open
 
@@ -26,12 +26,12 @@ type story struct {
 	ended map[*Sample]string   // how
 }
 
-func newStory(out io.Writer, asJSON bool, processes []Process) *story {
+func newStory(out io.Writer, asJSON bool, processes []*Process) *story {
 	s := &story{out: out, json: asJSON, processes: processes, told: clock.NewSignal(), all: make(chan struct{}),
 		page: make(map[*Sample][]string), open: make(map[*Sample]bool), ended: make(map[*Sample]string)}
-	for i := range processes {
-		for j := range processes[i].Samples {
-			s.open[&processes[i].Samples[j]] = true
+	for _, p := range processes {
+		for _, x := range p.Samples {
+			s.open[x] = true
 		}
 	}
 	return s
@@ -66,10 +66,9 @@ func (s *story) line(content map[string]any) { fmt.Fprintln(s.out, jsonObject(co
 
 // turn prints the page, ordered by process and sample: what belongs together stands together. The lock is held.
 func (s *story) turn() {
-	for i := range s.processes {
-		p, first := &s.processes[i], true
-		for j := range p.Samples {
-			x := &p.Samples[j]
+	for _, p := range s.processes {
+		first := true
+		for _, x := range p.Samples {
 			for n, text := range s.page[x] {
 				if first {
 					first = false

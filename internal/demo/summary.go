@@ -14,8 +14,7 @@ type group []*Sample
 // groups returns those of a process, in its order: samples that show the same stand side by side.
 func (p *Process) groups() []group {
 	var all []group
-	for i := range p.Samples {
-		x := &p.Samples[i]
+	for i, x := range p.Samples {
 		if i == 0 || x.Shows != p.Samples[i-1].Shows {
 			all = append(all, nil)
 		}
@@ -35,8 +34,8 @@ func (g group) ids() string {
 // width of the longest that a process's samples show, in characters.
 func (p *Process) width() int {
 	most := 0
-	for i := range p.Samples {
-		most = max(most, utf8.RuneCountInString(p.Samples[i].Shows))
+	for _, x := range p.Samples {
+		most = max(most, utf8.RuneCountInString(x.Shows))
 	}
 	return most
 }
@@ -50,8 +49,7 @@ func (s *story) announce() {
 		return
 	}
 	fmt.Fprint(s.out, "\nThe demo starts samples of every bundled process, and plays everybody around the worker:\n")
-	for i := range s.processes {
-		p := &s.processes[i]
+	for _, p := range s.processes {
 		fmt.Fprintf(s.out, "\n%s: %d %s; the demo plays %s\n", p.ID, len(p.Samples), p.Subjects, p.System)
 		for _, g := range p.groups() {
 			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", len(g), p.width(), g[0].Shows, g.ids())
@@ -61,8 +59,8 @@ func (s *story) announce() {
 
 func (s *story) counts() map[string]int {
 	counts := make(map[string]int)
-	for i := range s.processes {
-		counts[s.processes[i].ID] = len(s.processes[i].Samples)
+	for _, p := range s.processes {
+		counts[p.ID] = len(p.Samples)
 	}
 	return counts
 }
@@ -76,8 +74,7 @@ type result struct {
 // results of a process, in its order.
 func (s *story) results(p *Process) []result {
 	var all []result
-	for i := range p.Samples {
-		x := &p.Samples[i]
+	for _, x := range p.Samples {
 		how := cmp.Or(s.ended[x], x.ID+" has not ended")
 		at := slices.IndexFunc(all, func(r result) bool { return r.Shows == x.Shows && r.How == how })
 		if at < 0 {
@@ -97,15 +94,15 @@ func (s *story) leftOver() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
-	for i := range s.processes {
+	for _, p := range s.processes {
 		n := 0
-		for j := range s.processes[i].Samples {
-			if s.ended[&s.processes[i].Samples[j]] == waitsForYou {
+		for _, x := range p.Samples {
+			if s.ended[x] == waitsForYou {
 				n++
 			}
 		}
 		if n > 0 {
-			all = append(all, fmt.Sprintf("%d of %s", n, s.processes[i].ID))
+			all = append(all, fmt.Sprintf("%d of %s", n, p.ID))
 		}
 	}
 	return strings.Join(all, ", ")
@@ -118,15 +115,14 @@ func (s *story) summarize() {
 	s.turn()
 	if s.json {
 		ends := make(map[string]any)
-		for i := range s.processes {
-			ends[s.processes[i].ID] = s.results(&s.processes[i])
+		for _, p := range s.processes {
+			ends[p.ID] = s.results(p)
 		}
 		s.line(map[string]any{"processes": s.counts(), "ended": ends, "open": len(s.open)})
 		return
 	}
 	fmt.Fprint(s.out, "\nWhat became of them:\n")
-	for i := range s.processes {
-		p := &s.processes[i]
+	for _, p := range s.processes {
 		fmt.Fprintf(s.out, "\n%s: %d %s\n", p.ID, len(p.Samples), p.Subjects)
 		for _, r := range s.results(p) {
 			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", r.Samples, p.width(), r.Shows, r.How)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,15 +28,13 @@ const (
 const user, Password = "retry-worker", "segredo"
 
 // Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
-// called by several goroutines; those that start and end it run one after the other.
+// called by several goroutines, but for those that start and end it.
 type Server struct {
 	install   install
 	folder    *harness.Folder
 	authority *tlstest.Authority
 	ports     []int // STARTTLS, implicit TLS
-
-	change  sync.Mutex // held while it is started or ended
-	process *harness.Process
+	process   *harness.Process
 }
 
 // Open runs a server for the time of a test, which ends as [harness.Require] says where there is no Exim to be had. No server
@@ -65,8 +62,6 @@ func Open(t *testing.T) *Server {
 
 // Restart starts a server that was stopped or killed: with the same ports, inbox and queue.
 func (s *Server) Restart(ctx context.Context) error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	p, err := harness.StartServer(ctx, startTime, harness.Command{
 		Path: s.install.Path, Args: []string{"-C", s.path(configuration), "-bdf", "-q1m"},
 		Env: []string{"PATH=/usr/bin:/bin", "TZ=UTC"}, Dir: s.folder.Path, User: harness.Nobody(),
@@ -100,8 +95,6 @@ func (s *Server) Kill() { s.process.Kill() }
 
 // stop ends the server and removes all it has.
 func (s *Server) stop(ctx context.Context) error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	var err error
 	if s.process != nil {
 		err = s.process.Stop(ctx, stopTime)

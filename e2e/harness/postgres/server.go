@@ -247,14 +247,6 @@ func (s *Server) newDatabase(ctx context.Context) (name string, err error) {
 	return name, nil
 }
 
-// dropDatabase removes a database and ends the connections to it.
-func (s *Server) dropDatabase(ctx context.Context, name string) error {
-	if err := s.execute(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-		return fmt.Errorf("drop the database %s: %w", name, err)
-	}
-	return nil
-}
-
 // execute runs a statement in the maintenance database, on a connection of its own.
 func (s *Server) execute(ctx context.Context, statement string) error {
 	c, err := pgx.Connect(ctx, s.URL("postgres"))

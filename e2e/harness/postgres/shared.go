@@ -45,7 +45,7 @@ func Database(t testing.TB) (url string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
-		testkit.Must(t, s.dropDatabase(ctx, name))
+		testkit.Must(t, s.execute(ctx, "DROP DATABASE "+name+" WITH (FORCE)"))
 	})
 	return s.URL(name)
 }

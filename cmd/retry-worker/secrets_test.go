@@ -153,7 +153,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 // commands prints what they do, in the worker's own environment, while the identity provider answers with what it was sent.
 func (v *vault) commands(t *testing.T) {
 	t.Helper()
-	v.idp.SetFault(gateway.IDPFault{Status: http.StatusUnauthorized, Body: `{"error":"invalid_client","error_description":"` + v.secrets["ZEEBE_CLIENT_SECRET"] + `"}`})
+	v.idp.SetFault(http.StatusUnauthorized, `{"error":"invalid_client","error_description":"`+v.secrets["ZEEBE_CLIENT_SECRET"]+`"}`)
 	for _, command := range []string{"check", "check -o json", "serve --help", "serve", "dead-letters list", "dead-letters list --server https://127.0.0.1:1", "ready", "kpi",
 		"history CLM-1-0", "audit verify", "policies show", "policies check nowhere", "notify test --team ti", "notify test --team ti -o json", "deploy", "version", "nonsense"} {
 		r := retryWorker(strings.Fields(command)...)

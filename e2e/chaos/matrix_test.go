@@ -101,9 +101,9 @@ func TestFaultMatrix(t *testing.T) {
 		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
 		{name: "tokens end, and nobody gives others", tokens: true, happen: func(r *row) {
 			r.idp.Revoke()
-			r.idp.SetFault(gateway.IDPFault{Status: http.StatusServiceUnavailable})
+			r.idp.SetFault(http.StatusServiceUnavailable, "")
 			r.pass(outlasting)
-			r.idp.SetFault(gateway.IDPFault{})
+			r.idp.SetFault(0, "")
 		}},
 		{name: "SQLite's disk full", happen: (*row).fullDisk},
 		{name: "SQLite locked by another process", happen: (*row).lock},

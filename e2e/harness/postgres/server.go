@@ -43,8 +43,7 @@ type Server struct {
 	folder  *harness.Folder
 	port    int
 
-	change  sync.Mutex // held while it is started, ended, paused or resumed
-	mu      sync.Mutex
+	change  sync.Mutex // held while it is started, ended, paused or resumed, or its process is asked for
 	process *harness.Process
 }
 
@@ -113,8 +112,6 @@ func (s *Server) run(ctx context.Context) error {
 		harness.KillIn(s.folder.Path, 0)
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.process = p
 	return nil
 }
@@ -149,12 +146,10 @@ func (s *Server) URL(database string) string {
 }
 
 // PID is the postmaster's process id; it changes with Restart.
-func (s *Server) PID() int { return s.current().PID() }
-
-func (s *Server) current() *harness.Process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process
+func (s *Server) PID() int {
+	s.change.Lock()
+	defer s.change.Unlock()
+	return s.process.PID()
 }
 
 // Stop ends the server in order: transactions are rolled back, connections closed, all is written (a fast shutdown). It is killed, and
@@ -167,7 +162,7 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) stop(ctx context.Context) error {
 	harness.ResumeIn(s.folder.Path)
-	err := s.current().Stop(ctx, stopTime)
+	err := s.process.Stop(ctx, stopTime)
 	harness.KillIn(s.folder.Path, 0)
 	return err
 }
@@ -181,9 +176,9 @@ func (s *Server) Kill() {
 }
 
 func (s *Server) kill() {
-	_ = s.current().Pause() // it begins no new processes
-	harness.KillIn(s.folder.Path, s.PID())
-	s.current().Kill()
+	_ = s.process.Pause() // it begins no new processes
+	harness.KillIn(s.folder.Path, s.process.PID())
+	s.process.Kill()
 	harness.KillIn(s.folder.Path, 0) // one begun before the signal came
 }
 
@@ -204,7 +199,7 @@ func (s *Server) Restart(ctx context.Context) error {
 func (s *Server) Pause() error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	if err := s.current().Pause(); err != nil {
+	if err := s.process.Pause(); err != nil {
 		return err
 	}
 	return harness.PauseIn(s.folder.Path)
@@ -215,7 +210,7 @@ func (s *Server) Resume() error {
 	s.change.Lock()
 	defer s.change.Unlock()
 	harness.ResumeIn(s.folder.Path)
-	return s.current().Resume()
+	return s.process.Resume()
 }
 
 // Remove kills the server where it runs and removes its data.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -15,15 +16,10 @@ type IDP struct {
 	server                   *httptest.Server
 
 	mu     sync.Mutex
-	fault  IDPFault
+	status int // that requests are answered with instead of a token, with body; 0: none
+	body   string
 	counts IDPCounts
 	tokens map[string]bool // those that are valid
-}
-
-// IDPFault is what token requests are answered with instead of a token; the zero value is none.
-type IDPFault struct {
-	Status int
-	Body   string
 }
 
 // IDPCounts are the totals of an identity provider.
@@ -41,8 +37,8 @@ func NewIDP(tb testing.TB, client, secret, audience string) *IDP {
 // URL returns the token endpoint.
 func (p *IDP) URL() string { return p.server.URL + "/oauth/token" }
 
-// SetFault makes requests go wrong from now on; the zero fault ends it.
-func (p *IDP) SetFault(f IDPFault) { p.change(func() { p.fault = f }) }
+// SetFault has requests answered with a status and a body instead of a token from now on; the status 0 ends it.
+func (p *IDP) SetFault(status int, body string) { p.change(func() { p.status, p.body = status, body }) }
 
 // Revoke makes all tokens issued so far invalid.
 func (p *IDP) Revoke() { p.change(func() { clear(p.tokens) }) }
@@ -70,9 +66,9 @@ func (p *IDP) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.Requests++
-	if p.fault.Status != 0 {
-		w.WriteHeader(p.fault.Status)
-		_, _ = w.Write([]byte(p.fault.Body))
+	if p.status != 0 {
+		w.WriteHeader(p.status)
+		_, _ = io.WriteString(w, p.body)
 		return
 	}
 	code, problem := http.StatusOK, ""

@@ -17,9 +17,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// compareName is a command that writes a page.
-const compareName = "compare"
-
 // builtInName names the built-in catalogue in place of a file.
 const builtInName = "built-in"
 
@@ -28,7 +25,7 @@ type compareFlags struct{ since, policy string }
 func (c *cli) policiesCompareCommand() *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
-		Use:   compareName + " A B",
+		Use:   "compare A B",
 		Short: "Say what B would have done on recorded failures, beside A, and what is likely to have come of it",
 		Long: "Replays the failures that the journal holds through two catalogues, and says how many B decides\n" +
 			"otherwise than A, and how many of a hundred failures the next retry recovers, by three estimates with\n" +
@@ -50,10 +47,9 @@ func (c *cli) policiesCompareCommand() *cobra.Command {
 			return c.policiesCompare(cmd.Context(), args[0], args[1], &f, time.Now())
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.since, "since", "90d", "first failure: days back, a date or RFC 3339")
-	flags.StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy to compare, which both have")
-	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or html") // in place of the root's
+	cmd.Flags().StringVar(&f.since, "since", "90d", "first failure: days back, a date or RFC 3339")
+	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy to compare, which both have")
+	c.draws(cmd, "html")
 	return cmd
 }
 

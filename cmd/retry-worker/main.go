@@ -125,7 +125,7 @@ func (c *cli) root() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			err := c.checkFormat(cmd.Name())
+			err := c.checkFormat(cmd)
 			c.begun = err == nil
 			return err
 		},
@@ -148,9 +148,15 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// checkFormat of --output: text or json, and svg or html where a picture can be drawn.
-func (c *cli) checkFormat(command string) error {
-	picture := map[string]string{planName: "svg", simulateName: "svg", compareName: "html"}[command]
+// draws has a command print a picture, too, in that format.
+func (c *cli) draws(cmd *cobra.Command, format string) {
+	cmd.Annotations = map[string]string{"picture": format}
+	cmd.Flags().StringVarP(&c.format, "output", "o", "text", "how to print: text, json or "+format) // in place of the root's
+}
+
+// checkFormat of --output: text or json, and that of a picture where one can be drawn.
+func (c *cli) checkFormat(cmd *cobra.Command) error {
+	picture := cmd.Annotations["picture"]
 	switch {
 	case c.format == "text" || c.format == "json" || c.format == picture && picture != "":
 		return nil

@@ -12,9 +12,6 @@ import (
 	"retry-worker/internal/plan"
 )
 
-// planName is the command that draws pictures.
-const planName = "plan"
-
 // The flags of what a job may say of its own retries.
 const (
 	maxAttemptsFlag = "max-attempts"
@@ -26,7 +23,7 @@ type planFlags struct{ policy, policiesFile, maxAttempts, delay, destination, at
 func (c *cli) planCommand() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
-		Use:   planName,
+		Use:   "plan",
 		Short: "Show what a policy means: when each of its retries comes",
 		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from\n" +
 			"the first failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy,\n" +
@@ -44,7 +41,7 @@ func (c *cli) planCommand() *cobra.Command {
 		"attempts that a job asks for, the first one included, where its policy lets it")
 	flags.StringVar(&f.delay, delayFlag, "",
 		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
-	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
+	c.draws(cmd, "svg")
 	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
 	flags.StringVar(&f.at, "at", "",
 		"when the claim fails first (without a zone: UTC); left out: now, where a destination is given")

@@ -14,9 +14,6 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-// simulateName is a command that draws pictures.
-const simulateName = "simulate"
-
 type simulateFlags struct {
 	outages, policy, policiesFile, gate string
 	claims                              float64
@@ -27,7 +24,7 @@ type simulateFlags struct {
 func (c *cli) simulateCommand() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
-		Use:   simulateName,
+		Use:   "simulate",
 		Short: "Play recorded outages against a policy, in virtual time",
 		Long: "Plays outages against a policy in virtual time, with the code that decides, holds and releases, and\n" +
 			"compares it with the plain ladder and with a clairvoyant, who knows when the portal is back. Tells of\n" +
@@ -50,7 +47,7 @@ func (c *cli) simulateCommand() *cobra.Command {
 	flags.IntVar(&f.capacity, "capacity", 20,
 		"submissions a minute that a portal takes, 1 to 60000; what is above fails with RATE_LIMIT")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
-	flags.StringVarP(&c.format, "output", "o", "text", "how to print: text, json or svg") // in place of the root's
+	c.draws(cmd, "svg")
 	policiesFileFlag(cmd, &f.policiesFile)
 	return cmd
 }

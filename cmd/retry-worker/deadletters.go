@@ -199,19 +199,13 @@ func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) 
 	}
 	q := f.query()
 	q.Set("sort", f.sort)
-	setInstant(q, "since", since)
-	setInstant(q, "until", until)
+	q.Set("since", since)
+	q.Set("until", until)
 	none := "No dead letter found."
-	if f.state != "all" && f.none() && since.IsZero() && until.IsZero() {
+	if f.state != "all" && f.none() && since+until == "" {
 		none = "No dead letter is " + f.state + "."
 	}
 	return list(ctx, c, "/dead-letters", q, c.deadLetterTable(), none)
-}
-
-func setInstant(q url.Values, name string, t time.Time) {
-	if !t.IsZero() {
-		q.Set(name, t.Format(time.RFC3339Nano))
-	}
 }
 
 func (c *cli) deadLettersGroupsCommand() *cobra.Command {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,18 +52,11 @@ func parseFilter(given []string, now time.Time) (map[string]string, error) {
 	}
 	p := period{values["older-than"], values["younger-than"], values["since"], values["until"]}
 	since, until, err := p.bounds("filter ", now)
-	if err := wrongUse(append(wrong, err)...); err != nil {
-		return nil, err
-	}
-	for _, key := range []string{"older-than", "younger-than", "since", "until"} {
-		delete(values, key)
-	}
-	for key, t := range map[string]time.Time{"since": since, "until": until} {
-		if !t.IsZero() {
-			values[key] = t.Format(time.RFC3339Nano)
-		}
-	}
-	return values, nil
+	values["since"], values["until"] = since, until
+	maps.DeleteFunc(values, func(key, value string) bool {
+		return value == "" || key == "older-than" || key == "younger-than"
+	})
+	return values, wrongUse(append(wrong, err)...)
 }
 
 func unknownFilter(key string) error {
@@ -87,18 +81,22 @@ func (p *period) register(flags *pflag.FlagSet) {
 // moves reports whether it is another one each moment.
 func (p *period) moves() bool { return p.olderThan+p.youngerThan != "" }
 
-// bounds of it at that moment; the zero time is none. in stands before the names in errors.
-func (p *period) bounds(in string, now time.Time) (since, until time.Time, err error) {
-	since, err1 := boundOf(in, now, "since", p.since, "younger-than", p.youngerThan)
-	until, err2 := boundOf(in, now, "until", p.until, "older-than", p.olderThan)
-	switch {
-	case err1 != nil || err2 != nil:
-		return since, until, errors.Join(err1, err2)
-	case !since.IsZero() && !until.IsZero() && !since.Before(until):
-		return since, until, fmt.Errorf("the period is empty: it begins at %s and ends at %s, expected an end that is later",
-			since.Format(time.RFC3339), until.Format(time.RFC3339))
+// bounds of it at that moment, as the API has them; an empty text is none. in stands before the names in errors.
+func (p *period) bounds(in string, now time.Time) (since, until string, err error) {
+	begin, err1 := boundOf(in, now, "since", p.since, "younger-than", p.youngerThan)
+	end, err2 := boundOf(in, now, "until", p.until, "older-than", p.olderThan)
+	if !begin.IsZero() {
+		since = begin.Format(time.RFC3339Nano)
 	}
-	return since, until, nil
+	if !end.IsZero() {
+		until = end.Format(time.RFC3339Nano)
+	}
+	err = errors.Join(err1, err2)
+	if err == nil && since != "" && until != "" && !begin.Before(end) {
+		err = fmt.Errorf("the period is empty: it begins at %s and ends at %s, expected an end that is later",
+			begin.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	return since, until, err
 }
 
 // boundOf returns one bound, which an instant or an age gives.

@@ -188,30 +188,22 @@ func stateWords(r *api.BulkRun) string {
 
 // printOutcomes says what became of a run's dead letters so far, and why some were refused.
 func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
-	type row struct {
-		outcome journal.BulkOutcome
-		n       int64
-		words   string
-	}
-	var rows []row
-	for _, o := range journal.BulkOutcomes() {
-		words := outcomeWords[o]
-		if o == journal.BulkPlanned && r.State == journal.BulkCancelled {
-			words = "left as they were: the run was cancelled before their turn"
-		}
-		if n := r.Counts[o]; n > 0 {
-			rows = append(rows, row{o, n, words})
-		}
-	}
-	if len(rows) == 0 {
+	type outcome = journal.BulkOutcome
+	came := slices.DeleteFunc(journal.BulkOutcomes(), func(o outcome) bool { return r.Counts[o] <= 0 })
+	if len(came) == 0 {
 		return
 	}
 	fmt.Fprintln(c.out)
-	tableOf(c, []column[row]{
-		{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.n, 10) }},
-		{name: "OUTCOME", of: func(r *row) string { return string(r.outcome) }},
-		{name: "MEANS", of: func(r *row) string { return r.words }, elastic: true},
-	}).print(rows)
+	tableOf(c, []column[outcome]{
+		{name: "COUNT", of: func(o *outcome) string { return strconv.FormatInt(r.Counts[*o], 10) }},
+		{name: "OUTCOME", of: func(o *outcome) string { return string(*o) }},
+		{name: "MEANS", elastic: true, of: func(o *outcome) string {
+			if *o == journal.BulkPlanned && r.State == journal.BulkCancelled {
+				return "left as they were: the run was cancelled before their turn"
+			}
+			return outcomeWords[*o]
+		}},
+	}).print(came)
 	if r.Counts[journal.BulkRefused] > 0 {
 		c.printRefused(ctx, r)
 	}

@@ -273,21 +273,15 @@ func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer)
 		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and "+
 			"--tenant", f.subject, s.Subject.Policy, s.Subject.Tenant, period)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case f.file != "":
+		return c.print(exported{f.file, f.format, n}, func() { fmt.Fprintf(c.out, "%d records written to %s\n", n, f.file) })
+	case n == 0: // otherwise the records speak for themselves
+		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}
-	return c.printExported(exported{f.file, f.format, n})
-}
-
-// printExported says what a file got; on standard output the records speak for themselves.
-func (c *cli) printExported(e exported) error {
-	if e.File == "" {
-		if e.Records == 0 {
-			fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
-		}
-		return nil
-	}
-	return c.print(e, func() { fmt.Fprintf(c.out, "%d records written to %s\n", e.Records, e.File) })
+	return nil
 }
 
 // writeTo writes a new file, which gets its name when it is complete, and otherwise is not there; without a name it writes

@@ -95,13 +95,9 @@ func (c *cli) causesTeachCommand() *cobra.Command {
 		if transient == (team != "") {
 			return nil, fmt.Errorf("--transient is %t and --permanent-for %q, expected one of them", transient, team)
 		}
-		class := decision.Transient
+		body := map[string]string{"classification": string(decision.Transient), "reason": reason}
 		if !transient {
-			class = decision.Permanent
-		}
-		body := map[string]string{"classification": string(class), "reason": reason}
-		if team != "" {
-			body["team"] = team
+			body["classification"], body["team"] = string(decision.Permanent), team
 		}
 		return body, checkReason(reason)
 	})

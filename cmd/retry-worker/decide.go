@@ -266,19 +266,14 @@ func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values
 	return nil
 }
 
-// variable reads a --var.
+// variable reads a --var, whose value is the JSON it is, or else a text.
 func variable(given string) (string, decision.Value, error) {
 	name, value, found := strings.Cut(given, "=")
 	if !found || name == "" {
 		return "", "", fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3", given)
 	}
-	return name, jsonOrText(value), nil
-}
-
-// jsonOrText returns s as the JSON it is, or else as text.
-func jsonOrText(s string) decision.Value {
-	if json.Valid([]byte(s)) {
-		return decision.Value(strings.TrimSpace(s))
+	if json.Valid([]byte(value)) {
+		return name, decision.Value(strings.TrimSpace(value)), nil
 	}
-	return decision.Text(s)
+	return name, decision.Text(value), nil
 }

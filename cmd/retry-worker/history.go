@@ -15,12 +15,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-type historyFlags struct {
-	policy, tenant string
-}
-
 func (c *cli) historyCommand() *cobra.Command {
-	var f historyFlags
+	var subject journal.Subject
 	cmd := &cobra.Command{
 		Use:   "history SUBJECT",
 		Short: "Tell what was decided for a claim (message, job), when and why",
@@ -31,10 +27,13 @@ func (c *cli) historyCommand() *cobra.Command {
 		Example: `  retry-worker history CLM-001-1234567890
   RETRY_WORKER_DATABASE_URL=postgres://reader@db/retry retry-worker history CLM-001-1234567890 -o json`,
 		Args: oneArg("subjects", "CLM-001-1234567890"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.history(cmd.Context(), args[0], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			subject.ID = args[0]
+			return c.history(cmd.Context(), subject)
+		},
 	}
-	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
-	cmd.Flags().StringVar(&f.tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
+	cmd.Flags().StringVar(&subject.Policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
+	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
 	c.server.registerInstead(cmd.Flags())
 	return cmd
 }
@@ -49,18 +48,18 @@ type subjectHistory struct {
 	api.View
 }
 
-func (c *cli) history(ctx context.Context, id string, f *historyFlags) error {
+func (c *cli) history(ctx context.Context, s journal.Subject) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	defer cancel()
 	of := readHistory
 	if c.server.server != "" {
 		of = c.askHistory
 	}
-	view, err := of(ctx, journal.Subject{Tenant: f.tenant, Policy: f.policy, ID: id})
+	view, err := of(ctx, s)
 	if err != nil {
 		return err
 	}
-	h := subjectHistory{id, f.policy, view}
+	h := subjectHistory{s.ID, s.Policy, view}
 	return c.print(h, func() { c.printHistory(&h) })
 }
 

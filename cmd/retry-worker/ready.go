@@ -43,17 +43,15 @@ func (c *cli) ready() error {
 	}
 	detail := strings.TrimSpace(string(answer))
 	ready := response.StatusCode == http.StatusOK
-	if c.json() {
-		if err := c.printJSON(map[string]any{"ready": ready, "detail": detail}); err != nil {
-			return err
+	err = c.print(map[string]any{"ready": ready, "detail": detail}, func() {
+		if ready {
+			fmt.Fprintln(c.out, "ready")
 		}
-	} else if ready {
-		fmt.Fprintln(c.out, "ready")
+	})
+	if err == nil && !ready {
+		err = fmt.Errorf("not ready: %s", detail)
 	}
-	if !ready {
-		return fmt.Errorf("not ready: %s", detail)
-	}
-	return nil
+	return err
 }
 
 // reachable turns an address to listen on into one to call: every interface means this machine.

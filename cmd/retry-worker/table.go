@@ -43,7 +43,7 @@ type column[T any] struct {
 	elastic bool
 	// optional tells that it is left out where nothing stands in it.
 	optional bool
-	most     int // characters of a cell; 0: maxCell, or maxError where it is elastic
+	most     int // characters of a cell that is not elastic; 0: maxCell
 	width    int
 }
 
@@ -97,13 +97,9 @@ func (t *table[T]) fit(items []T) {
 	})
 	for i := range t.columns {
 		c := &t.columns[i]
-		most := c.most
-		switch {
-		case most > 0:
-		case c.elastic:
+		most := cmp.Or(c.most, maxCell)
+		if c.elastic {
 			most = maxError
-		default:
-			most = maxCell
 		}
 		c.width = len(c.name)
 		for j := range items {

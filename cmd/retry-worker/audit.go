@@ -75,18 +75,15 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	if err != nil && !isBroken {
 		return fmt.Errorf("verify the audit: %w", err)
 	}
-	switch {
-	case c.json():
-		if err := c.printJSON(verified{!isBroken, report, broken}); err != nil {
-			return err
+	err = c.print(verified{!isBroken, report, broken}, func() {
+		if !isBroken {
+			c.printReport(&report)
 		}
-	case !isBroken:
-		c.printReport(&report)
+	})
+	if err == nil && isBroken {
+		err = fmt.Errorf("the audit is broken: %w", broken)
 	}
-	if isBroken {
-		return fmt.Errorf("the audit is broken: %w", broken)
-	}
-	return nil
+	return err
 }
 
 func (c *cli) printReport(r *audit.Report) {

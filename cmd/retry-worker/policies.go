@@ -66,19 +66,16 @@ func (c *cli) policiesCheck(file string) error {
 		checked.OK, checked.Version, checked.Rules = true, &policies.Version, &rules
 		checked.Policies = policies.Policies.Names()
 	}
-	switch {
-	case c.json():
-		if err := c.printJSON(checked); err != nil {
-			return err
+	unprinted := c.print(checked, func() {
+		if checked.OK {
+			fmt.Fprintf(c.out, "%s holds: version %s, %s, %s\n", file, policies.Version,
+				counted(len(policies.Policies), "policy", "policies"), counted(*checked.Rules, "rule", "rules"))
 		}
-	case err == nil:
-		fmt.Fprintf(c.out, "%s holds: version %s, %s, %s\n", file, policies.Version,
-			counted(len(policies.Policies), "policy", "policies"), counted(*checked.Rules, "rule", "rules"))
+	})
+	if unprinted != nil {
+		return unprinted
 	}
-	if err != nil {
-		return &usageError{err}
-	}
-	return nil
+	return wrongUse(err)
 }
 
 func (checked *checkedCatalogue) fail(err error) {

@@ -34,18 +34,18 @@ func (c *cli) checkCommand() *cobra.Command {
 	}
 }
 
-// finding is one line of the check.
+// finding is one step of what `check -o json` prints.
 type finding struct {
 	Step   string `json:"step"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// inspection runs steps in order and gathers what they find.
+// inspection runs steps in order, prints what they find and gathers it.
 type inspection struct {
+	c        *cli
 	findings []finding
 	failed   bool
-	report   func(finding)
 }
 
 // step carries out one step and reports whether nothing is wrong.
@@ -53,19 +53,21 @@ func (i *inspection) step(ctx context.Context, name string, do func(context.Cont
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	detail, err := do(ctx)
-	f := finding{name, err == nil, detail}
+	mark := "ok  "
 	if err != nil {
-		f.Detail = strings.ReplaceAll(err.Error(), "\n", "; ")
+		mark, detail = "FAIL", strings.ReplaceAll(err.Error(), "\n", "; ")
 		i.failed = true
 	}
-	i.findings = append(i.findings, f)
-	i.report(f)
+	i.findings = append(i.findings, finding{name, err == nil, detail})
+	if !i.c.json() {
+		fmt.Fprintf(i.c.out, "%s  %-24s %s\n", mark, name, detail)
+	}
 	return err == nil
 }
 
 func (c *cli) check(ctx context.Context) error {
-	i := &inspection{report: c.printFinding}
-	c.inspect(ctx, i)
+	i := &inspection{c: c}
+	inspect(ctx, i)
 	if c.json() {
 		if err := c.printJSON(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
 			return err
@@ -77,18 +79,7 @@ func (c *cli) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *cli) printFinding(f finding) {
-	if c.json() {
-		return
-	}
-	mark := "ok  "
-	if !f.OK {
-		mark = "FAIL"
-	}
-	fmt.Fprintf(c.out, "%s  %-24s %s\n", mark, f.Step, f.Detail)
-}
-
-func (c *cli) inspect(ctx context.Context, i *inspection) {
+func inspect(ctx context.Context, i *inspection) {
 	var settings config.Settings
 	if !i.step(ctx, "settings", func(context.Context) (_ string, err error) {
 		settings, err = config.Load()

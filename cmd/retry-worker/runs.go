@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -74,12 +75,7 @@ func (c *cli) runsListCommand() *cobra.Command {
 		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r " +
 			"'.items[] | select(.state == \"running\") | .id'",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wrongUse(c.page.check()); err != nil {
-				return err
-			}
-			return c.runsList(cmd.Context())
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runsList(cmd.Context()) },
 	}
 	c.page.register(cmd.Flags())
 	c.server.register(cmd.Flags())
@@ -87,6 +83,9 @@ func (c *cli) runsListCommand() *cobra.Command {
 }
 
 func (c *cli) runsList(ctx context.Context) error {
+	if err := wrongUse(c.page.check()); err != nil {
+		return err
+	}
 	type run = api.BulkRun
 	table := tableOf(c, []column[run]{
 		{name: "RUN", of: func(r *run) string { return r.ID }},
@@ -121,12 +120,7 @@ func (c *cli) runsItemsCommand() *cobra.Command {
 		Example: `  retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --outcome dead_again --all
   retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --all -o json | jq -r '.items[].deadLetterId'`,
 		Args: oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wrongUse(checkOutcome(outcome), c.page.check()); err != nil {
-				return err
-			}
-			return c.runsItems(cmd.Context(), args[0], outcome)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runsItems(cmd.Context(), args[0], outcome) },
 	}
 	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
 	c.page.register(cmd.Flags())
@@ -134,14 +128,14 @@ func (c *cli) runsItemsCommand() *cobra.Command {
 	return cmd
 }
 
-func checkOutcome(outcome string) error {
-	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, journal.BulkOutcome(outcome)) {
-		return fmt.Errorf("--outcome is %q, expected one of %s", outcome, listed(all))
-	}
-	return nil
-}
-
 func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
+	err := c.page.check()
+	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, journal.BulkOutcome(outcome)) {
+		err = errors.Join(fmt.Errorf("--outcome is %q, expected one of %s", outcome, listed(all)), err)
+	}
+	if err := wrongUse(err); err != nil {
+		return err
+	}
 	type item = api.BulkItem
 	table := tableOf(c, []column[item]{
 		{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},

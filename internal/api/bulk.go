@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -138,25 +137,17 @@ func bulkRunOf(r *journal.BulkRun) BulkRun {
 	}
 	shown := BulkRun{
 		ID: r.ID, BulkCommand: BulkCommand{r.Action, filterOf(&r.Filter), r.Force, r.Fresh, when, r.PerMinute},
-		Reason: r.Reason, By: r.By, State: r.State, Hold: journal.OrNull(r.Hold),
-		ChangedBy: journal.OrNull(r.ChangedBy), CreatedAt: decision.Instant(r.CreatedAt),
+		Reason: r.Reason, By: r.By, State: r.State,
+		Hold: journal.OrNull(r.Hold), HeldAt: journal.InstantOrNull(r.HeldAt),
+		ChangedBy: journal.OrNull(r.ChangedBy), ChangedAt: journal.InstantOrNull(r.ChangedAt),
+		CreatedAt: decision.Instant(r.CreatedAt),
 		StartedAt: journal.InstantOrNull(r.StartedAt), EndedAt: journal.InstantOrNull(r.EndedAt), Total: r.Total,
 		Counts: make(map[journal.BulkOutcome]int64),
 	}
-	shown.HeldAt = instantIf(r.Hold != "", r.HeldAt)
-	shown.ChangedAt = instantIf(r.ChangedBy != "", r.ChangedAt)
 	for _, o := range journal.BulkOutcomes() {
 		shown.Counts[o] = r.Counts[o]
 	}
 	return shown
-}
-
-// instantIf is an instant that says something only together with something else.
-func instantIf(there bool, t time.Time) *string {
-	if !there {
-		return nil
-	}
-	return journal.InstantOrNull(t)
 }
 
 func bulkItemOf(i *journal.BulkItem) BulkItem {

@@ -221,19 +221,6 @@ func (in *input) instant(name string) time.Time {
 	return t
 }
 
-// number is a parameter from 1 to most, which a text of expected says.
-func (in *input) number(name string, most uint64, expected string) int64 {
-	s := in.text(name)
-	if s == "" {
-		return 0
-	}
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil || n > most {
-		in.invalid(name, "%s is %.60q, expected %s", name, s, expected)
-	}
-	return int64(n)
-}
-
 // tenant is the field of that name; the default one where it is not there.
 func (in *input) tenant() string {
 	tenant := in.text("tenant")
@@ -270,10 +257,16 @@ func (in *input) filter() journal.DeadLetterFilter {
 
 // limit of a list; 0 where none is given.
 func (in *input) limit() int {
-	expected := fmt.Sprintf("a whole number from 1 to %d", deadletter.MostItems)
-	n := in.number("limit", deadletter.MostItems, expected)
-	if n == 0 && in.text("limit") != "" {
-		in.invalid("limit", "limit is 0, expected %s", expected)
+	text := in.text("limit")
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	switch {
+	case err != nil || n > deadletter.MostItems:
+		in.invalid("limit", "limit is %.60q, expected a whole number from 1 to %d", text, deadletter.MostItems)
+	case n == 0:
+		in.invalid("limit", "limit is 0, expected a whole number from 1 to %d", deadletter.MostItems)
 	}
 	return int(n)
 }

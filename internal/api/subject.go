@@ -247,9 +247,7 @@ func (s *API) erase(c *call) (any, error) {
 
 // Outcome is what became of a subject when an outcome was told.
 type Outcome struct {
-	Tenant string `json:"tenant"`
-	Policy string `json:"policy"`
-	ID     string `json:"id"`
+	SubjectName
 	Standing
 	// Changed is false where it had ended already, or where a retry lies ahead.
 	Changed bool `json:"changed"`
@@ -273,7 +271,7 @@ func (s *API) conclude(c *call) (any, error) {
 			worker.SubjectField(policy, o.Subject.ID), zap.String("retryPolicy", o.Subject.Policy),
 			zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
 	}
-	return Outcome{o.Subject.Tenant, o.Subject.Policy, o.Subject.ID, standingOf(&done.Episode, s.now()), done.Changed}, nil
+	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, s.now()), done.Changed}, nil
 }
 
 // outcome is what the fields tell, of a subject of that policy.

@@ -318,7 +318,11 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 		}).print(p.Refused)
 	}
 	if len(p.Causes) > 0 {
-		fmt.Fprintf(c.out, "\nTheir causes%s:\n", firstOnly(len(p.Causes), deadletter.MostCauses))
+		cut := ""
+		if len(p.Causes) >= deadletter.MostCauses {
+			cut = fmt.Sprintf(", the first %d", deadletter.MostCauses)
+		}
+		fmt.Fprintf(c.out, "\nTheir causes%s:\n", cut)
 		c.groupTable().print(p.Causes)
 	}
 }
@@ -339,14 +343,6 @@ const (
 	usedUp  = "their retries are used up; --force sends them once more"
 	tooLate = "they would be sent after their deadline; --force sends them all the same"
 )
-
-// firstOnly tells that a list is cut off.
-func firstOnly(n, most int) string {
-	if n < most {
-		return ""
-	}
-	return fmt.Sprintf(", the first %d", most)
-}
 
 // planWords returns what would be done with how many.
 func planWords(p *api.BulkPlan) string {

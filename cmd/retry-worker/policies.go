@@ -62,7 +62,10 @@ func (c *cli) policiesCheck(file string) error {
 	if err != nil {
 		checked.fail(err)
 	} else {
-		rules := ruleCount(policies)
+		rules := 0
+		for _, p := range policies.Policies {
+			rules += len(p.Rules.Rules())
+		}
 		checked.OK, checked.Version, checked.Rules = true, &policies.Version, &rules
 		checked.Policies = policies.Policies.Names()
 	}
@@ -87,14 +90,6 @@ func (checked *checkedCatalogue) fail(err error) {
 		return
 	}
 	checked.Problems, checked.More = wrong.Problems, wrong.More
-}
-
-func ruleCount(c *catalogue.Catalogue) int {
-	n := 0
-	for _, p := range c.Policies {
-		n += len(p.Rules.Rules())
-	}
-	return n
 }
 
 func counted[N int | int64](n N, one, many string) string {

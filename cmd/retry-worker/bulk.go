@@ -207,11 +207,7 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if c.json() {
-		fmt.Fprintf(c.out, "%s\n", text)
-	} else {
-		c.printPlan(plan)
-	}
+	c.printAnswer(text, func() { c.printPlan(plan) })
 	switch {
 	case f.plan && !c.json():
 		fmt.Fprintln(c.out, "\nThis was a plan: nothing was changed.")
@@ -239,12 +235,11 @@ func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool
 		return err
 	}
 	switch {
-	case detach && c.json():
-		fmt.Fprintf(c.out, "%s\n", text)
-		return nil
 	case detach:
-		fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell),
-			runsCommandLine("watch", run.ID))
+		c.printAnswer(text, func() {
+			fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell),
+				runsCommandLine("watch", run.ID))
+		})
 		return nil
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))

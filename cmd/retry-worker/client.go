@@ -163,15 +163,10 @@ func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byt
 // show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
 func show[T any](ctx context.Context, c *cli, path string, body any, print func(*T)) error {
 	answer, text, err := asked[T](ctx, c, path, body)
-	switch {
-	case err != nil:
-		return err
-	case c.json():
-		fmt.Fprintf(c.out, "%s\n", text)
-	default:
-		print(answer)
+	if err == nil {
+		c.printAnswer(text, func() { print(answer) })
 	}
-	return nil
+	return err
 }
 
 // about completes a command about what its argument names, which the API has below path: it sends what body makes to the

@@ -123,11 +123,7 @@ func list[T any](ctx context.Context, c *cli, path string, q url.Values, table *
 		if err != nil {
 			return err
 		}
-		if c.json() {
-			fmt.Fprintf(c.out, "%s\n", body)
-		} else {
-			table.print(page.Items)
-		}
+		c.printAnswer(body, func() { table.print(page.Items) })
 		if page.Next == nil || !c.page.all || c.out.failed() { // nobody reads on where it cannot be written
 			c.endList(table.rows == 0, none, page.Next)
 			return nil

@@ -78,7 +78,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
 	}
 	if d.Wrong != "" {
-		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+		pg.status = http.StatusUnprocessableEntity
 		return pg, nil
 	}
 	var records []journal.Record

@@ -89,7 +89,7 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	}
 	pg := &page{name: "cause", section: "dead-letters", title: d.Name, data: d, summary: d.Name + ". " + d.Learnt}
 	if wrong != "" {
-		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+		pg.status = http.StatusUnprocessableEntity
 	}
 	return pg, nil
 }

@@ -102,7 +102,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		summary: v.Count("groups.summary", int64(len(groups)))}
 	if wrong == "state" {
 		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
-		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+		pg.status = http.StatusUnprocessableEntity
 	}
 	return pg, nil
 }

@@ -227,7 +227,7 @@ func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Val
 	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
 	d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
 	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
-		title: v.T("list.title"), data: d, fixed: true}, nil
+		title: v.T("list.title"), data: d}, nil
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.

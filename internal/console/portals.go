@@ -234,7 +234,7 @@ func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*pa
 	}
 	pg := &page{name: "portal", section: "portals", title: d.Name, data: d, summary: d.State.Word + ". " + d.Says}
 	if wrong != "" {
-		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+		pg.status = http.StatusUnprocessableEntity
 	}
 	return pg, nil
 }

@@ -80,7 +80,7 @@ func (p *Pages) runPage(v *visit, o *open, wrong string) (*page, error) {
 	d.Done = v.done(r)
 	pg := &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, summary: d.State.Word + ". " + d.Progress}
 	if wrong != "" {
-		pg.status, pg.fixed = http.StatusConflict, true
+		pg.status = http.StatusConflict
 	}
 	return pg, nil
 }

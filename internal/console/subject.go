@@ -81,7 +81,7 @@ type reviewData struct {
 	Run string
 }
 
-// reviewForm is what the reader may do about an open dead letter.
+// reviewForm is what the reader may do about an open dead letter that nobody is discarding.
 type reviewForm struct {
 	ID string
 	// Place is the list that the decision leads on in, as the forms' address carries it; empty for none.
@@ -99,8 +99,6 @@ type reviewForm struct {
 	Due, Late        bool
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
-	// Discarded tells that it is about to be.
-	Discarded bool
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
 	// What was sent, and what is wrong with it.
@@ -149,7 +147,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		if sent != nil {
 			d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Said
 		}
-		if d.Letter.Open {
+		if d.Letter.Open && d.Letter.Discarding.By == "" {
 			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], d.Around.Place, sent)
 		}
 	}
@@ -163,7 +161,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	d.Chapters = v.chapters(&story, c)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {
-		pg.status, pg.fixed = http.StatusUnprocessableEntity, true
+		pg.status = http.StatusUnprocessableEntity
 	}
 	if state.Open() || state == journal.Due || len(story.Held) > 0 {
 		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
@@ -318,8 +316,6 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 	f.Unattended = l.unattended
 	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
 	switch {
-	case l.Discarding.By != "":
-		f.Discarded = true
 	case !v.who.Role.May(access.Review):
 		f.MayNot = v.T("form.may_not", v.role())
 	case !v.who.May(access.Review, string(l.DeadLetter.Team)):

@@ -87,7 +87,7 @@ type page struct {
 	// summary is one sentence that a screen reader hears when it changes while the page is open.
 	summary string
 	data    any
-	// fixed pages are not kept up to date: they answer what was just sent.
+	// fixed pages are not kept up to date, nor are those with a status: they answer what was just sent.
 	fixed bool
 	// pulse is mixed into the page's version: what changes with it is worth another look.
 	pulse string
@@ -220,7 +220,7 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 		f.Themes = append(f.Themes, viewLink{v.T("theme." + cmp.Or(theme, "system")),
 			v.with("theme", cmp.Or(theme, "system")), theme == f.Theme})
 	}
-	if !pg.fixed {
+	if !pg.fixed && pg.status == 0 {
 		f.Version = version(body, f, pg.pulse)
 	}
 	return f
@@ -314,8 +314,7 @@ func (p *Pages) fail(v *visit, err error) {
 		d.Again = v.r.URL.RequestURI()
 		v.w.Header().Set("Retry-After", "5")
 	}
-	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d,
-		fixed: true})
+	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d})
 }
 
 // Refuse answers what access.Gate refuses, as a page.
@@ -325,8 +324,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 	if _, ok := texts()["problem."+d.Key+".title"][v.Lang]; !ok {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
-	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d,
-		fixed: true})
+	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
 }
 
 // loginData is what the log-in page shows.
@@ -354,5 +352,5 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
 			d.Wrong = v.T("login.too_many_attempts", v.span(l.Refusal.RetryAfter.Round(time.Second)))
 		}
 	}
-	p.write(v, &page{status: status, name: "login", title: v.T("login.title"), data: d, fixed: true})
+	p.write(v, &page{status: status, name: "login", title: v.T("login.title"), data: d})
 }

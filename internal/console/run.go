@@ -36,10 +36,10 @@ type runData struct {
 	// Outcome that the items are filtered by, in words; empty for all.
 	Outcome          string
 	All, Next, First string
-	// May reports whether the reader may steer it; the others, whether its state allows the step.
-	May, CanPause, CanResume, CanCancel bool
-	Role, Token                         string
-	Done, Wrong                         string
+	// CanCancel reports whether its state allows to change it yet; CanResume, that it is paused.
+	CanResume, CanCancel bool
+	// MayNot says why the reader may not steer it; empty where he may.
+	MayNot, Token, Done, Wrong string
 }
 
 // outcomeRow is how many of a run came to one end, or are on the way.
@@ -65,14 +65,15 @@ func (p *Pages) runPage(v *visit, o *open, wrong string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Wrong: wrong, May: v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) == nil,
-		Token: access.FormToken(v.r.Context()),
-		Role:  v.role()}
+	d := &runData{V: v, runRow: row, Wrong: wrong, Token: access.FormToken(v.r.Context()),
+		CanResume: r.State == journal.BulkPaused, CanCancel: !r.State.Ended()}
+	if v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) != nil {
+		d.MayNot = v.T("run.may_not", v.role())
+	}
 	if err := v.runFacts(o, d, r); err != nil {
 		return nil, err
 	}
 	v.pacing(d, r)
-	v.steering(d, r)
 	d.Outcomes = v.outcomes(r)
 	if err := v.items(o, d, r); err != nil {
 		return nil, err
@@ -95,11 +96,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		d.Facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
-		when := deadletter.Backoff
-		if r.Now {
-			when = deadletter.Now
-		}
-		d.Facts = append(d.Facts, fact{v.T("form.how"), v.howOf(r.Force, r.Fresh, when)})
+		d.Facts = append(d.Facts, fact{v.T("form.how"), v.howOf(r)})
 	}
 	d.Means = v.Or("run.means."+string(r.State), "")
 	if held(r) {
@@ -136,13 +133,6 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 			d.Ends = v.day(ends) + " " + d.Ends
 		}
 	}
-}
-
-// steering is what a person may do with the run as it stands.
-func (v *visit) steering(d *runData, r *journal.BulkRun) {
-	d.CanResume = r.State == journal.BulkPaused
-	d.CanCancel = !r.State.Ended()
-	d.CanPause = d.CanCancel && !d.CanResume
 }
 
 // outcomes of a run, by where its dead letters stand; those that no run of its action has are left out.

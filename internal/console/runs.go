@@ -207,18 +207,17 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-// howOf says how the retries of a run, or a plan, are made.
-func (l Lang) howOf(force, fresh bool, when deadletter.When) string {
-	how := "run.how.next"
+// howOf says how the retries of a run are made.
+func (l Lang) howOf(r *journal.BulkRun) string {
+	how, when := "run.how.next", "run.when.backoff"
 	switch {
-	case fresh:
+	case r.Fresh:
 		how = "run.how.fresh"
-	case force:
+	case r.Force:
 		how = "run.how.force"
 	}
-	at := "run.when.backoff"
-	if when == deadletter.Now {
-		at = "run.when.now"
+	if r.Now {
+		when = "run.when.now"
 	}
-	return strings.Join(slices.Compact([]string{l.T(how), l.T(at)}), " ")
+	return l.T(how) + " " + l.T(when)
 }

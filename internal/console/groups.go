@@ -31,23 +31,14 @@ type groupsData struct {
 
 // causeRow is one cause, with what died of it.
 type causeRow struct {
-	Fingerprint, Pattern, Policy string
+	Group *deadletter.Group
 	// Name is the reason in words.
-	Name  string
-	Class Badge
-	Teams string
-	N     int64
-	Worth string
+	Name, Teams, Worth string
+	First, Last        Moment
 	// Due today of them.
-	Due                 link
-	First, Last         Moment
-	SampleID, SampleURL string
-	// Show lists them, Act plans for all of them; Act is empty where not all of them are open.
+	Due link
+	// Show lists them, Act plans for all that are open.
 	Show, Act string
-	// About is the cause's own page; empty where it has none.
-	About string
-	// ShowText and ActText name what they are about, for those who hear links one by one.
-	ShowText, ActText string
 }
 
 func (p *Pages) groups(v *visit, o *open) (*page, error) {
@@ -88,7 +79,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	for i := range groups {
 		row := v.causeRow(&groups[i], f)
 		one := f
-		one.Fingerprint = row.Fingerprint
+		one.Fingerprint = groups[i].Cause.ID
 		row.Due = today.of(v, one)
 		d.Rows = append(d.Rows, row)
 	}
@@ -110,20 +101,10 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 // causeRow of a group; f is the filter that it was found by, which its links keep.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
-	row := causeRow{
-		Fingerprint: g.Cause.ID, Pattern: g.Cause.Pattern, Policy: g.Cause.Policy, Name: v.causeName(g),
-		Class: v.badge("class", g.Cause.Classification),
-		Teams: v.teams(g.Teams), N: g.N, Worth: v.Money(g.Cents), First: v.Ago(g.First), Last: v.Ago(g.Last),
-		SampleID: g.Sample.Subject.ID, SampleURL: subjectURL(g.Sample.Subject),
-		Show: listURL(f, ""), ShowText: v.Count("groups.show", g.N), ActText: v.Count("groups.act", g.N),
+	return causeRow{
+		Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents), First: v.Ago(g.First),
+		Last: v.Ago(g.Last), Show: listURL(f, ""), Act: planURL(f),
 	}
-	if g.Cause.ID != "" {
-		row.About = causeURL(g.Cause.ID)
-	}
-	if f.State != deadletter.AllStates {
-		row.Act = planURL(f)
-	}
-	return row
 }
 
 // causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
@@ -171,7 +152,7 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 		return "", err
 	}
 	if cause != nil {
-		known = cause.Pattern
+		known = cause.Group.Cause.Pattern
 	}
 	v.patterns[fingerprint] = known
 	return known, nil

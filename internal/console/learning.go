@@ -35,7 +35,8 @@ type learntTenth struct {
 
 // learntCause is a cause of which retries are known.
 type learntCause struct {
-	causeRow
+	Cause             journal.Cause
+	Name              string // its reason in words
 	Closed, Recovered int64
 	Share             string
 	Hopeless          bool
@@ -62,8 +63,7 @@ func (p *Pages) learning(v *visit, o *open) (*page, error) {
 	d.More = next != ""
 	for i := range causes {
 		c := &causes[i]
-		row := learntCause{causeRow: causeRow{About: causeURL(c.ID), Pattern: c.Pattern, Policy: c.Policy,
-			Name: v.reason(c.Reason)}}
+		row := learntCause{Cause: *c, Name: v.reason(c.Reason)}
 		if row.Closed, row.Recovered, row.Hopeless = o.Prospects(c); row.Closed > 0 {
 			row.Share = v.quantity("ratio", float64(row.Recovered)/float64(row.Closed))
 		}

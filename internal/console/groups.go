@@ -1,9 +1,9 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -17,16 +17,10 @@ const (
 	mostCauses = 5
 )
 
-// groupsData is one page of causes.
+// groupsData is one page of the list by its causes.
 type groupsData struct {
-	Filter                   journal.DeadLetterFilter
-	Views                    []viewLink
-	Policies, Teams, Reasons []option
-	Rows                     []causeRow
-	Next, First, Reset       string
-	Wrong                    string
-	Context                  contextFilter
-	Filtered                 bool
+	listData
+	Causes []causeRow
 }
 
 // causeRow is one cause, with what died of it.
@@ -49,7 +43,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	// And they have no age of their own.
 	f.State, f.Fingerprint = states[0], ""
-	f.Since, f.Until = journal.DeadLetterFilter{}.Since, journal.DeadLetterFilter{}.Until
+	f.Since, f.Until = time.Time{}, time.Time{}
 	cursor := q.Get("cursor")
 	var groups []deadletter.Group
 	var next string
@@ -67,21 +61,19 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &groupsData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
-		Reset: groupsURL(journal.DeadLetterFilter{}, "")}
+	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
+		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
 	today, err := v.dueToday(o, f.Context)
 	if err != nil {
 		return nil, err
 	}
-	choices := &listData{Filter: f}
-	p.choices(v, choices, counts)
-	d.Policies, d.Teams, d.Reasons, d.Context = choices.Policies, choices.Teams, choices.Reasons, choices.Context
+	v.choices(&d.listData, counts)
 	for i := range groups {
 		row := v.causeRow(&groups[i], f)
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
 		row.Due = today.of(v, one)
-		d.Rows = append(d.Rows, row)
+		d.Causes = append(d.Causes, row)
 	}
 	if next != "" {
 		d.Next = groupsURL(f, next)
@@ -168,8 +160,8 @@ func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 }
 
 // biggestCauses of what is open.
-func (v *visit) biggestCauses(ctx context.Context, o *open) ([]causeRow, error) {
-	groups, _, err := o.Groups(ctx, journal.DeadLetterFilter{}, "", mostCauses)
+func (v *visit) biggestCauses(o *open) ([]causeRow, error) {
+	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{}, "", mostCauses)
 	rows := make([]causeRow, 0, len(groups))
 	for i := range groups {
 		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))

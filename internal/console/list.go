@@ -145,7 +145,7 @@ func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
 	d.Here, d.Views, d.Columns = v.here(), v.views("list", f), v.columns()
-	p.choices(v, d, counts)
+	v.choices(d, counts)
 	d.Chips, d.Saved = v.chips(&f), v.shownViews(f)
 	if f.Context != "" && f.State == states[0] && !searched(&f) {
 		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
@@ -248,7 +248,7 @@ func someOf(
 }
 
 // choices are the states with their numbers, and what the other filters may be: what there is.
-func (p *Pages) choices(v *visit, d *listData, counts []deadletter.Count) {
+func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	f := &d.Filter
 	numbers, worth := map[string]int64{}, int64(0)
 	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}

@@ -143,7 +143,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	var health, causes, runs, gates, asked error
 	d.Health, health = p.health(ctx, v, o, c)
-	d.Causes, causes = v.biggestCauses(ctx, o)
+	d.Causes, causes = v.biggestCauses(o)
 	d.Runs, runs = v.activeRuns(o)
 	d.Portals, d.MorePortals, gates = v.notUp(o)
 	d.Asked, asked = v.asked(o)

@@ -72,7 +72,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	if err := v.findPolicy(o, d); err != nil {
 		return nil, err
 	}
-	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.Lang.policy)
+	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy is exported, though not listed
 		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)

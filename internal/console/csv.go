@@ -70,7 +70,7 @@ func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) 
 	if i.Cents > 0 {
 		amount = v.plainNumber(decision.Amount(i.Cents))
 	}
-	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.Lang.policy(i.Subject.Policy)),
+	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.policy(i.Subject.Policy)),
 		v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
 		audit.Inert(v.team(i.Team)), v.cellTime(i.Deadline), amount, v.cellTime(i.CreatedAt)}
 	for _, f := range fields {

@@ -77,7 +77,7 @@ func (p *Pages) learning(v *visit, o *open) (*page, error) {
 }
 
 func (v *visit) learntPolicy(l *kpi.Learning) learntPolicy {
-	p := learntPolicy{ID: "learnt-" + l.Policy, Policy: v.Lang.policy(l.Policy)}
+	p := learntPolicy{ID: "learnt-" + l.Policy, Policy: v.policy(l.Policy)}
 	if l.Brier != nil {
 		p.Says = append(p.Says, v.T("learning.foretold", v.Number(l.Foretold), v.Number(l.Succeeded)),
 			v.T("learning.brier", v.short(*l.Brier, 3), v.short(*l.BaseBrier, 3)))

@@ -276,7 +276,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 		d.States = append(d.States, stateLink{v.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
 	}
 	d.Context = v.contextFilter(f)
-	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.Lang.policy)
+	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)
 	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }

@@ -2,14 +2,12 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -109,8 +107,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := v.catalogue
-	sums, err := o.figures.of(ctx, o, c.Policies.Names(), v.now)
+	sums, err := o.figures.of(ctx, o, v.catalogue.Policies.Names(), v.now)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +121,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d := &overviewData{
-		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(c.Untold()),
+		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(v.catalogue.Untold()),
 		Success: v.kpiTable(sums.kpis).Success,
 		Trend:   v.trend(&sums.trends),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
@@ -133,7 +130,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.waiting(d, counts, c)
+	v.waiting(d, counts)
 	d.Due = today.of(v, journal.DeadLetterFilter{})
 	for i := range d.Teams {
 		d.Teams[i].Due = today.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
@@ -142,7 +139,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	var health, causes, runs, gates, asked error
-	d.Health, health = p.health(ctx, v, o, c)
+	d.Health, health = p.health(v, o)
 	d.Causes, causes = v.biggestCauses(o)
 	d.Runs, runs = v.activeRuns(o)
 	d.Portals, d.MorePortals, gates = v.notUp(o)
@@ -154,7 +151,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 }
 
 // waiting adds the open dead letters up by team and reason: the reader's team first, then the most.
-func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue.Catalogue) {
+func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 	var all sum
 	for i := range counts {
 		n := &counts[i]
@@ -164,7 +161,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 		case journal.DeadLetterOpen:
 			all.add(n)
 			t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
-			t.Team, t.Description = n.Team, c.Teams[n.Team].Description
+			t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
 			t.add(n)
 			r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
 			r.Reason = n.Reason
@@ -174,7 +171,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count, c *catalogue
 	d.Open, d.Oldest, d.Alert = all.N, v.Ago(all.Oldest), all.N > deadletter.AlertAbove
 	d.Worth = v.Money(all.Cents)
 	names := []string{string(v.mine)}
-	for name := range c.Teams {
+	for name := range v.catalogue.Teams {
 		names = append(names, string(name))
 	}
 	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
@@ -230,16 +227,16 @@ func (v *visit) teams(teams []decision.Team) string {
 }
 
 // health is what the worker says of itself.
-func (p *Pages) health(ctx context.Context, v *visit, o *open, c *catalogue.Catalogue) ([]healthRow, error) {
-	backlog, err := o.Backlog(ctx)
+func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
+	backlog, err := o.Backlog(v.r.Context())
 	if err != nil {
 		return nil, err
 	}
-	head, err := o.Head(ctx)
+	head, err := o.Head(v.r.Context())
 	if err != nil {
 		return nil, err
 	}
-	h := p.Health()
+	h, c := p.Health(), v.catalogue
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	if head.Record > 0 {
 		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/plan"
 	"retry-worker/internal/worker"
 )
@@ -101,13 +101,13 @@ func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
 
 func (p *Pages) policiesData(v *visit) *policiesData {
 	c := v.catalogue
-	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: hintLang(c)}
+	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: v.hintLang()}
 	names := c.Policies.Names()
 	if i := slices.Index(names, decision.DefaultPolicy); i > 0 { // the one that holds where none is named comes first
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, decision.DefaultPolicy)
 	}
 	for _, name := range names {
-		d.Policies = append(d.Policies, v.policy(c.Policies[name]))
+		d.Policies = append(d.Policies, v.policyView(c.Policies[name]))
 	}
 	return d
 }
@@ -116,12 +116,12 @@ func (v *visit) policyOptions(d *policiesData, selected string) []option {
 	selected = cmp.Or(selected, decision.DefaultPolicy)
 	all := make([]option, 0, len(d.Policies))
 	for i := range d.Policies {
-		all = append(all, option{d.Policies[i].Name, v.Lang.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
+		all = append(all, option{d.Policies[i].Name, v.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
 	}
 	return all
 }
 
-func (v *visit) policy(p *decision.Policy) policyView {
+func (v *visit) policyView(p *decision.Policy) policyView {
 	l := plan.Of(p, decision.OwnPolicy{})
 	view := policyView{Name: p.Name, Description: p.Description, Reads: v.reads(p), Limits: v.limits(p)}
 	v.ladder(&view, l)
@@ -277,8 +277,8 @@ func (p *Pages) try(v *visit) (*page, error) {
 		Delay:        strings.TrimSpace(get("delay")),
 		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
 	}
-	decided, flat := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
-	d.Result = v.result(&decided, flat)
+	decided, _ := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
+	d.Result = v.result(&decided)
 	d.Result.Evidence = worker.Explain(v.catalogue.Policies, get("policy"), d.Try.variables())
 	pg := v.policiesPage(d, true)
 	if d.Result.Rejected != "" {
@@ -306,15 +306,14 @@ func (f *tryForm) variables() decision.Variables {
 	return v
 }
 
-// result of a dry run in words. flat is what the API answers with, which holds what a decision does not: the hint.
-func (v *visit) result(d *decision.Decision, flat json.RawMessage) *tryResult {
-	var also struct{ Hint, MatchedText, Message string }
-	_ = json.Unmarshal(flat, &also) // it is our own
+// result of a dry run in words.
+func (v *visit) result(d *decision.Decision) *tryResult {
 	if d.Rejection != nil {
-		return &tryResult{Rejected: also.Message}
+		return &tryResult{Rejected: journal.RejectionMessage(d.Rejection)}
 	}
 	r := &tryResult{Retry: d.ShouldRetry(), Text: v.consequence(d), Why: why{
-		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: also.MatchedText, Hint: also.Hint,
+		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
+		Hint: v.hint(d.Policy, d.MatchedRule),
 	}}
 	if r.Retry {
 		r.Wait, r.Next = v.span(d.Wait()), v.At(d.NextRetryTime)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -76,7 +75,7 @@ type entryBody struct {
 }
 
 // chapters are the episodes in order, each with its events by their records.
-func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter {
+func (v *visit) chapters(story *journal.Story) []chapter {
 	var all []chapter
 	in := func(episode int64) *chapter {
 		if n := len(all); n > 0 && (episode == 0 || all[n-1].Number == episode) {
@@ -97,7 +96,7 @@ func (v *visit) chapters(story *journal.Story, c *catalogue.Catalogue) []chapter
 		if len(entries) == 0 || len(attempts) > 0 && attempts[0].Record < entries[0].Record {
 			a := &attempts[0]
 			ch := in(a.Episode)
-			e := v.attempt(story.Subject.Policy, a, c)
+			e := v.attempt(story.Subject.Policy, a)
 			if last != nil && last.Episode == a.Episode && last.Error == a.Error &&
 				last.Decision.MatchedRule == a.Decision.MatchedRule {
 				e.again()
@@ -125,7 +124,7 @@ func (e *event) again() {
 }
 
 // attempt as an event.
-func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogue) event {
+func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
 	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)),
 		Text: v.consequence(d), Error: a.Error}
@@ -134,7 +133,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt, c *catalogue.Catalogu
 	}
 	e.Why = &why{
 		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
-		Hint: hint(c, policy, d.MatchedRule),
+		Hint: v.hint(policy, d.MatchedRule),
 	}
 	if d.Outcome == decision.MaxRetriesExceeded {
 		e.Why.Reason = "" // which the sentence says

@@ -128,8 +128,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
-	c := v.catalogue
-	d := &subjectData{Subject: s, HintLang: hintLang(c)}
+	d := &subjectData{Subject: s, HintLang: v.hintLang()}
 	if s.Tenant != journal.DefaultTenant {
 		d.Tenant = s.Tenant
 	}
@@ -142,13 +141,13 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		return nil, err
 	}
 	if n := len(story.DeadLetters); n > 0 {
-		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o, c)
+		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o)
 		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
 		if sent != nil {
 			d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Said
 		}
 		if d.Letter.Open && d.Letter.Discarding.By == "" {
-			d.Letter.Form = v.form(d.Letter, c.Policies[s.Policy], d.Around.Place, sent)
+			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, sent)
 		}
 	}
 	if n := len(story.Attempts); n > 0 {
@@ -158,7 +157,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
 	d.Marks = v.legend(d.Wide)
-	d.Chapters = v.chapters(&story, c)
+	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {
 		pg.status = http.StatusUnprocessableEntity
@@ -202,8 +201,8 @@ func (v *visit) shorten(story *journal.Story) string {
 }
 
 // hintLang is the language of the catalogue's own words where that is known: the default's are Portuguese.
-func hintLang(c *catalogue.Catalogue) string {
-	if c.Source == catalogue.DefaultSource {
+func (v *visit) hintLang() string {
+	if v.catalogue.Source == catalogue.DefaultSource {
 		return string(Portuguese)
 	}
 	return ""
@@ -246,13 +245,13 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 }
 
 // letter is what is known of a dead letter.
-func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open, c *catalogue.Catalogue) *letterData {
+func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *letterData {
 	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team),
 		Born: v.Ago(dl.CreatedAt)}
 	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
-		l.Hint, l.HintOld = hint(c, story.Subject.Policy, d.MatchedRule), d.Catalogue != c.Version
+		l.Hint, l.HintOld = v.hint(story.Subject.Policy, d.MatchedRule), d.Catalogue != v.catalogue.Version
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
@@ -290,8 +289,8 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 }
 
 // hint of the rule that matched, as the catalogue in force has it; empty where it has none.
-func hint(c *catalogue.Catalogue, policy, matched string) string {
-	p, ok := c.Policies[policy]
+func (v *visit) hint(policy, matched string) string {
+	p, ok := v.catalogue.Policies[policy]
 	if !ok || matched == "" {
 		return ""
 	}

@@ -45,18 +45,18 @@ func (v *visit) At(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)
 
 // Ago is how long ago t was.
 func (v *visit) Ago(t time.Time) Moment {
-	return v.moment(t, momentAgo, v.Lang.ago(v.now.Sub(t)))
+	return v.moment(t, momentAgo, v.ago(v.now.Sub(t)))
 }
 
 // In is how long it is until t.
-func (v *visit) In(t time.Time) Moment { return v.moment(t, momentIn, v.Lang.in(t.Sub(v.now))) }
+func (v *visit) In(t time.Time) Moment { return v.moment(t, momentIn, v.in(t.Sub(v.now))) }
 
 // Due is how long it is until a deadline, or how long ago that was.
 func (v *visit) Due(t time.Time) Moment {
 	if v.Past(t) {
 		return v.Ago(t)
 	}
-	return v.moment(t, momentDue, v.Lang.in(t.Sub(v.now)))
+	return v.moment(t, momentDue, v.in(t.Sub(v.now)))
 }
 
 // Past reports whether t has come.

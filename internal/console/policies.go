@@ -82,7 +82,7 @@ type tryResult struct {
 	Text     string
 	Wait     string
 	Next     Moment
-	Why      why
+	Why      *why
 	// Evidence in the error, what decided first.
 	Evidence []worker.Evidence
 }
@@ -311,25 +311,11 @@ func (v *visit) result(d *decision.Decision) *tryResult {
 	if d.Rejection != nil {
 		return &tryResult{Rejected: journal.RejectionMessage(d.Rejection)}
 	}
-	r := &tryResult{Retry: d.ShouldRetry(), Text: v.consequence(d), Why: why{
-		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
-		Hint: v.hint(d.Policy, d.MatchedRule),
-	}}
+	r := &tryResult{Retry: d.ShouldRetry(), Text: v.consequence(d), Why: v.why(d.Policy, d)}
 	if r.Retry {
 		r.Wait, r.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
-	} else {
-		r.Why.Team = v.team(d.Team)
 	}
 	return r
-}
-
-// presumed returns the badge of d's class, and of a presumption what that means.
-func (v *visit) presumed(d *decision.Decision) Badge {
-	b := v.badge("class", d.ErrorClassification)
-	if d.Presumes() {
-		b.Word = v.T("class.presumed")
-	}
-	return b
 }
 
 // picture is a policy's ladder as a file of its own. It brings its style with it, and nothing that acts.

@@ -131,20 +131,30 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
-	e.Why = &why{
-		Class: v.presumed(d), Reason: d.Reason, Rule: d.MatchedRule, Matched: d.MatchedText,
-		Hint: v.hint(policy, d.MatchedRule),
-	}
+	e.Why = v.why(policy, d)
 	if d.Outcome == decision.MaxRetriesExceeded {
 		e.Why.Reason = "" // which the sentence says
 	}
 	if d.ShouldRetry() {
 		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
 	} else {
-		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
+		e.Mark = markFinal
 	}
 	e.Facts = v.facts(a)
 	return e
+}
+
+// why an error of a policy was judged as it was, and who acts where it is not retried.
+func (v *visit) why(policy string, d *decision.Decision) *why {
+	w := &why{Class: v.badge("class", d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule,
+		Matched: d.MatchedText, Hint: v.hint(policy, d.MatchedRule)}
+	if d.Presumes() {
+		w.Class.Word = v.T("class.presumed")
+	}
+	if !d.ShouldRetry() {
+		w.Team = v.team(d.Team)
+	}
+	return w
 }
 
 // consequence says what follows from a decision.

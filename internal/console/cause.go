@@ -13,11 +13,6 @@ import (
 type causeData struct {
 	V     *visit
 	Cause journal.Cause
-	// Name is its reason in words.
-	Name  string
-	Class Badge
-	// Facts are its counts.
-	Facts []fact
 	// Learnt says what came of its retries.
 	Learnt string
 	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
@@ -48,15 +43,7 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	if err != nil {
 		return nil, err
 	}
-	d := &causeData{V: v, Cause: c, Name: v.reason(c.Reason), Class: v.badge("class", c.Classification), Form: sent,
-		Wrong: wrong}
-	for _, f := range []struct {
-		name string
-		n    int64
-	}{{"cause.failures", c.Failures}, {"cause.retried", c.Retried}, {"cause.exhausted", c.Exhausted},
-		{"cause.permanent", c.Permanent}, {"cause.recovered", c.Recovered}} {
-		d.Facts = append(d.Facts, fact{v.T(f.name), v.Number(f.n)})
-	}
+	d := &causeData{V: v, Cause: c, Form: sent, Wrong: wrong}
 	switch closed, recovered, hopeless := o.Prospects(&c); {
 	case closed == 0:
 		d.Learnt = v.T("cause.learnt.little")
@@ -87,7 +74,8 @@ func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*pag
 	for _, team := range o.Teams() {
 		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
 	}
-	pg := &page{name: "cause", section: "dead-letters", title: d.Name, data: d, summary: d.Name + ". " + d.Learnt}
+	name := v.reason(c.Reason)
+	pg := &page{name: "cause", section: "dead-letters", title: name, data: d, summary: name + ". " + d.Learnt}
 	if wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
 	}

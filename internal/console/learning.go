@@ -21,17 +21,14 @@ type learntPolicy struct {
 	// Policy by name, and sentences on it.
 	Policy string
 	Says   []string
-	// Tenths of the chance in which something was foretold; Title says the picture of them in words.
+	// Tenths of the chance in which something was foretold. Bars are their picture, in which 100 is all: where the chance
+	// lies, and how high what succeeded stands; Title says it in words.
 	Title  string
+	Bars   []rect
 	Tenths []learntTenth
 }
 
-// learntTenth is a bar of the picture, in which 100 is all: where the chance lies, and how high what succeeded stands.
-type learntTenth struct {
-	From                        float64
-	Chance, Succeeded, Foretold string
-	Height                      float64
-}
+type learntTenth struct{ Chance, Succeeded, Foretold string }
 
 // learntCause is a cause of which retries are known.
 type learntCause struct {
@@ -91,9 +88,11 @@ func (v *visit) learntPolicy(l *kpi.Learning) learntPolicy {
 	var words []string
 	for _, t := range l.Reliability {
 		share := float64(t.Succeeded) / float64(t.Foretold)
-		bar := learntTenth{From: 100 * t.From, Chance: v.T("learning.tenth", v.short(100*t.From, 0), v.short(100*t.From+10, 0)),
-			Succeeded: v.quantity("ratio", share), Foretold: v.Number(t.Foretold), Height: max(100*share, 1)}
-		p.Tenths, words = append(p.Tenths, bar), append(words, bar.Chance+" "+bar.Succeeded)
+		height := max(100*share, 1)
+		p.Bars = append(p.Bars, rect{X: 100 * t.From, Y: 100 - height, Height: height})
+		row := learntTenth{v.T("learning.tenth", v.short(100*t.From, 0), v.short(100*t.From+10, 0)),
+			v.quantity("ratio", share), v.Number(t.Foretold)}
+		p.Tenths, words = append(p.Tenths, row), append(words, row.Chance+" "+row.Succeeded)
 	}
 	p.Title = v.T("learning.picture", strings.Join(words, ", "))
 	return p

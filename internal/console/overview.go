@@ -23,7 +23,6 @@ const (
 // overviewData is what waits, grows and ages, and who should act.
 type overviewData struct {
 	Open, Reprocessing int64
-	Alert              bool
 	// Worth of all that is open, and what of it is due today.
 	Worth      string
 	Due        link
@@ -83,7 +82,7 @@ type reasonRow struct {
 	Reason decision.Reason
 }
 
-// Waiting is the list of what waits for a team, for a reason where that is not empty.
+// Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
 }
@@ -168,8 +167,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 			r.add(n)
 		}
 	}
-	d.Open, d.Oldest, d.Alert = all.N, v.Ago(all.Oldest), all.N > deadletter.AlertAbove
-	d.Worth = v.Money(all.Cents)
+	d.Open, d.Oldest, d.Worth = all.N, v.Ago(all.Oldest), v.Money(all.Cents)
 	names := []string{string(v.mine)}
 	for name := range v.catalogue.Teams {
 		names = append(names, string(name))

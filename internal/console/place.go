@@ -49,13 +49,10 @@ func (p place) list() string {
 	return "/dead-letters?" + p.encoded()
 }
 
-// subject is a subject's page that knows the place, with more fields.
-func (p place) subject(s journal.Subject, more ...field) string {
+// Subject is a subject's page that knows the place, with more fields.
+func (p place) Subject(s journal.Subject, more ...field) string {
 	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
-
-// Subject is the page of one of the list's dead letters, which knows the place.
-func (p place) Subject(i deadletter.Item) string { return p.subject(i.Subject) }
 
 // next is what follows a dead letter in the list, and its place; nil where nothing does. One that is not there any more
 // is followed by the page's first.
@@ -117,21 +114,21 @@ func (v *visit) around(o *open, id string) (around, error) {
 		return a, err
 	}
 	if next != nil && next.ID != id {
-		a.Next = then.subject(next.Subject)
+		a.Next = then.Subject(next.Subject)
 	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return a, err
 	case err == nil && before.Discarding.By == v.who.Name:
-		a.Done = &doneData{Name: before.Subject.ID, URL: at.subject(before.Subject), Text: v.T("review.done.later"),
+		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T("review.done.later"),
 			Undo: "/dead-letters/" + before.ID + "/undo" + a.Place, Token: access.FormToken(v.r.Context())}
 	case err == nil && before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
 		done := "review.done.retry"
 		if before.Review.Discard {
 			done = "review.done.discard"
 		}
-		a.Done = &doneData{Name: before.Subject.ID, URL: at.subject(before.Subject), Text: v.T(done)}
+		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T(done)}
 	}
 	return a, nil
 }

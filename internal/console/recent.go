@@ -103,6 +103,3 @@ func (v *visit) readTeam() {
 		v.mine = decision.Team(own)
 	}
 }
-
-// MineURL is the list of what waits for the reader's team; of all where none is known.
-func (v *visit) MineURL() string { return listURL(journal.DeadLetterFilter{Team: v.mine}, "") }

@@ -58,9 +58,9 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 		return p.undecided(v, o, &item, f, err)
 	}
 	v.remember(&done.Review)
-	to := v.place().subject(item.Subject, field{"done", item.ID})
+	to := v.place().Subject(item.Subject, field{"done", item.ID})
 	if next != nil {
-		to = at.subject(next.Subject, field{"after", item.ID})
+		to = at.Subject(next.Subject, field{"after", item.ID})
 	}
 	return &page{redirect: to + "#decision"}, nil
 }
@@ -185,6 +185,6 @@ func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 		if _, err = o.Note(v.r.Context(), c, verb); err != nil {
 			return p.undecided(v, o, &item, &reviewForm{Said: c.Reason}, err)
 		}
-		return &page{redirect: v.place().subject(item.Subject) + "#decision"}, nil
+		return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
 	})
 }

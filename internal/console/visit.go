@@ -136,7 +136,6 @@ var templates = func() map[Lang]func() *template.Template {
 				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
 				"name":    func(s string) template.HTML { return inert(s, nameShown, false) },
 				"refused": func(code string) string { return l.Or("refused."+code, code) },
-				"rest":    func(height float64) float64 { return 100 - height },
 				"len64":   func(rules []ruleRow) int64 { return int64(len(rules)) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
@@ -208,7 +207,7 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
 	if !f.Bare {
-		f.Role, f.Mine = v.role(), v.MineURL()
+		f.Role, f.Mine = v.role(), v.Waiting(v.mine, "")
 	}
 	f.OtherLang = English
 	if v.Lang == English {
@@ -321,7 +320,7 @@ func (p *Pages) fail(v *visit, err error) {
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
 	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
-	if _, ok := texts()["problem."+d.Key+".title"][v.Lang]; !ok {
+	if v.Or("problem."+d.Key+".title", "") == "" {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
 	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})

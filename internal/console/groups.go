@@ -103,7 +103,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 // for, unless that is only that their retries were used up.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
-	if _, named := texts()["reason."+string(reason)][v.Lang]; !named && given != "" &&
+	if v.Or("reason."+string(reason), "") == "" && given != "" &&
 		given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
 		reason = given
 	}

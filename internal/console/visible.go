@@ -22,13 +22,12 @@ const (
 // inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
 // shown by name, and cut. Line breaks stay where lines do.
 func inert(s string, most int, lines bool) template.HTML {
-	rest := 0
-	if len(s) > most {
-		end := most
-		for end > 0 && !utf8.RuneStart(s[end]) {
-			end--
+	cut := len(s) > most
+	if cut {
+		for most > 0 && !utf8.RuneStart(s[most]) {
+			most--
 		}
-		s, rest = s[:end], len(s)-end
+		s = s[:most]
 	}
 	var b strings.Builder
 	for len(s) > 0 {
@@ -45,7 +44,7 @@ func inert(s string, most int, lines bool) template.HTML {
 		}
 		s = s[size:]
 	}
-	if rest > 0 {
+	if cut {
 		b.WriteString(`<span class="unseen">…</span>`)
 	}
 	return template.HTML(b.String()) // every part is escaped above

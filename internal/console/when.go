@@ -18,20 +18,12 @@ type Moment struct {
 	ISO, UTC string
 	// Text is what is read: an age, a countdown, or date and time in the reader's zone.
 	Text string
-	// Kind tells the script how to keep Text true: ago, in, or at, which stays.
+	// Kind tells the script how to keep Text true: ago, in, due, which is in until it is ago, or at, which stays.
 	Kind string
 }
 
 // Set reports whether there is an instant.
 func (m Moment) Set() bool { return m.ISO != "" }
-
-// The kinds of moments.
-const (
-	momentAt  = "at"
-	momentAgo = "ago"
-	momentIn  = "in"
-	momentDue = "due"
-)
 
 func (v *visit) moment(t time.Time, kind, text string) Moment {
 	if t.IsZero() {
@@ -41,22 +33,20 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 }
 
 // At is date and time in the reader's zone.
-func (v *visit) At(t time.Time) Moment { return v.moment(t, momentAt, v.clock(t)) }
+func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
 
 // Ago is how long ago t was.
-func (v *visit) Ago(t time.Time) Moment {
-	return v.moment(t, momentAgo, v.ago(v.now.Sub(t)))
-}
+func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
 
 // In is how long it is until t.
-func (v *visit) In(t time.Time) Moment { return v.moment(t, momentIn, v.in(t.Sub(v.now))) }
+func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.now))) }
 
 // Due is how long it is until a deadline, or how long ago that was.
 func (v *visit) Due(t time.Time) Moment {
 	if v.Past(t) {
 		return v.Ago(t)
 	}
-	return v.moment(t, momentDue, v.in(t.Sub(v.now)))
+	return v.moment(t, "due", v.in(t.Sub(v.now)))
 }
 
 // Past reports whether t has come.
@@ -68,7 +58,7 @@ func (v *visit) clock(t time.Time) string {
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
 		return v.T("time.today", local.Format("15:04:05"))
 	}
-	return v.day(t) + " " + local.Format("15:04:05")
+	return v.when(t)
 }
 
 // day is the date in the reader's zone.

@@ -35,10 +35,10 @@ func causeURL(id string) string { return "/causes/" + id }
 
 // causePage answers GET /causes/{id}.
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
-	return p.showCause(v, o, teachForm{}, "")
+	return v.showCause(o, teachForm{}, "")
 }
 
-func (p *Pages) showCause(v *visit, o *open, sent teachForm, wrong string) (*page, error) {
+func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) {
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		if !forgets {
 			t.Class = decision.ErrorClassification(sent.Class)
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
-				return p.showCause(v, o, sent, v.T("cause.wrong.what"))
+				return v.showCause(o, sent, v.T("cause.wrong.what"))
 			}
 			if t.Class == decision.Permanent {
 				t.Team = decision.Team(sent.Team)
@@ -108,7 +108,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		case refused != nil && refused.Code == deadletter.CauseNotFound:
 			return nil, err
 		case refused != nil && refused.Code != deadletter.NothingTaught:
-			return p.showCause(v, o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
+			return v.showCause(o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
 		case err != nil && refused == nil:
 			return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
 		}

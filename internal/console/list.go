@@ -100,7 +100,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	f, wrong := v.filterOf(q)
 	cursor := q.Get("cursor")
 	if wrong != "" {
-		return p.misread(v, o, f, q, wrong)
+		return v.misread(o, f, q, wrong)
 	}
 	if to := v.changeViews(f); to != "" {
 		return &page{redirect: to}, nil
@@ -112,7 +112,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
 		return nil, err
 	}
-	d, err := p.listed(v, o, f)
+	d, err := v.listed(o, f)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 }
 
 // listed is the list's page with its filter, and no rows yet.
-func (p *Pages) listed(v *visit, o *open, f journal.DeadLetterFilter) (*listData, error) {
+func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	counts, err := o.DeadLetterCounts(v.r.Context())
 	if err != nil {
 		return nil, err
@@ -219,8 +219,8 @@ func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link,
 }
 
 // misread is the list's page where a field of its filter cannot be read.
-func (p *Pages) misread(v *visit, o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
-	d, err := p.listed(v, o, f)
+func (v *visit) misread(o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
+	d, err := v.listed(o, f)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ type tryResult struct {
 }
 
 func (p *Pages) policies(v *visit) (*page, error) {
-	d := p.policiesData(v)
+	d := v.policiesData()
 	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0",
 		Token: access.FormToken(v.r.Context())}
 	return v.policiesPage(d, false), nil
@@ -99,7 +99,7 @@ func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
 		summary: v.T("policies.summary", d.Version)}
 }
 
-func (p *Pages) policiesData(v *visit) *policiesData {
+func (v *visit) policiesData() *policiesData {
 	c := v.catalogue
 	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: v.hintLang()}
 	names := c.Policies.Names()
@@ -269,7 +269,7 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 // try says what a policy would do: a dry run, which needs no journal and remembers nothing.
 func (p *Pages) try(v *visit) (*page, error) {
 	get := v.r.PostForm.Get
-	d := p.policiesData(v)
+	d := v.policiesData()
 	d.Try = tryForm{
 		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"),
 		RetryCount: strings.TrimSpace(get("retryCount")),

@@ -14,9 +14,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// portalsData is the list of destinations.
-type portalsData struct{ Rows []portalRow }
-
 // portalRow is one destination.
 type portalRow struct {
 	Name, URL string
@@ -26,7 +23,6 @@ type portalRow struct {
 	Says     string
 	Held     int64
 	Deadline Moment
-	Bad      bool
 }
 
 // portalData is one destination: how it is, its last day, what waits, and what may be done.
@@ -78,14 +74,14 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, bad := &portalsData{}, int64(0)
+	rows, bad := make([]portalRow, 0, len(all)), int64(0)
 	for i := range all {
-		d.Rows = append(d.Rows, v.portalRow(&all[i]))
-		if d.Rows[i].Bad {
+		rows = append(rows, v.portalRow(&all[i]))
+		if all[i].State.Phase != destination.Up {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: d,
+	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: rows,
 		summary: v.Count("portals.not_up", bad)}, nil
 }
 
@@ -119,7 +115,6 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	row := portalRow{
 		Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
 		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline),
-		Bad: s.Phase != destination.Up,
 	}
 	switch {
 	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:
@@ -206,10 +201,10 @@ func (v *visit) brief(t time.Time) string {
 }
 
 // portal answers GET /destinations/{name}.
-func (p *Pages) portal(v *visit, o *open) (*page, error) { return p.portalPage(v, o, orderForm{}, "") }
+func (p *Pages) portal(v *visit, o *open) (*page, error) { return v.portalPage(o, orderForm{}, "") }
 
 // portalPage shows a destination, with the form as it was sent where there is something wrong with it.
-func (p *Pages) portalPage(v *visit, o *open, sent orderForm, wrong string) (*page, error) {
+func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error) {
 	name := v.r.PathValue("name")
 	found, claims, err := o.gates.Destination(name)
 	if err != nil {
@@ -273,9 +268,9 @@ func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
 		case err == nil:
 			return &page{redirect: address(portalURL(name), field{"done", sent.Verb}) + "#result"}, nil
 		case is:
-			return p.portalPage(v, o, sent, v.Or("portal.wrong."+wrong.Code, wrong.Message))
+			return v.portalPage(o, sent, v.Or("portal.wrong."+wrong.Code, wrong.Message))
 		case refusal != nil:
-			return p.portalPage(v, o, sent, v.Or("form.wrong."+string(refusal.Code), refusal.Message))
+			return v.portalPage(o, sent, v.Or("form.wrong."+string(refusal.Code), refusal.Message))
 		case errors.Is(err, gate.ErrUnknown):
 			return nil, err
 		}

@@ -51,11 +51,11 @@ type outcomeRow struct {
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
-	return p.runPage(v, o, "")
+	return v.runPage(o, "")
 }
 
 // runPage shows a run; wrong is why what was asked for was not done.
-func (p *Pages) runPage(v *visit, o *open, wrong string) (*page, error) {
+func (v *visit) runPage(o *open, wrong string) (*page, error) {
 	run, err := o.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, err
 		default:
-			return p.runPage(v, o, v.Or("run.wrong."+string(refusal.Code), refusal.Message))
+			return v.runPage(o, v.Or("run.wrong."+string(refusal.Code), refusal.Message))
 		}
 	})
 }

@@ -68,7 +68,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) []string {
 	amount := ""
 	if i.Cents > 0 {
-		amount = v.plainNumber(decision.Amount(i.Cents))
+		amount = v.point(decision.Amount(i.Cents))
 	}
 	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.policy(i.Subject.Policy)),
 		v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
@@ -90,15 +90,7 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 	if of[n].Type == decision.ContextText {
 		return audit.Inert(of[n].Value)
 	}
-	return v.plainNumber(of[n].Value)
-}
-
-// plainNumber is a number without separators of thousands, as a spreadsheet of the language reads it.
-func (v *visit) plainNumber(s string) string {
-	if v.Lang == Portuguese {
-		return strings.Replace(s, ".", ",", 1)
-	}
-	return s
+	return v.point(of[n].Value)
 }
 
 // cellTime is an instant as a spreadsheet of the language reads it, in the reader's zone; empty for none.

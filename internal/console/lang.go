@@ -88,11 +88,15 @@ func (l Lang) Number(n int64) string {
 
 // Decimal is x with that many decimals.
 func (l Lang) Decimal(x float64, decimals int) string {
-	s := strconv.FormatFloat(x, 'f', decimals, 64)
+	return l.point(strconv.FormatFloat(x, 'f', decimals, 64))
+}
+
+// point is a text with a number in it, with the language's mark for decimals.
+func (l Lang) point(number string) string {
 	if l == Portuguese {
-		s = strings.Replace(s, ".", ",", 1)
+		return strings.Replace(number, ".", ",", 1)
 	}
-	return s
+	return number
 }
 
 // langCookie keeps a language that was chosen.

@@ -117,11 +117,12 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d.Rows = items
-	for i := range items {
-		d.Amounts, d.Deadlines = d.Amounts || items[i].Cents > 0, d.Deadlines || !items[i].Deadline.IsZero()
+	shows := func(column string, something func(i deadletter.Item) bool) bool {
+		return d.Shows(column) && slices.ContainsFunc(items, something)
 	}
-	d.Amounts, d.Deadlines = d.Amounts && d.Shows("amount"), d.Deadlines && d.Shows("deadline")
-	d.Processes = d.Shows("process") && slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
+	d.Amounts = shows("amount", func(i deadletter.Item) bool { return i.Cents > 0 })
+	d.Deadlines = shows("deadline", func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
+	d.Processes = shows("process", func(i deadletter.Item) bool { return v.Process(&i) != nil })
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.Role.May(access.Bulk)
 	if next != "" {
 		d.Next = listURL(f, next)
@@ -299,18 +300,13 @@ func options(values []string, selected string, name func(string) string) []optio
 // Process says that no process waits for a decision on a dead letter, or what became of that decision; nil where all is as
 // it should be.
 func (v *visit) Process(d *deadletter.Item) *Badge {
-	var b Badge
 	switch {
-	case d.State == journal.DeadLetterOpen && d.Process == deadletter.Waiting:
-		return nil
-	case d.State == journal.DeadLetterOpen:
-		b = v.badge("process", d.Process)
-	case d.Delivery != journal.DeliveryNone:
-		b = v.badge("delivery", d.Delivery)
-	default:
-		return nil
+	case d.State == journal.DeadLetterOpen && d.Process != deadletter.Waiting:
+		return new(v.badge("process", d.Process))
+	case d.State != journal.DeadLetterOpen && d.Delivery != journal.DeliveryNone:
+		return new(v.badge("delivery", d.Delivery))
 	}
-	return &b
+	return nil
 }
 
 // deadLetter leads from a dead letter's id to its subject's page.

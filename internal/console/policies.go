@@ -168,34 +168,27 @@ func (v *visit) limits(p *decision.Policy) []fact {
 
 // backoff rule in words.
 func (v *visit) backoff(r *decision.BackoffRule) string {
-	l := v.Lang
 	var s string
 	switch {
 	case len(r.List) > 0:
 		waits := make([]string, 0, len(r.List))
 		for _, d := range r.List {
-			waits = append(waits, l.exact(d))
+			waits = append(waits, v.exact(d))
 		}
 		s = strings.Join(waits, ", ")
 	case r.Factor > 1:
-		s = l.T("backoff.exponential", l.exact(r.Base), l.short(r.Factor, 2), l.exact(r.Max))
+		s = v.T("backoff.exponential", v.exact(r.Base), v.short(r.Factor, 2), v.exact(r.Max))
 	default:
-		s = l.T("backoff.constant", l.exact(r.Base))
+		s = v.T("backoff.constant", v.exact(r.Base))
 	}
 	if r.Jitter > 0 {
-		s += ", ± " + l.short(100*r.Jitter, 1) + " %"
+		s += ", ± " + v.short(100*r.Jitter, 1) + " %"
 	}
 	return s
 }
 
 // exact is a length of time with all its parts: plan's words are numbers and units, which both languages share.
-func (l Lang) exact(d time.Duration) string {
-	s := plan.Words(d)
-	if l == Portuguese {
-		s = strings.ReplaceAll(s, ".", ",")
-	}
-	return s
-}
+func (l Lang) exact(d time.Duration) string { return l.point(plan.Words(d)) }
 
 // ladder is the policy's plan as bars to scale.
 func (v *visit) ladder(view *policyView, l *plan.Plan) {

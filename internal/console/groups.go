@@ -117,8 +117,7 @@ func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
 	if group == nil {
 		return nil, err
 	}
-	row := v.causeRow(group, f)
-	return &row, nil
+	return new(v.causeRow(group, f)), nil
 }
 
 // group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.

@@ -50,22 +50,18 @@ func (v *visit) kpiTable(all []kpi.KPI) kpiTable {
 		if !slices.Contains(t.Policies, k.Policy) {
 			continue
 		}
-		name, cell := v.Or("kpi."+k.Name, k.Name), v.kpiCell(k)
+		name, cell, window := v.Or("kpi."+k.Name, k.Name), v.kpiCell(k), v.T("kpi.weekly")
+		if k.Window <= kpi.Daily.Hours() {
+			window = v.T("kpi.daily")
+		}
 		row := rowOf(&t.Rows, func(r *kpiRow) bool { return r.Name == name })
-		row.Name, row.Window, row.Goals = name, v.window(k.Window), v.goals(k)
+		row.Name, row.Window, row.Goals = name, window, v.goals(k)
 		row.Cells = append(row.Cells, cell)
 		if k.Name == kpi.SuccessRate && k.Value != nil && (t.Success == nil || k.Policy == "tiss-submission") {
 			t.Success = &cell
 		}
 	}
 	return t
-}
-
-func (v *visit) window(hours float64) string {
-	if hours <= kpi.Daily.Hours() {
-		return v.T("kpi.daily")
-	}
-	return v.T("kpi.weekly")
 }
 
 func (v *visit) kpiCell(k *kpi.KPI) kpiCell {

@@ -47,7 +47,6 @@ type subjectData struct {
 type letterData struct {
 	journal.DeadLetter
 	Open    bool
-	Team    string
 	Born    Moment
 	Hint    string
 	HintOld bool // the hint is of a newer catalogue than the decision
@@ -246,8 +245,7 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 
 // letter is what is known of a dead letter.
 func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *letterData {
-	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Team: v.team(dl.Team),
-		Born: v.Ago(dl.CreatedAt)}
+	l := &letterData{DeadLetter: *dl, Open: dl.State == journal.DeadLetterOpen, Born: v.Ago(dl.CreatedAt)}
 	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
@@ -282,8 +280,7 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 		r.Run = runURL(dl.Run)
 	}
 	if dl.Delivery != journal.DeliveryNone {
-		b := v.badge("delivery", dl.Delivery)
-		r.Delivery, r.DeliveryText = &b, v.T("delivery."+string(dl.Delivery)+".text")
+		r.Delivery, r.DeliveryText = new(v.badge("delivery", dl.Delivery)), v.T("delivery."+string(dl.Delivery)+".text")
 	}
 	return r
 }
@@ -313,17 +310,16 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewF
 	f.AtLimit = l.AtLimit()
 	f.ID, f.Place, f.Recent, f.Token = l.ID, at, v.recentReasons(), access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
-	f.MayRestart = v.who.May(access.Restart, string(l.DeadLetter.Team))
+	f.MayRestart = v.who.May(access.Restart, string(l.Team))
 	switch {
 	case !v.who.Role.May(access.Review):
 		f.MayNot = v.T("form.may_not", v.role())
-	case !v.who.May(access.Review, string(l.DeadLetter.Team)):
-		f.MayNot = v.T("form.other_team", l.Team, v.ownTeams())
+	case !v.who.May(access.Review, string(l.Team)):
+		f.MayNot = v.T("form.other_team", v.team(l.Team), v.ownTeams())
 	}
 	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
-	last := l.DeadLetter.Deadline
-	if f.Due = !last.IsZero(); f.Due && v.Past(last) {
-		f.Missed = v.clock(last)
+	if f.Due = !l.Deadline.IsZero(); f.Due && v.Past(l.Deadline) {
+		f.Missed = v.clock(l.Deadline)
 	}
 	if p != nil {
 		f.Wait = v.wait(&p.Backoff, l.RetryCount)

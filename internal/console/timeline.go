@@ -206,7 +206,7 @@ func (v *visit) timeline(story *journal.Story, all []happened, width int, id str
 	}
 	for _, g := range s.gaps {
 		if g.broken {
-			t.Breaks = append(t.Breaks, breakMark{g.x + g.width/2, v.span(g.to.Sub(g.from))})
+			t.Breaks = append(t.Breaks, breakMark{g.x + g.width/2, v.span(g.long())})
 		}
 	}
 	t.Ticks = v.ticks(&s)
@@ -302,15 +302,14 @@ func (s *scale) breakUp() {
 		if g := &s.gaps[i]; g.idle {
 			idle = append(idle, g)
 		} else {
-			busy += g.to.Sub(g.from)
+			busy += g.long()
 		}
 	}
-	slices.SortFunc(idle, func(a, b *gap) int { return cmp.Compare(a.to.Sub(a.from), b.to.Sub(b.from)) })
+	slices.SortFunc(idle, func(a, b *gap) int { return cmp.Compare(a.long(), b.long()) })
 	rest := time.Duration(0)
 	for _, g := range idle {
-		long := g.to.Sub(g.from)
-		g.broken = busy > 0 && long > busy/2 || busy == 0 && rest > 0 && long > 4*rest
-		rest += long
+		g.broken = busy > 0 && g.long() > busy/2 || busy == 0 && rest > 0 && g.long() > 4*rest
+		rest += g.long()
 	}
 }
 
@@ -324,16 +323,16 @@ func (s *scale) lay(width float64) {
 			room -= breakWidth
 		} else {
 			scaled = append(scaled, g)
-			total += g.long()
+			total += g.long().Seconds()
 		}
 	}
 	slices.SortFunc(scaled, func(a, b *gap) int { return cmp.Compare(a.long(), b.long()) })
 	for i, g := range scaled { // the shortest first: what they take more, the others have less
-		g.width = max(room, 0) * g.long() / total
+		g.width = max(room, 0) * g.long().Seconds() / total
 		if least := min(markGap, room/float64(len(scaled)-i)); g.marked && g.width < least {
 			g.width = max(least, 0)
 		}
-		room, total = room-g.width, total-g.long()
+		room, total = room-g.width, total-g.long().Seconds()
 	}
 	x := float64(edge)
 	for i := range s.gaps {
@@ -342,8 +341,8 @@ func (s *scale) lay(width float64) {
 	}
 }
 
-// long is the gap in seconds, more than 0.
-func (g *gap) long() float64 { return g.to.Sub(g.from).Seconds() }
+// long is how long the gap is, more than 0.
+func (g *gap) long() time.Duration { return g.to.Sub(g.from) }
 
 // place of an instant; those outside stand at the ends.
 func (s *scale) place(t time.Time) float64 {
@@ -352,7 +351,7 @@ func (s *scale) place(t time.Time) float64 {
 	}
 	for i := range s.gaps {
 		if g := &s.gaps[i]; !t.After(g.to) {
-			return g.x + g.width*t.Sub(g.from).Seconds()/g.to.Sub(g.from).Seconds()
+			return g.x + g.width*t.Sub(g.from).Seconds()/g.long().Seconds()
 		}
 	}
 	last := &s.gaps[len(s.gaps)-1]
@@ -401,7 +400,7 @@ func (s *scale) short() bool {
 	total := time.Duration(0)
 	for i := range s.gaps {
 		if !s.gaps[i].broken {
-			total += s.gaps[i].to.Sub(s.gaps[i].from)
+			total += s.gaps[i].long()
 		}
 	}
 	return total < 10*time.Minute

@@ -270,26 +270,23 @@ func (p *problem) Unwrap() error { return p.cause }
 
 var notFound = &problem{status: http.StatusNotFound, key: "not_found"}
 
+// unknown are the texts of what is not there, by the refusals that say so.
+var unknown = map[deadletter.Code]string{deadletter.JobNotFound: "letter_unknown", deadletter.RunNotFound: "run_unknown",
+	deadletter.CauseNotFound: "not_found"}
+
 // problemOf an error: what is not there, or that the journal could not be read.
 func problemOf(err error) *problem {
 	if known, is := errors.AsType[*problem](err); is {
 		return known
 	}
-	p := &problem{status: http.StatusNotFound}
 	refusal := deadletter.RefusalOf(err)
 	switch {
-	case refusal != nil && refusal.Code == deadletter.JobNotFound:
-		p.key = "letter_unknown"
-	case refusal != nil && refusal.Code == deadletter.RunNotFound:
-		p.key = "run_unknown"
-	case refusal != nil && refusal.Code == deadletter.CauseNotFound:
-		return notFound
+	case refusal != nil && unknown[refusal.Code] != "":
+		return &problem{status: http.StatusNotFound, key: unknown[refusal.Code]}
 	case errors.Is(err, gate.ErrUnknown):
-		p.key = "portal_unknown"
-	default:
-		return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
+		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
 	}
-	return p
+	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
 }
 
 // problemData is what the page of a problem shows.

@@ -31,7 +31,6 @@ type subjectData struct {
 	Letter   *letterData
 	Wide     *timeline
 	Narrow   *timeline
-	Marks    []legendRow
 	Chapters []chapter
 	Audit    string
 	Around   around
@@ -155,7 +154,6 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Shown = v.shorten(&story)
 	d.Wide, d.Narrow = v.timelines(&story)
-	d.Marks = v.legend(d.Wide)
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {

@@ -83,8 +83,6 @@ type tick struct {
 	Anchor string
 }
 
-type legendRow struct{ Mark, Name string }
-
 // moment of a story, before it has a place.
 type happened struct {
 	at   time.Time
@@ -230,18 +228,11 @@ func (v *visit) waitBar(s *scale, h happened) waitBar {
 	return b
 }
 
-// legend names the shapes that are in the picture.
-func (v *visit) legend(t *timeline) []legendRow {
-	if t == nil {
-		return nil
-	}
-	var all []legendRow
-	for _, mark := range marks {
-		if slices.ContainsFunc(t.Points, func(p point) bool { return p.Mark == mark }) {
-			all = append(all, legendRow{mark, v.T("mark." + mark)})
-		}
-	}
-	return all
+// Marks are the shapes that are in the picture, for its legend.
+func (t *timeline) Marks() []string {
+	return slices.DeleteFunc(slices.Clone(marks), func(mark string) bool {
+		return !slices.ContainsFunc(t.Points, func(p point) bool { return p.Mark == mark })
+	})
 }
 
 // scale maps instants to places. Backoffs and runs are to scale with one another; a long time in which nothing was

@@ -88,9 +88,8 @@ type tryResult struct {
 }
 
 func (p *Pages) policies(v *visit) (*page, error) {
-	d := v.policiesData()
-	d.Try = tryForm{Policies: v.policyOptions(d, v.r.URL.Query().Get("policy")), ID: exampleID, RetryCount: "0",
-		Token: access.FormToken(v.r.Context())}
+	d := v.policiesData(v.r.URL.Query().Get("policy"))
+	d.Try.ID, d.Try.RetryCount = exampleID, "0"
 	return v.policiesPage(d, false), nil
 }
 
@@ -99,26 +98,21 @@ func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
 		summary: v.T("policies.summary", d.Version)}
 }
 
-func (v *visit) policiesData() *policiesData {
+// policiesData are the policies, and the form of which one is selected; the default one where none is.
+func (v *visit) policiesData(selected string) *policiesData {
 	c := v.catalogue
-	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: v.hintLang()}
+	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: v.hintLang(),
+		Try: tryForm{Token: access.FormToken(v.r.Context())}}
 	names := c.Policies.Names()
 	if i := slices.Index(names, decision.DefaultPolicy); i > 0 { // the one that holds where none is named comes first
 		names = slices.Insert(slices.Delete(names, i, i+1), 0, decision.DefaultPolicy)
 	}
 	for _, name := range names {
+		chosen := name == cmp.Or(selected, decision.DefaultPolicy)
 		d.Policies = append(d.Policies, v.policyView(c.Policies[name]))
+		d.Try.Policies = append(d.Try.Policies, option{name, v.policy(name), chosen})
 	}
 	return d
-}
-
-func (v *visit) policyOptions(d *policiesData, selected string) []option {
-	selected = cmp.Or(selected, decision.DefaultPolicy)
-	all := make([]option, 0, len(d.Policies))
-	for i := range d.Policies {
-		all = append(all, option{d.Policies[i].Name, v.policy(d.Policies[i].Name), d.Policies[i].Name == selected})
-	}
-	return all
 }
 
 func (v *visit) policyView(p *decision.Policy) policyView {
@@ -262,14 +256,10 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 // try says what a policy would do: a dry run, which needs no journal and remembers nothing.
 func (p *Pages) try(v *visit) (*page, error) {
 	get := v.r.PostForm.Get
-	d := v.policiesData()
-	d.Try = tryForm{
-		Policies: v.policyOptions(d, get("policy")), ID: get("id"), Error: get("error"),
-		RetryCount: strings.TrimSpace(get("retryCount")),
-		Status:     strings.TrimSpace(get("httpStatus")), MaxAttempts: strings.TrimSpace(get("maxAttempts")),
-		Delay:        strings.TrimSpace(get("delay")),
-		NonRetryable: get("nonRetryable") != "", Token: access.FormToken(v.r.Context()),
-	}
+	d := v.policiesData(get("policy"))
+	d.Try.ID, d.Try.Error, d.Try.NonRetryable = get("id"), get("error"), get("nonRetryable") != ""
+	d.Try.RetryCount, d.Try.Status = strings.TrimSpace(get("retryCount")), strings.TrimSpace(get("httpStatus"))
+	d.Try.MaxAttempts, d.Try.Delay = strings.TrimSpace(get("maxAttempts")), strings.TrimSpace(get("delay"))
 	decided, _ := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
 	d.Result = v.result(&decided)
 	d.Result.Evidence = worker.Explain(v.catalogue.Policies, get("policy"), d.Try.variables())

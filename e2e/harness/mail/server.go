@@ -24,8 +24,10 @@ const (
 	stopTime = 5 * time.Second
 )
 
-// What clients must show, over TLS only; the user is in the server's URL.
-const user, Password = "retry-worker", "segredo"
+// Password is what clients must show, over TLS only, beside the user in the server's URL.
+const Password = "segredo"
+
+const user = "retry-worker"
 
 // Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
 // called by several goroutines, but for those that start and end it.

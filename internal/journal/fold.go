@@ -389,7 +389,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
 	if d != nil && e.State == Reprocessing {
-		born.Deadline = cmp.Or(d.Review.Deadline, born.Deadline)
+		born.Deadline = cmp.Or(d.Deadline, born.Deadline)
 	}
 	p.die(l, born, false)
 }

@@ -46,8 +46,8 @@ func (s *sim) checkCanary(name string, j *job) {
 }
 
 // Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages
-// last. Both are less what a record may take.
-const leastApart, unknownApart = 30 * time.Second, 4 * time.Minute
+// last. Both are less what a record may take, and what clocks may be apart.
+const leastApart, unknownApart = 30 * time.Second, 210 * time.Second
 
 // probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
 const probeURL, probeAnew = "https://portal.example/", time.Hour
@@ -63,12 +63,14 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	}
 	w, problem := r.portals[name], r.portals[name].problem(r.sim, r.draw("probe "+name))
 	well := problem == "" || problem == permanentError // of a claim
+	if w.probing.IsZero() || well == (w.bad > 0) {     // else as before
+		r.say("%s probes %s, which answers: %t", r.name, name, well)
+	}
 	w.bad++
 	w.probing = time.Now()
 	if well {
 		w.well, w.bad = time.Now(), 0
 	}
-	r.say("%s probes %s, which answers: %t", r.name, name, well)
 	return well
 }
 

@@ -62,6 +62,7 @@ type job struct {
 	changed           bool      // it asks something else than before
 	unheard           bool      // nobody was told that its answer was taken
 	cutOff            time.Time // until when no answer arrives
+	back              string    // why it was handed back last
 }
 
 // answer is what a job was answered with.
@@ -225,7 +226,10 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	if f.Retries != given.Retries && !(j.poorer && f.Retries == given.Retries-1) {
 		r.fail("%s: job %d is handed back with %d retries: %s", j.claim, j.key, f.Retries, f.Message)
 	}
-	r.say("%s hands %s of %s back: %s", r.name, j.kind, j.claim, f.Message)
+	if j.back != f.Message { // else again
+		j.back = f.Message
+		r.say("%s hands %s of %s back: %s", r.name, j.kind, j.claim, f.Message)
+	}
 	j.locked = time.Time{}
 	r.offer(j, max(f.Backoff, 100*time.Millisecond))
 	return nil

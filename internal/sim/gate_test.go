@@ -165,7 +165,7 @@ func (s *sim) unanswered() *process {
 
 // admitted: a replica lets a claim through at once where nobody waits, and not just after it joined others.
 func (r *replica) admitted(name string) {
-	if r.say("%s lets a claim through", r.name); time.Since(r.joined) < joinTime {
+	if time.Since(r.joined) < joinTime {
 		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
 	}
 	w := r.portals[name]

@@ -19,7 +19,7 @@ const (
 	// shortSeeds and seeds are how many worlds a test plays.
 	shortSeeds, seeds = 2, 40
 	// storySteps is how long a story is at most that shrinking is content with, mostTries how many worlds it plays for that.
-	storySteps, mostTries = 50, 400
+	storySteps, mostTries = 50, 1000
 )
 
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
@@ -118,8 +118,10 @@ func tell(t *testing.T, s *sim) {
 // shrink takes claims, faults, outages, replicas and what people do away from a world as long as it fails, and as soon.
 func shrink(t *testing.T, s *sim) *sim {
 	tries := 0
-	for size := len(s.struck) / 2; size > 0 && tries < mostTries; size /= 2 {
-		for at := 0; at < len(s.struck) && tries < mostTries; tries++ {
+	long := func() bool { return len(s.story) > storySteps && tries < mostTries }
+	for size := len(s.struck) / 2; size > 0 && long(); {
+		before := len(s.struck)
+		for at := 0; at < len(s.struck) && long(); tries++ {
 			p := plan{s.plan.seed, maps.Clone(s.without), s.horizon, s.lasted + 10*time.Minute}
 			if p.without == nil {
 				p.without = map[string]bool{}
@@ -132,6 +134,9 @@ func shrink(t *testing.T, s *sim) *sim {
 				continue
 			}
 			at += size
+		}
+		if size > 1 || len(s.struck) == before { // else what is left may do without more
+			size /= 2
 		}
 	}
 	return s

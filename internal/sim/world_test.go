@@ -186,11 +186,12 @@ func (r *replica) do(p *part, what func(stop context.Context)) {
 	})
 }
 
-// Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts.
+// Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts. Two are journal.ClockTolerance apart at most.
 func (r *replica) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Now().Add(r.skew + time.Duration(time.Since(r.drifts).Minutes()*float64(r.drift)))
+	off := r.skew + time.Duration(time.Since(r.drifts).Minutes()*float64(r.drift))
+	return time.Now().Add(min(max(off, -journal.ClockTolerance/2), journal.ClockTolerance/2))
 }
 
 // Rest ends a moment later than asked: of a rest and a wake at one instant the product takes either.

@@ -46,6 +46,7 @@ func TestSeeds(t *testing.T) {
 	each(t, first, last, until, func(t *testing.T, seed uint64) {
 		s := play(t, plan{seed: seed, horizon: weather})
 		if s.failed != "" {
+			t.Logf("seed %d is being shrunk: %s", seed, s.failed)
 			tell(t, shrink(t, s))
 		}
 		mu.Lock()

@@ -79,7 +79,7 @@ func (s *sim) disturb() {
 		}
 	})
 	s.every("failure told", 20*time.Minute, func(r *replica) { // of a claim that waits for its retry
-		if p := s.anyOf("told to fail"); p != nil && p.waitsFor(2*clocksApart) {
+		if p := s.anyOf("told to fail"); p != nil && s.begun(p.claim) == 1 && p.waitsFor(2*clocksApart) {
 			who := "failure of " + p.claim + s.another()
 			s.running.Go(func() {
 				_, err := r.journal.Conclude(r.life, &journal.Outcome{Subject: subjectOf(p.claim), ProcessInstanceKey: p.key})

@@ -107,7 +107,7 @@ func (c *cli) print(v any, text func()) error {
 	return nil
 }
 
-// printAnswer prints an answer as it came with -o json, and otherwise what text prints of it.
+// printAnswer writes the API's answer, unchanged, with -o json, and otherwise calls text.
 func (c *cli) printAnswer(answer []byte, text func()) {
 	if c.json() {
 		fmt.Fprintf(c.out, "%s\n", answer)
@@ -157,7 +157,7 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// draws has a command print a picture, too, in that format.
+// draws adds the format of a picture to what the command's --output may be.
 func (c *cli) draws(cmd *cobra.Command, format string) {
 	cmd.Annotations = map[string]string{"picture": format}
 	cmd.Flags().StringVarP(&c.format, "output", "o", "text", "how to print: text, json or "+format) // in place of the root's

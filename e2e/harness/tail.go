@@ -14,7 +14,8 @@ const (
 	maxLine   = 2000
 )
 
-// Tail passes on what is written to it and keeps the last lines; the zero value keeps only. Several goroutines may use it.
+// Tail passes on what is written to it and keeps the last lines; the zero value only keeps them. Several goroutines may
+// use it.
 type Tail struct {
 	mu      sync.Mutex
 	to      io.Writer // may be nil

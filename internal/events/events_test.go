@@ -73,11 +73,11 @@ func reviewed(discard bool) *journal.Happening {
 	h := ofEntry(claim, journal.ReviewEntry, `{"decision":"reprocessing","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","reason":"CPF 529.982.247-25 corrigido","by":"ana","episode":1,"retryCount":6}`)
 	h.Review = &journal.Review{Subject: claim, DeadLetter: "2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10", Discard: discard, Reason: "CPF 529.982.247-25 corrigido", By: "ana"}
 	h.Episode = journal.Episode{Number: 1, State: journal.Reprocessing, Retries: 6, NextRetryTime: noon.Add(time.Hour)}
-	h.Review.Deadline = noon.Add(24 * time.Hour)
 	if discard {
-		h.Review.Deadline = time.Time{}
 		h.Episode.State, h.Episode.NextRetryTime, h.Episode.Retries = journal.Discarded, time.Time{}, 5
+		return h
 	}
+	h.Review.Deadline = noon.Add(24 * time.Hour)
 	return h
 }
 

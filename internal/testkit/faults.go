@@ -137,8 +137,8 @@ func (f *Fault) strike(ctx context.Context) error {
 	}
 }
 
-// refuseLink tells, as refuseSubjects and refuseKeys, why the changes cannot be saved, as the constraints of a real store would.
-// It holds the link against the ledger's head: records and links have no gap.
+// refuseLink, refuseSubjects and refuseKeys tell why changes cannot be saved, as the constraints of a real store would.
+// refuseLink holds the link against the ledger's head: records and links have no gap.
 func (m *Memory) refuseLink(c *journal.Changes) error {
 	l := &c.Link
 	switch {

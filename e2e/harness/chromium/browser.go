@@ -31,9 +31,9 @@ type Browser struct {
 	folder  *harness.Folder
 }
 
-// Start runs a browser in a time zone, by its IANA name, and returns when it can be driven. Where this process is root it runs as the user
-// nobody. Its sandbox is left out only where the system does not let it have one, as some containers do not;
-// Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
+// Start runs a browser in a time zone, by its IANA name, and returns when it can be driven. Where this process is
+// root it runs as the user nobody. Its sandbox is left out only where the system does not let it have one, as some
+// containers do not; Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
 // line that ends with what the browser said last; nothing is left then.
 func Start(ctx context.Context, i Install, timezone string) (*Browser, error) {
 	b := &Browser{}

@@ -27,7 +27,8 @@ type Server struct {
 	process *harness.Process
 }
 
-// Start runs a Prometheus by that prometheus.yml, with its data in dir, and returns when it answers. On Linux none outlives this process. The error is one line.
+// Start runs a Prometheus by a configuration (prometheus.yml), with its data in dir, and returns when it answers. On
+// Linux none outlives this process. The error is one line.
 func Start(ctx context.Context, i Install, dir, configuration string) (*Server, error) {
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {

@@ -67,18 +67,13 @@ func play(t *testing.T, script string, names func() []string) string {
 		slices.Reverse(named)
 		shown := strings.NewReplacer(named...)
 		r.stdout, r.stderr = shown.Replace(r.stdout), shown.Replace(r.stderr)
-		played.WriteString(line + anyVersion(r.stdout))
+		played.WriteString(line + strings.ReplaceAll(r.stdout, catalogue.Default().Version, "VERSION")) // which each word changes
 		for problem := range strings.Lines(r.stderr) {
 			played.WriteString("! " + problem)
 		}
 		fmt.Fprintf(&played, "exit %d\n\n", r.code)
 	}
 	return played.String()
-}
-
-// anyVersion leaves the built-in catalogue's version out: each of its words changes it.
-func anyVersion(printed string) string {
-	return strings.ReplaceAll(printed, catalogue.Default().Version, "VERSION")
 }
 
 // words splits a command as a shell does, as far as white space and quotes go.

@@ -41,11 +41,6 @@ func (f *fixture) kinds() (completing, throwing, failing []int64) {
 	return f.same(perKind, passing), f.same(perKind, permanent), f.same(perKind, rejected)
 }
 
-// allWays is what becomes of them where nothing is in the way.
-func allWays() map[worker.Action]int {
-	return map[worker.Action]int{worker.Completed: perKind, worker.Thrown: perKind, worker.Failed: perKind}
-}
-
 // oncePerJob returns what is true of the workers' first call about each job, but that of the jobs that throw, every
 // other one has it at ThrowError only.
 func oncePerJob() func(gateway.Call) bool {
@@ -113,7 +108,7 @@ func playRefused(f *fixture) result {
 	}
 	f.settled(3 * perKind)
 	w.leave()
-	want := allWays()
+	want := map[worker.Action]int{worker.Completed: perKind, worker.Thrown: perKind, worker.Failed: perKind} // where nothing is in the way
 	want[worker.Failed] += 2 * perKind
 	want[worker.Released] = perKind
 	w.wantActions(want)

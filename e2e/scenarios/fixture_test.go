@@ -66,7 +66,8 @@ func openFixture(t *testing.T, name, version string) *fixture {
 }
 
 func startFixture(version string) (*fixture, error) {
-	f := &fixture{version: version, history: newHistory(), jobTimeout: time.Minute}
+	h := &history{instances: map[int64]*instance{}, jobs: map[int64]*job{}, locals: map[int64]map[string]string{}}
+	f := &fixture{version: version, history: h, jobTimeout: time.Minute}
 	ctx, err := context.Background(), error(nil)
 	if f.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
 		return nil, err

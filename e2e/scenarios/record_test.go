@@ -182,10 +182,6 @@ type history struct {
 	locals    map[int64]map[string]string // variables of tasks, by the scope's key
 }
 
-func newHistory() *history {
-	return &history{instances: make(map[int64]*instance), jobs: make(map[int64]*job), locals: make(map[int64]map[string]string)}
-}
-
 // Write takes a part of the broker's output.
 func (h *history) Write(b []byte) (int, error) {
 	h.Change(func() {

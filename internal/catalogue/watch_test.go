@@ -169,7 +169,9 @@ func mustDo(t testing.TB, err error) {
 // sound in between; a sound file that is new is a change and a recovery.
 func TestWatcherTellsEachRejection(t *testing.T) {
 	rejected := func(w *watched, found string) string {
-		return "rejected " + w.path + ":" + lineOf("maxRetries: 5") + ": policies.tiss-submission.maxRetries: found " + found + ", expected a whole number from 0 to 1000"
+		before, _, _ := strings.Cut(string(defaultYAML), "maxRetries: 5")
+		return fmt.Sprintf("rejected %s:%d: policies.tiss-submission.maxRetries: found %s, expected a whole number from 0 to 1000",
+			w.path, 1+strings.Count(before, "\n"), found)
 	}
 	watch(t, withRetries(5), func(w *watched) {
 		write(t, w.path, withRetries(-1))
@@ -185,12 +187,6 @@ func TestWatcherTellsEachRejection(t *testing.T) {
 		w.wait(30 * time.Second)
 		w.want("3", rejected(w, "-2"))
 	})
-}
-
-// lineOf is the line of the default on which text stands first.
-func lineOf(text string) string {
-	before, _, _ := strings.Cut(string(defaultYAML), text)
-	return fmt.Sprint(1 + strings.Count(before, "\n"))
 }
 
 // TestWatcherWaitsForAnEditor: a file that is empty, or half, while it is written is never read so, and what is written

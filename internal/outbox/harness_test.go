@@ -44,7 +44,8 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	core, logs := observer.New(zap.DebugLevel)
-	s := &stage{Memory: testkit.NewMemory(), t: t, sink: newSink(t), logs: logs, hidden: map[int64]bool{}, leases: map[string]time.Time{}}
+	to := &sink{t: t, onWay: map[string]bool{}, tried: map[string][]time.Time{}, holders: map[string]int{}}
+	s := &stage{Memory: testkit.NewMemory(), t: t, sink: to, logs: logs, hidden: map[int64]bool{}, leases: map[string]time.Time{}}
 	s.log = zap.New(core, outages(func(up bool) { s.set(func() { s.states = append(s.states, up) }) }))
 	return s
 }
@@ -191,10 +192,6 @@ type sink struct {
 	tried    map[string][]time.Time // by the key
 	holders  map[string]int
 	onWayMax int
-}
-
-func newSink(t *testing.T) *sink {
-	return &sink{t: t, onWay: map[string]bool{}, tried: map[string][]time.Time{}, holders: map[string]int{}}
 }
 
 // sinkOf is the sink as one relay has it.

@@ -50,10 +50,6 @@ func read(t *testing.T, svg []byte) drawing {
 	return d
 }
 
-func (d *drawing) says(words string) bool {
-	return slices.ContainsFunc(d.Texts, func(l label) bool { return strings.Contains(l.Text, words) })
-}
-
 // of are the shapes of a class above the legend, in the order of the rows.
 func (d *drawing) of(shapes []shape, class string, number int) []shape {
 	all := slices.DeleteFunc(slices.Clone(shapes), func(s shape) bool { return s.Class != class })
@@ -99,7 +95,8 @@ func TestBarsAreToScale(t *testing.T) {
 func TestLogarithmicOnlyIfNeeded(t *testing.T) {
 	for name, p := range plans(t) {
 		d := read(t, p.SVG())
-		if got, want := d.says("logarithmic scale"), name == "wide"; got != want {
+		got := slices.ContainsFunc(d.Texts, func(l label) bool { return strings.Contains(l.Text, "logarithmic scale") })
+		if want := name == "wide"; got != want {
 			t.Errorf("%s: logarithmic %v, want %v", name, got, want)
 		}
 	}

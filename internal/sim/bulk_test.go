@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -172,7 +171,7 @@ func (s *sim) beside(run *journal.BulkRun) {
 	if s.steady || !s.sometimes(who, 1, 8) {
 		return
 	}
-	who = fmt.Sprint(who, " ", s.nth[who])
+	who += s.another()
 	at := time.Minute / time.Duration(run.PerMinute)
 	s.in(at-50*time.Millisecond, func() {
 		if r := s.carrier(); r != nil {

@@ -124,7 +124,7 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 		what = "teaching"
 	case !isDrawn(a):
 		what = "delay"
-	case !fresh && slices.ContainsFunc(s.attempts[a.JobKey], func(b *journal.Attempt) bool { return isBefore(b, a) && !tellsSame(b, a) }):
+	case !fresh && slices.ContainsFunc(s.attempts[a.JobKey], func(b *journal.Attempt) bool { return alters(a, b) }):
 		what = "earlier decision"
 	}
 	if what != "" {
@@ -135,17 +135,13 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	}
 }
 
-// isBefore reports whether b is made anew by a. Numbers begin again behind a purge.
-func isBefore(b, a *journal.Attempt) bool {
-	return b.Number == a.Number && b.Revision == a.Revision-1 && b.Identity == a.Identity
-}
-
-// tellsSame reports whether a decision that is made anew tells what does not change by that.
-func tellsSame(b, a *journal.Attempt) bool {
+// alters reports whether a makes b anew, and tells otherwise what does not change by that. Numbers begin again behind a purge.
+func alters(a, b *journal.Attempt) bool {
 	same := func(a *journal.Attempt) string {
 		return fmt.Sprint(a.MatchedRule, a.MatchedText, a.MaxRetries, a.Taught, a.Learnt.Explored, a.ErrorClassification)
 	}
-	return same(a) == same(b) && (!a.ShouldRetry() || a.Reason == b.Reason && a.Backoff == b.Backoff)
+	return b.Number == a.Number && b.Revision == a.Revision-1 && b.Identity == a.Identity &&
+		(same(a) != same(b) || a.ShouldRetry() && (a.Reason != b.Reason || a.Backoff != b.Backoff))
 }
 
 // sentence is what the reason of a decision begins with (R8).

@@ -132,7 +132,7 @@ func (s *sim) disturb() {
 	})
 	s.every("cancelled", time.Hour, func(*replica) {
 		if waiting := slices.DeleteFunc(slices.Clone(s.processes), func(p *process) bool { return !s.isWaiting(p) }); len(waiting) > 0 {
-			s.cancel(waiting[s.draw("cancelled at its gate").IntN(len(waiting))].claim, worker.SubmissionGate)
+			s.cancel(pick(&s.scheduler, "cancelled at its gate", waiting, func(p *process) string { return p.claim }).claim, worker.SubmissionGate)
 		}
 	})
 	s.every("rush", 20*time.Minute, func(*replica) {
@@ -221,7 +221,7 @@ func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
 	next = func() {
 		dice := s.draw(label)
 		s.in(time.Duration(dice.Int64N(int64(2*apart))), func() {
-			name := fmt.Sprint(label, " #", s.nth[label])
+			name := label + s.another()
 			if r := s.replicas[dice.IntN(12)%len(s.replicas)]; !s.calm && r.life.Err() == nil && s.may(name) {
 				do(r)
 			}

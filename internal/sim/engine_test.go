@@ -144,11 +144,11 @@ func (s *sim) activate(j *job) {
 		lock = keptTime
 	}
 	s.lock(j, lock)
-	r := up[s.draw(label).IntN(12)%len(up)]
+	r := s.oneOf(label, up)
 	s.begin(r, j, lock, 0)
 	if s.fault(label, "given to two") {
 		j.two = true
-		s.begin(up[s.draw(label).IntN(12)%len(up)], j, lock, 0)
+		s.begin(s.oneOf(label, up), j, lock, 0)
 	}
 }
 
@@ -336,7 +336,7 @@ func (s *sim) take(j *job, a answer) error {
 	s.traceAnswer("take", j, a)
 	if up := s.up(); j.kind == worker.RetryReview && len(up) > 0 && s.sometimes("given as it is answered", 1, 6) {
 		j.copied = true
-		s.begin(up[s.draw("given").IntN(12)%len(up)], j, keptTime, time.Duration(s.draw("given").IntN(20_000))*time.Millisecond+time.Microsecond)
+		s.begin(s.oneOf("given", up), j, keptTime, time.Duration(s.draw("given").IntN(20_000))*time.Millisecond+time.Microsecond)
 	}
 	for name, v := range told {
 		j.vars[name] = v

@@ -28,8 +28,8 @@ func (s *sim) people() {
 	}
 	dice := s.draw("people")
 	for n := range 1 + dice.IntN(2) {
-		r, orders, how, to := up[dice.IntN(12)%len(up)], dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
-		label := fmt.Sprint("person ", n, " #", s.nth["people"])
+		r, orders, how, to := s.oneOf("asked", up), dice.IntN(4) == 0, dice.IntN(12), dice.IntN(len(s.portals))
+		label := fmt.Sprint("person ", n, s.another())
 		if !s.calm && !s.may(label) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (r *replica) decide(who string, how int) {
 		r.startRun(who, len(items))
 		return
 	}
-	d := items[how%len(items)]
+	d := pick(&r.scheduler, "decided on", items, func(d deadletter.Item) string { return d.Subject.ID })
 	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, Force: how%2 == 0, Fresh: how%4 == 0}
 	if how%3 == 0 {
 		c.When = deadletter.Now

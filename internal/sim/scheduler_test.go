@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -17,10 +16,12 @@ import (
 // once all are, the seed says who goes on. Where nobody is parked, time passes up to the next event.
 type scheduler struct {
 	seed   uint64
+	luck   int // in faults, and in who goes first
 	began  time.Time
 	agenda agenda
-	nth    map[string]uint64 // how often each label was drawn for
-	check  func()            // after each step
+	nth    map[string]int // how often each label was drawn for in this second
+	second time.Duration
+	check  func() // after each step
 
 	instant time.Time
 	steps   int      // at this instant
@@ -28,9 +29,9 @@ type scheduler struct {
 
 	mu     sync.Mutex
 	parked []*call
-	others int // that another has named
 	wake   chan struct{}
-	failed string // the first invariant that was broken
+	broken string // the first invariant that was, and how
+	failed string
 	story  []string
 	trace  uint64
 	ended  bool
@@ -39,9 +40,10 @@ type scheduler struct {
 // mostSteps at one instant: what takes more goes round in a circle.
 const mostSteps = 20_000
 
-// call is a goroutine that is parked at a port.
+// call is a goroutine that is parked at a port; the least turn goes on first.
 type call struct {
 	label string
+	turn  uint64
 	goOn  chan struct{}
 }
 
@@ -78,14 +80,39 @@ func (s *scheduler) in(d time.Duration, do func()) {
 	heap.Push(&s.agenda, event{time.Now().Add(d.Truncate(time.Microsecond) + 7*time.Nanosecond), s.agenda.order, do})
 }
 
-// draw returns the dice of a label: what is drawn for one does not change with what is drawn for others.
+// draw returns the dice of a label: what is drawn for one does not change with what is drawn for others, or before.
 func (s *scheduler) draw(label string) *rand.Rand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.nth[label]++
+	return rand.New(rand.NewPCG(s.seed, s.hash(s.here(label))))
+}
+
+// lucky is a label whose dice luck decides, too.
+func (s *scheduler) lucky(label string) string { return fmt.Sprint(s.luck, " of ", label) }
+
+// hash is what the seed makes of a text.
+func (s *scheduler) hash(text string) uint64 {
 	h := fnv.New64a()
-	fmt.Fprint(h, s.seed, label, s.nth[label])
-	return rand.New(rand.NewPCG(s.seed, h.Sum64()))
+	fmt.Fprint(h, s.seed, text)
+	return h.Sum64()
+}
+
+// pick draws one of some by their names: the same one where others were taken away.
+func pick[T any](s *scheduler, label string, of []T, name func(T) string) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	label = s.here(label)
+	return slices.MinFunc(of, func(a, b T) int { return cmp.Compare(s.hash(label+name(a)), s.hash(label+name(b))) })
+}
+
+// here tells what happens under a label from what did in other seconds, and in this one. It holds s.mu.
+func (s *scheduler) here(label string) string {
+	if now := time.Since(s.began) / time.Second; now != s.second {
+		clear(s.nth)
+		s.second = now
+	}
+	s.nth[label]++
+	return fmt.Sprintf("%s #%d.%d", label, s.second, s.nth[label])
 }
 
 // get and set are for what the product asks for without a port.
@@ -103,8 +130,8 @@ func set[T any](mu *sync.Mutex, of *T, to T) {
 
 // port parks the calling goroutine until its turn comes.
 func (s *scheduler) port(label string) {
-	c := &call{label, make(chan struct{})}
 	s.mu.Lock()
+	c := &call{label, s.hash(s.here(s.lucky(label))), make(chan struct{})}
 	s.parked = append(s.parked, c)
 	s.mu.Unlock()
 	select {
@@ -122,14 +149,7 @@ func (s *scheduler) next() (c *call, alike bool) {
 	if len(s.parked) == 0 {
 		return nil, false
 	}
-	turn := func(c *call) uint64 {
-		h := fnv.New64a()
-		fmt.Fprint(h, s.seed, s.instant.UnixNano(), s.steps, c.label)
-		return h.Sum64()
-	}
-	c = slices.MinFunc(s.parked, func(a, b *call) int {
-		return cmp.Or(cmp.Compare(turn(a), turn(b)), strings.Compare(a.label, b.label))
-	})
+	c = slices.MinFunc(s.parked, func(a, b *call) int { return cmp.Compare(a.turn, b.turn) })
 	s.parked = slices.DeleteFunc(s.parked, func(p *call) bool { return p == c })
 	return c, slices.ContainsFunc(s.parked, func(p *call) bool { return p.label == c.label })
 }
@@ -213,14 +233,13 @@ func (s *scheduler) say(format string, args ...any) {
 func (s *scheduler) another() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.others++
-	return fmt.Sprint(" #", s.others)
+	return s.here("")
 }
 
 // fail tells that an invariant is broken; the first counts.
 func (s *scheduler) fail(format string, args ...any) {
 	if s.failed == "" && !s.ended {
-		s.failed = fmt.Sprintf(format, args...)
+		s.broken, s.failed = format, fmt.Sprintf(format, args...)
 		s.say("BROKEN: %s", s.failed)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,8 @@ const (
 	weather = 5 * time.Hour
 	// shortSeeds and seeds are how many worlds a test plays.
 	shortSeeds, seeds = 2, 40
-	// storySteps is how long a story is at most that shrinking is content with, mostTries how many worlds it plays for that.
-	storySteps, mostTries = 50, 1000
+	// storySteps is how long a story is at most that shrinking is content with, mostPlayed and mostTosses what it tries for that.
+	storySteps, mostPlayed, mostTosses = 50, 1000 * time.Hour, 64
 )
 
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
@@ -116,28 +117,46 @@ func tell(t *testing.T, s *sim) {
 	}
 }
 
-// shrink takes claims, faults, outages, replicas and what people do away from a world as long as it fails, and as soon.
+// shrink returns a smaller world that breaks the same invariant, as soon. It takes claims, faults, outages, replicas and
+// what people do away: all of a kind at once, then parts of what is left, with other luck where the same does not do.
 func shrink(t *testing.T, s *sim) *sim {
-	tries := 0
-	long := func() bool { return len(s.story) > storySteps && tries < mostTries }
-	for size := len(s.struck) / 2; size > 0 && long(); {
-		before := len(s.struck)
-		for at := 0; at < len(s.struck) && long(); tries++ {
-			p := plan{s.plan.seed, maps.Clone(s.without), s.horizon, s.lasted + 10*time.Minute}
-			if p.without == nil {
-				p.without = map[string]bool{}
-			}
-			for _, label := range s.struck[at:min(at+size, len(s.struck))] {
+	luck, played := 0, time.Duration(0)
+	long := func() bool { return len(s.story) > storySteps && played < mostPlayed }
+	fails := func(tosses int, labels ...string) bool {
+		for n := 0; n < tosses && long(); n++ {
+			p := s.plan
+			p.without, p.limit = map[string]bool{}, s.lasted+10*time.Minute
+			maps.Copy(p.without, s.without)
+			for _, label := range labels {
 				p.without[label] = true
 			}
-			if less := play(t, p); less.failed != "" && len(less.struck) < len(s.struck) {
-				s = less
-				continue
+			if luck++; n > 0 {
+				p.luck = luck
 			}
-			at += size
+			less := play(t, p)
+			if played += less.lasted; less.broken == s.broken && len(less.struck)+len(less.story) < len(s.struck)+len(s.story) {
+				s = less
+				return true
+			}
 		}
-		if size > 1 || len(s.struck) == before { // else what is left may do without more
-			size /= 2
+		return false
+	}
+	for tosses := 2; long() && tosses <= mostTosses; tosses *= 2 {
+		kinds := map[string]int{}
+		for _, label := range s.struck {
+			kinds[kind(label)]++
+		}
+		for _, all := range slices.Sorted(maps.Keys(kinds)) {
+			if kinds[all] > 1 {
+				fails(tosses, all)
+			}
+		}
+		for size := len(s.struck) / 2; size > 0; size /= 2 {
+			for at := 0; at < len(s.struck) && long(); {
+				if !fails(tosses, s.struck[at:min(at+size, len(s.struck))]...) {
+					at += size
+				}
+			}
 		}
 	}
 	return s

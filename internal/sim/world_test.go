@@ -78,7 +78,8 @@ var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lea
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
 	seed    uint64
-	without map[string]bool // claims, faults and disturbances by their labels
+	luck    int
+	without map[string]bool // claims, faults and disturbances by their labels or kinds
 	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
 	horizon time.Duration
 	// limit ends the world, 0 for when every claim has.
@@ -200,7 +201,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 func newSim(p plan) *sim {
 	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
 		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, terms: map[string]context.Context{},
-		scheduler: scheduler{seed: p.seed, began: time.Now(), nth: map[string]uint64{}, wake: make(chan struct{}, 1)}}
+		scheduler: scheduler{seed: p.seed, luck: p.luck, began: time.Now(), nth: map[string]int{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
@@ -254,19 +255,24 @@ func newSim(p plan) *sim {
 
 // may notes what may be taken away, and reports whether it was not.
 func (s *sim) may(label string) bool {
-	if s.without[label] {
+	if s.without[label] || s.without[kind(label)] {
 		return false
 	}
 	s.struck = append(s.struck, label)
 	return true
 }
 
+// kind is a label less what tells it from others of its kind.
+func kind(label string) string {
+	of, _, _ := strings.Cut(label, " #")
+	return of
+}
+
 // sometimes reports whether that happens here and now, as it does n times of so many while there is weather.
 func (s *sim) sometimes(label string, n, of int) bool {
-	happens := s.draw(label).IntN(of) < n
+	happens := s.draw(s.lucky(label)).IntN(of) < n
 	s.mu.Lock()
-	label = fmt.Sprint(label, " #", s.nth[label])
-	happens = happens && !s.calm && s.may(label)
+	happens = happens && !s.calm && s.may(s.here(label))
 	s.mu.Unlock()
 	if happens {
 		s.say("%s", label)
@@ -403,6 +409,11 @@ func (r *replica) leave() {
 // up returns the replicas that run and ask for jobs.
 func (s *sim) up() []*replica {
 	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed || r.leaving })
+}
+
+// oneOf draws one of the replicas.
+func (s *sim) oneOf(label string, of []*replica) *replica {
+	return pick(&s.scheduler, label, of, func(r *replica) string { return r.name })
 }
 
 // play plays a plan in a bubble of fake time and returns the world as it was left.

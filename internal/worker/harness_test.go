@@ -148,11 +148,6 @@ func (e *engine) told() []answer {
 	return slices.Clone(e.answers)
 }
 
-// toldOf are the answers to one job so far.
-func (e *engine) toldOf(key int64) []answer {
-	return slices.DeleteFunc(e.told(), func(a answer) bool { return a.job.Key != key })
-}
-
 // activated is the number of jobs handed out so far.
 func (e *engine) activated() int {
 	e.mu.Lock()

@@ -33,7 +33,8 @@ func documented(t *testing.T, mapping *yaml.Node, prefix string) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key, node := mapping.Content[i], mapping.Content[i+1]
 		path := prefix + key.Value
-		found := notation.FindStringSubmatch(lastParagraph(key.HeadComment))
+		paragraphs := strings.Split(key.HeadComment, "\n\n") // a section's title may be the first
+		found := notation.FindStringSubmatch(paragraphs[len(paragraphs)-1])
 		want := "param"
 		if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode && len(node.Content) == 0 && !scalars[path] {
 			want = "extra"
@@ -52,12 +53,6 @@ var (
 	scalars = map[string]bool{"image.pullSecrets": true, "zeebe.tenantIds": true, "notify.webhooks.allow": true, "ingress.proxies": true}
 	opaque  = map[string]bool{"resources": true, "podSecurityContext": true, "containerSecurityContext": true, "dashboards.labels": true}
 )
-
-// lastParagraph of a comment: a section's title stands before an empty line.
-func lastParagraph(comment string) string {
-	paragraphs := strings.Split(comment, "\n\n")
-	return paragraphs[len(paragraphs)-1]
-}
 
 // TestSchemaKnowsEveryValue: the schema has what values.yaml has, and nothing else; every object refuses the rest.
 func TestSchemaKnowsEveryValue(t *testing.T) {

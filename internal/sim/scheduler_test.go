@@ -30,8 +30,8 @@ type scheduler struct {
 	mu     sync.Mutex
 	parked []*call
 	wake   chan struct{}
-	broken string // the first invariant that was, and how
-	failed string
+	broken string // the format of failed
+	failed string // the first invariant that was broken
 	story  []string
 	trace  uint64
 	ended  bool
@@ -80,14 +80,15 @@ func (s *scheduler) in(d time.Duration, do func()) {
 	heap.Push(&s.agenda, event{time.Now().Add(d.Truncate(time.Microsecond) + 7*time.Nanosecond), s.agenda.order, do})
 }
 
-// draw returns the dice of a label: what is drawn for one does not change with what is drawn for others, or before.
+// draw returns the dice of a label: what is drawn for one changes neither with what is drawn for others nor with what was
+// before this second.
 func (s *scheduler) draw(label string) *rand.Rand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return rand.New(rand.NewPCG(s.seed, s.hash(s.here(label))))
 }
 
-// lucky is a label whose dice luck decides, too.
+// lucky is the label of what depends on luck.
 func (s *scheduler) lucky(label string) string { return fmt.Sprint(s.luck, " of ", label) }
 
 // hash is what the seed makes of a text.
@@ -105,7 +106,7 @@ func pick[T any](s *scheduler, label string, of []T, name func(T) string) T {
 	return slices.MinFunc(of, func(a, b T) int { return cmp.Compare(s.hash(label+name(a)), s.hash(label+name(b))) })
 }
 
-// here tells what happens under a label from what did in other seconds, and in this one. It holds s.mu.
+// here names what happens under a label now by the second, and by how often it did in that. The caller holds s.mu.
 func (s *scheduler) here(label string) string {
 	if now := time.Since(s.began) / time.Second; now != s.second {
 		clear(s.nth)

@@ -78,7 +78,7 @@ var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lea
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
 	seed    uint64
-	luck    int
+	luck    int             // as in scheduler
 	without map[string]bool // claims, faults and disturbances by their labels or kinds
 	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
 	horizon time.Duration
@@ -262,7 +262,7 @@ func (s *sim) may(label string) bool {
 	return true
 }
 
-// kind is a label less what tells it from others of its kind.
+// kind is a label without its number.
 func kind(label string) string {
 	of, _, _ := strings.Cut(label, " #")
 	return of

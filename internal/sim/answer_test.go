@@ -34,8 +34,9 @@ func (s *sim) sent(j *job, a answer) {
 		s.fail("%s: job %d is answered with a retry at %s, which is past", j.claim, j.key, at.Sub(s.began))
 	}
 	says := fmt.Sprint(a.thrown, told.RetryCount, told.ReviewDecision, told.DeadLetterID)
-	late := (j.two || j.copied) && j.done && j.kind == worker.RetryReview     // the other replica's, as nobody decides any more
-	again := j.kind == worker.AnalyzeRetry && !j.done && s.begun(j.claim) > 1 // told what another was, which is another thing now
+	twice := s.begun(j.claim) > 1
+	late := (j.two || j.copied || twice) && j.done && j.kind == worker.RetryReview // another's, as nobody decides any more
+	again := j.kind == worker.AnalyzeRetry && !j.done && twice                     // told what another was, which is another thing now
 	if before, known := s.answers[j.key]; known && before != says && !s.rebased(j) && !late && !again {
 		s.fail("%s: job %d is answered %s, and was answered %s", j.claim, j.key, says, before)
 	}

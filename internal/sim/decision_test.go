@@ -25,8 +25,10 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	}
 	answered := s.isMarked(a.JobKey)
 	for _, b := range all {
+		d := s.letter(b.DeadLetter)
 		late := settled || j.changed || j.two && answered || // the other replica was faster
-			a.At.Sub(b.At) > retention-clocksApart // it may be purged
+			a.At.Sub(b.At) > retention-clocksApart || // it may be purged
+			s.begun(j.claim) > 1 && d.State == journal.DeadLetterSuperseded && d.ChangedAt.Before(a.At) // the claim's other process failed since
 		if b.Number != a.Number && !late && s.decided[b.DeadLetter] == "" && !s.recovered(b) && (last == nil || last.Episode == b.Episode) {
 			s.fail("%s: job %d is decided as attempt %d and as attempt %d", a.Decision.SubjectID, a.JobKey, b.Number, a.Number)
 		}

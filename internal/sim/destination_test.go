@@ -172,7 +172,7 @@ func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
 	ramped := b.State != nil && b.Phase == destination.Ramping
 	if ramped && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
 		n, doubled := b.Flow.Answers+since(w.answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
-		if !now.Flow.Fixed && n < b.Flow.Unanswered && doubled > float64(n)+0.01 {
+		if !now.Flow.Fixed && s.forgot.Before(b.at) && n < b.Flow.Unanswered && doubled > float64(n)+0.01 { // who acts was told of all
 			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
 		}
 		if b.Flow.Stepped.Equal(now.Flow.Stepped) || time.Since(b.at) > 2*actTime/3 { // who acts was at something, and heard late

@@ -19,8 +19,8 @@ const (
 	weather = 5 * time.Hour
 	// shortSeeds and seeds are how many worlds a test plays.
 	shortSeeds, seeds = 2, 40
-	// storySteps is how long a story is at most that shrinking is content with, mostPlayed and mostTosses what it tries for that.
-	storySteps, mostPlayed, mostTosses = 50, 1000 * time.Hour, 64
+	// storySteps is how long a story is at most that shrinking is content with, mostShrinking and mostTosses what it tries for that.
+	storySteps, mostShrinking, mostTosses = 50, 5 * time.Minute, 64
 )
 
 // TestSeeds plays worlds, each by its seed, and holds every step against what may be. SIM_SEED replays one; PROOF_SIM
@@ -120,8 +120,8 @@ func tell(t *testing.T, s *sim) {
 // shrink returns a smaller world that breaks the same invariant, as soon. It takes claims, faults, outages, replicas and
 // what people do away: all of a kind at once, then parts of what is left, with other luck where the same does not do.
 func shrink(t *testing.T, s *sim) *sim {
-	luck, played := 0, time.Duration(0)
-	long := func() bool { return len(s.story) > storySteps && played < mostPlayed }
+	luck, began := 0, time.Now()
+	long := func() bool { return len(s.story) > storySteps && time.Since(began) < mostShrinking }
 	fails := func(tosses int, labels ...string) bool {
 		for n := 0; n < tosses && long(); n++ {
 			p := s.plan
@@ -134,7 +134,7 @@ func shrink(t *testing.T, s *sim) *sim {
 				p.luck = luck
 			}
 			less := play(t, p)
-			if played += less.lasted; less.broken == s.broken && len(less.struck)+len(less.story) < len(s.struck)+len(s.story) {
+			if less.broken == s.broken && len(less.struck)+len(less.story) < len(s.struck)+len(s.story) {
 				s = less
 				return true
 			}

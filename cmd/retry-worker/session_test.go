@@ -67,7 +67,7 @@ func play(t *testing.T, script string, names func() []string) string {
 		slices.Reverse(named)
 		shown := strings.NewReplacer(named...)
 		r.stdout, r.stderr = shown.Replace(r.stdout), shown.Replace(r.stderr)
-		played.WriteString(line + strings.ReplaceAll(r.stdout, catalogue.Default().Version, "VERSION")) // which each word changes
+		played.WriteString(line + strings.ReplaceAll(r.stdout, catalogue.Default().Version, "VERSION")) // each word of the catalogue changes that
 		for problem := range strings.Lines(r.stderr) {
 			played.WriteString("! " + problem)
 		}

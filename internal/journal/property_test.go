@@ -44,9 +44,10 @@ func TestRulesEqualOracle(t *testing.T) {
 			}
 			if c.Answer && r.Attempt != nil {
 				w.journal.Answered(&r)
-				time.Sleep(2 * time.Second)                         // until it is written
-				a, of := &o.attempts[r.Attempt.Number-1], r.Attempt // a job's answer marks its own alone
-				a.answered = a.answered || of.JobKey == c.Job && of.ElementInstanceKey == c.Element && of.ProcessInstanceKey == c.Instance
+				time.Sleep(2 * time.Second) // until it is written
+				a, by := &o.attempts[r.Attempt.Number-1], r.Attempt
+				own := [...]int64{by.JobKey, by.ElementInstanceKey, by.ProcessInstanceKey} == [...]int64{c.Job, c.Element, c.Instance}
+				a.answered = a.answered || own // a job's answer marks its own alone
 			}
 		}
 	})

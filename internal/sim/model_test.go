@@ -153,12 +153,12 @@ func (all *traces) add(s *sim) {
 		j, of := s.jobs[key], s.attempts[key]
 		purged := len(of) > 0 && of[len(of)-1].At.Sub(of[0].At) > retention-clocksApart
 		if claims[j.claim] == 1 && !j.changed && !purged { // a duplicate is told what another process's job was (R18)
-			all.jobs = append(all.jobs, listed(fmt.Sprintf("seed %d, job %d", s.plan.seed, key), events))
+			all.jobs = append(all.jobs, listed(fmt.Sprintf("seed %d, job %d", s.seed, key), events))
 		}
 	}
 	for name, events := range s.trail.gates {
 		all.most = max(all.most, s.trail.count[name])
-		all.gates = append(all.gates, listed(fmt.Sprintf("seed %d, %s", s.plan.seed, name), events))
+		all.gates = append(all.gates, listed(fmt.Sprintf("seed %d, %s", s.seed, name), events))
 	}
 }
 

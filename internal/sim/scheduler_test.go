@@ -15,13 +15,12 @@ import (
 // scheduler runs what the product does one call of a port at a time. Each goroutine that calls a port is parked there;
 // once all are, the seed says who goes on. Where nobody is parked, time passes up to the next event.
 type scheduler struct {
-	seed   uint64
-	luck   int // in faults, and in who goes first
+	plan
 	began  time.Time
 	agenda agenda
 	nth    map[string]int // how often each label was drawn for in this second
-	second time.Duration
-	check  func() // after each step
+	second time.Duration  // since began, in whole seconds
+	check  func()         // after each step
 
 	instant time.Time
 	steps   int      // at this instant
@@ -88,7 +87,7 @@ func (s *scheduler) draw(label string) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, s.hash(s.here(label))))
 }
 
-// lucky is the label of what depends on luck.
+// lucky returns the label of what depends on luck, too.
 func (s *scheduler) lucky(label string) string { return fmt.Sprint(s.luck, " of ", label) }
 
 // hash is what the seed makes of a text.
@@ -106,7 +105,7 @@ func pick[T any](s *scheduler, label string, of []T, name func(T) string) T {
 	return slices.MinFunc(of, func(a, b T) int { return cmp.Compare(s.hash(label+name(a)), s.hash(label+name(b))) })
 }
 
-// here names what happens under a label now by the second, and by how often it did in that. The caller holds s.mu.
+// here returns a label with the second that it is, and how often it was asked for in that. The caller holds s.mu.
 func (s *scheduler) here(label string) string {
 	if now := time.Since(s.began) / time.Second; now != s.second {
 		clear(s.nth)

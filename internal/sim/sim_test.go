@@ -110,10 +110,10 @@ func each(t *testing.T, first, last uint64, until time.Time, do func(*testing.T,
 
 // tell prints the story of a world, all of it, and how it is replayed.
 func tell(t *testing.T, s *sim) {
-	t.Logf("seed %d, trace %x, without %d of what the seed draws, %d steps:\n%s", s.plan.seed, s.trace, len(s.without), len(s.story),
+	t.Logf("seed %d, trace %x, without %d of what the seed draws, %d steps:\n%s", s.seed, s.trace, len(s.without), len(s.story),
 		strings.Join(s.story, "\n"))
 	if s.failed != "" {
-		t.Errorf("seed %d: %s\nreplay it with SIM_SEED=%d go test ./internal/sim", s.plan.seed, s.failed, s.plan.seed)
+		t.Errorf("seed %d: %s\nreplay it with SIM_SEED=%d go test ./internal/sim", s.seed, s.failed, s.seed)
 	}
 }
 

@@ -78,7 +78,7 @@ var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lea
 // plan is what is played: what the seed draws, less what shrinking takes away.
 type plan struct {
 	seed    uint64
-	luck    int             // as in scheduler
+	luck    int             // in faults, and in who goes first
 	without map[string]bool // claims, faults and disturbances by their labels or kinds
 	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
 	horizon time.Duration
@@ -89,7 +89,6 @@ type plan struct {
 // sim is one world.
 type sim struct {
 	scheduler
-	plan
 	memory    *testkit.Memory
 	rates     map[string]int // of faults, of 1000
 	replicas  []*replica
@@ -199,9 +198,9 @@ func (r *replica) Now() time.Time {
 func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, max(d, 0)+3) }
 
 func newSim(p plan) *sim {
-	s := &sim{plan: p, memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
+	s := &sim{memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
 		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, terms: map[string]context.Context{},
-		scheduler: scheduler{seed: p.seed, luck: p.luck, began: time.Now(), nth: map[string]int{}, wake: make(chan struct{}, 1)}}
+		scheduler: scheduler{plan: p, began: time.Now(), nth: map[string]int{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0

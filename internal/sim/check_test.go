@@ -93,7 +93,7 @@ func (s *sim) checkStep() {
 	}
 	checked := map[journal.Subject]bool{}
 	for i := range page {
-		if of := page[i].Subject; !checked[of] {
+		if of := page[i].Subject; of.Policy != "" && !checked[of] {
 			checked[of] = true
 			s.checkSubject(of)
 		}
@@ -322,15 +322,16 @@ func (s *sim) silent() {
 		after = lateness
 		s.slowRuns()
 	}
-	s.untoldLetters()
+	open := s.openLetters()
+	s.untoldLetters(open)
 	s.untoldOutages()
-	s.untoldDue()
+	s.untoldDue(open)
 	s.seenByPeople()
 	if s.hopeless {
 		s.learns()
 	}
 	s.unopened()
-	s.discards()
+	s.discards(open)
 	s.unsent(after)
 	s.untaken()
 	s.unprobed()

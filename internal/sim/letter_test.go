@@ -18,7 +18,7 @@ import (
 // the dead letters that are shown are what the claim's records come to.
 func (s *sim) checkSubject(of journal.Subject) {
 	told, known, err := s.memory.Story(context.Background(), of)
-	if err != nil || !known || of.Policy == "" {
+	if err != nil || !known {
 		return
 	}
 	var open []journal.State

@@ -167,7 +167,7 @@ func (s *sim) counts(from deadletter.Watermark, m *journal.Message) {
 	}
 	if due := n.Data.Due; due != nil && !s.clocksOff {
 		margin := s.apart()
-		if least, most := s.near(margin, margin), s.near(-margin, -margin); due.Count < least || due.Count > most {
+		if least, most := near(open, margin, margin), near(open, -margin, -margin); due.Count < least || due.Count > most {
 			s.fail("%s is told of %d that are due, and %d to %d are", m.Key, due.Count, least, most)
 		}
 	}
@@ -269,9 +269,9 @@ func (s *sim) untoldOutages() {
 	}
 }
 
-// near is how many dead letters of the team have so long until their deadline, at least, and are due by a margin.
-func (s *sim) near(least, margin time.Duration) (n int64) {
-	for _, d := range s.openLetters() {
+// near is how many of the team's dead letters have so long until their deadline, at least, and are due by a margin.
+func near(open []deadletter.Item, least, margin time.Duration) (n int64) {
+	for _, d := range open {
 		if left := time.Until(d.Deadline); d.Team == team && left > least && left < dueWithin-margin {
 			n++
 		}
@@ -280,13 +280,13 @@ func (s *sim) near(least, margin time.Duration) (n int64) {
 }
 
 // untoldDue: a team is told once of dead letters whose deadline is near, and again after there were none.
-func (s *sim) untoldDue() {
+func (s *sim) untoldDue(open []deadletter.Item) {
 	marks, _ := s.memory.Watermarks(context.Background())
 	mark := markOf(marks, deadletter.DueNotice)
-	if mark.Record != 0 || s.near(20*time.Minute, clocksApart) == 0 || s.clocksOff {
+	if mark.Record != 0 || near(open, 20*time.Minute, clocksApart) == 0 || s.clocksOff {
 		s.dueSince = time.Now()
 	}
-	if mark.Record == 0 || s.near(-clocksApart, -clocksApart) > 0 || s.clocksOff {
+	if mark.Record == 0 || near(open, -clocksApart, -clocksApart) > 0 || s.clocksOff {
 		s.lessSince = time.Now()
 	}
 	if ago := min(time.Since(s.lessSince), time.Since(s.noticing)); ago > atOnce {
@@ -308,10 +308,10 @@ func markOf(marks []deadletter.Watermark, kind deadletter.NoticeKind) deadletter
 }
 
 // untoldLetters: a team knows of the dead letters that wait for it.
-func (s *sim) untoldLetters() {
+func (s *sim) untoldLetters(open []deadletter.Item) {
 	marks, _ := s.memory.Watermarks(context.Background())
 	told := markOf(marks, deadletter.NewsNotice).Record
-	for _, d := range s.openLetters() {
+	for _, d := range open {
 		ago := min(time.Since(d.CreatedAt), time.Since(d.ChangedAt), time.Since(s.noticing), time.Since(s.noticedAt[notify.TypeNew])-noticeEvery)
 		if d.Team == team && d.Record > told && ago > s.mayWait()+clocksApart {
 			s.fail("nobody tells %s of the dead letter of %s", team, d.Subject.ID)

@@ -182,7 +182,7 @@ func (r *replica) teach() {
 }
 
 // discards has a replica carry the discards out that are due, and none of them is forgotten.
-func (s *sim) discards() {
+func (s *sim) discards(open []deadletter.Item) {
 	up, box := s.up(), s.memory.Outbox()
 	if i := slices.IndexFunc(box, func(m journal.Message) bool { return m.Queue == journal.DiscardQueue }); len(up) > 0 && i >= 0 {
 		n := s.draw("discards").IntN(12)
@@ -199,7 +199,7 @@ func (s *sim) discards() {
 			_ = r.letters.DiscardDue(r.life, r.store)
 		})
 	}
-	for _, d := range s.openLetters() {
+	for _, d := range open {
 		if d.Discarding != (journal.Mark{}) && min(time.Since(d.Discarding.At), time.Since(s.storeAway), time.Since(s.started)) > atOnce {
 			s.fail("the dead letter of %s is open, and was to be discarded at %s", d.Subject.ID, d.Discarding.At.Sub(s.began))
 		}

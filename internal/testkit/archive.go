@@ -70,9 +70,9 @@ func (m *Memory) LastRecordBefore(ctx context.Context, t time.Time) (int64, erro
 
 // lastPurge is the record of the last purge; nil where there was none.
 func (m *Memory) lastPurge() *journal.Entry {
-	for i := len(m.records) - 1; i >= 0; i-- {
-		if e := m.records[i].Entry; e.Kind == journal.PurgeEntry {
-			return &e
+	for i := range slices.Backward(m.records) {
+		if m.records[i].Entry.Kind == journal.PurgeEntry {
+			return new(m.records[i].Entry)
 		}
 	}
 	return nil

@@ -28,8 +28,7 @@ func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
 }
 
 func (s *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
-	all := slices.DeleteFunc(slices.Clone(s.m.records), func(r journal.KeyedRecord) bool { return r.Entry.Record <= after })
-	return first(all, limit), nil
+	return slices.Clone(first(s.m.records[s.m.behind(after):], limit)), nil
 }
 
 func (s *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
@@ -39,9 +38,9 @@ func (s *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err er
 		}
 		p.Through = key
 		p.Subjects = append(p.Subjects, s.m.subjects[key].Row())
-		for _, r := range s.m.records {
-			if r.Key == key {
-				p.Records = append(p.Records, r)
+		for i := range s.m.records {
+			if s.m.records[i].Key == key {
+				p.Records = append(p.Records, s.m.records[i])
 			}
 		}
 		for _, d := range s.m.letters {

@@ -10,23 +10,12 @@ import (
 	"retry-worker/internal/text"
 )
 
-// RuleError says which rule is wrong and what about it.
-type RuleError struct {
-	// Rule is its index among those given; below 0 for the vocabulary.
-	Rule int
-	// Field is the rule's own field, such as Codes; Item the index in it, below 0 where the field is no list.
-	Field string
-	Item  int
-	// Found and Expected are for people.
-	Found, Expected string
-}
+// RuleError says, for people, what of a rule or the vocabulary is wrong.
+type RuleError struct{ Found, Expected string }
 
 func (e *RuleError) Error() string { return e.Found + ", expected " + e.Expected }
 
-// refused returns the error of one item, whose place the caller fills in.
-func refused(item, expected string) *RuleError {
-	return &RuleError{Found: strconv.Quote(item), Expected: expected}
-}
+func refused(item, expected string) *RuleError { return &RuleError{strconv.Quote(item), expected} }
 
 // shortest number of letters and digits of what is looked for in words.
 const shortest = 2
@@ -39,14 +28,12 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if err := rules[i].check(); err != nil {
-			err.Rule = i
 			return nil, err
 		}
 	}
 	for rank := range Nothing {
 		for i := range rules {
 			if err := c.add(&rules[i], rank); err != nil {
-				err.Rule = i
 				return nil, err
 			}
 		}
@@ -69,15 +56,11 @@ func (r *Rule) check() *RuleError {
 		Permanent: {SpecifiedPermanent, TISS, Signature, Refusal},
 		Transient: {TISS, SpecifiedTransient, Signature, PassingFault},
 	}[r.Class]
-	wrong := func(field, found, expected string) *RuleError {
-		return &RuleError{Field: field, Item: -1, Found: found, Expected: expected}
-	}
 	switch {
 	case allowed == nil:
-		return wrong("Class", strconv.Quote(string(r.Class)), "PERMANENT or TRANSIENT")
+		return refused(string(r.Class), "PERMANENT or TRANSIENT")
 	case !slices.Contains(allowed, r.Rank):
-		expected := "1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"
-		return wrong("Rank", strconv.Itoa(int(r.Rank)), expected)
+		return &RuleError{strconv.Itoa(int(r.Rank)), "1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"}
 	}
 	return nil
 }
@@ -86,28 +69,26 @@ func (r *Rule) check() *RuleError {
 func (c *compiler) add(r *Rule, rank Rank) *RuleError {
 	own, marked := r.Rank, min(r.Rank, TISS)
 	for _, list := range []struct {
-		field string
 		items []string
 		rank  Rank
 		add   func(s string, r *Rule, rank Rank) *RuleError
 	}{
-		{"Statuses", r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
-		{"Codes", r.Codes, own, c.addCode},
-		{"Statuses", r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
-		{"TISSFaults", r.TISSFaults, marked, c.addAs(nameRole)},
-		{"TISSCodes", r.TISSCodes, marked, c.addTISSCode},
-		{"Phrases", r.Phrases, own, c.addAs(phraseRole)},
-		{"Refusals", r.Refusals, own, c.addAs(refusalRole)},
-		{"Approvals", r.Approvals, own, c.addAs(approvalRole)},
-		{"Things", r.Things, own, c.addAs(thingRole)},
-		{"Patterns", r.Patterns, own, c.addPattern},
+		{r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
+		{r.Codes, own, c.addCode},
+		{r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
+		{r.TISSFaults, marked, c.addAs(nameRole)},
+		{r.TISSCodes, marked, c.addTISSCode},
+		{r.Phrases, own, c.addAs(phraseRole)},
+		{r.Refusals, own, c.addAs(refusalRole)},
+		{r.Approvals, own, c.addAs(approvalRole)},
+		{r.Things, own, c.addAs(thingRole)},
+		{r.Patterns, own, c.addPattern},
 	} {
 		if list.rank != rank {
 			continue
 		}
-		for j, item := range list.items {
+		for _, item := range list.items {
 			if wrong := list.add(item, r, rank); wrong != nil {
-				wrong.Field, wrong.Item = list.field, j
 				return wrong
 			}
 		}
@@ -193,16 +174,14 @@ func (c *compiler) addAs(as role) func(string, *Rule, Rank) *RuleError {
 
 func (c *compiler) addVocabulary(v Vocabulary) *RuleError {
 	for _, list := range []struct {
-		field string
 		items []string
 		role  role
 	}{
-		{"Refusals", v.Refusals, refusalRole}, {"Approvals", v.Approvals, approvalRole},
-		{"Bystanders", v.Bystanders, thingRole}, {"", contrasts, contrastRole}, {"", laterTries(), tryRole},
+		{v.Refusals, refusalRole}, {v.Approvals, approvalRole}, {v.Bystanders, thingRole}, {contrasts, contrastRole},
+		{laterTries(), tryRole},
 	} {
-		for j, item := range list.items {
+		for _, item := range list.items {
 			if wrong := c.addWords(item, use{role: list.role, matcher: none}); wrong != nil {
-				wrong.Rule, wrong.Field, wrong.Item = -1, list.field, j
 				return wrong
 			}
 		}

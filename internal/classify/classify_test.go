@@ -235,7 +235,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		{Class: classify.Permanent, Rank: classify.SpecifiedTransient}, {Class: classify.Permanent, Rank: 7}} {
 		_, err := classify.New([]classify.Rule{good, bad}, classify.Vocabulary{})
 		var wrong *classify.RuleError
-		if !errors.As(err, &wrong) {
+		if !errors.As(err, &wrong) || wrong.Found != fmt.Sprintf("%q", bad.Class) && wrong.Found != fmt.Sprint(int(bad.Rank)) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}

@@ -15,6 +15,7 @@ type RuleError struct{ Found, Expected string }
 
 func (e *RuleError) Error() string { return e.Found + ", expected " + e.Expected }
 
+// refused returns the error of one item.
 func refused(item, expected string) *RuleError { return &RuleError{strconv.Quote(item), expected} }
 
 // shortest number of letters and digits of what is looked for in words.

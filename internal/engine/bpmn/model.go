@@ -1,0 +1,189 @@
+// Package bpmn reads the part of BPMN that the development engine runs. What it does not know it refuses, naming the
+// element, in the form in which Zeebe refuses a model.
+package bpmn
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"retry-worker/internal/engine/feel"
+)
+
+// Kind is the type of an element, by the name that Zeebe's records have for it.
+type Kind string
+
+// The kinds of elements.
+const (
+	Root              Kind = "PROCESS"
+	StartEvent        Kind = "START_EVENT"
+	EndEvent          Kind = "END_EVENT"
+	ServiceTask       Kind = "SERVICE_TASK"
+	ExclusiveGateway  Kind = "EXCLUSIVE_GATEWAY"
+	EventBasedGateway Kind = "EVENT_BASED_GATEWAY"
+	CatchEvent        Kind = "INTERMEDIATE_CATCH_EVENT"
+	ThrowEvent        Kind = "INTERMEDIATE_THROW_EVENT"
+	BoundaryEvent     Kind = "BOUNDARY_EVENT"
+)
+
+// Process is one executable process. It is immutable, as is all that it holds.
+type Process struct {
+	ID       string
+	Elements map[string]*Element
+	Start    *Element
+}
+
+// Element is a flow node.
+type Element struct {
+	ID              string
+	Kind            Kind
+	Outgoing        []*Flow
+	Default         *Flow // of an exclusive gateway; nil: none
+	Inputs, Outputs []Mapping
+	Task            *Task
+	Timer           *Timer   // of a catch event
+	Message         *Message // of a catch event
+	Error           *Value   // the code that an end event throws, or a boundary event catches; nil: none, or any code
+	Boundary        []*Element
+	attachedTo      string
+	incoming        int
+}
+
+// Flow is a sequence flow.
+type Flow struct {
+	ID        string
+	Target    *Element
+	Condition *feel.Expression // nil: none
+}
+
+// Task is what a service task asks of workers.
+type Task struct {
+	Type, Retries Value
+	Headers       string // a JSON object
+}
+
+// Timer of a catch event: an instant, or else a duration.
+type Timer struct {
+	IsDate bool
+	Value  Value
+}
+
+// Message that a catch event waits for.
+type Message struct{ Name, Key Value }
+
+// Mapping puts the value of Source into the variable Target[0], or into a member of it.
+type Mapping struct {
+	Source Value
+	Target []string
+}
+
+// Value is a literal or an expression.
+type Value struct {
+	literal    feel.Raw
+	expression *feel.Expression
+}
+
+// Eval returns the value's JSON.
+func (v *Value) Eval(lookup func(string) (feel.Raw, bool)) feel.Raw {
+	if v.expression == nil {
+		return v.literal
+	}
+	return v.expression.Eval(lookup)
+}
+
+// IsLiteral reports whether the value is the same whatever the variables are.
+func (v *Value) IsLiteral() bool { return v.expression == nil }
+
+// String returns the expression or the literal, as an incident names it.
+func (v *Value) String() string {
+	if v.expression == nil {
+		return v.literal.String()
+	}
+	return v.expression.String()
+}
+
+// Catches returns the boundary event that catches an error of the element, one of that code before one of any; nil: none.
+func (e *Element) Catches(code string) (caught *Element) {
+	for _, b := range e.Boundary {
+		switch {
+		case b.Error == nil:
+			caught = b
+		case b.Error.String() == code:
+			return b
+		}
+	}
+	return caught
+}
+
+// Due returns the instant at which a timer fires that is made now, by what its value came to. An instant must have a zone, as
+// an offset or Z; a duration is ISO 8601.
+func (t *Timer) Due(value feel.Raw, now time.Time) (time.Time, error) {
+	if value.Kind() != "STRING" {
+		return now, fmt.Errorf("Expected result of the expression '%s' to be one of '[DURATION, PERIOD, STRING]', but was '%s'",
+			t.Value.String(), value.Kind())
+	}
+	text := value.String()
+	if !t.IsDate {
+		due, ok := after(now, text)
+		if !ok {
+			return now, fmt.Errorf("Invalid duration format '%s' for expression '%s'", text, t.Value.String())
+		}
+		return due, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00"} {
+		if due, err := time.Parse(layout, text); err == nil {
+			return due, nil
+		}
+	}
+	return now, fmt.Errorf("Invalid date-time format '%s' for expression '%s'", text, t.Value.String())
+}
+
+// after returns now and an ISO 8601 duration, such as PT5S, P1DT2H or -PT1M; ok is false where text is none.
+func after(now time.Time, text string) (_ time.Time, ok bool) {
+	rest, sign := text, 1
+	if negative, is := strings.CutPrefix(text, "-"); is {
+		rest, sign = negative, -1
+	}
+	rest, ok = strings.CutPrefix(rest, "P")
+	date, clock, hasClock := strings.Cut(rest, "T")
+	if !ok || date == "" && clock == "" || hasClock && clock == "" {
+		return now, false
+	}
+	var years, months, days int
+	var long time.Duration
+	for _, part := range []struct {
+		text, units string
+		add         func(unit byte, n float64)
+	}{
+		{date, "YMWD", func(unit byte, n float64) {
+			switch unit {
+			case 'Y':
+				years = int(n)
+			case 'M':
+				months = int(n)
+			case 'W':
+				days += 7 * int(n)
+			default:
+				days += int(n)
+			}
+		}},
+		{clock, "HMS", func(unit byte, n float64) {
+			long += time.Duration(n * float64(map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second}[unit]))
+		}},
+	} {
+		for part.text != "" {
+			end := strings.IndexAny(part.text, part.units)
+			if end < 1 || end > 9 || strings.Trim(part.text[:end], "0123456789.") != "" {
+				return now, false
+			}
+			var n float64
+			if _, err := fmt.Sscanf(part.text[:end], "%g", &n); err != nil {
+				return now, false
+			}
+			part.add(part.text[end], n)
+			part.units = part.units[strings.IndexByte(part.units, part.text[end])+1:]
+			part.text = part.text[end+1:]
+		}
+	}
+	return now.AddDate(sign*years, sign*months, sign*days).Add(time.Duration(sign) * long), true
+}

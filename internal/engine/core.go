@@ -1,0 +1,472 @@
+// Package engine is a small process engine for development and tests, never for production: the part of BPMN and of Zeebe's
+// protocol that this project's processes need, with the semantics that were seen on Zeebe 8.5.8 and 8.6.0.
+//
+// It is pure: no goroutine, no clock, no I/O. Package server is the shell around it.
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"retry-worker/internal/engine/bpmn"
+	"retry-worker/internal/engine/feel"
+)
+
+// Core is the state of an engine of one partition. It is not safe for concurrent use.
+type Core struct {
+	position, lastKey int64
+	definitions       map[int64]*definition
+	versions          map[processID][]*definition
+	instances         map[int64]*instance
+	elements          map[int64]*element
+	jobs              map[int64]*job
+	queues            map[processID]*queue // by tenant and type
+	woken             map[processID]bool   // queues that jobs came into
+	waits             map[int64]*wait
+	subscriptions     map[messageKey][]*wait
+	messages          map[int64]*message
+	buffered          map[messageKey][]*message
+	incidents         map[int64]*incident
+	due               dueHeap
+	counts            Counts
+
+	// Of the command that is applied:
+	now     time.Time
+	batch   []Event
+	pending []activation
+}
+
+// activation is an element that is to be activated.
+type activation struct {
+	in *instance
+	of *bpmn.Element
+}
+
+// New returns an engine with nothing in it.
+func New() *Core {
+	c := &Core{
+		lastKey: firstKey, definitions: map[int64]*definition{}, versions: map[processID][]*definition{}, instances: map[int64]*instance{},
+		elements: map[int64]*element{}, jobs: map[int64]*job{}, queues: map[processID]*queue{}, woken: map[processID]bool{},
+		waits: map[int64]*wait{}, subscriptions: map[messageKey][]*wait{}, messages: map[int64]*message{},
+		buffered: map[messageKey][]*message{}, incidents: map[int64]*incident{},
+	}
+	c.ResetCounts()
+	return c
+}
+
+// A Command is something that the engine is asked for.
+type Command interface {
+	apply(*Core) error
+}
+
+// Apply carries out a command at an instant, and returns what happened. The error is a *Rejection, and then nothing has.
+func (c *Core) Apply(command Command, now time.Time) ([]Event, error) {
+	c.now, c.batch = now.Truncate(time.Millisecond), nil
+	if err := command.apply(c); err != nil {
+		return nil, err
+	}
+	c.proceed()
+	return c.batch, nil
+}
+
+// NextDue returns the next instant at which something happens by itself; ok is false where nothing will.
+func (c *Core) NextDue() (_ time.Time, ok bool) {
+	if len(c.due) == 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(c.due[0].at), true
+}
+
+// NextTimer returns the instant at which the next timer of a process fires; ok is false where there is none.
+func (c *Core) NextTimer() (next time.Time, ok bool) {
+	for _, d := range c.due {
+		if at := time.UnixMilli(d.at); d.wait != nil && (!ok || at.Before(next)) {
+			next, ok = at, true
+		}
+	}
+	return next, ok
+}
+
+// Position returns the position of the last event.
+func (c *Core) Position() int64 { return c.position }
+
+// Counts returns how often things happened since the last ResetCounts. It is the core's own; do not keep it.
+func (c *Core) Counts() Counts { return c.counts }
+
+// ResetCounts begins to count anew.
+func (c *Core) ResetCounts() {
+	c.counts = Counts{map[[2]string]int64{}, map[[2]string]int64{}}
+}
+
+// Incidents returns how many incidents wait to be resolved.
+func (c *Core) Incidents() int { return len(c.incidents) }
+
+// Woken returns the types of jobs of which one has become activatable since it was called last, by tenant.
+func (c *Core) Woken() (all [][2]string) {
+	for id := range c.woken {
+		all = append(all, [2]string{id.tenant, id.id})
+	}
+	clear(c.woken)
+	return all
+}
+
+// emit has an event happen.
+func (c *Core) emit(valueType, intent string, key int64, v Value) {
+	c.batch = append(c.batch, Event{
+		Position: c.position + 1, Timestamp: c.now.UnixMilli(), Key: key, RecordType: eventRecord, ValueType: valueType, Intent: intent, Value: v,
+	})
+	c.Fold(&c.batch[len(c.batch)-1])
+}
+
+func (c *Core) newKey() int64 { return c.lastKey + 1 }
+
+// value returns what every event of an element tells.
+func (e *element) value() Value {
+	d := e.in.of
+	return Value{
+		ProcessInstanceKey: e.in.key, ProcessDefinitionKey: d.key, BPMNProcessID: d.ID, Version: d.version, TenantID: d.tenant,
+		ElementID: e.of.ID, ElementType: string(e.of.Kind),
+	}
+}
+
+// of returns what every event of something that belongs to the element tells.
+func (e *element) owned() Value {
+	v := e.value()
+	v.ElementInstanceKey, v.ElementType = e.key, ""
+	return v
+}
+
+// mostSteps is how many elements one command may activate: a process that goes round without ever waiting is stopped.
+const mostSteps = 1000
+
+// proceed activates what is pending, and ends the instances in which nothing is left.
+func (c *Core) proceed() {
+	var touched []*instance
+	steps := map[*instance]int{}
+	for len(c.pending) > 0 {
+		next := c.pending[0]
+		c.pending = c.pending[1:]
+		if steps[next.in]++; steps[next.in] == 1 {
+			touched = append(touched, next.in)
+		}
+		if next.of != nil {
+			c.activate(next.in, next.of, steps[next.in] > mostSteps)
+		}
+	}
+	c.pending = nil
+	for _, i := range touched {
+		if len(i.elements) == 0 && c.instances[i.key] == i {
+			c.endInstance(i, elementCompleted)
+		}
+	}
+}
+
+func (c *Core) endInstance(i *instance, how string) {
+	d := i.of
+	v := Value{ProcessInstanceKey: i.key, ProcessDefinitionKey: d.key, BPMNProcessID: d.ID, Version: d.version, TenantID: d.tenant}
+	if i.awaited && how == elementCompleted {
+		v.Variables = i.variables.json()
+		c.emit(resultType, completed, i.key, v)
+		v.Variables = ""
+	}
+	v.ElementID, v.ElementType = d.ID, string(bpmn.Root)
+	c.emit(instanceType, how, i.key, v)
+}
+
+// activate begins an element.
+func (c *Core) activate(i *instance, of *bpmn.Element, endless bool) {
+	e := &element{key: c.newKey(), of: of, in: i}
+	c.emit(instanceType, elementActivated, e.key, e.value())
+	e = c.elements[e.key]
+	if endless {
+		c.raise(e, nil, "UNKNOWN", fmt.Sprintf("the process went through %d elements without waiting; the development engine stops it here",
+			mostSteps), resumeActivation)
+		return
+	}
+	c.begin(e)
+}
+
+// begin does what an active element does first.
+func (c *Core) begin(e *element) {
+	for _, m := range e.of.Inputs {
+		c.assign(e.key, m.Target, m.Source.Eval(e.lookup))
+	}
+	var err error
+	switch e.of.Kind {
+	case bpmn.ServiceTask:
+		err = c.createJob(e)
+	case bpmn.CatchEvent:
+		err = c.await(e, e.of)
+	case bpmn.EventBasedGateway:
+		for _, f := range e.of.Outgoing {
+			if err == nil && c.elements[e.key] == e { // a message that was kept may have come
+				err = c.await(e, f.Target)
+			}
+		}
+	case bpmn.EndEvent:
+		if e.of.Error != nil {
+			c.throwEnd(e)
+			return
+		}
+		c.complete(e)
+	default:
+		c.complete(e)
+	}
+	if err != nil {
+		c.cancelWaits(e)
+		c.raise(e, nil, "EXTRACT_VALUE_ERROR", err.Error(), resumeActivation)
+	}
+}
+
+// complete ends an element in order: its outputs, and what follows it.
+func (c *Core) complete(e *element) {
+	for _, m := range e.of.Outputs {
+		c.assign(e.in.key, m.Target, m.Source.Eval(e.lookup))
+	}
+	following := e.of.Outgoing
+	switch {
+	case e.of.Kind == bpmn.ExclusiveGateway && len(following) > 0:
+		f, kind, err := choose(e)
+		if err != nil {
+			c.raise(e, nil, kind, err.Error(), resumeCompletion)
+			return
+		}
+		following = []*bpmn.Flow{f}
+	case e.of.Kind == bpmn.EventBasedGateway:
+		following = nil // the event that came goes on
+	}
+	c.emit(instanceType, elementCompleted, e.key, e.value())
+	c.pending = append(c.pending, activation{e.in, nil})
+	for _, f := range following {
+		c.pending = append(c.pending, activation{e.in, f.Target})
+	}
+}
+
+// choose returns the flow that an exclusive gateway takes, or the incident that it is.
+func choose(e *element) (_ *bpmn.Flow, errorType string, _ error) {
+	for _, f := range e.of.Outgoing {
+		if f == e.of.Default {
+			continue
+		}
+		if f.Condition == nil {
+			return f, "", nil
+		}
+		switch value := f.Condition.Eval(e.lookup); {
+		case value.Kind() != "BOOLEAN":
+			return nil, "EXTRACT_VALUE_ERROR", fmt.Errorf("Expected result of the expression '%s' to be 'BOOLEAN', but was '%s'.", f.Condition, value.Kind())
+		case value == "true":
+			return f, "", nil
+		}
+	}
+	if e.of.Default == nil {
+		return nil, "CONDITION_ERROR", fmt.Errorf("Expected at least one condition to evaluate to true, or to have a default flow")
+	}
+	return e.of.Default, "", nil
+}
+
+func (c *Core) createJob(e *element) error {
+	kind := e.of.Task.Type.Eval(e.lookup)
+	if kind.Kind() != "STRING" {
+		return fmt.Errorf("Expected result of the expression '%s' to be 'STRING', but was '%s'.", e.of.Task.Type.String(), kind.Kind())
+	}
+	retries, err := e.of.Task.Count(e.lookup)
+	if err != nil {
+		return err
+	}
+	v := e.owned()
+	v.Type, v.Retries = kind.String(), retries
+	c.emit(jobType, created, c.newKey(), v)
+	return nil
+}
+
+// await opens the timer or the subscription of a catch event, at that event or at the gateway before it.
+func (c *Core) await(e *element, event *bpmn.Element) error {
+	v := e.owned()
+	v.ElementID = event.ID
+	if event.Timer != nil {
+		instant, err := event.Timer.Due(event.Timer.Value.Eval(e.lookup), c.now)
+		if err != nil {
+			return err
+		}
+		v.DueDate = instant.UnixMilli()
+		c.emit(timerType, created, c.newKey(), v)
+		return nil
+	}
+	name, key := event.Message.Name.Eval(e.lookup), event.Message.Key.Eval(e.lookup)
+	if name.Kind() != "STRING" {
+		return fmt.Errorf("Expected result of the expression '%s' to be 'STRING', but was '%s'.", event.Message.Name.String(), name.Kind())
+	}
+	if kind := key.Kind(); kind != "STRING" && kind != "NUMBER" {
+		return fmt.Errorf("Failed to extract the correlation key for '%s': The value must be either a string or a number, but was '%s'.",
+			event.Message.Key.String(), kind)
+	}
+	v.Name, v.CorrelationKey = name.String(), key.String()
+	subscription := c.newKey()
+	c.emit(subscriptionType, created, subscription, v)
+	for _, m := range c.buffered[messageKey{v.TenantID, v.Name, v.CorrelationKey}] {
+		if !m.correlated[e.in.of.ID] {
+			c.correlate(c.waits[subscription], m.key, m.variables)
+			break
+		}
+	}
+	return nil
+}
+
+// cancelWaits closes the timers and subscriptions of an element.
+func (c *Core) cancelWaits(e *element) {
+	for _, key := range sortedKeys(e.waits) {
+		v := e.owned()
+		v.ElementID = e.waits[key].target.ID
+		if e.waits[key].due != nil {
+			c.emit(timerType, canceled, key, v)
+		} else {
+			c.emit(subscriptionType, deleted, key, v)
+		}
+	}
+}
+
+// correlate gives a message to who waits for it.
+func (c *Core) correlate(w *wait, key int64, doc scopeVariables) {
+	v := w.at.owned()
+	v.ElementID, v.Name, v.CorrelationKey, v.MessageKey = w.target.ID, w.key2.name, w.key2.key, key
+	c.emit(subscriptionType, correlated, w.key, v)
+	c.caught(w, doc)
+}
+
+// caught completes the catch event that waited, or whose gateway did.
+func (c *Core) caught(w *wait, doc scopeVariables) {
+	e := w.at
+	if w.target != e.of {
+		c.cancelWaits(e)
+		c.complete(e)
+		next := &element{key: c.newKey(), of: w.target, in: e.in}
+		c.emit(instanceType, elementActivated, next.key, next.value())
+		e = c.elements[next.key]
+	}
+	c.finish(e, doc)
+}
+
+// finish completes an element with the variables that came from outside: through its outputs where it has some, and otherwise
+// into the scopes that have them, new ones into the process instance's.
+func (c *Core) finish(e *element, doc scopeVariables) {
+	if len(e.of.Outputs) > 0 {
+		c.setLocal(e, doc)
+	} else {
+		c.merge(e, doc)
+	}
+	c.complete(e)
+}
+
+func (c *Core) setLocal(e *element, doc scopeVariables) {
+	for _, name := range sortedKeys(doc) {
+		c.set(e.key, name, doc[name])
+	}
+}
+
+// merge sets variables where the element sees them, new ones in the process instance; so is, as was seen, one that the element
+// has with that very value.
+func (c *Core) merge(e *element, doc scopeVariables) {
+	for _, name := range sortedKeys(doc) {
+		if old, local := e.variables[name]; local && old != doc[name] {
+			c.set(e.key, name, doc[name])
+		} else {
+			c.set(e.in.key, name, doc[name])
+		}
+	}
+}
+
+// set gives a variable of a scope a value, unless it has it.
+func (c *Core) set(scope int64, name string, value feel.Raw) {
+	intent := created
+	if old, there := c.variablesOf(scope)[name]; there {
+		if old == value {
+			return
+		}
+		intent = updated
+	}
+	in := scope
+	if e := c.elements[scope]; e != nil {
+		in = e.in.key
+	}
+	c.emit(variableType, intent, c.newKey(), Value{Name: name, Value: string(value), ScopeKey: scope, ProcessInstanceKey: in})
+}
+
+// assign is set for a path.
+func (c *Core) assign(scope int64, target []string, value feel.Raw) {
+	for n := len(target) - 1; n > 0; n-- {
+		value = withMember(valueAt(c.variablesOf(scope), target[:n]), target[n], value)
+	}
+	c.set(scope, target[0], value)
+}
+
+func valueAt(now scopeVariables, path []string) feel.Raw {
+	value := now[path[0]]
+	for _, name := range path[1:] {
+		var members map[string]json.RawMessage
+		if json.Unmarshal([]byte(value), &members) != nil {
+			return ""
+		}
+		value = feel.Raw(members[name])
+	}
+	return value
+}
+
+// withMember returns an object with a member set; anything else than an object is replaced by one.
+func withMember(object feel.Raw, name string, value feel.Raw) feel.Raw {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal([]byte(object), &members) != nil || members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	members[name] = json.RawMessage(value)
+	text, _ := json.Marshal(members) // was read from JSON
+	return feel.Raw(text)
+}
+
+// raise makes an incident of an element, or of its job.
+func (c *Core) raise(e *element, j *job, errorType, message, resume string) {
+	v := e.owned()
+	v.ErrorType, v.ErrorMessage, v.Resume = errorType, message, resume
+	if j != nil {
+		v.JobKey = j.key
+	}
+	c.emit(incidentType, created, c.newKey(), v)
+}
+
+// terminate ends an element out of order.
+func (c *Core) terminate(e *element) {
+	if j := e.job; j != nil && j.state != ErrorThrown {
+		c.emit(jobType, canceled, j.key, j.value())
+	}
+	c.cancelWaits(e)
+	if e.incident != nil {
+		v := e.owned()
+		if e.incident.job != nil {
+			v.JobKey = e.incident.job.key
+		}
+		c.emit(incidentType, resolved, e.incident.key, v)
+	}
+	c.emit(instanceType, elementTerminated, e.key, e.value())
+}
+
+// throw has an element end with a BPMN error, and reports whether a boundary event caught it.
+func (c *Core) throw(e *element, code string, doc scopeVariables) bool {
+	boundary := e.of.Catches(code)
+	if boundary == nil {
+		return false
+	}
+	i := e.in
+	c.terminate(e)
+	b := &element{key: c.newKey(), of: boundary, in: i}
+	c.emit(instanceType, elementActivated, b.key, b.value())
+	b = c.elements[b.key]
+	c.setLocal(b, doc) // without outputs they end with the event
+	c.complete(b)
+	return true
+}
+
+func (c *Core) throwEnd(e *element) {
+	code := e.of.Error.Eval(e.lookup)
+	c.raise(e, nil, "UNHANDLED_ERROR_EVENT", fmt.Sprintf(
+		"Expected to throw an error event with the code '%s', but it was not caught. No error events are available in the scope.", code), resumeActivation)
+}

@@ -1,0 +1,331 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/engine"
+)
+
+const (
+	// mostStreams of one connection are served at a time.
+	mostStreams = 256
+	// mostUnread bytes of jobs may be on their way to one connection; whoever does not read them gets no others.
+	mostUnread = 16 << 20
+	// minPing is the shortest interval of pings that a client may use.
+	minPing = 5 * time.Second
+	// defaultWait is how long a poll, or the result of an instance, is waited for where the caller does not say.
+	defaultWait = 10 * time.Second
+)
+
+// ServeGRPC serves the gateway's protocol until Close.
+func (s *Server) ServeGRPC(l net.Listener) {
+	server := grpc.NewServer(
+		grpc.MaxConcurrentStreams(mostStreams),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+	)
+	pb.RegisterGatewayServer(server, &gateway{s: s, unread: map[string]int{}})
+	s.atClose(server.Stop)
+	go func() { _ = server.Serve(l) }() // ends with Stop
+}
+
+// gateway implements the protocol; what it does not have answers UNIMPLEMENTED.
+type gateway struct {
+	pb.UnimplementedGatewayServer
+	s *Server
+
+	mu     sync.Mutex
+	unread map[string]int // bytes of jobs on their way, by connection
+}
+
+// version of Zeebe whose protocol is spoken.
+func (s *Server) version() string { return s.options.Shape + ".0" }
+
+// host is what the topology calls the only broker.
+const host = "development-engine"
+
+func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
+	return &pb.TopologyResponse{
+		ClusterSize: 1, PartitionsCount: 1, ReplicationFactor: 1, GatewayVersion: g.s.version(),
+		Brokers: []*pb.BrokerInfo{{
+			Host: host, Version: g.s.version(),
+			Partitions: []*pb.Partition{{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}},
+		}},
+	}, nil
+}
+
+// tenant returns the tenant that a request names, and the default one where it names none.
+func (s *Server) tenant(id string) (string, error) {
+	switch {
+	case id == "" || id == engine.DefaultTenant:
+		return engine.DefaultTenant, nil
+	case len(s.options.Tenants) == 0:
+		return "", status.Errorf(codes.InvalidArgument, "Expected to handle the request with tenant identifier '%s', but multi-tenancy is disabled", id)
+	case !slices.Contains(s.options.Tenants, id):
+		return "", status.Errorf(codes.PermissionDenied, "Expected to handle the request with tenant identifier '%s', but there is no access to it", id)
+	}
+	return id, nil
+}
+
+func (s *Server) tenants(ids []string) ([]string, error) {
+	if len(ids) == 0 && len(s.options.Tenants) > 0 {
+		return nil, status.Error(codes.InvalidArgument, "Expected to handle the request with tenant identifiers, but none given")
+	}
+	all := []string{}
+	for _, id := range ids {
+		tenant, err := s.tenant(id)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(all, tenant) {
+			all = append(all, tenant)
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, engine.DefaultTenant)
+	}
+	return all, nil
+}
+
+func millis(ms int64) time.Duration {
+	const longest = 100 * 365 * 24 * time.Hour
+	return min(max(time.Duration(ms), -1), longest/time.Millisecond) * time.Millisecond
+}
+
+// poll gives jobs to a worker as a request of either protocol wants them.
+func (s *Server) poll(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine.Job, error) {
+	tenants, err := s.tenants(in.TenantIds)
+	if err != nil {
+		return nil, err
+	}
+	for _, wrong := range []struct {
+		is   bool
+		what string
+	}{{in.Type == "", "type to be present, but it was blank"},
+		{in.Timeout < 1, fmt.Sprintf("timeout to be greater than zero, but it was %d", in.Timeout)},
+		{in.MaxJobsToActivate < 1, fmt.Sprintf("maxJobsToActivate to be greater than zero, but it was %d", in.MaxJobsToActivate)}} {
+		if wrong.is {
+			return nil, status.Error(codes.InvalidArgument, "Expected to activate jobs with "+wrong.what)
+		}
+	}
+	wait := millis(in.RequestTimeout)
+	if wait == 0 {
+		wait = defaultWait
+	}
+	return s.activate(ctx, engine.Activate{
+		Type: in.Type, Worker: in.Worker, Timeout: millis(in.Timeout), Max: int(in.MaxJobsToActivate), Tenants: tenants,
+	}, in.FetchVariable, wait)
+}
+
+func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) error {
+	ctx, connection := stream.Context(), ""
+	if p, ok := peer.FromContext(ctx); ok {
+		connection = p.Addr.String()
+	}
+	if g.onItsWay(connection, 0) > mostUnread {
+		return status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
+	}
+	jobs, err := g.s.poll(ctx, in)
+	if err != nil || len(jobs) == 0 {
+		return err
+	}
+	out, size := &pb.ActivateJobsResponse{}, 0
+	for i := range jobs {
+		j := &jobs[i]
+		size += len(j.Variables)
+		out.Jobs = append(out.Jobs, &pb.ActivatedJob{
+			Key: j.Key, Type: j.Type, ProcessInstanceKey: j.InstanceKey, BpmnProcessId: j.ProcessID, ProcessDefinitionVersion: j.Version,
+			ProcessDefinitionKey: j.Definition.Key, ElementId: j.ElementID, ElementInstanceKey: j.ElementInstanceKey, CustomHeaders: j.Headers,
+			Worker: j.Worker, Retries: j.Retries, Deadline: j.Deadline, Variables: j.Variables, TenantId: j.Tenant,
+		})
+	}
+	g.onItsWay(connection, size)
+	defer g.onItsWay(connection, -size)
+	if err = ctx.Err(); err == nil {
+		err = stream.Send(out)
+	}
+	if err != nil {
+		g.s.giveBack(jobs)
+	}
+	return err
+}
+
+// onItsWay adds to the bytes that are on their way to a connection, and returns them.
+func (g *gateway) onItsWay(connection string, more int) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unread[connection] += more
+	n := g.unread[connection]
+	if n == 0 {
+		delete(g.unread, connection)
+	}
+	return n
+}
+
+func (g *gateway) DeployResource(ctx context.Context, in *pb.DeployResourceRequest) (*pb.DeployResourceResponse, error) {
+	resources := make([]engine.Resource, len(in.Resources))
+	for i, r := range in.Resources {
+		resources[i] = engine.Resource{Name: r.GetName(), Content: string(r.GetContent())}
+	}
+	key, tenant, all, err := g.s.deploy(ctx, resources, in.GetTenantId())
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.DeployResourceResponse{Key: key, TenantId: tenant}
+	for _, d := range all {
+		out.Deployments = append(out.Deployments, &pb.Deployment{Metadata: &pb.Deployment_Process{Process: &pb.ProcessMetadata{
+			BpmnProcessId: d.ProcessID, Version: d.Version, ProcessDefinitionKey: d.Key, ResourceName: d.Resource, TenantId: tenant,
+		}}})
+	}
+	return out, nil
+}
+
+// deploy deploys resources and returns what is deployed of them, with a key of the deployment.
+func (s *Server) deploy(ctx context.Context, resources []engine.Resource, of string) (key int64, tenant string, all []engine.Definition, err error) {
+	if tenant, err = s.tenant(of); err != nil {
+		return 0, "", nil, err
+	}
+	err = s.do(ctx, "CREATE", engine.Deploy{Resources: resources, Tenant: tenant}, func(c *engine.Core, _ []engine.Event) {
+		for _, r := range resources {
+			all = append(all, c.Deployed(tenant, r)...)
+		}
+		for _, d := range all {
+			key = max(key, d.Key)
+		}
+	})
+	return key, tenant, all, err
+}
+
+// create starts an instance and, where it is awaited, returns its variables at its end.
+func (s *Server) create(ctx context.Context, command engine.Create, within time.Duration) (i engine.Instance, variables string, err error) {
+	if command.Tenant, err = s.tenant(command.Tenant); err != nil {
+		return i, "", err
+	}
+	var result <-chan string
+	forget := func() {}
+	err = s.do(ctx, "CREATE", command, func(_ *engine.Core, events []engine.Event) {
+		if i = engine.Started(events); command.Await {
+			result, forget = s.await(i.Key)
+		}
+	})
+	if err != nil || !command.Await {
+		return i, "", err
+	}
+	defer forget()
+	if within <= 0 {
+		within = defaultWait
+	}
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	select {
+	case variables = <-result:
+		return i, variables, nil
+	case <-limit.C:
+	case <-ctx.Done():
+	case <-s.stop:
+		return i, "", errStopping
+	}
+	return i, "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
+}
+
+// creation reads a request.
+func creation(in *pb.CreateProcessInstanceRequest) engine.Create {
+	starts := make([]string, len(in.StartInstructions))
+	for i, at := range in.StartInstructions {
+		starts[i] = at.GetElementId()
+	}
+	return engine.Create{
+		DefinitionKey: in.ProcessDefinitionKey, ProcessID: in.BpmnProcessId, Version: in.Version, Tenant: in.TenantId, Variables: in.Variables,
+		StartAt: starts,
+	}
+}
+
+func (g *gateway) CreateProcessInstance(ctx context.Context, in *pb.CreateProcessInstanceRequest) (*pb.CreateProcessInstanceResponse, error) {
+	i, _, err := g.s.create(ctx, creation(in), 0)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.CreateProcessInstanceResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
+		ProcessInstanceKey: i.Key, TenantId: in.TenantId}, nil
+}
+
+func (g *gateway) CreateProcessInstanceWithResult(
+	ctx context.Context, in *pb.CreateProcessInstanceWithResultRequest,
+) (*pb.CreateProcessInstanceWithResultResponse, error) {
+	command := creation(in.GetRequest())
+	command.Await = true
+	i, variables, err := g.s.create(ctx, command, millis(in.RequestTimeout))
+	if err != nil {
+		return nil, err
+	}
+	return &pb.CreateProcessInstanceWithResultResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
+		ProcessInstanceKey: i.Key, Variables: engine.Select(variables, in.FetchVariables), TenantId: command.Tenant}, nil
+}
+
+func (g *gateway) CancelProcessInstance(ctx context.Context, in *pb.CancelProcessInstanceRequest) (*pb.CancelProcessInstanceResponse, error) {
+	return &pb.CancelProcessInstanceResponse{}, g.s.do(ctx, "CANCEL", engine.Cancel{Key: in.ProcessInstanceKey}, nil)
+}
+
+func (g *gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
+	return &pb.CompleteJobResponse{}, g.s.do(ctx, "COMPLETE", engine.Complete{Key: in.JobKey, Variables: in.Variables}, nil)
+}
+
+func (g *gateway) FailJob(ctx context.Context, in *pb.FailJobRequest) (*pb.FailJobResponse, error) {
+	return &pb.FailJobResponse{}, g.s.do(ctx, "FAIL", engine.Fail{
+		Key: in.JobKey, Retries: in.Retries, BackOff: millis(in.RetryBackOff), Message: in.ErrorMessage, Variables: in.Variables,
+	}, nil)
+}
+
+func (g *gateway) ThrowError(ctx context.Context, in *pb.ThrowErrorRequest) (*pb.ThrowErrorResponse, error) {
+	return &pb.ThrowErrorResponse{}, g.s.do(ctx, "THROW_ERROR", engine.Throw{
+		Key: in.JobKey, Code: in.ErrorCode, Message: in.ErrorMessage, Variables: in.Variables,
+	}, nil)
+}
+
+func (g *gateway) SetVariables(ctx context.Context, in *pb.SetVariablesRequest) (*pb.SetVariablesResponse, error) {
+	out := &pb.SetVariablesResponse{}
+	err := g.s.do(ctx, "UPDATE", engine.SetVariables{Key: in.ElementInstanceKey, Variables: in.Variables, Local: in.Local},
+		func(c *engine.Core, _ []engine.Event) { out.Key = c.Position() })
+	return out, err
+}
+
+func (g *gateway) ResolveIncident(ctx context.Context, in *pb.ResolveIncidentRequest) (*pb.ResolveIncidentResponse, error) {
+	return &pb.ResolveIncidentResponse{}, g.s.do(ctx, "RESOLVE", engine.Resolve{Key: in.IncidentKey}, nil)
+}
+
+func (g *gateway) UpdateJobRetries(ctx context.Context, in *pb.UpdateJobRetriesRequest) (*pb.UpdateJobRetriesResponse, error) {
+	return &pb.UpdateJobRetriesResponse{}, g.s.do(ctx, "UPDATE_RETRIES", engine.UpdateRetries{Key: in.JobKey, Retries: in.Retries}, nil)
+}
+
+func (g *gateway) UpdateJobTimeout(ctx context.Context, in *pb.UpdateJobTimeoutRequest) (*pb.UpdateJobTimeoutResponse, error) {
+	return &pb.UpdateJobTimeoutResponse{}, g.s.do(ctx, "UPDATE_TIMEOUT", engine.UpdateTimeout{Key: in.JobKey, Timeout: millis(in.Timeout)}, nil)
+}
+
+func (g *gateway) PublishMessage(ctx context.Context, in *pb.PublishMessageRequest) (*pb.PublishMessageResponse, error) {
+	key, tenant, err := g.s.publish(ctx, engine.Publish{
+		Name: in.Name, Key: in.CorrelationKey, ID: in.MessageId, Tenant: in.TenantId, TimeToLive: millis(in.TimeToLive), Variables: in.Variables,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.PublishMessageResponse{Key: key, TenantId: tenant}, nil
+}
+
+func (s *Server) publish(ctx context.Context, command engine.Publish) (key int64, tenant string, err error) {
+	if command.Tenant, err = s.tenant(command.Tenant); err != nil {
+		return 0, "", err
+	}
+	err = s.do(ctx, "PUBLISH", command, func(_ *engine.Core, events []engine.Event) { key = events[0].Key })
+	return key, command.Tenant, err
+}

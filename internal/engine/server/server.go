@@ -1,0 +1,487 @@
+// Package server is the shell around the development engine: it serves Zeebe's gRPC protocol, its REST API and a port to
+// control the engine, keeps its events in a file, and has time pass.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/engine"
+)
+
+// Options of a server. The zero value keeps everything in memory and speaks as Zeebe 8.8 does.
+type Options struct {
+	// Data is the folder of the log; empty: all is in memory. What was acknowledged outlives the process.
+	Data string
+	// Fsync has it outlive the machine too.
+	Fsync bool
+	// Shape is the version that REST answers as: "8.6" or "8.8", which empty means.
+	Shape string
+	// Tenants turns multi-tenancy on, with these beside the default one.
+	Tenants []string
+	// MaxInFlight is how many commands may be under way before others are refused; 0: any number. Completions and failures are
+	// refused from twice as many on.
+	MaxInFlight int
+	// Now is the clock that the engine's own stands on; nil: time.Now.
+	Now func() time.Time
+}
+
+// The shapes of REST.
+const (
+	Shape86 = "8.6"
+	Shape88 = "8.8"
+)
+
+// Server is a running engine. Its methods are safe for concurrent use.
+type Server struct {
+	options  Options
+	core     *engine.Core // the loop's own
+	log      *logFile     // the loop's own; nil: all is in memory
+	requests chan *request
+	stop     chan struct{}
+	stopped  chan struct{}
+	ending   sync.Once
+	recent   *recent
+	inFlight atomic.Int64
+
+	mu      sync.Mutex
+	offset  time.Duration // of the clock
+	pinned  time.Time     // the clock stands there; zero: it goes
+	waiting map[[2]string][]*poll
+	results map[int64]chan string // who waits for the end of an instance
+	closers []func()
+}
+
+// request is something to be done in the loop.
+type request struct {
+	command engine.Command                     // nil: nothing
+	look    func(*engine.Core, []engine.Event) // at what came of it; nil: nobody does
+	poll    *poll                              // that is to wait where nothing came of it
+	waits   bool                               // the poll does
+	done    chan error
+	err     error
+}
+
+// Open starts an engine. Close it.
+func Open(o Options) (*Server, error) {
+	if o.Shape == "" {
+		o.Shape = Shape88
+	}
+	if o.Shape != Shape86 && o.Shape != Shape88 {
+		return nil, fmt.Errorf("the shape is %q, expected %s or %s", o.Shape, Shape86, Shape88)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{
+		options: o, core: engine.New(), requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}),
+		recent: newRecent(), waiting: map[[2]string][]*poll{}, results: map[int64]chan string{},
+	}
+	if o.Data != "" {
+		var err error
+		if s.log, err = openLog(o.Data, o.Fsync, s.replay); err != nil {
+			return nil, err
+		}
+		s.core.ResetCounts()
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *Server) replay(events []engine.Event) {
+	for i := range events {
+		s.core.Fold(&events[i])
+	}
+	s.recent.add(events)
+}
+
+// Close ends the engine and whatever serves it. It returns when all has ended; calling it again does nothing.
+func (s *Server) Close() (err error) {
+	s.ending.Do(func() {
+		s.mu.Lock()
+		closers := s.closers
+		s.closers = nil
+		s.mu.Unlock()
+		close(s.stop)
+		<-s.stopped
+		s.recent.close()
+		for _, end := range slices.Backward(closers) {
+			end()
+		}
+		if s.log != nil {
+			err = s.log.close()
+		}
+	})
+	return err
+}
+
+// atClose has end called by Close.
+func (s *Server) atClose(end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, end)
+}
+
+// Now returns the time by the engine's clock.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.pinned.IsZero() {
+		return s.pinned
+	}
+	return s.options.Now().Add(s.offset)
+}
+
+// AddTime moves the clock forward, and returns when all that is due by then has happened.
+func (s *Server) AddTime(d time.Duration) {
+	s.moveClock(func() {
+		if !s.pinned.IsZero() {
+			s.pinned = s.pinned.Add(d)
+		}
+		s.offset += d
+	})
+}
+
+// PinTime stops the clock at an instant, and returns when all that is due by then has happened.
+func (s *Server) PinTime(t time.Time) { s.moveClock(func() { s.pinned = t }) }
+
+// ResetTime has the clock go as the one it stands on.
+func (s *Server) ResetTime() { s.moveClock(func() { s.pinned, s.offset = time.Time{}, 0 }) }
+
+func (s *Server) moveClock(move func()) {
+	s.mu.Lock()
+	move()
+	s.mu.Unlock()
+	const most = 10_000 // rounds: a process may have timers that are due at once, for ever
+	for more, n := true, 0; more && n < most; n++ {
+		err := s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { more = s.isDue(c) }})
+		if err != nil {
+			return
+		}
+	}
+}
+
+// NextTimer returns the instant at which the next timer of a process fires, by the engine's clock; ok is false where there is none.
+func (s *Server) NextTimer() (next time.Time, ok bool) {
+	_ = s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { next, ok = c.NextTimer() }})
+	return next, ok
+}
+
+func (s *Server) isDue(c *engine.Core) bool {
+	next, ok := c.NextDue()
+	return ok && !next.After(s.Now())
+}
+
+var (
+	errStopping = status.Error(codes.Unavailable, "the development engine is stopping")
+	errBusy     = status.Error(codes.ResourceExhausted, "Expected to handle the request, but too many are in flight already (--max-in-flight)")
+)
+
+// inLoop has the loop carry out a request, and returns its error.
+func (s *Server) inLoop(ctx context.Context, r *request) error {
+	r.done = make(chan error, 1)
+	select {
+	case s.requests <- r:
+	case <-s.stop:
+		return errStopping
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-s.stopped:
+		return errStopping
+	}
+}
+
+// do carries out a command by its name in Zeebe. The error is a gRPC status.
+func (s *Server) do(ctx context.Context, name string, command engine.Command, look func(*engine.Core, []engine.Event)) error {
+	if s.busy(command) {
+		return errBusy
+	}
+	defer s.inFlight.Add(-1)
+	return rejected(name, s.inLoop(ctx, &request{command: command, look: look}))
+}
+
+// busy counts a command in, and reports whether it is to be refused; then it is not counted.
+func (s *Server) busy(command engine.Command) bool {
+	n, limit := s.inFlight.Add(1), int64(s.options.MaxInFlight)
+	switch command.(type) {
+	case engine.Complete, engine.Fail:
+		limit *= 2
+	}
+	if limit > 0 && n > limit {
+		s.inFlight.Add(-1)
+		return true
+	}
+	return false
+}
+
+// reasons as codes of gRPC.
+var reasons = map[engine.Reason]codes.Code{
+	engine.NotFound: codes.NotFound, engine.InvalidArgument: codes.InvalidArgument, engine.InvalidState: codes.FailedPrecondition,
+	engine.AlreadyExists: codes.AlreadyExists,
+}
+
+func rejected(name string, err error) error {
+	if r, is := errors.AsType[*engine.Rejection](err); is {
+		return status.Errorf(reasons[r.Reason], "Command '%s' rejected with code '%s': %s", name, r.Reason, r.Message)
+	}
+	return err
+}
+
+// mostAtOnce bounds the requests whose events are written together.
+const mostAtOnce = 256
+
+// run carries out what is asked for, and what is due, until the server stops.
+func (s *Server) run() {
+	defer close(s.stopped)
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		var batch []*request
+		select {
+		case r := <-s.requests:
+			batch = append(batch, r)
+		case <-due.C:
+		case <-s.stop:
+			return
+		}
+		for more := true; more && len(batch) < mostAtOnce; {
+			select {
+			case r := <-s.requests:
+				batch = append(batch, r)
+			default:
+				more = false
+			}
+		}
+		s.round(batch)
+		due.Reset(s.untilDue())
+	}
+}
+
+// untilDue returns how long nothing will happen by itself.
+func (s *Server) untilDue() time.Duration {
+	const longest, again = time.Hour, time.Second
+	if s.log.behind() {
+		return again
+	}
+	next, ok := s.core.NextDue()
+	s.mu.Lock()
+	stands := !s.pinned.IsZero()
+	s.mu.Unlock()
+	if !ok || stands && next.After(s.Now()) {
+		return longest
+	}
+	return min(longest, max(0, next.Sub(s.Now())))
+}
+
+// round carries out what is due and a batch of requests, writes what happened, and only then tells anybody. Where it cannot be
+// written nobody is told that it happened, and nothing else does until it is.
+func (s *Server) round(batch []*request) {
+	if err := s.log.write(nil); err != nil {
+		s.answer(batch, nil, err)
+		return
+	}
+	var happened [][]engine.Event
+	apply := func(command engine.Command) ([]engine.Event, error) {
+		events, err := s.core.Apply(command, s.Now())
+		if len(events) > 0 {
+			happened = append(happened, events)
+		}
+		return events, err
+	}
+	const mostTicks = 50 // then others get a turn
+	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
+		_, _ = apply(engine.Tick{}) // is never refused
+	}
+	var served []*poll
+	for _, r := range batch {
+		var events []engine.Event
+		if r.command != nil {
+			events, r.err = apply(r.command)
+		}
+		if r.err == nil && r.look != nil {
+			r.look(s.core, events)
+		}
+		if r.poll != nil && !r.poll.take(s.core, events) {
+			r.waits = true
+			s.enqueue(r.poll)
+		}
+	}
+	for _, of := range s.core.Woken() {
+		served = append(served, s.serve(of, apply)...)
+	}
+	err := s.log.write(happened)
+	if err == nil {
+		for _, events := range happened {
+			s.tell(events)
+		}
+	}
+	s.answer(batch, served, err)
+}
+
+// answer tells those who asked and those who waited what came of it.
+func (s *Server) answer(batch []*request, served []*poll, err error) {
+	for _, p := range served {
+		p.err = err
+		close(p.served)
+	}
+	for _, r := range batch {
+		if err != nil {
+			r.err = err
+		}
+		r.done <- r.err
+	}
+}
+
+// tell those who read events, and those who wait for the result of an instance.
+func (s *Server) tell(events []engine.Event) {
+	s.recent.add(events)
+	for i := range events {
+		if key, variables, is := events[i].Result(); is {
+			s.mu.Lock()
+			if waits := s.results[key]; waits != nil {
+				waits <- variables
+				delete(s.results, key)
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// poll waits for jobs of a type.
+type poll struct {
+	engine.Activate
+	variables []string // to be fetched
+	jobs      []engine.Job
+	err       error
+	served    chan struct{} // closed when jobs and err are there
+}
+
+// take takes the jobs that events tell of, and reports whether there were some.
+func (p *poll) take(c *engine.Core, events []engine.Event) bool {
+	p.jobs = c.Jobs(events, p.variables)
+	return len(p.jobs) > 0
+}
+
+func (s *Server) enqueue(p *poll) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tenant := range p.Tenants {
+		of := [2]string{tenant, p.Type}
+		s.waiting[of] = append(s.waiting[of], p)
+	}
+}
+
+// dequeue has a poll wait no longer, and reports whether it did.
+func (s *Server) dequeue(p *poll) (waited bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tenant := range p.Tenants {
+		of := [2]string{tenant, p.Type}
+		if at := slices.Index(s.waiting[of], p); at >= 0 {
+			waited = true
+			if s.waiting[of] = slices.Delete(s.waiting[of], at, at+1); len(s.waiting[of]) == 0 {
+				delete(s.waiting, of)
+			}
+		}
+	}
+	return waited
+}
+
+// serve gives the jobs of a type to the polls that wait for them, the first first.
+func (s *Server) serve(of [2]string, apply func(engine.Command) ([]engine.Event, error)) (served []*poll) {
+	for {
+		s.mu.Lock()
+		var p *poll
+		if all := s.waiting[of]; len(all) > 0 {
+			p = all[0]
+		}
+		s.mu.Unlock()
+		if p == nil {
+			return served
+		}
+		if !s.dequeue(p) {
+			continue
+		}
+		events, _ := apply(p.Activate)
+		if !p.take(s.core, events) {
+			s.mu.Lock()
+			s.waiting[of] = slices.Insert(s.waiting[of], 0, p)
+			s.mu.Unlock()
+			return served
+		}
+		served = append(served, p)
+	}
+}
+
+// activate gives a worker jobs, and waits for the first as long as wait says.
+func (s *Server) activate(ctx context.Context, a engine.Activate, variables []string, wait time.Duration) ([]engine.Job, error) {
+	if s.busy(a) {
+		return nil, errBusy
+	}
+	p := &poll{Activate: a, variables: variables, served: make(chan struct{})}
+	r := &request{command: a}
+	if wait > 0 {
+		r.poll = p
+	} else {
+		r.look = func(c *engine.Core, events []engine.Event) { p.take(c, events) }
+	}
+	err := s.inLoop(ctx, r)
+	s.inFlight.Add(-1) // one that waits is no burden
+	if !r.waits {
+		return p.jobs, rejected("ACTIVATE", err)
+	}
+	if err != nil {
+		s.dequeue(p)
+		return nil, err
+	}
+	limit := time.NewTimer(wait)
+	defer limit.Stop()
+	select {
+	case <-p.served:
+	case <-limit.C:
+	case <-ctx.Done():
+	case <-s.stop:
+	}
+	if s.dequeue(p) {
+		return nil, nil
+	}
+	select {
+	case <-p.served: // it comes, if it has not
+		return p.jobs, p.err
+	case <-s.stopped:
+		return nil, errStopping
+	}
+}
+
+// giveBack has jobs go to somebody else that could not be sent to who asked for them.
+func (s *Server) giveBack(jobs []engine.Job) {
+	for i := range jobs {
+		j := &jobs[i]
+		_ = s.do(context.Background(), "FAIL", engine.Fail{Key: j.Key, Retries: j.Retries, Message: "Failed to send activated jobs to client"}, nil)
+	}
+}
+
+// await returns a channel that gets the variables of an instance at its end, and forget, to be called by who waits no longer.
+func (s *Server) await(key int64) (result <-chan string, forget func()) {
+	waits := make(chan string, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.results[key] = waits
+	return waits, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.results, key)
+	}
+}

@@ -1,0 +1,428 @@
+package engine
+
+import (
+	"container/heap"
+	"maps"
+	"slices"
+
+	"retry-worker/internal/engine/bpmn"
+	"retry-worker/internal/engine/feel"
+)
+
+// scopeVariables are the variables of a process instance or of one element.
+type scopeVariables map[string]feel.Raw
+
+// definition is one version of a process.
+type definition struct {
+	*bpmn.Process
+	key      int64
+	version  int32
+	tenant   string
+	resource string // its file
+}
+
+type processID struct{ tenant, id string }
+
+// instance is a running process instance.
+type instance struct {
+	key       int64
+	of        *definition
+	variables scopeVariables
+	elements  map[int64]*element // what is active in it
+	awaited   bool
+}
+
+// element is an active element.
+type element struct {
+	key       int64
+	of        *bpmn.Element
+	in        *instance
+	variables scopeVariables // local ones
+	job       *job
+	incident  *incident
+	waits     map[int64]*wait // timers and message subscriptions
+}
+
+// lookup finds a variable as the element sees it.
+func (e *element) lookup(name string) (feel.Raw, bool) {
+	v, there := e.variables[name]
+	if !there {
+		v, there = e.in.variables[name]
+	}
+	return v, there
+}
+
+// visible returns the variables of those names that the element sees; without names, all.
+func (e *element) visible(names []string) scopeVariables {
+	if len(names) == 0 {
+		all := maps.Clone(e.in.variables)
+		maps.Copy(all, e.variables)
+		return all
+	}
+	all := make(scopeVariables, len(names))
+	for _, name := range names {
+		if value, there := e.lookup(name); there {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// JobState is where a job stands.
+type JobState string
+
+// The states of a job. Those in incidents are failed or have thrown an error.
+const (
+	Activatable JobState = "ACTIVATABLE"
+	Activated   JobState = "ACTIVATED"
+	Failed      JobState = "FAILED"
+	ErrorThrown JobState = "ERROR_THROWN"
+)
+
+type job struct {
+	key      int64
+	kind     string // its type
+	of       *element
+	state    JobState
+	retries  int32
+	worker   string
+	deadline int64
+	at       int // in its queue; -1: it is in none
+	due      *due
+}
+
+// wait is a timer or a message subscription of a catch event, or of the event-based gateway before it.
+type wait struct {
+	key    int64
+	at     *element
+	target *bpmn.Element // the catch event
+	due    *due          // of a timer
+	key2   messageKey    // of a subscription
+}
+
+// incident is a problem that somebody must resolve.
+type incident struct {
+	key    int64
+	at     *element
+	job    *job   // nil: it is the element's own
+	resume string // what is done anew then: activation, or completion, of the element; empty: the job is
+}
+
+const (
+	resumeActivation = "activation"
+	resumeCompletion = "completion"
+)
+
+type messageKey struct{ tenant, name, key string }
+
+// message is one that is kept for whoever comes to wait for it.
+type message struct {
+	key        int64
+	of         messageKey
+	id         string
+	variables  scopeVariables
+	correlated map[string]bool // processes that took it
+	due        *due
+}
+
+// due is an instant at which something happens by itself.
+type due struct {
+	at      int64 // milliseconds
+	key     int64
+	job     *job
+	wait    *wait
+	message *message
+	index   int
+}
+
+type dueHeap []*due
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].key < h[j].key
+}
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *dueHeap) Push(x any) {
+	d := x.(*due)
+	d.index = len(*h)
+	*h = append(*h, d)
+}
+func (h *dueHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = nil
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// schedule d, or forget what was scheduled where it is nil; it returns d.
+func (c *Core) schedule(old, d *due) *due {
+	if old != nil {
+		heap.Remove(&c.due, old.index)
+	}
+	if d != nil {
+		heap.Push(&c.due, d)
+	}
+	return d
+}
+
+// queue holds the activatable jobs of one type and tenant, the oldest first.
+type queue []*job
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].key < q[j].key }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at, q[j].at = i, j
+}
+func (q *queue) Push(x any) {
+	j := x.(*job)
+	j.at = len(*q)
+	*q = append(*q, j)
+}
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	(*q)[len(*q)-1] = nil
+	*q = (*q)[:len(*q)-1]
+	last.at = -1
+	return last
+}
+
+// move changes a job's state, and where it is queued and scheduled with it: d is when the new state ends by itself.
+func (c *Core) move(j *job, to JobState, d int64) {
+	id := processID{j.of.in.of.tenant, j.kind}
+	q := c.queues[id]
+	if q == nil {
+		q = &queue{}
+		c.queues[id] = q
+	}
+	if j.at >= 0 {
+		heap.Remove(q, j.at)
+	}
+	j.state = to
+	if to == Activatable {
+		heap.Push(q, j)
+		c.woken[id] = true
+	}
+	if q.Len() == 0 {
+		delete(c.queues, id)
+	}
+	var next *due
+	if d > 0 {
+		next = &due{at: d, key: j.key, job: j}
+	}
+	j.due = c.schedule(j.due, next)
+}
+
+// drop forgets a job, unless it is forgotten.
+func (c *Core) drop(j *job) {
+	if j == nil || c.jobs[j.key] == nil {
+		return
+	}
+	c.move(j, ErrorThrown, 0) // out of the queue
+	delete(c.jobs, j.key)
+	j.of.job = nil
+}
+
+// Fold takes an event into the state: one that [Core.Apply] returned, in the order of positions.
+func (c *Core) Fold(e *Event) {
+	c.position = e.Position
+	v := &e.Value
+	if e.Key > c.lastKey {
+		c.lastKey = e.Key
+	}
+	switch e.ValueType {
+	case processType:
+		c.foldProcess(e)
+	case instanceType:
+		c.foldElement(e)
+	case variableType:
+		c.variablesOf(v.ScopeKey)[v.Name] = feel.Raw(v.Value)
+	case jobType:
+		c.foldJob(e)
+	case batchType:
+		for _, key := range v.JobKeys {
+			j := c.jobs[key]
+			j.worker, j.deadline = v.Worker, v.Deadline
+			c.move(j, Activated, v.Deadline)
+			c.counts.job(j.kind, "activated")
+		}
+	case timerType, subscriptionType:
+		c.foldWait(e)
+	case incidentType:
+		c.foldIncident(e)
+	case messageType:
+		c.foldMessage(e)
+	}
+}
+
+func (c *Core) foldProcess(e *Event) {
+	processes, err := bpmn.Parse([]byte(e.Value.Resource))
+	if err != nil { // a log of a version that knew more
+		return
+	}
+	for _, p := range processes {
+		if p.ID == e.Value.BPMNProcessID {
+			d := &definition{p, e.Key, e.Value.Version, e.Value.TenantID, e.Value.Resource}
+			c.definitions[e.Key] = d
+			id := processID{d.tenant, p.ID}
+			c.versions[id] = append(c.versions[id], d)
+		}
+	}
+}
+
+// variablesOf returns the variables of a process instance or an element; they are nobody's where there is none.
+func (c *Core) variablesOf(scope int64) scopeVariables {
+	if i := c.instances[scope]; i != nil {
+		return i.variables
+	}
+	if e := c.elements[scope]; e != nil {
+		if e.variables == nil {
+			e.variables = scopeVariables{}
+		}
+		return e.variables
+	}
+	return scopeVariables{}
+}
+
+func (c *Core) foldElement(e *Event) {
+	v := &e.Value
+	kind := bpmn.Kind(v.ElementType)
+	switch {
+	case e.Intent == elementActivated && kind == bpmn.Root:
+		c.instances[e.Key] = &instance{e.Key, c.definitions[v.ProcessDefinitionKey], scopeVariables{}, map[int64]*element{}, v.Awaited}
+	case e.Intent == elementActivated:
+		i := c.instances[v.ProcessInstanceKey]
+		x := &element{key: e.Key, of: i.of.Elements[v.ElementID], in: i}
+		c.elements[e.Key], i.elements[e.Key] = x, x
+	case kind == bpmn.Root:
+		delete(c.instances, e.Key)
+	default:
+		x := c.elements[e.Key]
+		c.drop(x.job)
+		delete(c.elements, e.Key)
+		delete(x.in.elements, e.Key)
+	}
+	c.counts.element(v.ElementType, map[string]string{elementActivated: "activated", elementCompleted: "completed",
+		elementTerminated: "terminated"}[e.Intent])
+}
+
+func (c *Core) foldJob(e *Event) {
+	v := &e.Value
+	if e.Intent == created {
+		x := c.elements[v.ElementInstanceKey]
+		x.job = &job{key: e.Key, kind: v.Type, of: x, retries: v.Retries, at: -1}
+		c.jobs[e.Key] = x.job
+		c.move(x.job, Activatable, 0)
+	}
+	j := c.jobs[e.Key]
+	c.counts.job(j.kind, jobActions[e.Intent])
+	switch e.Intent {
+	case completed, canceled:
+		c.drop(j)
+	case failed:
+		j.retries = v.Retries
+		switch {
+		case v.Retries > 0 && v.RecurringTime == 0:
+			c.move(j, Activatable, 0)
+		default:
+			c.move(j, Failed, v.RecurringTime)
+		}
+	case errorThrown:
+		c.move(j, ErrorThrown, 0)
+	case timedOut, recurred:
+		c.move(j, Activatable, 0)
+	case timeoutUpdated:
+		j.deadline = v.Deadline
+		c.move(j, Activated, v.Deadline)
+	case retriesUpdated:
+		j.retries = v.Retries
+	}
+}
+
+func (c *Core) foldWait(e *Event) {
+	v := &e.Value
+	if e.Intent == created {
+		x := c.elements[v.ElementInstanceKey]
+		w := &wait{key: e.Key, at: x, target: x.in.of.Elements[v.ElementID]}
+		if x.waits == nil {
+			x.waits = map[int64]*wait{}
+		}
+		c.waits[e.Key], x.waits[e.Key] = w, w
+		if e.ValueType == timerType {
+			w.due = c.schedule(nil, &due{at: v.DueDate, key: e.Key, wait: w})
+		} else {
+			w.key2 = messageKey{v.TenantID, v.Name, v.CorrelationKey}
+			c.subscriptions[w.key2] = append(c.subscriptions[w.key2], w)
+		}
+		return
+	}
+	w := c.waits[e.Key]
+	delete(c.waits, e.Key)
+	delete(w.at.waits, e.Key)
+	w.due = c.schedule(w.due, nil)
+	if w.key2 != (messageKey{}) {
+		c.subscriptions[w.key2] = slices.DeleteFunc(c.subscriptions[w.key2], func(other *wait) bool { return other == w })
+		if len(c.subscriptions[w.key2]) == 0 {
+			delete(c.subscriptions, w.key2)
+		}
+	}
+	if m := c.messages[v.MessageKey]; m != nil {
+		m.correlated[w.at.in.of.ID] = true
+	}
+}
+
+func (c *Core) foldIncident(e *Event) {
+	v := &e.Value
+	if e.Intent == created {
+		x := c.elements[v.ElementInstanceKey]
+		x.incident = &incident{e.Key, x, c.jobs[v.JobKey], v.Resume}
+		c.incidents[e.Key] = x.incident
+		return
+	}
+	i := c.incidents[e.Key]
+	delete(c.incidents, e.Key)
+	i.at.incident = nil
+	if j := i.job; j != nil && c.jobs[j.key] == j && j.retries > 0 {
+		c.move(j, Activatable, 0)
+	}
+}
+
+func (c *Core) foldMessage(e *Event) {
+	v := &e.Value
+	if e.Intent == expired {
+		m := c.messages[e.Key]
+		c.schedule(m.due, nil)
+		delete(c.messages, e.Key)
+		c.buffered[m.of] = slices.DeleteFunc(c.buffered[m.of], func(other *message) bool { return other == m })
+		if len(c.buffered[m.of]) == 0 {
+			delete(c.buffered, m.of)
+		}
+		return
+	}
+	if v.TimeToLive <= 0 {
+		return
+	}
+	m := &message{key: e.Key, of: messageKey{v.TenantID, v.Name, v.CorrelationKey}, id: v.MessageID,
+		correlated: map[string]bool{}}
+	m.variables, _ = document(v.Variables) // was read before
+	m.due = c.schedule(nil, &due{at: v.Deadline, key: e.Key, message: m})
+	c.messages[e.Key] = m
+	c.buffered[m.of] = append(c.buffered[m.of], m)
+}
+
+// Counts are how often things happened since the core was made: to jobs by type and action, to elements by type and action.
+type Counts struct {
+	Jobs, Elements map[[2]string]int64
+}
+
+// jobActions are the names of what happens to jobs, as Zeebe's counters have them.
+var jobActions = map[string]string{
+	created: "created", completed: "completed", failed: "failed", errorThrown: "error thrown", timedOut: "timed out",
+	timeoutUpdated: "timeout updated", retriesUpdated: "retries updated", canceled: "canceled", recurred: "recurred",
+}
+
+func (c *Counts) job(kind, action string)     { c.Jobs[[2]string{kind, action}]++ }
+func (c *Counts) element(kind, action string) { c.Elements[[2]string{kind, action}]++ }

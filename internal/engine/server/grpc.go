@@ -23,6 +23,8 @@ const (
 	mostStreams = 256
 	// mostUnread bytes of jobs may be on their way to one connection; whoever does not read them gets no others.
 	mostUnread = 16 << 20
+	// sendQuota is how many bytes a stream takes before the next message has to wait.
+	sendQuota = 64 << 10
 	// minPing is the shortest interval of pings that a client may use.
 	minPing = 5 * time.Second
 	// defaultWait is how long a poll, or the result of an instance, is waited for where the caller does not say.
@@ -133,9 +135,6 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 	if p, ok := peer.FromContext(ctx); ok {
 		connection = p.Addr.String()
 	}
-	if g.onItsWay(connection, 0) > mostUnread {
-		return status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
-	}
 	jobs, err := g.s.poll(ctx, in)
 	if err != nil || len(jobs) == 0 {
 		return err
@@ -150,10 +149,16 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 			Worker: j.Worker, Retries: j.Retries, Deadline: j.Deadline, Variables: j.Variables, TenantId: j.Tenant,
 		})
 	}
-	g.onItsWay(connection, size)
+	unread := g.onItsWay(connection, size)
 	defer g.onItsWay(connection, -size)
-	if err = ctx.Err(); err == nil {
-		err = stream.Send(out)
+	switch err = ctx.Err(); {
+	case err != nil:
+	case unread > mostUnread && unread > size:
+		err = status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
+	default:
+		if err = stream.Send(out); err == nil && size > sendQuota {
+			err = stream.Send(&pb.ActivateJobsResponse{}) // goes when the jobs have left, and so tells when they are read
+		}
 	}
 	if err != nil {
 		g.s.giveBack(jobs)

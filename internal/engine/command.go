@@ -132,6 +132,7 @@ type Definition struct {
 	ProcessID string
 	Version   int32
 	Key       int64
+	Tenant    string
 	Resource  string // the file's name
 }
 
@@ -177,7 +178,7 @@ func (c *Core) Deployed(tenant string, r Resource) (all []Definition) {
 	processes, _ := bpmn.Parse([]byte(r.Content))
 	for _, p := range processes {
 		if d := c.latest(tenant, p.ID); d != nil {
-			all = append(all, Definition{p.ID, d.version, d.key, r.Name})
+			all = append(all, Definition{p.ID, d.version, d.key, tenant, r.Name})
 		}
 	}
 	return all
@@ -211,7 +212,7 @@ type Instance struct {
 // Started returns the instance that the events of a Create tell of.
 func Started(events []Event) Instance {
 	e := &events[0]
-	return Instance{e.Key, Definition{ProcessID: e.Value.BPMNProcessID, Version: e.Value.Version, Key: e.Value.ProcessDefinitionKey}}
+	return Instance{e.Key, Definition{ProcessID: e.Value.BPMNProcessID, Version: e.Value.Version, Key: e.Value.ProcessDefinitionKey, Tenant: e.Value.TenantID}}
 }
 
 func (o Create) apply(c *Core) error {
@@ -365,7 +366,7 @@ func (e *element) size() (n int) {
 // Job is a job as a worker is given it.
 type Job struct {
 	Key, InstanceKey, ElementInstanceKey int64
-	Type, ElementID, Worker, Tenant      string
+	Type, ElementID, Worker              string
 	Definition
 	Headers, Variables string // JSON objects
 	Retries            int32
@@ -380,7 +381,7 @@ func (c *Core) Jobs(events []Event, variables []string) (all []Job) {
 			d := j.of.in.of
 			all = append(all, Job{
 				Key: key, InstanceKey: j.of.in.key, ElementInstanceKey: j.of.key, Type: j.kind, ElementID: j.of.of.ID, Worker: j.worker,
-				Tenant: d.tenant, Definition: Definition{ProcessID: d.ID, Version: d.version, Key: d.key}, Headers: j.of.of.Task.Headers,
+				Definition: Definition{ProcessID: d.ID, Version: d.version, Key: d.key, Tenant: d.tenant}, Headers: j.of.of.Task.Headers,
 				Variables: j.of.visible(variables).json(), Retries: j.retries, Deadline: j.deadline,
 			})
 		}

@@ -67,9 +67,11 @@ func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyRe
 	}, nil
 }
 
-// tenant returns the tenant that a request names, and the default one where it names none.
+// tenant returns the tenant that a request names, and the default one where it names none and need not.
 func (s *Server) tenant(id string) (string, error) {
 	switch {
+	case id == "" && len(s.options.Tenants) > 0:
+		return "", status.Error(codes.InvalidArgument, "Expected to handle the request with a tenant identifier, but none given")
 	case id == "" || id == engine.DefaultTenant:
 		return engine.DefaultTenant, nil
 	case len(s.options.Tenants) == 0:
@@ -262,7 +264,7 @@ func (g *gateway) CreateProcessInstance(ctx context.Context, in *pb.CreateProces
 		return nil, err
 	}
 	return &pb.CreateProcessInstanceResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
-		ProcessInstanceKey: i.Key, TenantId: in.TenantId}, nil
+		ProcessInstanceKey: i.Key, TenantId: i.Tenant}, nil
 }
 
 func (g *gateway) CreateProcessInstanceWithResult(
@@ -275,7 +277,7 @@ func (g *gateway) CreateProcessInstanceWithResult(
 		return nil, err
 	}
 	return &pb.CreateProcessInstanceWithResultResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
-		ProcessInstanceKey: i.Key, Variables: engine.Select(variables, in.FetchVariables), TenantId: command.Tenant}, nil
+		ProcessInstanceKey: i.Key, Variables: engine.Select(variables, in.FetchVariables), TenantId: i.Tenant}, nil
 }
 
 func (g *gateway) CancelProcessInstance(ctx context.Context, in *pb.CancelProcessInstanceRequest) (*pb.CancelProcessInstanceResponse, error) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -629,12 +628,6 @@ func (o Publish) apply(c *Core) error {
 		}
 	}
 	return nil
-}
-
-// IsRejection reports whether an error is a Rejection of that reason.
-func IsRejection(err error, reason Reason) bool {
-	r, is := errors.AsType[*Rejection](err)
-	return is && r.Reason == reason
 }
 
 // Select returns the members of those names of a JSON object; without names, all.

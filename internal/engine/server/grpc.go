@@ -219,31 +219,20 @@ func (s *Server) create(ctx context.Context, command engine.Create, within time.
 	if command.Tenant, err = s.tenant(command.Tenant); err != nil {
 		return i, "", err
 	}
-	var result <-chan string
-	forget := func() {}
+	position := int64(0)
 	err = s.do(ctx, "CREATE", command, func(_ *engine.Core, events []engine.Event) {
-		if i = engine.Started(events); command.Await {
-			result, forget = s.await(i.Key)
-		}
+		i, position = engine.Started(events), events[0].Position
 	})
 	if err != nil || !command.Await {
 		return i, "", err
 	}
-	defer forget()
 	if within <= 0 {
 		within = defaultWait
 	}
-	limit := time.NewTimer(within)
-	defer limit.Stop()
-	select {
-	case variables = <-result:
-		return i, variables, nil
-	case <-limit.C:
-	case <-ctx.Done():
-	case <-s.stop:
-		return i, "", errStopping
-	}
-	return i, "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	variables, err = s.result(ctx, i.Key, position)
+	return i, variables, err
 }
 
 // creation reads a request.

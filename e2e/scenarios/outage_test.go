@@ -53,8 +53,8 @@ type downPortal struct {
 
 // way in which a portal is down.
 type way struct {
-	name, version, broker string
-	arrival               time.Duration
+	name, engine string
+	arrival      time.Duration
 	// ordered tells that claims go by their deadlines: none comes back when others have gone.
 	ordered  bool
 	replicas int
@@ -65,21 +65,21 @@ func down(*downPortal, time.Time) string { return timedOut }
 
 // ways are all; those after the first are played where PROOF_PORTALS says so.
 var ways = []way{
-	{"down", latest, "load", arrival, true, 1, down},
-	{"down, the older engine", "8.5.8", "portal", arrival, true, 1, down},
-	{"up 30 s, down 90 s", latest, "load", arrival, false, 1, func(p *downPortal, now time.Time) string {
+	{"down", "load", arrival, true, 1, down},
+	{"down, by gRPC", "portal", arrival, true, 1, down},
+	{"up 30 s, down 90 s", "load", arrival, false, 1, func(p *downPortal, now time.Time) string {
 		if now.Sub(p.down)%(2*time.Minute) < 30*time.Second {
 			return ""
 		}
 		return timedOut
 	}},
-	{"answers one in three", latest, "load", arrival, false, 1, func(p *downPortal, _ time.Time) string {
+	{"answers one in three", "load", arrival, false, 1, func(p *downPortal, _ time.Time) string {
 		if len(p.all)%3 == 0 {
 			return ""
 		}
 		return timedOut
 	}},
-	{"takes half of what may come", latest, "load", time.Second, false, 1, func(p *downPortal, now time.Time) string {
+	{"takes half of what may come", "load", time.Second, false, 1, func(p *downPortal, now time.Time) string {
 		taken := 0
 		for _, s := range p.all {
 			if s.ok && now.Sub(s.at) < 10*time.Second {
@@ -91,7 +91,7 @@ var ways = []way{
 		}
 		return "HTTP 429 Too Many Requests, Retry-After: 20"
 	}},
-	{"down, two replicas", latest, "load", arrival, true, 2, down},
+	{"down, two replicas", "load", arrival, true, 2, down},
 }
 
 func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
@@ -122,7 +122,7 @@ func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
 // nearest deadline first.
 func TestClaimsWaitForADownPortal(t *testing.T) {
 	for _, way := range ways[:harness.Setting(t, "PROOF_PORTALS", 1)] {
-		t.Run(way.name, func(t *testing.T) { playOutage(t, beginAloneOn(t, way.broker, way.version), &way) })
+		t.Run(way.name, func(t *testing.T) { playOutage(t, beginAlone(t, way.engine), &way) })
 	}
 }
 

@@ -156,6 +156,7 @@ func (d Deploy) apply(c *Core) error {
 	if len(problems) > 0 {
 		return reject(InvalidArgument, "Expected to deploy new resources, but encountered the following errors:\n%s", strings.Join(problems, "\n"))
 	}
+	c.emit(deploymentType, created, c.newKey(), Value{TenantID: d.Tenant})
 	for _, id := range sortedKeys(from) {
 		latest := c.latest(d.Tenant, id)
 		if latest != nil && latest.resource == from[id].Content {
@@ -191,7 +192,10 @@ func (c *Core) latest(tenant, id string) *definition {
 	return all[len(all)-1]
 }
 
-// Create starts an instance of the process by its key, or else by its id in a version, the latest where that is below 1.
+// Latest asks for the newest version of a process.
+const Latest = -1
+
+// Create starts an instance of the process by its key, or else by its id in a version or the Latest.
 type Create struct {
 	DefinitionKey int64
 	ProcessID     string
@@ -267,7 +271,7 @@ func (o Create) definition(c *Core) (*definition, error) {
 	if d == nil {
 		return nil, reject(NotFound, "Expected to find process definition with process ID '%s', but none found", o.ProcessID)
 	}
-	if o.Version < 1 {
+	if o.Version == Latest {
 		return d, nil
 	}
 	for _, v := range c.versions[processID{o.Tenant, o.ProcessID}] {

@@ -56,7 +56,7 @@ func (w *world) pass() {
 
 // round plays a claim through SUB_06 whose first submission fails and whose second succeeds, and returns how many jobs were answered.
 func (w *world) round(n int) (jobs int) {
-	w.do(engine.Create{ProcessID: "SUB_06", Tenant: engine.DefaultTenant, Variables: fmt.Sprintf(`{"claimId":"CLM-%d"}`, n)})
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant, Variables: fmt.Sprintf(`{"claimId":"CLM-%d"}`, n)})
 	answers := []struct{ jobType, variables, thrown string }{
 		{"submission-gate", `{"gateHeld":"PT0S","gateReason":"up","gateCanary":false}`, ""},
 		{"submit-claim", `{"submissionError":"TIMEOUT"}`, "SUBMISSION_FAILED"},
@@ -98,7 +98,7 @@ func TestStateIsTheFoldOfEvents(t *testing.T) {
 	w.events = []engine.Event{}
 	w.deploy(sub06(t))
 	w.round(1)
-	w.do(engine.Create{ProcessID: "SUB_06", Tenant: engine.DefaultTenant, Variables: `{"claimId":"CLM-2"}`})
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant, Variables: `{"claimId":"CLM-2"}`})
 	text, err := json.Marshal(w.events)
 	if err != nil {
 		t.Fatal(err)

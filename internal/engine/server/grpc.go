@@ -203,12 +203,10 @@ func (s *Server) deploy(ctx context.Context, resources []engine.Resource, of str
 	if tenant, err = s.tenant(of); err != nil {
 		return 0, "", nil, err
 	}
-	err = s.do(ctx, "CREATE", engine.Deploy{Resources: resources, Tenant: tenant}, func(c *engine.Core, _ []engine.Event) {
+	err = s.do(ctx, "CREATE", engine.Deploy{Resources: resources, Tenant: tenant}, func(c *engine.Core, events []engine.Event) {
+		key = events[0].Key
 		for _, r := range resources {
 			all = append(all, c.Deployed(tenant, r)...)
-		}
-		for _, d := range all {
-			key = max(key, d.Key)
 		}
 	})
 	return key, tenant, all, err

@@ -27,7 +27,7 @@ func open(t *testing.T, folder string) *Server {
 // create starts an instance and returns its key.
 func create(t *testing.T, s *Server) int64 {
 	t.Helper()
-	i, _, err := s.create(t.Context(), engine.Create{ProcessID: "P"}, 0)
+	i, _, err := s.create(t.Context(), engine.Create{ProcessID: "P", Version: engine.Latest}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -295,7 +295,7 @@ func (s *Server) deployREST(c *call) (any, error) {
 
 func (s *Server) createREST(c *call) (any, error) {
 	command := engine.Create{
-		DefinitionKey: int64(c.ProcessDefinitionKey), ProcessID: c.ProcessDefinitionID, Version: c.ProcessDefinitionVersion,
+		DefinitionKey: int64(c.ProcessDefinitionKey), ProcessID: c.ProcessDefinitionID, Version: cmp.Or(c.ProcessDefinitionVersion, engine.Latest),
 		Tenant: c.TenantID, Variables: c.variables(), Await: c.AwaitCompletion,
 	}
 	for _, at := range c.StartInstructions {

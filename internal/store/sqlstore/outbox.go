@@ -11,13 +11,24 @@ import (
 
 // Pending implements journal.Outbox.
 func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	const query = "SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER " +
-		"BY sequence LIMIT ?"
 	return reading(ctx, &s.Reader, "read the outbox", func(s *snapshot) ([]journal.Message, error) {
-		return collect(s, query, []any{queue, after, max(limit, 0)}, func(scan scanner, m *journal.Message) error {
-			return scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At})
-		})
+		return s.messages("WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?", queue, after, max(limit, 0))
 	})
+}
+
+// messages of the outbox.
+func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, error) {
+	query := "SELECT sequence, id, queue, key, type, body, at FROM outbox " + clause
+	return collect(s, query, args, func(scan scanner, m *journal.Message) error {
+		return scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At})
+	})
+}
+
+// keyed are the messages with one of the keys.
+func (s *snapshot) keyed(keys []string) ([]journal.Message, error) {
+	var w where
+	oneOf(&w, "key", keys)
+	return s.messages(w.String()+" ORDER BY sequence", w.args...)
 }
 
 // Backlog implements journal.Outbox.

@@ -101,6 +101,7 @@ var (
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
+		{"an erasure takes nothing of others", testEraseOne},
 		{"erasures of a name that comes again", testEraseAgain},
 	}
 )

@@ -46,7 +46,7 @@ func (l *Link) HashAfter(prev Digest) Digest {
 		b = append(b, l.Digests[i][:]...)
 	}
 	for _, r := range l.Answered {
-		b = binary.AppendVarint(binary.AppendVarint(b, r.First), r.Last)
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, r.First), r.Last), r.Until)
 	}
 	return sha256.Sum256(b)
 }

@@ -398,7 +398,7 @@ func (x *eraser) takes(body any) (found bool) {
 func runsOf(records []KeyedRecord) []Run {
 	var all Runs
 	for i := range records {
-		all.Add(Run{records[i].Entry.Record, records[i].Entry.Record})
+		all.Add(Run{First: records[i].Entry.Record, Last: records[i].Entry.Record})
 	}
 	return all.All()
 }

@@ -148,8 +148,10 @@ type History struct {
 	// Same is the latest attempt with the identity that was asked for, in its latest revision; nil where
 	// there is none.
 	Same *Attempt
-	// SameAnswered tells that the engine took an answer to Same.
+	// SameAnswered tells that the engine took an answer to Same, and SameUntil the latest LockedUntil of those that it
+	// was taken from, as far as that is known.
 	SameAnswered bool
+	SameUntil    int64
 	// SameDeadLetter is the state of Same's dead letter, empty where it has none.
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
@@ -213,6 +215,8 @@ type SubjectState struct {
 	Sent *SentJob  `json:"sent,omitempty"`
 	// Departed are the processes that waited at a gate and were let go, or given up, the latest last.
 	Departed []DepartedJob `json:"departed,omitempty"`
+	// Concluded is the job by which its latest outcome was reported.
+	Concluded *DeliveredJob `json:"concluded,omitempty"`
 	// Destination is set where the subject is one (DestinationSubject).
 	Destination *DestinationState `json:"destination,omitempty"`
 	// Taught is what a person taught, where the subject is a cause (CauseSubject).
@@ -315,6 +319,8 @@ type CauseCount struct {
 type Run struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
+	// Until is the LockedUntil of who answered, where the record is of an earlier delivery: a run of that record alone.
+	Until int64 `json:"until,omitempty"`
 }
 
 // Kind is what a store's error means to who asked. The set is closed.

@@ -32,6 +32,9 @@ type Analysis struct {
 	Failure *decision.Failure
 	// Error is the failure's text with nothing personal in it.
 	Error string
+	// LockedUntil tells the deliveries of one job apart: when the engine gives it to another, in milliseconds by its own
+	// clock; 0 where it does not say.
+	LockedUntil int64
 	// ReceivedAt is when the job came.
 	ReceivedAt time.Time
 	// Identity, as IdentityOf gives it.
@@ -61,6 +64,7 @@ type Attempt struct {
 	JobKey             int64                 `json:"jobKey,string"`
 	ElementInstanceKey int64                 `json:"elementInstanceKey,string"`
 	ProcessInstanceKey int64                 `json:"processInstanceKey,string"`
+	LockedUntil        int64                 `json:"lockedUntil,omitempty"`
 	Rule               decision.BusinessRule `json:"rule"`
 	// Error is the failure's text with nothing personal in it, Fingerprint that of its cause (Fingerprint.ID).
 	Error       string `json:"error"`

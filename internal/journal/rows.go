@@ -140,7 +140,10 @@ type SubjectPage struct {
 	Records           []KeyedRecord
 }
 
-// Runs gathers runs of records to those that neither meet nor overlap.
+// MostRun is how many records a run has at most that a store keeps.
+const MostRun = 4096
+
+// Runs gathers runs of records to those that neither meet nor overlap, and behind them those with an Until.
 type Runs struct {
 	all    []Run
 	sorted int
@@ -149,7 +152,7 @@ type Runs struct {
 // Add adds a run.
 func (r *Runs) Add(n Run) {
 	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First &&
-		n.First <= r.all[last].Last+1 {
+		n.First <= r.all[last].Last+1 && n.Until == 0 && r.all[last].Until == 0 {
 		r.all[last].Last = max(r.all[last].Last, n.Last)
 		return
 	}
@@ -160,12 +163,17 @@ func (r *Runs) Add(n Run) {
 
 // All returns the runs in order.
 func (r *Runs) All() []Run {
-	slices.SortFunc(r.all, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(r.all, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(min(a.Until, 1), min(b.Until, 1)), cmp.Compare(a.First, b.First), cmp.Compare(a.Until, b.Until))
+	})
 	merged := r.all[:0]
 	for _, n := range r.all {
-		if last := len(merged) - 1; last >= 0 && n.First <= merged[last].Last+1 {
+		last := len(merged) - 1
+		switch {
+		case last >= 0 && n.Until == 0 && n.First <= merged[last].Last+1:
 			merged[last].Last = max(merged[last].Last, n.Last)
-		} else {
+		case last >= 0 && n == merged[last]:
+		default:
 			merged = append(merged, n)
 		}
 	}

@@ -27,8 +27,8 @@ type Memory struct {
 	records  []journal.KeyedRecord
 	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
-	answered map[int64]bool
-	sequence int64 // the last that was given
+	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
+	sequence int64             // the last that was given
 
 	figures      map[journal.Figure]int64 // by the figure with the value 0
 	sums         map[journal.CauseCount]journal.CauseCount
@@ -53,7 +53,7 @@ type Transaction struct {
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
-		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
+		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
@@ -122,7 +122,7 @@ func (m *Memory) keep(c *journal.Changes) {
 	m.keepSums(c)
 	for _, r := range c.Link.Answered {
 		for record := r.First; record <= r.Last; record++ {
-			m.answered[record] = true
+			m.answered[record] = append(m.answered[record], r.Until)
 		}
 	}
 	if n := int64(len(c.Link.Digests)); n > 0 || len(c.Link.Answered) > 0 {
@@ -183,7 +183,11 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 		}
 	}
 	if h.Same != nil {
-		h.SameAnswered = slices.ContainsFunc(attempts, func(a *journal.Attempt) bool { return a.Number == h.Same.Number && m.answered[a.Record] })
+		for _, a := range attempts {
+			if until, is := m.answered[a.Record]; is && a.Number == h.Same.Number {
+				h.SameAnswered, h.SameUntil = true, max(h.SameUntil, a.LockedUntil, slices.Max(until))
+			}
+		}
 		if d := m.letterOf(key, h.Same.DeadLetter); d != nil {
 			h.SameDeadLetter = d.State
 		}
@@ -323,7 +327,7 @@ func (m *Memory) Outbox() []journal.Message {
 func (m *Memory) Answered(record int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.answered[record]
+	return m.answered[record] != nil
 }
 
 // stored is t as it comes back from a store.

@@ -56,8 +56,10 @@ func (s *moment) Letters() (int64, error) { return int64(len(s.m.letters)), nil 
 
 func (s *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
-	for record := range s.m.answered {
-		all.Add(journal.Run{First: record, Last: record})
+	for record, until := range s.m.answered {
+		for _, u := range until {
+			all.Add(journal.Run{First: record, Last: record, Until: u})
+		}
 	}
 	return all.All(), nil
 }

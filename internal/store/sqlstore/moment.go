@@ -89,9 +89,9 @@ func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err er
 
 func (m *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
-	err := m.each("SELECT first, last FROM answered ORDER BY first", func(scan scanner) error {
+	err := m.each("SELECT first, last, until FROM answered ORDER BY first", func(scan scanner) error {
 		var r journal.Run
-		err := scan(&r.First, &r.Last)
+		err := scan(&r.First, &r.Last, &r.Until)
 		all.Add(r)
 		return err
 	})

@@ -89,7 +89,7 @@ func (r *rebuild) ledger() error {
 	}
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM answered")
-	b.answered(journal.After(answered.All(), r.fold.Through()), "")
+	b.answered(journal.After(answered.All(), r.fold.Through()))
 	if err := r.execute(b); err != nil {
 		return err
 	}

@@ -120,11 +120,14 @@ CREATE TABLE dead_letter_counts (
     PRIMARY KEY (fingerprint, policy, state, team, reason)
 )KEYED;
 
--- Runs of records of attempts whose answer the engine took, both ends included; they never overlap.
+-- Runs of at most 4096 records of attempts whose answer the engine took, both ends included. until is when the engine
+-- would have given the job to another, in milliseconds, where who answered was not who recorded; else 0.
 CREATE TABLE answered (
-    first INT NOT NULL PRIMARY KEY,
-    last  INT NOT NULL
-)STRICT;
+    first INT NOT NULL,
+    last  INT NOT NULL,
+    until INT NOT NULL,
+    PRIMARY KEY (first, until)
+)KEYED;
 
 -- Sums of what happened in each slot of time (R19); of a cause (fingerprints.id) at a destination where one stands there (R26).
 CREATE TABLE figures (

@@ -241,10 +241,13 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		return nil
 	}
 	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
-	// second.
-	var one int64
-	h.SameAnswered, err = w.one(`SELECT 1 FROM records r WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?
-		AND r.record <= (SELECT last FROM answered WHERE first <= r.record ORDER BY first DESC LIMIT 1) LIMIT 1`, []any{h.Key, h.Same.Number}, &one)
+	// second. Runs of several workers may lie inside each other.
+	var answered, until int64
+	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'lockedUntil' AS BIGINT)), 0)
+		FROM records r JOIN answered a ON a.first > r.record - ? AND a.first <= r.record AND a.last >= r.record
+		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?`,
+		[]any{journal.MostRun, h.Key, h.Same.Number}, &answered, &h.SameUntil, &until)
+	h.SameAnswered, h.SameUntil = answered > 0, max(h.SameUntil, until)
 	if err == nil && h.Same.DeadLetter != "" {
 		_, err = w.one("SELECT state FROM dead_letters WHERE id = ? AND subject = ?", []any{h.Same.DeadLetter, h.Key},
 			&h.SameDeadLetter)
@@ -337,16 +340,23 @@ func (b *batch) link(head journal.Head, c *journal.Changes) error {
 		l.Number, at, l.First, digests, answered, l.Hash[:])
 	b.add("UPDATE ledger_head SET link = ?, record = ?, subject = ?, hash = ?, at = ? WHERE one = 1",
 		l.Number, record, subject, l.Hash[:], at)
-	b.answered(l.Answered, " ON CONFLICT (first) DO UPDATE SET "+replaceAnswered)
+	b.answered(l.Answered)
 	return nil
 }
 
-func (b *batch) answered(runs []journal.Run, tail string) {
-	all := make([]journal.Row, len(runs))
-	for i, r := range runs {
-		all[i] = journal.Row{r.First, r.Last}
+func (b *batch) answered(runs []journal.Run) {
+	var all []journal.Row
+	known := map[[2]int64]int64{} // PostgreSQL changes no row twice in a statement
+	for _, r := range runs {
+		for ; r.First <= r.Last; r.First += journal.MostRun {
+			key := [2]int64{r.First, r.Until}
+			known[key] = max(known[key], min(r.Last, r.First+journal.MostRun-1))
+		}
 	}
-	b.insert("answered (first, last)", tail, all)
+	for key, last := range known {
+		all = append(all, journal.Row{key[0], last, key[1]})
+	}
+	b.insert("answered (first, last, until)", " ON CONFLICT (first, until) DO UPDATE SET "+replaceAnswered, all)
 }
 
 func invalid(format string, args ...any) error {

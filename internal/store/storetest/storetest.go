@@ -80,6 +80,7 @@ var (
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
+		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},
 		{"after it was closed", testClosed},
 	}

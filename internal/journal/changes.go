@@ -60,7 +60,7 @@ func (b *batch) next() int64 { return b.head.Record + int64(len(b.changes.Link.D
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if len(c.Link.Digests) == 0 && len(c.Link.Answered) == 0 && len(c.Published) == 0 && len(b.letters) == 0 {
+	if c.Seal(b.head, b.now); c.Link.empty() && len(b.letters) == 0 {
 		return nil
 	}
 	b.sums(c)
@@ -70,10 +70,6 @@ func (b *batch) seal() *Changes {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
 		c.DeadLetters = append(c.DeadLetters, b.letters[id])
-	}
-	if len(c.Link.Digests)+len(c.Link.Answered) > 0 {
-		c.Link.At = b.milli()
-		c.Link = c.Link.After(b.head)
 	}
 	return c
 }
@@ -281,6 +277,16 @@ func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Messa
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
 		Key: s.OutboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
+}
+
+// AnswerAnew is the message that tells a process, once more, what became of its dead letter.
+func (k *KeyedDeadLetter) AnswerAnew(at time.Time) Message {
+	return answerTo(k.Subject, &k.DeadLetter, k.DeadLetter.ahead(at), at)
+}
+
+// ahead is how long its retry lies ahead, in whole seconds.
+func (d *DeadLetter) ahead(now time.Time) time.Duration {
+	return (max(d.Review.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 }
 
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.

@@ -105,10 +105,7 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 }
 
 // Gone reports whether the record was erased.
-func (e *Erasures) Gone(record int64) bool {
-	i, found := slices.BinarySearchFunc(e.gone.all, record, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
-	return found || i > 0 && e.gone.all[i-1].Last >= record
-}
+func (e *Erasures) Gone(record int64) bool { return e.gone.Holds(record) }
 
 // Holds reports whether the record is what was signed. digest is the ledger's.
 func (e *Erasures) Holds(r *Entry, digest Digest) bool {

@@ -241,9 +241,9 @@ func (s *SubjectState) Pending() (time.Time, bool) {
 
 // Head is the ledger's end: what the next link continues.
 type Head struct {
-	// Link is the number of the last link, Record that of the last record, Subject the last subject's key;
-	// 0 in an empty journal.
-	Link, Record, Subject int64
+	// Link is the number of the last link, Record that of the last record, Subject the last subject's key, Message the
+	// number of the last message; 0 in an empty journal.
+	Link, Record, Subject, Message int64
 	// Hash of the last link.
 	Hash Digest
 	// At is when it was written, by the clock of who wrote it.
@@ -275,7 +275,8 @@ type Changes struct {
 	Counts       []CauseCount
 	Figures      []Figure
 	Fingerprints []Fingerprint
-	Outbox       []Message
+	// Outbox are the messages, numbered from the head's on (Seal).
+	Outbox []Message
 	// Published are the sequences of the outbox's messages that need not be kept any longer.
 	Published []int64
 	// Forgotten is what a purge takes; nil where nothing is purged.

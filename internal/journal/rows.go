@@ -125,6 +125,8 @@ type Moment interface {
 	Letters() (int64, error)
 	// Rows are all rows of a projection that is of no subject.
 	Rows(t *Table) ([]Row, error)
+	// Messages of all queues after the one of that number, in order, at most limit.
+	Messages(after int64, limit int) ([]Message, error)
 	// LastPurge is the record that the head says is the last purge's; nil for none.
 	LastPurge() (*Entry, error)
 	// Erasures are the records of erasures, in order.
@@ -179,6 +181,24 @@ func (r *Runs) All() []Run {
 	}
 	r.all, r.sorted = merged, len(merged)
 	return r.all
+}
+
+// Holds reports whether one of the runs, which All was called for, has the number.
+func (r *Runs) Holds(n int64) bool {
+	i, found := slices.BinarySearchFunc(r.all, n, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
+	return found || i > 0 && r.all[i-1].Last >= n
+}
+
+// Missing returns what of the numbers from 1 through the last is in none of the runs.
+func (r *Runs) Missing(last int64) (gaps []Run) {
+	next := int64(1)
+	for _, n := range append(r.All(), Run{First: last + 1, Last: last + 1}) {
+		if n.First > next {
+			gaps = append(gaps, Run{First: next, Last: min(n.First-1, last)})
+		}
+		next = max(next, n.Last+1)
+	}
+	return gaps
 }
 
 // After returns the parts of runs behind a record.

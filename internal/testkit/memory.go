@@ -28,7 +28,6 @@ type Memory struct {
 	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
 	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
-	sequence int64             // the last that was given
 
 	figures      map[journal.Figure]int64 // by the figure with the value 0
 	sums         map[journal.CauseCount]journal.CauseCount
@@ -125,11 +124,12 @@ func (m *Memory) keep(c *journal.Changes) {
 			m.answered[record] = append(m.answered[record], r.Until)
 		}
 	}
-	if n := int64(len(c.Link.Digests)); n > 0 || len(c.Link.Answered) > 0 {
-		l := c.Link
+	if l := c.Link; l.Number > 0 {
 		l.At, l.Digests, l.Answered = stored(l.At), slices.Clone(l.Digests), slices.Clone(l.Answered)
+		l.Messages, l.LetGo = slices.Clone(l.Messages), slices.Clone(l.LetGo)
 		m.links = append(m.links, l)
-		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+n, l.Hash, l.At
+		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+int64(len(l.Digests)), l.Hash, l.At
+		m.head.Message += int64(len(l.Messages))
 	}
 	if c.Forgotten != nil {
 		m.forget(c.Forgotten)

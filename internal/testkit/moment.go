@@ -100,6 +100,11 @@ func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 	return all, nil
 }
 
+func (s *moment) Messages(after int64, limit int) ([]journal.Message, error) {
+	all := slices.DeleteFunc(slices.Clone(s.m.outbox), func(o journal.Message) bool { return o.Sequence <= after })
+	return first(all, limit), nil
+}
+
 func (s *moment) LastPurge() (*journal.Entry, error) { return s.m.lastPurge(), nil }
 
 func (s *moment) Erasures() ([]journal.KeyedRecord, error) { return s.m.erasures(), nil }

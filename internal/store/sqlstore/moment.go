@@ -98,6 +98,11 @@ func (m *moment) Answered() ([]journal.Run, error) {
 	return all.All(), m.failed("read what was answered", err)
 }
 
+func (m *moment) Messages(after int64, limit int) ([]journal.Message, error) {
+	all, err := m.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit)
+	return all, m.failed("read the outbox", err)
+}
+
 func (m *moment) Letters() (n int64, err error) {
 	_, err = m.one("SELECT count(*) FROM dead_letters", nil, &n)
 	return n, m.failed("count the dead letters", err)

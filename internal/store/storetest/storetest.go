@@ -169,11 +169,8 @@ func (x *transaction) seal() *journal.Changes {
 	if c == nil {
 		c = &journal.Changes{}
 	}
-	if c.Link.Answered = x.Link.Answered; len(c.Link.Digests)+len(c.Link.Answered) > 0 {
-		c.Link.At = at(x.head.Link)
-		c.Link = c.Link.After(x.head)
-	}
-	c.Published, c.Outbox = x.Published, append(c.Outbox, x.Outbox...)
+	c.Link.Answered, c.Published, c.Outbox = x.Link.Answered, x.Published, append(c.Outbox, x.Outbox...)
+	c.Seal(x.head, at(x.head.Link))
 	x.sealed = c
 	return c
 }

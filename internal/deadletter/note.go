@@ -46,6 +46,9 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) error {
 		if m.At.Add(journal.UndoFor).After(s.now()) {
 			break // those behind it were asked for later
 		}
+		if m.Held() != nil {
+			continue
+		}
 		if err = s.discardAsked(ctx, m); err != nil {
 			break
 		}

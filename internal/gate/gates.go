@@ -119,6 +119,8 @@ type Gates struct {
 	// leads tells that this process acts; told that why it cannot was logged; late that a departure was heard of that is not
 	// this process's.
 	leads, told, late bool
+
+	forged sync.Once // an answer that is not what was signed was logged
 }
 
 // known is what the journal has of destinations.

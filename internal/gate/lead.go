@@ -342,6 +342,13 @@ var errUnanswered = errors.New("the engine did not take an answer of a gate")
 func (g *Gates) deliver(ctx context.Context, first bool) error {
 	for {
 		page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+		page = slices.DeleteFunc(page, func(m journal.Message) bool {
+			forged := m.Held()
+			if forged != nil {
+				g.forged.Do(func() { g.Log.Error("an answer of a gate is not sent", zap.Error(forged)) })
+			}
+			return forged != nil
+		})
 		if err != nil || len(page) == 0 {
 			return err
 		}

@@ -24,7 +24,7 @@ const (
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
 	// maxMarks written at once.
-	maxMarks = 4096
+	maxMarks = MostRun
 	// ClockTolerance between the clocks of several writers.
 	ClockTolerance = time.Minute
 )
@@ -279,7 +279,7 @@ func (c *committer) takeMarks() []Run {
 	n := min(len(c.answered), maxMarks)
 	var taken Runs
 	for _, r := range c.answered[:n] {
-		taken.Add(Run{r, r})
+		taken.Add(r)
 	}
 	marks := slices.Concat(c.kept, taken.All())
 	c.kept = nil

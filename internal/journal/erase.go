@@ -105,10 +105,7 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 }
 
 // Gone reports whether the record was erased.
-func (e *Erasures) Gone(record int64) bool {
-	i, found := slices.BinarySearchFunc(e.gone.all, record, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
-	return found || i > 0 && e.gone.all[i-1].Last >= record
-}
+func (e *Erasures) Gone(record int64) bool { return e.gone.Holds(record) }
 
 // Holds reports whether the record is what was signed. digest is the ledger's.
 func (e *Erasures) Holds(r *Entry, digest Digest) bool {
@@ -133,15 +130,23 @@ type Erasing struct {
 	Letters []KeyedDeadLetter
 	Items   []RunItem
 	Runs    []BulkRun
-	// Going tells that a gate's answer to it is in the outbox.
-	Going bool
+	// Waiting are the outbox's messages with one of its MessageKeys.
+	Waiting []Message
+}
+
+// MessageKeys returns the keys of the messages that are about the subject: its own, and the ids of its dead letters.
+func (p *Erasing) MessageKeys(s Subject) []string {
+	keys := []string{s.OutboxKey()}
+	for i := range p.Letters {
+		keys = append(keys, p.Letters[i].DeadLetter.ID)
+	}
+	return keys
 }
 
 // Expunged is what an erasure takes.
 type Expunged struct {
-	// Key of the subject. OutboxKey is that of its messages; those that hold Quoted, its id as JSON, go as well.
-	Key               int64
-	OutboxKey, Quoted string
+	// Key of the subject.
+	Key int64
 	// Amended records, and Items, which name it no more.
 	Amended []KeyedRecord
 	Items   []RunItem
@@ -172,18 +177,15 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
 		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
-	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.OutboxKey(), Quoted: e.Subject.quotedID(),
-		Amended: amended, Items: x.takeItems()}
+	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended, Items: x.takeItems()}
+	for i := range p.Waiting {
+		b.changes.Published = append(b.changes.Published, p.Waiting[i].Sequence)
+	}
 	done := Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
 	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(),
 		Body: string(encoded(body)), Salt: newSalt()}
 	b.append(p.Key, record, Happening{Episode: left.Episode})
 	return b.seal(), done, nil
-}
-
-// quotedID is the id as JSON has it.
-func (s *Subject) quotedID() string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.ID) + `"`
 }
 
 // check returns what the fold makes of the subject's records, what they contributed to the sums, and what was erased
@@ -237,7 +239,7 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	if len(l.Held) > 0 {
 		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
 	}
-	if p.Going {
+	if slices.ContainsFunc(p.Waiting, func(m Message) bool { return m.Queue == GateQueue }) {
 		return busy("the answer of its gate is on its way to the process; try again when that has it")
 	}
 	for i := range p.Letters {
@@ -393,7 +395,7 @@ func (x *eraser) takes(body any) (found bool) {
 func runsOf(records []KeyedRecord) []Run {
 	var all Runs
 	for i := range records {
-		all.Add(Run{records[i].Entry.Record, records[i].Entry.Record})
+		all.Add(Run{First: records[i].Entry.Record, Last: records[i].Entry.Record})
 	}
 	return all.All()
 }

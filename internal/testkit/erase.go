@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"retry-worker/internal/journal"
 )
@@ -44,8 +43,15 @@ func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
 			}
 		}
 	}
-	going := func(o journal.Message) bool { return o.Queue == journal.GateQueue && o.Key == of.OutboxKey() }
-	p.Going = slices.ContainsFunc(m.outbox, going)
+	for _, o := range m.outbox { // a message belongs to a subject, or to a dead letter, by its key
+		its := o.Key == of.Tenant+"/"+of.Policy+"/"+of.ID
+		for _, d := range p.Letters {
+			its = its || o.Key == d.DeadLetter.ID
+		}
+		if its {
+			p.Waiting = append(p.Waiting, o)
+		}
+	}
 	return p
 }
 
@@ -65,7 +71,4 @@ func (m *Memory) expunge(e *journal.Expunged) {
 		items := m.runs[changed.Run].items
 		items[slices.IndexFunc(items, func(i journal.BulkItem) bool { return i.Number == changed.Item.Number })] = changed.Item
 	}
-	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool {
-		return o.Key == e.OutboxKey || strings.Contains(o.Body, e.Quoted)
-	})
 }

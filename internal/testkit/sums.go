@@ -98,11 +98,10 @@ func (m *Memory) Causes(
 	})
 }
 
-// keepOutbox gives the messages their sequences, and lets go of those that were published.
+// keepOutbox keeps the messages, and lets go of those that were published.
 func (m *Memory) keepOutbox(c *journal.Changes) {
 	for _, o := range c.Outbox {
-		m.sequence++
-		o.Sequence, o.At = m.sequence, stored(o.At)
+		o.At = stored(o.At)
 		m.outbox = append(m.outbox, o)
 	}
 	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool { return slices.Contains(c.Published, o.Sequence) })

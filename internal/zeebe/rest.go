@@ -150,6 +150,7 @@ type restJob struct {
 	CustomHeaders      json.RawMessage `json:"customHeaders"`
 	Variables          json.RawMessage `json:"variables"`
 	LeaseToken         string          `json:"leaseToken"`
+	Deadline           key             `json:"deadline"`
 }
 
 func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
@@ -178,6 +179,7 @@ func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) (
 			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
 			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
 			Headers: string(j.CustomHeaders), Variables: string(j.Variables), Lease: j.LeaseToken,
+			LockedUntil: int64(j.Deadline),
 		}
 	}
 	return jobs, nil

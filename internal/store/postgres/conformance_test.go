@@ -72,3 +72,8 @@ func TestRebuild(t *testing.T) {
 	address := realserver.Database(t)
 	storetest.RunRebuild(t, open(t, address), executor(t, address))
 }
+
+func TestForgedMessages(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunForged(t, open(t, address), executor(t, address))
+}

@@ -31,7 +31,6 @@ const (
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
-		"SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
 	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,

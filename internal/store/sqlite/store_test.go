@@ -100,3 +100,8 @@ func TestRebuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	storetest.RunRebuild(t, opened(t, path), executor(t, path))
 }
+
+func TestForgedMessages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunForged(t, opened(t, path), executor(t, path))
+}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"retry-worker/internal/journal"
 )
@@ -44,7 +43,7 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 		func() error { p.Letters, err = w.keyedLetters("WHERE d.subject = ?", p.Key); return err },
 		func() error { p.Runs, err = w.bulkRuns(""); return err },
 		func() error { p.Items, err = w.named(string(name)); return err },
-		func() error { p.Going, err = w.waits(journal.GateQueue, of.OutboxKey()); return err },
+		func() error { p.Waiting, err = w.keyed(p.MessageKeys(of)); return err },
 	} {
 		if err == nil {
 			err = read()
@@ -102,8 +101,6 @@ func (b *batch) expunge(c *journal.Changes) {
 		return
 	}
 	b.add("DELETE FROM records WHERE subject = ? AND record < ?", e.Key, c.Records[len(c.Records)-1].Entry.Record)
-	b.add("DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", e.OutboxKey,
-		"%"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted)+"%")
 	for i := range e.Amended {
 		r := &e.Amended[i].Entry
 		b.add("UPDATE records SET body = ? WHERE record = ?", r.Kept(), r.Record)

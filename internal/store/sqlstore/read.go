@@ -138,25 +138,36 @@ func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 }
 
 func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
-	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args,
+	return collect(s, "SELECT number, at, first, digests, answered, message, messages, letgo, hash FROM ledger "+clause, args,
 		func(scan scanner, l *journal.Link) error {
-			var digests, hash []byte
-			var answered string
-			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &hash); err != nil {
+			var digests, messages, hash []byte
+			var answered, letGo string
+			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &l.Message, &messages, &letGo, &hash); err != nil {
 				return err
 			}
-			const size = len(journal.Digest{})
-			// A last one that was cut short is told by its link's hash.
-			l.Digests = make([]journal.Digest, (len(digests)+size-1)/size)
-			for i := range l.Digests {
-				copy(l.Digests[i][:], digests[i*size:])
-			}
+			l.Digests, l.Messages = digestsOf(digests), digestsOf(messages)
+			l.Answered, l.LetGo = runsOf(answered), runsOf(letGo)
 			copy(l.Hash[:], hash)
-			if answered != "" && json.Unmarshal([]byte(answered), &l.Answered) != nil {
-				l.Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
-			}
 			return nil
 		})
+}
+
+// digestsOf reads digests. A last one that was cut short is told by its link's hash.
+func digestsOf(b []byte) []journal.Digest {
+	const size = len(journal.Digest{})
+	all := make([]journal.Digest, (len(b)+size-1)/size)
+	for i := range all {
+		copy(all[i][:], b[i*size:])
+	}
+	return all
+}
+
+// runsOf reads what textOf wrote.
+func runsOf(text string) (runs []journal.Run) {
+	if text != "" && json.Unmarshal([]byte(text), &runs) != nil {
+		return []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
+	}
+	return runs
 }
 
 // Records implements journal.Archive.

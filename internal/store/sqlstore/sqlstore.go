@@ -64,7 +64,7 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON|SEQUENCE)\b|\)(STRICT|KEYED);`)
+var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
 // Schema returns the statements that make the tables.
 func (d *Dialect) Schema() []string {
@@ -81,7 +81,7 @@ func (d *Dialect) Schema() []string {
 			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
 	}
 	return append(all,
-		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
+		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
 		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
 }
 

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -41,7 +42,7 @@ func testErase(t *testing.T, s Store) {
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
 	must(t, s, nil, func(x *transaction) {
 		for key, body := range map[string]string{
-			"<default>/tiss-submission/" + gone: `{}`, "a": `{"items":[{"id":"` + gone + `"}]}`, "b": `{"id":"` + gone + `0"}`,
+			"<default>/tiss-submission/" + gone: `{}`, "b": `{"id":"` + gone + `0"}`,
 		} {
 			x.Outbox = append(x.Outbox, journal.Message{ID: key, Queue: "events", Key: key, Body: body})
 		}
@@ -70,6 +71,64 @@ func testErase(t *testing.T, s Store) {
 	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
 	w.wantRefused(done.Pseudonym.ID, journal.ErrSubjectUnknown, "subject_not_found")
 	w.want("after the erasure", "run-1", journal.BulkDiscarded, journal.BulkPlanned)
+}
+
+// testEraseOne erases one of several subjects that have the same id, or nearly, and an answer on its way each: those of the
+// others stay, and reach their processes; then they can be erased, too.
+func testEraseOne(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	const gone = "CLM-GONE-1"
+	subjects := []journal.Subject{subject(gone), subject("clm-gone-1"), subject("CLM-OTHER-1"),
+		{Tenant: "<default>", Policy: "job-queue", ID: gone}, {Tenant: "other", Policy: decision.DefaultPolicy, ID: gone}}
+	waiting, discards := map[journal.Subject]int64{}, []string{}
+	for i, of := range subjects {
+		a := w.Analysis(decision.DefaultPolicy, gone, "DUPLICATE_CLAIM", 0)
+		a.Subject, a.JobKey, a.ElementInstanceKey = of, int64(i+1), int64(i+1)
+		a.Identity = journal.IdentityOf(a)
+		r, err := w.j.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		_, err = w.j.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: r.Attempt.DeadLetter, JobKey: int64(i + 90)})
+		testkit.Must(t, err)
+		_, err = w.j.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: r.Attempt.DeadLetter, Verb: journal.DiscardLater, Text: "x"})
+		testkit.Must(t, err)
+		discards = append(discards, r.Attempt.DeadLetter)
+		_, err = w.j.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: r.Attempt.DeadLetter, Discard: true,
+			Reason: `como a guia "` + gone + `"`, By: "ana"})
+		testkit.Must(t, err)
+		waiting[of] = int64(i + 90)
+	}
+	answers := func() (all []*journal.Answer) {
+		for _, m := range pending(t, s, journal.ReviewQueue, 99) {
+			a, err := journal.ReadAnswer(&m)
+			testkit.Must(t, err)
+			all = append(all, a)
+		}
+		return all
+	}
+	for _, of := range subjects {
+		for _, a := range answers() {
+			if a.Subject() == of {
+				testkit.Must(t, w.j.Delivered(t.Context(), a, true))
+				delete(waiting, of)
+			}
+		}
+		_, err := w.j.Erase(t.Context(), s, journal.Erasure{Subject: of, Reason: "pedido", By: "ana"})
+		if err != nil {
+			t.Fatalf("%v is not erased once its process has its answer: %v", of, err)
+		}
+		left := map[journal.Subject]int64{}
+		for _, a := range answers() {
+			left[a.Subject()] = a.JobKey
+		}
+		var asked []string
+		for _, m := range pending(t, s, journal.DiscardQueue, 99) {
+			asked = append(asked, m.Key)
+		}
+		discards = discards[1:]
+		wantSame(t, "the dead letters that were to be discarded later", asked, discards)
+		wantSame(t, fmt.Sprintf("the jobs whose answers wait once %v is erased", of), left, waiting)
+		Verify(t, s)
+	}
 }
 
 // testEraseAgain erases a name that came again, and purges what is left, record by record.

@@ -174,7 +174,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	f, _ := p.Read(v) // sound but for an empty error
 	f.Context, f.Deadline = brought(r), o.deadline(r)
 	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
-		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+		ProcessInstanceKey: job % 2, LockedUntil: rapid.Int64Range(0, 5).Draw(r, "locked until"), Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
 
 // note says something of a dead letter.

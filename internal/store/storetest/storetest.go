@@ -80,6 +80,7 @@ var (
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
+		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},
 		{"after it was closed", testClosed},
 	}
@@ -101,6 +102,7 @@ var (
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
+		{"an erasure takes nothing of others", testEraseOne},
 		{"erasures of a name that comes again", testEraseAgain},
 	}
 )
@@ -167,11 +169,8 @@ func (x *transaction) seal() *journal.Changes {
 	if c == nil {
 		c = &journal.Changes{}
 	}
-	if c.Link.Answered = x.Link.Answered; len(c.Link.Digests)+len(c.Link.Answered) > 0 {
-		c.Link.At = at(x.head.Link)
-		c.Link = c.Link.After(x.head)
-	}
-	c.Published, c.Outbox = x.Published, append(c.Outbox, x.Outbox...)
+	c.Link.Answered, c.Published, c.Outbox = x.Link.Answered, x.Published, append(c.Outbox, x.Outbox...)
+	c.Seal(x.head, at(x.head.Link))
 	x.sealed = c
 	return c
 }

@@ -99,6 +99,7 @@ var (
 		{"what a purge leaves of a cause", testPurgedCause},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
+		{"what a grown journal recorded since an instant", testGrown},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"erasures of a name that comes again", testEraseAgain},

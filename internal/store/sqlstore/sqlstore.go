@@ -30,7 +30,8 @@ type Dialect struct {
 	Types map[string]string
 	// Numbered tells that parameters are $1 and not ?.
 	Numbered bool
-	// Now is an expression for the database's clock, in milliseconds; Lock what takes the ledger's head.
+	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
+	// database, whose clock it is then. Lock takes a row, such as the ledger's head.
 	Now, Lock string
 	// Rows are how many rows of a statement are made in one, the fewest first; the first is 1.
 	Rows []int
@@ -287,6 +288,8 @@ type Store struct {
 	Acquire func(ctx context.Context) (conn *Conn, release func(broken bool), err error)
 	// Room fails where there is no room for a batch; nil where nobody knows.
 	Room func() error
+
+	wrongLease func(name, holder string, ahead time.Duration)
 }
 
 // Conn is a connection to write with. Prepared keeps its statements; nil where the driver does.

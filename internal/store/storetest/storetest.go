@@ -81,6 +81,7 @@ var (
 		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
 		{"large batches", testLarge},
+		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
 	}
 	archived = []test{
@@ -95,11 +96,11 @@ var (
 		{"every record is told", testTold},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
+		{"a lease of a wrong clock", testLeaseAhead},
 		{"what a purge leaves of a subject", testPurgeLeaves},
 		{"what a purge leaves of a cause", testPurgedCause},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
-		{"what a grown journal recorded since an instant", testGrown},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"erasures of a name that comes again", testEraseAgain},

@@ -137,6 +137,9 @@ type snapshot struct {
 // read runs do in a transaction that sees one state of the journal.
 func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
 	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
+	if errors.Is(err, journal.ErrUnreadable) { // one row: others can be read
+		err = invalid("%w", err)
+	}
 	if err != nil {
 		return r.Failed(doing, err, false)
 	}
@@ -256,7 +259,10 @@ func fromJSON[T any](scan scanner, row *T) error {
 	if err := scan(&text); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(text), row)
+	if err := json.Unmarshal([]byte(text), row); err != nil {
+		return fmt.Errorf("%w row: %w", journal.ErrUnreadable, err)
+	}
+	return nil
 }
 
 // milli scans an instant, which is kept in milliseconds.

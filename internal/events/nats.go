@@ -135,6 +135,7 @@ func (s *Sink) lost(*nats.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose()
+	s.ready = false // the connection that comes in its place has a context of its own
 }
 
 // doubt has the stream looked for before the next event.

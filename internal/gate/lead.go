@@ -227,7 +227,7 @@ func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
 		s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 	}
 	if probe {
-		s.probe = &d.Settings.Probe
+		s.probe = new(d.Settings.Probe) // others are taken over while it is asked
 	}
 }
 

@@ -17,7 +17,8 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 type Link struct {
 	// Number from 1, without a gap.
 	Number int64
-	// At is when it was written, in milliseconds, by the clock of who wrote it.
+	// At is when it was written, in milliseconds, by the clock of who wrote it; no earlier than the link before it, so that
+	// the links tell where the records since an instant begin.
 	At time.Time
 	// First is the number of its first record; there are as many as Digests.
 	First   int64
@@ -36,6 +37,9 @@ type Link struct {
 // After completes the link that follows head.
 func (l Link) After(head Head) Link {
 	l.Number, l.First, l.Message = head.Link+1, head.Record+1, head.Message+1
+	if l.At.Before(head.At) {
+		l.At = head.At
+	}
 	l.Hash = l.HashAfter(head.Hash)
 	return l
 }

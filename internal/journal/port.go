@@ -119,10 +119,10 @@ type Outbox interface {
 	// Backlog is how many messages wait, by queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
 	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
-	// holds it. A span of 0 gives it back.
+	// holds it. One that lies further ahead than span is of a wrong clock, and has ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	// Leases is how many leases are held whose names begin so.
-	Leases(ctx context.Context, prefix string) (int, error)
+	// Leases is how many leases of that span are held whose names begin so.
+	Leases(ctx context.Context, prefix string, span time.Duration) (int, error)
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

@@ -136,7 +136,8 @@ type lease struct {
 func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
 	return ask(ctx, m, func() bool {
 		now := time.Now()
-		if l, held := m.leases[name]; held && l.holder != holder && l.expires.After(now) {
+		l, held := m.leases[name]
+		if held && l.holder != holder && l.expires.After(now) && (span <= 0 || !l.expires.After(now.Add(span))) {
 			return false
 		}
 		m.leases[name] = lease{holder, now.Add(span)}
@@ -145,10 +146,11 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 }
 
 // Leases implements journal.Outbox.
-func (m *Memory) Leases(ctx context.Context, prefix string) (int, error) {
+func (m *Memory) Leases(ctx context.Context, prefix string, span time.Duration) (int, error) {
 	return ask(ctx, m, func() (held int) {
+		now := time.Now()
 		for name, l := range m.leases {
-			if strings.HasPrefix(name, prefix) && l.expires.After(time.Now()) {
+			if strings.HasPrefix(name, prefix) && l.expires.After(now) && !l.expires.After(now.Add(span)) {
 				held++
 			}
 		}

@@ -32,7 +32,6 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
-	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
 }
@@ -106,11 +105,13 @@ func (db *DB) begin(ctx context.Context) error {
 		return err
 	}
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: db.file.room}
-	if err := db.Probe(ctx); err != nil {
-		_ = db.Free() // the first error is the one that tells
-		return err
+	if err = db.Probe(ctx); err == nil {
+		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // whoever held one has ended
 	}
-	return nil
+	if err != nil {
+		_ = db.Free() // the first error is the one that tells
+	}
+	return err
 }
 
 // acquire waits for the writer's turn.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -295,7 +296,9 @@ func readItem(scan scanner) (i deadletter.Item, err error) {
 		return i, err
 	}
 	var a journal.Attempt
-	err = json.Unmarshal([]byte(*attempt), &a)
+	if err = json.Unmarshal([]byte(*attempt), &a); err != nil {
+		err = fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
+	}
 	i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 	return i, err
 }

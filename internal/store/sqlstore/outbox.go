@@ -55,25 +55,60 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 	})
 }
 
-// Lease implements journal.Outbox, by the database's clock.
+// Lease implements journal.Outbox.
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
-	ms := (span + time.Millisecond - 1).Milliseconds()
+	ms := max((span + time.Millisecond - 1).Milliseconds(), 0)
+	var whose string
+	var ahead int64
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		n, err := w.exec(`INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, `+w.Now+` + ?)
-			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-			WHERE leases.holder = excluded.holder OR leases.expires_at <= `+w.Now, name, holder, max(ms, 0))
-		if held = n > 0; held && ms <= 0 {
-			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
+		var until int64
+		found, err := w.one("SELECT holder, expires_at FROM leases WHERE name = ?"+w.Lock, []any{name}, &whose, &until)
+		if err != nil {
+			return false, err
 		}
+		now, err := w.now() // once its row is held
+		if ahead = until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
+			return false, err
+		}
+		if ms == 0 {
+			held = true
+			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
+			return true, err
+		}
+		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "+
+			"holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = ?", name, holder, now+ms, whose)
+		held = n > 0
 		return held, err
 	})
-	return held && err == nil, err
+	if held = held && err == nil; held && whose != holder && ahead > 0 && s.wrongLease != nil {
+		s.wrongLease(name, whose, time.Duration(ahead)*time.Millisecond)
+	}
+	return held, err
 }
 
-// Leases implements journal.Outbox, by the database's clock. The prefix has no character that LIKE knows.
-func (s *Store) Leases(ctx context.Context, prefix string) (held int, err error) {
+// OnWrongLease has told be called with each lease that ends because it lies further ahead than its span. Call it before
+// Lease.
+func (s *Store) OnWrongLease(told func(name, holder string, ahead time.Duration)) {
+	s.wrongLease = told
+}
+
+// now is the instant by the clock that leases go by.
+func (s *snapshot) now() (ms int64, err error) {
+	if s.Now == "" {
+		return time.Now().UnixMilli(), nil
+	}
+	_, err = s.one("SELECT "+s.Now, nil, &ms)
+	return ms, err
+}
+
+// Leases implements journal.Outbox. The prefix has no character that LIKE knows.
+func (s *Store) Leases(ctx context.Context, prefix string, span time.Duration) (held int, err error) {
 	return reading(ctx, &s.Reader, "count leases", func(s *snapshot) (n int, err error) {
-		_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > "+s.Now, []any{prefix + "%"}, &n)
+		now, err := s.now()
+		if err == nil {
+			_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > ? AND expires_at <= ?",
+				[]any{prefix + "%", now, now + span.Milliseconds()}, &n)
+		}
 		return n, err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"retry-worker/internal/journal"
 )
@@ -191,8 +192,30 @@ func (r *Reader) Records(
 	})
 }
 
+// reached is the first record of the last link before an instant, or 0: no record before it is of that instant or later,
+// as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
+func (s *snapshot) reached(t time.Time) (record int64, err error) {
+	const query = `WITH RECURSIVE halves (low, high) AS (
+		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1
+		UNION ALL
+		SELECT CASE WHEN l.at < ? THEN l.number ELSE h.low END, CASE WHEN l.at < ? THEN h.high ELSE l.number END
+		FROM halves h JOIN ledger l ON l.number = (h.low + h.high) / 2 WHERE h.low + 1 < h.high
+	) SELECT first FROM ledger WHERE number = (SELECT max(low) FROM halves)`
+	at := journal.CeilMilli(t.Add(-journal.ClockTolerance))
+	_, err = s.one(query, []any{at, at}, &record)
+	return record, err
+}
+
 // filter is what the records behind one must have; false where there are none.
 func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possible bool, err error) {
+	if !f.Since.IsZero() {
+		reached, err := s.reached(f.Since)
+		if err != nil {
+			return w, false, err
+		}
+		after = max(after, reached-1)
+		w.and("r.at >= ?", journal.CeilMilli(f.Since))
+	}
 	w.and("r.record > ?", after)
 	if f.Subject != (journal.Subject{}) {
 		key, err := s.keyOf(f.Subject)
@@ -200,9 +223,6 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 			return w, false, err
 		}
 		w.and("r.subject = ?", key)
-	}
-	if !f.Since.IsZero() {
-		w.and("r.at >= ?", journal.CeilMilli(f.Since))
 	}
 	if !f.Until.IsZero() {
 		w.and("r.at < ?", journal.CeilMilli(f.Until))

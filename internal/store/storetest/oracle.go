@@ -34,7 +34,7 @@ func testOracle(t *testing.T, s Store) {
 			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: id})
 		}
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
-			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour,
+			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour, -30 * time.Hour,
 				47 * time.Hour}).Draw(r, "later"))
 			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}

@@ -82,6 +82,7 @@ var (
 		{"odd names", testNames},
 		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},
+		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
 	}
 	archived = []test{
@@ -96,6 +97,7 @@ var (
 		{"every record is told", testTold},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
+		{"a lease of a wrong clock", testLeaseAhead},
 		{"what a purge leaves of a subject", testPurgeLeaves},
 		{"what a purge leaves of a cause", testPurgedCause},
 		{"a purge that is cut off", testPurgeCut},

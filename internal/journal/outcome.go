@@ -17,6 +17,9 @@ type Outcome struct {
 	At time.Time
 	// JobKey, ElementInstanceKey and ProcessInstanceKey of the job that reports it; 0 where none does.
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
+	// By is the person who tells it; empty where a job does. An episode that has a dead letter is ended by a person's
+	// word only where it is this one: whoever names it knows whose it is.
+	By, DeadLetter string
 }
 
 // Concluded says what an outcome changed.
@@ -33,6 +36,7 @@ type outcomeBody struct {
 	State              State     `json:"state"`
 	At                 time.Time `json:"at"`
 	ProcessInstanceKey int64     `json:"processInstanceKey,omitempty,string"`
+	By                 string    `json:"by,omitempty"`
 	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
@@ -53,12 +57,14 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		at = b.milli()
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
-		ProcessInstanceKey: o.ProcessInstanceKey}
+		ProcessInstanceKey: o.ProcessInstanceKey, By: o.By}
 	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // it is of an earlier try
 	if h.Sent != nil && o.Success && !earlier(h.Sent.At) {
 		body.Sent = *h.Sent
 	}
 	switch {
+	case o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
+		return Concluded{Episode: *e}
 	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
 		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{}, 0)
 		return Concluded{Episode: *e}

@@ -112,6 +112,7 @@ type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
 	wrong       *throttle
+	strangers   strangers
 	openID      *openID // nil where there is no provider
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
@@ -178,6 +179,9 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
+		if a.Role == 0 {
+			defer g.strangers.begin(w, r)()
+		}
 		switch {
 		case r.URL.Path == "/login":
 			g.login(w, r)

@@ -62,6 +62,31 @@ func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, messag
 }
 
 const (
+	// perChange is how often somebody may change something for long, changesAtOnce how often at once.
+	perChange     = 2 * time.Second
+	changesAtOnce = 120
+)
+
+// paces are how often each person may change something yet, by name. Safe for concurrent use; the zero value is of
+// nobody.
+type paces struct {
+	mu sync.Mutex
+	of map[string]*rate.Limiter
+}
+
+func (p *paces) allow(name string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil || len(p.of) > maxAddresses { // names come from the tokens file or the provider: there are few
+		p.of = map[string]*rate.Limiter{}
+	}
+	if p.of[name] == nil {
+		p.of[name] = rate.NewLimiter(rate.Every(perChange), changesAtOnce)
+	}
+	return p.of[name].AllowN(now, 1)
+}
+
+const (
 	// mostStrangers are the requests of nobody that are under way at once, mostOfOneStranger those of one address. An
 	// honest one takes milliseconds.
 	mostStrangers     = 200

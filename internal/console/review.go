@@ -100,6 +100,8 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, err
+	case refusal.Code == deadletter.RequestStands:
+		f.Wrong, f.Status = v.T("form.wrong.request_stands"), http.StatusConflict
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
 		f.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":

@@ -214,6 +214,32 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	}
 }
 
+// TestTrendRowsNameTheirHours: what happened stands in the row whose hour it was, at whatever minute one looks.
+func TestTrendRowsNameTheirHours(t *testing.T) {
+	for _, minute := range []time.Duration{0, 3, 10, 29, 30, 55} {
+		now := home0.Truncate(time.Hour).Add(minute*time.Minute + time.Second)
+		for _, ago := range []time.Duration{0, 5 * time.Minute, 35 * time.Minute, 61 * time.Minute, 22*time.Hour + 40*time.Minute} {
+			at := now.Add(-ago)
+			found := trendsOf([]journal.Figure{{Slot: journal.SlotOf(at), Name: journal.FigureDecisions, Value: 1}}, now)
+			d := (&visit{Lang: English, zone: time.UTC, now: now}).trend(&found)
+			rows := 0
+			for _, l := range d.Hours {
+				if l.Values[0] == 0 {
+					continue
+				}
+				rows++
+				from, err := time.Parse(time.RFC3339, l.From.ISO)
+				if err != nil || at.Before(from) || !at.Before(from.Add(time.Hour)) {
+					t.Errorf("at %s what happened at %s stands in the row of the hour from %s, %v", now, at, l.From.ISO, err)
+				}
+			}
+			if rows != 1 {
+				t.Errorf("at %s what happened at %s stands in %d rows", now, at, rows)
+			}
+		}
+	}
+}
+
 // sums is a journal whose figures are counted as they are read.
 type sums struct {
 	journal.Statistics

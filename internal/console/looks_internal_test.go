@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -236,6 +240,36 @@ func TestTrendRowsNameTheirHours(t *testing.T) {
 			if rows != 1 {
 				t.Errorf("at %s what happened at %s stands in %d rows", now, at, rows)
 			}
+		}
+	}
+}
+
+// letters are so many dead letters, by pages of 200.
+type letters struct {
+	Reviewer
+	n int
+}
+
+func (l letters) List(_ context.Context, _ journal.DeadLetterFilter, cursor string, _ int) ([]deadletter.Item, string, error) {
+	page, _ := strconv.Atoi(cursor)
+	if (page+1)*200 >= l.n {
+		return make([]deadletter.Item, l.n-page*200), "", nil
+	}
+	return make([]deadletter.Item, 200), strconv.Itoa(page + 1), nil
+}
+
+// TestADownloadThatEndsSaysSo: the file of a list that is longer says so in its last row, and no other does.
+func TestADownloadThatEndsSaysSo(t *testing.T) {
+	for n, ends := range map[int]bool{399: false, 20_000: false, 20_001: true} {
+		var file strings.Builder
+		v := &visit{r: httptest.NewRequest(http.MethodGet, "/", nil), Lang: English, zone: time.UTC, now: home0, catalogue: catalogue.Default()}
+		testkit.Must(t, v.writeLetters(&open{Reviewer: letters{n: n}}, journal.DeadLetterFilter{}, &file))
+		rows := strings.Split(strings.TrimSpace(file.String()), "\n")
+		if said := strings.Contains(rows[len(rows)-1], "The list goes on: this file ends at 20,000 dead letters"); said != ends {
+			t.Errorf("of %d dead letters the last row says %q", n, rows[len(rows)-1])
+		}
+		if want := min(n, 20_000) + 1; !ends && len(rows) != want {
+			t.Errorf("of %d dead letters there are %d rows, want %d", n, len(rows), want)
 		}
 	}
 }

@@ -99,8 +99,9 @@ type reviewForm struct {
 	Wait string
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
-	// What was sent, and what is wrong with it.
+	// What was sent, and what is wrong with it; Status of the answer, 0 for 422.
 	Reason, How, When, Wrong string
+	Status                   int
 	// WrongField is reason, how, when, deadline or deadline_missed; empty where it is none of them.
 	WrongField string
 	// Said is what was written as a note.
@@ -157,7 +158,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {
-		pg.status = http.StatusUnprocessableEntity
+		pg.status = cmp.Or(sent.Status, http.StatusUnprocessableEntity)
 	}
 	if state.Open() || state == journal.Due || len(story.Held) > 0 {
 		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -25,6 +26,10 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 	d, err := s.Show(ctx, c.ID)
 	if err != nil {
 		return Item{}, err
+	}
+	if asked := &d.Asked; verb == journal.Ask && *asked != (journal.Mark{}) {
+		return Item{}, refuse(RequestStands, "%s has asked for a decision since %s; a request stands until somebody decides",
+			asked.By, decision.Instant(asked.At))
 	}
 	after, err := s.memory.Note(ctx,
 		&journal.Note{Subject: d.Subject, DeadLetter: d.ID, Verb: verb, Text: c.Reason, By: c.By})

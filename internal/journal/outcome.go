@@ -19,6 +19,9 @@ type Outcome struct {
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
 	// LockedUntil is the job's, as of an Analysis.
 	LockedUntil int64
+	// By is the person who tells it; empty where a job does. An episode that has a dead letter is ended by a person's
+	// word only where it is this one: whoever names it knows whose it is.
+	By, DeadLetter string
 }
 
 // Concluded says what an outcome changed.
@@ -35,6 +38,7 @@ type outcomeBody struct {
 	State              State         `json:"state"`
 	At                 time.Time     `json:"at"`
 	ProcessInstanceKey int64         `json:"processInstanceKey,omitempty,string"`
+	By                 string        `json:"by,omitempty"`
 	Delivered          *DeliveredJob `json:"delivered,omitempty"`
 	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
@@ -68,7 +72,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		at = b.milli()
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
-		ProcessInstanceKey: o.ProcessInstanceKey}
+		ProcessInstanceKey: o.ProcessInstanceKey, By: o.By}
 	if o.LockedUntil != 0 {
 		body.Delivered = &DeliveredJob{o.JobKey, o.LockedUntil}
 	}
@@ -77,7 +81,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		body.Sent = *h.Sent
 	}
 	switch {
-	case o.stale(h):
+	case o.stale(h), o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
 		return Concluded{Episode: *e}
 	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
 		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{}, 0)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -148,12 +147,7 @@ func (s *session) saveAhead(d time.Duration) error {
 // openWorker opens the service as `retry-worker serve` does; only its clock is the engine's. What the environment says for
 // another engine or worker is left out: samples must not touch somebody's database.
 func (s *session) openWorker() error {
-	for _, pair := range os.Environ() {
-		name, _, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "OTEL_") {
-			os.Unsetenv(name)
-		}
-	}
+	os.Clearenv()
 	settings, err := config.Load()
 	if err != nil {
 		return err

@@ -53,8 +53,7 @@ func (c counts) differences(want counts) string {
 
 // How jobs are given back unanswered, retries unchanged, which the engine counts as failed.
 const (
-	// unsentMark: by the gateway, when the poll that they were for is over. Moving the engine's clock ends
-	// all polls at once, so it happens here where elsewhere it is rare.
+	// unsentMark: by the gateway, when the poll that they were for is over.
 	unsentMark = "Failed to send activated jobs to client"
 	// handedBackMark: by a worker that stops.
 	handedBackMark = "handed back: worker "

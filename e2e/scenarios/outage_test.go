@@ -186,39 +186,29 @@ func playOutage(t *testing.T, s *scenario, way *way) {
 	s.done("a portal that is down", "%d claims, %v down, worker killed %d times, %d submissions failed", claims, outage, kills, wasted)
 }
 
-// move moves the clock a step. Before the portal is up it stands until all claims that came are held, or went: whose turn it
-// is, is told of these.
+// move moves the clock a step when nobody has a claim in hand: however busy the machine is, no job times out that a worker
+// has. One whose worker was killed does, for which the clock has to go on after a while; but the portal is up only when
+// all claims that came are held, or went: whose turn it is, is told of these.
 func (s *scenario) move(t *testing.T, p *downPortal, step time.Duration) {
 	t.Helper()
-	now := s.clock.Now()
+	now, most := s.clock.Now(), lostStanding
 	if now.Before(p.up) && !now.Add(step).Before(p.up) {
-		s.awaitHeld()
+		most = mostStanding
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	s.history.Until(ctx, func() bool {
+		return s.all(s.keys, func(i *instance) bool { return i.over() || i.atRest() })
+	})
 	testkit.Must(t, s.clock.MoveTo(t.Context(), now.Add(step)))
-}
-
-// awaitHeld returns when all claims that came are held, or went. One whose worker was killed waits for its time-out, for
-// which the clock has to go on.
-func (s *scenario) awaitHeld() {
-	held := func(i *instance) bool {
-		gates := i.of(worker.SubmissionGate)
-		return len(gates) > 0 && !slices.ContainsFunc(gates, func(j *job) bool { return len(j.answers) == 0 && !j.kept })
-	}
-	for begun := time.Now(); time.Since(begun) < mostStanding; time.Sleep(10 * time.Millisecond) {
-		s.history.Lock()
-		all := s.all(s.keys, held)
-		s.history.Unlock()
-		if all {
-			return
-		}
-	}
 }
 
 const (
 	// clockStep is how far the clock moves where claims may go.
 	clockStep = 500 * time.Millisecond
-	// mostStanding bounds how long it stands for claims of which nothing may come.
-	mostStanding = wait.Limit
+	// mostStanding bounds how long it stands for claims of which nothing may come, and lostStanding where a worker that was
+	// killed may have them.
+	mostStanding, lostStanding = wait.Limit, 500 * time.Millisecond
 )
 
 // step is how far the clock moves: further where one claim at a time may go at most.

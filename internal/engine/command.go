@@ -54,7 +54,7 @@ func cut(message string) string {
 	return message
 }
 
-// document reads variables: a JSON object, or nothing.
+// document reads variables: a JSON object, or nothing. Texts are kept with no escapes but those that JSON needs.
 func document(text string) (scopeVariables, error) {
 	if text == "" {
 		return nil, nil
@@ -62,6 +62,15 @@ func document(text string) (scopeVariables, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
 		return nil, reject(InvalidArgument, "Invalid JSON value: %v", err)
+	}
+	if bytes.IndexByte(compact.Bytes(), '\\') >= 0 {
+		var value any
+		d := json.NewDecoder(&compact)
+		d.UseNumber()
+		_ = d.Decode(&value) // was compacted
+		e := json.NewEncoder(&compact)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(value) // was decoded
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(compact.Bytes(), &members); err != nil {

@@ -121,6 +121,18 @@ func TestStateIsTheFoldOfEvents(t *testing.T) {
 	}
 }
 
+// TestTextsAreKeptWithoutNeedlessEscapes: a worker whose JSON escapes HTML does not make a text six times as long.
+func TestTextsAreKeptWithoutNeedlessEscapes(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(sub06(t))
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant,
+		Variables: `{"n":9007199254740993, "text":"\u003cb\u003e \"\\\n\u0001 é","list":[{"a":"\u0026"}]}`})
+	const want = `{"list":[{"a":"&"}],"n":9007199254740993,"text":"<b> \"\\\n\u0001 é"}`
+	if got := w.take("submission-gate"); len(got) != 1 || got[0].Variables != want {
+		t.Errorf("the job has %+v, expected the variables %s", got, want)
+	}
+}
+
 func BenchmarkJob(b *testing.B) {
 	w := newWorld(b)
 	w.deploy(sub06(b))

@@ -19,16 +19,11 @@ const (
 	calm = 700 * time.Millisecond
 	// patience is how long the demo waits where it cannot move time.
 	patience = 30 * time.Second
+	// mostMoves of the clock: what is left then goes by real time.
+	mostMoves = 100
+	// held is how long a job may be held by a worker that is no more.
+	held = 12 * time.Second
 )
-
-// clockSteps move the clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
-// 25 s of a failed job, a queued job's own, the minute after which it looks for its dependencies, and a message's 5 s,
-// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes after the decision at most: where
-// the worker's clock moves too, after the step before, and else from the start.
-var clockSteps = []time.Duration{
-	5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
-	12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute,
-}
 
 // Engine is what the demo needs of the process engine. Its BPMN errors must carry their variables to
 // the boundary event only, as those of a worker by another author do.
@@ -44,8 +39,6 @@ type Engine interface {
 type Options struct {
 	Engine Engine
 	Out    io.Writer
-	// JSON writes an object a line instead of text.
-	JSON bool
 	// Ask the worker's API, through which the people decide.
 	Ask Ask
 	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and
@@ -53,16 +46,26 @@ type Options struct {
 	Invitation string
 	// Clock to move; nil: the timers take the time they take.
 	Clock Clock
-	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
-	WorkerLog string
+	// Log gets the worker's log; nil: its decisions are not shown.
+	Log *Log
 	// Run makes ids differ between two runs on one engine.
 	Run int64
+	// Resumed tells that the samples of that run were started before: they go on.
+	Resumed bool
 }
 
 // Run plays the samples of all processes and returns when each has ended, when nothing moves any more, or
 // when ctx ends; where it is to stay, only then, or when something fails.
 func Run(ctx context.Context, o Options) error {
-	s := newStory(o.Out, o.JSON, Processes(o.Run))
+	err := run(ctx, o)
+	if ctx.Err() != nil {
+		return ctx.Err() // what it was about was cut short
+	}
+	return err
+}
+
+func run(ctx context.Context, o Options) error {
+	s := newStory(o.Out, Processes(o.Run))
 	playing, curtain := context.WithCancel(ctx)
 	d := &director{players: newPlayers(ctx, &o, s), instances: make(map[int64]*Sample)}
 	var background sync.WaitGroup
@@ -71,25 +74,27 @@ func Run(ctx context.Context, o Options) error {
 	// The last answers are told before they have reached the engine: the players finish what they began.
 	background.Go(func() { d.worker().Run(playing, ctx) })
 	background.Go(func() { d.people.work(playing) })
-	if o.WorkerLog != "" {
-		background.Go(func() {
-			if err := follow(playing, o.WorkerLog, d.read); err != nil {
-				s.note("%v", err)
-			}
-		})
+	if o.Log != nil {
+		defer o.Log.follow(d.read)()
 	}
-	s.announce()
-	if err := d.start(ctx); err != nil {
-		return err
+	if o.Resumed {
+		s.note("The samples that were started before go on.")
+	} else {
+		s.announce()
+		if err := d.start(ctx); err != nil {
+			return err
+		}
 	}
 	if err := d.passTime(ctx); err != nil {
 		return err
 	}
-	s.summarize()
+	if !o.Resumed {
+		s.summarize()
+	}
 	if o.Invitation != "" && ctx.Err() == nil {
 		d.stay(ctx)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // stay until ctx ends, and tell what becomes of the samples that were left.
@@ -137,28 +142,28 @@ func (d *director) passTime(ctx context.Context) error {
 		d.waitInRealTime(ctx)
 		return nil
 	}
-	// On a busy machine a step may be over before all of its timers have fired: the last one is repeated.
-	for i := 0; i < len(clockSteps) || i < 4*len(clockSteps) && d.story.waiting() > 0; i++ {
-		if !d.story.quiet(ctx.Done(), calm) {
+	idle := time.Duration(0)
+	for moves := 0; moves < mostMoves && d.story.quiet(ctx.Done(), calm) && d.story.waiting() > 0; {
+		step, ok := d.Clock.Next()
+		switch {
+		case ok:
+			d.story.note("--- Everybody waits for a timer. The demo moves the clock %s ahead. ---", told(step))
+			if err := d.Clock.Add(ctx, step); err != nil {
+				return err
+			}
+			idle = 0
+			moves++
+		case d.Resumed && idle >= held || d.unreviewed():
 			return nil
-		}
-		step := clockSteps[min(i, len(clockSteps)-1)]
-		d.story.note("--- Everybody waits for a timer. The demo moves the clock %s ahead. ---", told(step))
-		if err := d.Clock.Add(ctx, step); err != nil {
-			return err
+		case idle >= patience:
+			return errors.New("nothing has happened for " + patience.String() +
+				" and samples are still open; is `retry-worker serve` running?")
+		default:
+			idle += calm
 		}
 	}
-	if d.WorkerLog == "" {
-		// The engine says nothing of its incidents: the rejected ones are looked up there.
-		if d.story.quiet(ctx.Done(), calm) && d.story.waiting() == 0 {
-			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows " +
-				"it here).")
-			return nil
-		}
-	}
-	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil && !d.unreviewed() {
-		return errors.New("nothing has happened for " + patience.String() +
-			" and samples are still open; is `retry-worker serve` running?")
+	if d.Log == nil && d.story.waiting() == 0 {
+		d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why.")
 	}
 	return nil
 }

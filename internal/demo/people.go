@@ -57,8 +57,9 @@ func (p *people) work(ctx context.Context) {
 	}
 }
 
-// look at the open dead letters, then at those that were left.
+// look at the open dead letters, then at those that were left and are open no more.
 func (p *people) look(ctx context.Context) error {
+	open := make(map[string]bool)
 	cursor := ""
 	for range mostPages {
 		var page api.Page[api.DeadLetter]
@@ -66,6 +67,7 @@ func (p *people) look(ctx context.Context) error {
 			return err
 		}
 		for i := range page.Items {
+			open[page.Items[i].ID] = true
 			p.take(ctx, &page.Items[i])
 		}
 		if page.Next == nil {
@@ -76,6 +78,9 @@ func (p *people) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range p.left {
+		if open[g.letter] {
+			continue
+		}
 		if err := p.lookAgain(ctx, g); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func newCast(t *testing.T, invitation string, samples ...*Sample) *cast {
 	p.Samples = samples
 	c := &cast{api: &fakeAPI{}}
 	processes := []*Process{p}
-	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes))
+	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, processes))
 	for i := range samples {
 		c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-" + samples[i].ID, Subject: api.SubjectName{ID: samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
 	}
@@ -160,6 +160,7 @@ func TestLeftForThePersonAtTheScreen(t *testing.T) {
 		}
 		c.api.letters[0].Review = &api.Review{Decision: "reprocess", Reason: "data corrigida", By: "ana", NextRetryTime: journal.InstantOrNull(time.Now().Add(5 * time.Minute))}
 		c.api.letters[1].Review = &api.Review{Decision: "discard", Reason: "paga à vista", By: "ana"}
+		c.api.letters[0].State, c.api.letters[1].State = "reprocessing", "discarded"
 		if !c.submit(t, "SENT") { // before anybody has looked
 			t.Error("the portal refuses what that person corrected")
 		}

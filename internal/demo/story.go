@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 // story tells what happens, sample by sample, and knows when every sample has ended. Safe for concurrent use.
 type story struct {
 	out       io.Writer
-	json      bool // a JSON object a line, as it happens, for programs
 	processes []*Process
 	told      clock.Signal  // sent for each thing told: the demo waits while things happen
 	all       chan struct{} // closed when nothing is open
@@ -26,8 +24,8 @@ type story struct {
 	ended map[*Sample]string   // how
 }
 
-func newStory(out io.Writer, asJSON bool, processes []*Process) *story {
-	s := &story{out: out, json: asJSON, processes: processes, told: clock.NewSignal(), all: make(chan struct{}),
+func newStory(out io.Writer, processes []*Process) *story {
+	s := &story{out: out, processes: processes, told: clock.NewSignal(), all: make(chan struct{}),
 		page: make(map[*Sample][]string), open: make(map[*Sample]bool), ended: make(map[*Sample]string)}
 	for _, p := range processes {
 		for _, x := range p.Samples {
@@ -41,12 +39,7 @@ func newStory(out io.Writer, asJSON bool, processes []*Process) *story {
 func (s *story) say(x *Sample, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
-	if s.json {
-		s.line(map[string]any{"sample": x.ID, "says": strings.TrimSpace(text)})
-	} else {
-		s.page[x] = append(s.page[x], text)
-	}
+	s.page[x] = append(s.page[x], fmt.Sprintf(format, args...))
 	s.told.Send()
 }
 
@@ -55,14 +48,8 @@ func (s *story) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn()
-	if s.json {
-		s.line(map[string]any{"note": fmt.Sprintf(format, args...)})
-		return
-	}
 	fmt.Fprintf(s.out, "\n"+format+"\n", args...)
 }
-
-func (s *story) line(content map[string]any) { fmt.Fprintln(s.out, jsonObject(content)) }
 
 // turn prints the page, ordered by process and sample: what belongs together stands together. The lock is held.
 func (s *story) turn() {

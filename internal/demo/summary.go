@@ -44,10 +44,6 @@ func (p *Process) width() int {
 func (s *story) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.json {
-		s.line(map[string]any{"note": "starting", "processes": s.counts()})
-		return
-	}
 	fmt.Fprint(s.out, "\nThe demo starts samples of every bundled process, and plays everybody around the worker:\n")
 	for _, p := range s.processes {
 		fmt.Fprintf(s.out, "\n%s: %d %s; the demo plays %s\n", p.ID, len(p.Samples), p.Subjects, p.System)
@@ -55,14 +51,6 @@ func (s *story) announce() {
 			fmt.Fprintf(s.out, "  %2d  %-*s  %s\n", len(g), p.width(), g[0].Shows, g.ids())
 		}
 	}
-}
-
-func (s *story) counts() map[string]int {
-	counts := make(map[string]int)
-	for _, p := range s.processes {
-		counts[p.ID] = len(p.Samples)
-	}
-	return counts
 }
 
 // result is how so many samples that show the same have ended.
@@ -113,14 +101,6 @@ func (s *story) summarize() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn()
-	if s.json {
-		ends := make(map[string]any)
-		for _, p := range s.processes {
-			ends[p.ID] = s.results(p)
-		}
-		s.line(map[string]any{"processes": s.counts(), "ended": ends, "open": len(s.open)})
-		return
-	}
 	fmt.Fprint(s.out, "\nWhat became of them:\n")
 	for _, p := range s.processes {
 		fmt.Fprintf(s.out, "\n%s: %d %s\n", p.ID, len(p.Samples), p.Subjects)

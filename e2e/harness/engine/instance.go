@@ -1,4 +1,4 @@
-package zeebe
+package engine
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func Deploy(ctx context.Context, gateway pb.GatewayClient, files ...string) erro
 	return err
 }
 
-// CreateInstance starts an instance and returns its key. A broker that is too busy to take it is asked again.
+// CreateInstance starts an instance and returns its key. An engine that is too busy to take it is asked again.
 func CreateInstance(ctx context.Context, gateway pb.GatewayClient, r *pb.CreateProcessInstanceRequest) (key int64, err error) {
 	err = Patiently(func() error {
 		created, err := gateway.CreateProcessInstance(ctx, r, grpc.WaitForReady(true))
@@ -42,7 +42,7 @@ func CreateInstance(ctx context.Context, gateway pb.GatewayClient, r *pb.CreateP
 	return key, err
 }
 
-// Patiently asks again as long as the broker is too busy.
+// Patiently asks again as long as the engine is too busy.
 func Patiently(ask func() error) (err error) {
 	for deadline := time.Now().Add(wait.Limit); ; {
 		if err = ask(); status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {

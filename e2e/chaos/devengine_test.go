@@ -19,61 +19,57 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
-// brokerVersion is the one of the issue.
-const brokerVersion = "8.5.8"
-
-// broker is the real Zeebe of this test process, with the processes deployed.
-type broker struct {
-	*zeebe.Broker
+// devEngine is the development engine of this test process, with the processes deployed.
+type devEngine struct {
+	*engine.Engine
 	pb.GatewayClient
 	conn  *grpc.ClientConn
-	clock *zeebe.Clock // the broker's, and that of workers which go by it
-	alone sync.Mutex   // held by the test that uses it
+	clock *engine.Clock // the engine's, and that of workers which go by it
+	alone sync.Mutex    // held by the test that uses it
 }
 
-// openBroker starts it at first use. The test has it to itself.
-func openBroker(t *testing.T) *broker {
+// openEngine starts it at first use. The test has it to itself.
+func openEngine(t *testing.T) *devEngine {
 	t.Helper()
-	zeebe.Require(t, brokerVersion)
-	b, err := startedBroker()
+	harness.SkipIfShort(t)
+	e, err := startedEngine()
 	testkit.Must(t, err)
-	b.alone.Lock()
-	t.Cleanup(b.alone.Unlock)
-	return b
+	e.alone.Lock()
+	t.Cleanup(e.alone.Unlock)
+	return e
 }
 
-var startedBroker = sync.OnceValues(startBroker)
+var startedEngine = sync.OnceValues(startEngine)
 
-func startBroker() (*broker, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*wait.Limit) // a start takes a minute and a half where much else runs
-	defer cancel()
-	started, err := zeebe.Start(ctx, zeebe.Options{Version: brokerVersion})
+func startEngine() (*devEngine, error) {
+	ctx := context.Background()
+	started, err := engine.Start(ctx, "--max-in-flight=32") // so that one test can flood it
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{Broker: started}
-	b.conn, err = grpc.NewClient(started.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	e := &devEngine{Engine: started}
+	e.conn, err = grpc.NewClient(started.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err == nil {
-		b.GatewayClient = pb.NewGatewayClient(b.conn)
-		err = zeebe.Deploy(ctx, b, "../scenarios/testdata/unmapped.bpmn", "testdata/taken.bpmn") // the first ends with the analysis and maps nothing
+		e.GatewayClient = pb.NewGatewayClient(e.conn)
+		err = engine.Deploy(ctx, e, "../scenarios/testdata/unmapped.bpmn", "testdata/taken.bpmn") // the first ends with the analysis and maps nothing
 	}
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("chaos-clock-%d", os.Getpid()))
 	if err == nil {
-		b.clock, err = b.ShareClock(ctx, file)
+		e.clock, err = e.ShareClock(ctx, file)
 	}
 	if err != nil {
 		return nil, errors.Join(err, started.Stop(ctx))
 	}
 	harness.AtEnd(func() error {
-		return errors.Join(b.conn.Close(), b.clock.Close(), os.Remove(file), b.Stop(context.Background()))
+		return errors.Join(e.conn.Close(), e.clock.Close(), os.Remove(file), e.Stop(context.Background()))
 	})
-	return b, nil
+	return e, nil
 }
 
 // variables of a process, as JSON.
@@ -98,17 +94,17 @@ func jsonOf(v any) string {
 	return string(b)
 }
 
-// start starts a process, also while the broker is too busy to take it.
-func (b *broker) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
+// start starts a process, also while the engine is too busy to take it.
+func (e *devEngine) start(t *testing.T, r *pb.CreateProcessInstanceRequest) int64 {
 	t.Helper()
-	key, err := zeebe.CreateInstance(t.Context(), b, r)
+	key, err := engine.CreateInstance(t.Context(), e, r)
 	testkit.Must(t, err)
 	return key
 }
 
 // jobs gives out up to most jobs of a type for so long, waiting a while for the first; what came before an error is returned with it.
-func (b *broker) jobs(ctx context.Context, jobType string, most int, hold, poll time.Duration) (all []*pb.ActivatedJob, err error) {
-	stream, err := b.ActivateJobs(ctx, &pb.ActivateJobsRequest{
+func (e *devEngine) jobs(ctx context.Context, jobType string, most int, hold, poll time.Duration) (all []*pb.ActivatedJob, err error) {
+	stream, err := e.ActivateJobs(ctx, &pb.ActivateJobsRequest{
 		Type: jobType, Worker: "test", MaxJobsToActivate: int32(most), Timeout: hold.Milliseconds(), RequestTimeout: poll.Milliseconds(),
 	})
 	for err == nil {
@@ -123,9 +119,9 @@ func (b *broker) jobs(ctx context.Context, jobType string, most int, hold, poll 
 }
 
 // ends starts a process and returns the variables that it ends with.
-func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (instance int64, ended variables, err error) {
+func (e *devEngine) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (instance int64, ended variables, err error) {
 	for {
-		result, err := b.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
+		result, err := e.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
 			Request: r, RequestTimeout: wait.Limit.Milliseconds(),
 		}, grpc.WaitForReady(true))
 		switch {
@@ -137,12 +133,12 @@ func (b *broker) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (
 	}
 }
 
-// counters of the broker, which lag a moment behind: they are waited for until they are as wanted.
-func (b *broker) expectCounters(t *testing.T, before zeebe.Counters, want map[string]int) {
+// counters of the engine, which lag a moment behind: they are waited for until they are as wanted.
+func (e *devEngine) expectCounters(t *testing.T, before engine.Counters, want map[string]int) {
 	t.Helper()
 	var got map[string]int
-	wait.Until(t, fmt.Sprintf("the broker's counters to be %v", want), func() bool {
-		now, err := b.Counters(t.Context())
+	wait.Until(t, fmt.Sprintf("the engine's counters to be %v", want), func() bool {
+		now, err := e.Counters(t.Context())
 		testkit.Must(t, err)
 		got = map[string]int{}
 		for name := range want {
@@ -152,7 +148,7 @@ func (b *broker) expectCounters(t *testing.T, before zeebe.Counters, want map[st
 	})
 }
 
-func counted(c zeebe.Counters, name string) int {
+func counted(c engine.Counters, name string) int {
 	switch name {
 	case "processes completed":
 		return c.Elements("PROCESS", "completed")

@@ -1,16 +1,10 @@
 package demo
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
+	"sync"
 	"time"
-
-	"retry-worker/internal/clock"
 )
 
 // logLine is what the demo reads of a line of the worker's log. Which sample it is about follows from the instance: the
@@ -37,36 +31,31 @@ func (l *logLine) wait() string {
 	return fmt.Sprintf("%d min", l.BackoffMinutes)
 }
 
-// followPause between two looks at the end of the log.
-const followPause = 10 * time.Millisecond
+// Log takes the worker's log, a line with each Write, for the demo to tell its decisions. Its zero value is ready; it is safe
+// for concurrent use.
+type Log struct {
+	mu   sync.Mutex
+	take func(logLine) // nil: nobody reads
+}
 
-// follow hands every line that the worker writes to its log from now on to take, until ctx ends.
-func follow(ctx context.Context, path string, take func(logLine)) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("--worker-log: %w; expected the file the worker's output goes to", err)
+// Write implements io.Writer.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var line logLine
+	if l.take != nil && json.Unmarshal(b, &line) == nil && line.Event != "" {
+		l.take(line)
 	}
-	defer f.Close()
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
-		return fmt.Errorf("--worker-log %s: %w", path, err)
+	return len(b), nil
+}
+
+// follow hands what is written from now on to take, until the function it returns is called.
+func (l *Log) follow(take func(logLine)) (end func()) {
+	set := func(take func(logLine)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.take = take
 	}
-	reader := bufio.NewReader(f)
-	var pending []byte
-	for ctx.Err() == nil {
-		part, err := reader.ReadBytes('\n')
-		pending = append(pending, part...)
-		if errors.Is(err, io.EOF) {
-			clock.Machine{}.Rest(ctx, followPause)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read the worker's log %s: %w", path, err)
-		}
-		var line logLine
-		if json.Unmarshal(pending, &line) == nil && line.Event != "" {
-			take(line)
-		}
-		pending = pending[:0]
-	}
-	return nil
+	set(take)
+	return func() { set(nil) }
 }

@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openLocked(ctx, f)
+	db, err := openLocked(ctx, f, l)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
 		// Where who asked does not wait any longer, all that comes then comes of that.
@@ -73,8 +73,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-func openLocked(ctx context.Context, f *file) (*DB, error) {
-	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure} {
+func openLocked(ctx context.Context, f *file, l *lock) (*DB, error) {
+	made := func() error { return l.take(f) }
+	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure, made} {
 		if err := step(); err != nil {
 			return nil, err
 		}

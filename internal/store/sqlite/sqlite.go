@@ -161,7 +161,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	if objects > 0 {
-		return compatible(ctx, tx)
+		return compatible(ctx, tx, true)
 	}
 	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -172,7 +172,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 }
 
 // compatible fails where the tables are not of this version.
-func compatible(ctx context.Context, tx sqlstore.Querier) error {
+func compatible(ctx context.Context, tx sqlstore.Querier, written bool) error {
 	var tables int
 	var version int64
 	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'journal_schema'").Scan(&tables)
@@ -184,6 +184,13 @@ func compatible(ctx context.Context, tx sqlstore.Querier) error {
 	}
 	if err == nil {
 		err = sqlstore.Known(version)
+	}
+	if err != nil {
+		return err
+	}
+	what, err := dialect.Incompatible(ctx, tx, written)
+	if err == nil && what != "" {
+		err = errors.New(what)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,11 +84,13 @@ func (p *projection) erasure(l *life, b *erasureBody) {
 type Erasures struct {
 	gone    Runs
 	amended map[int64]string
+	// failures that they took, by their causes.
+	failures map[string]int64
 }
 
 // NewErasures reads the records of erasures, in their order.
 func NewErasures(records []KeyedRecord) (*Erasures, error) {
-	all := &Erasures{amended: map[int64]string{}}
+	all := &Erasures{amended: map[int64]string{}, failures: map[string]int64{}}
 	for i := range records {
 		body, err := decodeBody(&records[i].Entry)
 		if err != nil {
@@ -98,6 +101,9 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 				all.gone.Add(r)
 			}
 			maps.Copy(all.amended, b.Amended)
+			for i := range b.Causes {
+				all.failures[b.Causes[i].ID] += b.Causes[i].Failures
+			}
 		}
 	}
 	all.gone.All()
@@ -132,6 +138,26 @@ type Erasing struct {
 	Runs    []BulkRun
 	// Waiting are the outbox's messages with one of its MessageKeys.
 	Waiting []Message
+	// Failures are those that are counted by cause (Fingerprint.ID), Alone the ids of bulk runs whose filter finds it, as
+	// Finds says, and no other subject.
+	Failures map[string]int64
+	Alone    map[string]bool
+}
+
+// Finds returns what of the words of a run's filter finds the subject: the beginning of its id, and what one of its dead
+// letters has in its context; empty where that does not.
+func (p *Erasing) Finds(r *BulkRun, s Subject) (prefix, context string) {
+	if n := len(r.Filter.Query); n > 0 && n <= len(s.ID) && strings.EqualFold(s.ID[:n], r.Filter.Query) {
+		prefix = s.ID[:n]
+	}
+	for i := range p.Letters {
+		for _, c := range p.Letters[i].DeadLetter.Context {
+			if c.Variable+"="+c.Value == r.Filter.Context {
+				context = r.Filter.Context
+			}
+		}
+	}
+	return prefix, context
 }
 
 // MessageKeys returns the keys of the messages that are about the subject: its own, and the ids of its dead letters.
@@ -150,6 +176,8 @@ type Expunged struct {
 	// Amended records, and Items, which name it no more.
 	Amended []KeyedRecord
 	Items   []RunItem
+	// Causes (Fingerprint.ID) that nobody else has: their patterns go.
+	Causes []string
 }
 
 // Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is
@@ -172,12 +200,18 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 		return nil, Erased{}, err
 	}
 	sums.sums(c)
-	reason := strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID)
+	reason := regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.Subject.ID)).ReplaceAllLiteralString(e.Reason, x.to.ID)
 	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(e.By),
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
 		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
 	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended, Items: x.takeItems()}
+	for i := range body.Causes {
+		f := &body.Causes[i]
+		if f.Pattern = ""; p.Failures[f.ID] <= f.Failures+known.failures[f.ID] {
+			b.changes.Erased.Causes = append(b.changes.Erased.Causes, f.ID)
+		}
+	}
 	for i := range p.Waiting {
 		b.changes.Published = append(b.changes.Published, p.Waiting[i].Sequence)
 	}
@@ -257,9 +291,12 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	return nil
 }
 
-// named reports whether the run's filter names the subject, or a dead letter of it.
+// named reports whether the run's filter names the subject, or a dead letter of it, in capitals or not, or finds nobody
+// else.
 func (p *Erasing) named(r *BulkRun, s Subject) bool {
-	return strings.Contains(r.Filter.Query, s.ID) || strings.Contains(r.Filter.Context, s.ID) ||
+	id := strings.ToLower(s.ID)
+	return p.Alone[r.ID] || strings.Contains(strings.ToLower(r.Filter.Query), id) ||
+		strings.Contains(strings.ToLower(r.Filter.Context), id) ||
 		slices.ContainsFunc(p.Letters,
 			func(d KeyedDeadLetter) bool {
 				return strings.Contains(r.Filter.Query, d.DeadLetter.ID) || strings.Contains(r.Filter.IDs, d.DeadLetter.ID)

@@ -190,6 +190,9 @@ func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
 		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
 		p.causes[f.ID] = f
 	}
+	if f.Pattern == "" { // an erasure took it
+		f.Pattern = pattern(a.Error)
+	}
 	f.Add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
 	return f
 }

@@ -59,7 +59,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openLocked(ctx, f)
+	db, err := openLocked(ctx, f, l)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
 		// Where who asked does not wait any longer, all that comes then comes of that.
@@ -72,8 +72,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-func openLocked(ctx context.Context, f *file) (*DB, error) {
-	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure} {
+func openLocked(ctx context.Context, f *file, l *lock) (*DB, error) {
+	made := func() error { return l.take(f) }
+	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure, made} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -161,7 +162,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	if objects > 0 {
-		return compatible(ctx, tx)
+		return compatible(ctx, tx, true)
 	}
 	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -172,7 +173,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 }
 
 // compatible fails where the tables are not of this version.
-func compatible(ctx context.Context, tx sqlstore.Querier) error {
+func compatible(ctx context.Context, tx sqlstore.Querier, written bool) error {
 	var tables int
 	var version int64
 	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'journal_schema'").Scan(&tables)
@@ -184,6 +185,13 @@ func compatible(ctx context.Context, tx sqlstore.Querier) error {
 	}
 	if err == nil {
 		err = sqlstore.Known(version)
+	}
+	if err != nil {
+		return err
+	}
+	what, err := dialect.Incompatible(ctx, tx, written)
+	if err == nil && what != "" {
+		err = errors.New(what)
 	}
 	return err
 }

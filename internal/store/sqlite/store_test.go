@@ -26,6 +26,7 @@ func TestMigrations(t *testing.T) {
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, path) },
 			Exec:       func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
 			Exclusive:  true,
+			Planted:    map[string]string{"trigger": "CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
 		}
 	})
 }

@@ -295,6 +295,7 @@ const (
 	addFingerprint  = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
 		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
 		recovered = fingerprints.recovered + excluded.recovered,
+		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
@@ -341,30 +342,6 @@ func (b *batch) link(head journal.Head, c *journal.Changes) error {
 		l.Number, record, subject, message, l.Hash[:], at)
 	b.answered(l.Answered)
 	return nil
-}
-
-// textOf is runs as JSON, and none as nothing.
-func textOf(runs []journal.Run) string {
-	if len(runs) == 0 {
-		return ""
-	}
-	text, _ := json.Marshal(runs) // whole numbers
-	return string(text)
-}
-
-func (b *batch) answered(runs []journal.Run) {
-	var all []journal.Row
-	known := map[[2]int64]int64{} // PostgreSQL changes no row twice in a statement
-	for _, r := range runs {
-		for ; r.First <= r.Last; r.First += journal.MostRun {
-			key := [2]int64{r.First, r.Until}
-			known[key] = max(known[key], min(r.Last, r.First+journal.MostRun-1))
-		}
-	}
-	for key, last := range known {
-		all = append(all, journal.Row{key[0], last, key[1]})
-	}
-	b.insert("answered (first, last, until)", " ON CONFLICT (first, until) DO UPDATE SET "+replaceAnswered, all)
 }
 
 func invalid(format string, args ...any) error {

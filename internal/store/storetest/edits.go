@@ -23,6 +23,8 @@ type Editable struct {
 	Dialect *sqlstore.Dialect
 	// Body is how the dialect appends to a column of JSON.
 	Body string
+	// Schema are edits of the schema that the dialect alone has.
+	Schema map[string]string
 }
 
 // RunEdits plays single edits of a database: every column of every table, deletions, insertions, and of the schema. Each must
@@ -30,7 +32,11 @@ type Editable struct {
 func RunEdits(t *testing.T, e *Editable) {
 	Fill(t, e.Store)
 	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.verify(t.Context(), tx) }))
-	for _, edit := range edits(e.Body) {
+	all := edits(e.Body)
+	for name, statement := range e.Schema {
+		all = append(all, edit{name, []string{statement}, false})
+	}
+	for _, edit := range all {
 		t.Run(edit.name, func(t *testing.T) {
 			var found error
 			testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error {

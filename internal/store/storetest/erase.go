@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -127,6 +128,69 @@ func testEraseOne(t *testing.T, s Store) {
 		discards = discards[1:]
 		wantSame(t, "the dead letters that were to be discarded later", asked, discards)
 		wantSame(t, fmt.Sprintf("the jobs whose answers wait once %v is erased", of), left, waiting)
+		Verify(t, s)
+	}
+}
+
+// testEraseWords erases claims whose error, id or context is in what is kept of others: in the cause's pattern, and in the
+// filters of bulk runs. What others share stays.
+func testEraseWords(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	job := int64(0)
+	die := func(id, text, card string) {
+		job++
+		a := w.Analysis(decision.DefaultPolicy, id, text, 0)
+		a.JobKey, a.ElementInstanceKey = job, job
+		a.Failure.Context = decision.Context{{Variable: "plano", Type: decision.ContextText, Value: "ouro"},
+			{Variable: "carteira", Type: decision.ContextText, Value: card}}
+		a.Identity = journal.IdentityOf(a)
+		r, err := w.j.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		testkit.Must(t, w.decide("", id, r.Attempt.DeadLetter, true))
+	}
+	die("CLM-GONE-1", "DUPLICATE_CLAIM: xyzzy falta", "cartao-plugh")
+	die("CLM-GONE-1", "DUPLICATE_CLAIM: frotz de ambas", "cartao-plugh")
+	die("CLM-GOES-2", "DUPLICATE_CLAIM: frotz de ambas", "cartao-other")
+	filters := map[string]journal.DeadLetterFilter{"id": {Query: "clm-gone"}, "words": {Query: "guia clm-gone-1 xyzzy"}, "all": {Query: "CLM-GO"},
+		"card": {Context: "carteira=cartao-plugh"}, "plan": {Context: "plano=ouro"}, "other": {Query: "clm-goes", Policy: "tiss-submission"}}
+	for id, f := range filters {
+		w.step(journal.BulkStart, journal.BulkRun{ID: id, Action: journal.BulkDiscard, Filter: f, Reason: "x", PerMinute: 1})
+		if id == "id" || id == "words" || id == "card" {
+			w.wantRefused("CLM-GONE-1", journal.ErrSubjectBusy, id)
+		}
+		w.step(journal.BulkCancel, journal.BulkRun{ID: id})
+	}
+	erase := func(id string) {
+		_, err := w.j.Erase(t.Context(), s, journal.Erasure{Subject: subject(id), Reason: "de " + strings.ToLower(id), By: "ana"})
+		testkit.Must(t, err)
+	}
+	erase("CLM-GONE-1")
+	w.wantNowhere("once it is erased", "CLM-GONE", "clm-gone", "xyzzy", "plugh")
+	for id, f := range filters {
+		r, _, err := s.BulkRun(t.Context(), id)
+		testkit.Must(t, err)
+		if id == "id" || id == "words" || id == "card" {
+			f.Query, f.Context = "", ""
+		}
+		wantSame(t, "the filter of the run "+id, r.Filter, f)
+	}
+	patterns := func() (all []string) {
+		causes, err := s.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
+		testkit.Must(t, err)
+		for _, c := range causes {
+			all = append(all, c.Pattern)
+		}
+		slices.Sort(all)
+		return all
+	}
+	wantSame(t, "the causes", patterns(), []string{"", "duplicate_claim: frotz de ambas"})
+	erase("CLM-GOES-2")
+	w.wantNowhere("once both are erased", "frotz", "clm-goes")
+	die("CLM-NEXT-1", "DUPLICATE_CLAIM: xyzzy falta", "cartao-next")
+	wantSame(t, "the causes once one came again", patterns(), []string{"", "duplicate_claim: xyzzy falta"})
+	Verify(t, s)
+	if r, is := s.(audit.Rebuilder); is {
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
 		Verify(t, s)
 	}
 }
@@ -261,7 +325,7 @@ func everywhere(t *testing.T, s Store, text string) (where string) {
 		page, err := m.Subjects(-1, 1000)
 		testkit.Must(t, err)
 		rows := slices.Concat(page.Subjects, page.Letters)
-		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable} {
+		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable, journal.FingerprintsTable} {
 			more, err := m.Rows(table)
 			testkit.Must(t, err)
 			rows = append(rows, more...)

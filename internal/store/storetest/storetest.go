@@ -105,6 +105,7 @@ var (
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"an erasure takes nothing of others", testEraseOne},
+		{"an erasure takes words that nobody shares", testEraseWords},
 		{"erasures of a name that comes again", testEraseAgain},
 	}
 )

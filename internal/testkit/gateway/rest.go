@@ -119,6 +119,7 @@ var restStatus = map[codes.Code]struct {
 	codes.InvalidArgument:    {http.StatusBadRequest, "INVALID_ARGUMENT"},
 	codes.ResourceExhausted:  {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED"},
 	codes.Unauthenticated:    {http.StatusUnauthorized, "Unauthorized"},
+	codes.PermissionDenied:   {http.StatusForbidden, "FORBIDDEN"},
 	codes.DeadlineExceeded:   {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED"},
 	codes.Unavailable:        {http.StatusServiceUnavailable, "io.camunda.zeebe.broker.client.api.PartitionNotFoundException"},
 }

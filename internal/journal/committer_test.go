@@ -401,8 +401,8 @@ func TestIdleNoticesThatTheStoreIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		time.Sleep(time.Hour)
 		for _, down := range []bool{true, false} {
-			b.memory.SetDown(down)
 			before := len(b.open)
+			b.memory.SetDown(down)
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
 			if len(b.open) != before+1 || b.open[before] == down {

@@ -20,6 +20,7 @@ type tampered struct {
 	dice *rand.Rand
 	part int
 	did  string // what was edited; empty where there was nothing
+	lost int64  // the message that is gone
 }
 
 // tables are the projections that are of no subject.
@@ -29,7 +30,7 @@ var tables = []*journal.Table{journal.CountsTable, journal.FiguresTable, journal
 // tamper: an audit notices any edit of a record, of a link, of a projection or of a message.
 func (s *sim) tamper() {
 	dice := s.draw("tamper")
-	t := &tampered{s.memory, dice, dice.IntN(7), ""}
+	t := &tampered{s.memory, dice, dice.IntN(7), "", 0}
 	_, err := audit.Verify(context.Background(), t, audit.VerifyOptions{}, nil)
 	if _, noticed := errors.AsType[*audit.Broken](err); t.did != "" && !noticed {
 		s.fail("the audit does not notice an edit of %s: %v", t.did, err)
@@ -124,6 +125,7 @@ func (e *edited) Answered() ([]journal.Run, error) {
 
 func (e *edited) Messages(after int64, limit int) ([]journal.Message, error) {
 	all, err := e.Moment.Messages(after, limit)
+	all = slices.DeleteFunc(all, func(m journal.Message) bool { return m.Sequence == e.lost }) // the next page has it not, either
 	if e.part != 6 || len(all) == 0 || e.did != "" {
 		return all, err
 	}
@@ -131,6 +133,7 @@ func (e *edited) Messages(after int64, limit int) ([]journal.Message, error) {
 	m := &all[i]
 	switch e.did = fmt.Sprintf("message %d: %+v", m.Sequence, m); e.dice.IntN(5) {
 	case 0:
+		e.lost = m.Sequence
 		return gone(e.tampered, e.did, all, i), err
 	case 1:
 		m.Key += "0"

@@ -30,7 +30,7 @@ type place struct {
 func (b *bench) places(ctx context.Context, out io.Writer) (all []*place, end func()) {
 	all, end = []*place{b.sqlite()}, func() {}
 	var server *postgres.Server
-	install, err := postgres.Provide(ctx)
+	install, err := postgres.Provide()
 	if err == nil {
 		server, err = postgres.Start(ctx, install, postgres.Options{})
 	}

@@ -32,7 +32,6 @@ const speaksToAPI = "Speaks to the API of a running worker. Where that has a tok
 
 // serverFlags say where the API is and who asks.
 type serverFlags struct {
-	name                      string // of the flag that is server
 	server, tokenFile, caFile string
 	made                      *api.Client
 }
@@ -47,8 +46,7 @@ func (f *serverFlags) registerInstead(flags *pflag.FlagSet) {
 }
 
 func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
-	f.name = "server"
-	flags.StringVar(&f.server, f.name, "", server)
+	flags.StringVar(&f.server, "server", "", server)
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
 	flags.StringVar(&f.tokenFile, "token-file", "",
 		"file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
@@ -73,7 +71,7 @@ func (f *serverFlags) newClient() (*api.Client, error) {
 		return nil, err
 	}
 	c := &api.Client{
-		Base: "http://" + reachable(addr), Token: token, Flag: f.name, TokenFrom: tokenVariable + " or --token-file",
+		Base: "http://" + reachable(addr), Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
 	}
 	if secure {
 		c.Base = "https://" + reachable(addr)
@@ -113,8 +111,8 @@ func (f *serverFlags) base() (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
 		u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("--%s is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or "+
-			"https://…", f.name)
+		return "", errors.New("--server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or " +
+			"https://…")
 	}
 	return strings.TrimSuffix(u.String(), "/"), nil
 }

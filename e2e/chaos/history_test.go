@@ -63,7 +63,7 @@ type view struct {
 	}
 }
 
-// What was decided on a real broker can be read: by `history`, beside the running worker and after it, and by the
+// What was decided on the engine can be read: by `history`, beside the running worker and after it, and by the
 // API, which say what the process got. And nothing personal is in any of it, nor in what the store keeps.
 func TestHistoryOfARealRun(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestHistoryOfARealRun(t *testing.T) {
 
 // told is a run whose history is told.
 type told struct {
-	*broker
+	*devEngine
 	t     *testing.T
 	name  string
 	url   string
@@ -84,7 +84,7 @@ type told struct {
 
 func playHistory(t *testing.T, name string) {
 	begun := time.Now()
-	r := &told{broker: openBroker(t), t: t, name: name, url: newURL[name](t), sinks: map[string]string{}}
+	r := &told{devEngine: openEngine(t), t: t, name: name, url: newURL[name](t), sinks: map[string]string{}}
 	r.p = serve(t, settings{name: "worker", gateway: r.GatewayAddress(), url: r.url})
 	retried, dead, recovered := r.claim(1), r.claim(2), r.claim(3)
 	r.passes(retried, aboutPersonal("TIMEOUT"), 0, "pendente")
@@ -115,7 +115,7 @@ func playHistory(t *testing.T, name string) {
 	if a.kinds[journal.RejectionEntry] != rejected || a.kinds[journal.OutcomeEntry] != 1 {
 		t.Errorf("the audit has the records %v, want %d rejections and an outcome", a.kinds, rejected)
 	}
-	report(t, "history and redaction, real broker, "+name, "4 analyses, an outcome, %d rejections: `history` as text and JSON beside the worker and after it, and the API, say what the processes got; %d canaries in %d sinks (%d KiB): none; %.1f s",
+	report(t, "history and redaction, the engine, "+name, "4 analyses, an outcome, %d rejections: `history` as text and JSON beside the worker and after it, and the API, say what the processes got; %d canaries in %d sinks (%d KiB): none; %.1f s",
 		rejected, len(canaries()), len(r.sinks), found>>10, time.Since(begun).Seconds())
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/protobuf/proto"
 
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
@@ -36,42 +36,42 @@ func TestDeliveredAnHourLate(t *testing.T) {
 }
 
 func playLate(t *testing.T, name string) {
-	began, b, url := time.Now(), openBroker(t), newURL[name](t)
-	begun := b.clock.Now()
-	again := b.failed(t, "AGAIN-"+name, lateClaims)
-	b.recordedAndKilled(t, url)
-	waiting := b.failed(t, "WAITING-"+name, lateClaims)
+	began, e, url := time.Now(), openEngine(t), newURL[name](t)
+	begun := e.clock.Now()
+	again := e.failed(t, "AGAIN-"+name, lateClaims)
+	e.recordedAndKilled(t, url)
+	waiting := e.failed(t, "WAITING-"+name, lateClaims)
 	first := look(t, url)
 	if n := first.oneAttemptPerCount(false); n != lateClaims {
 		t.Fatalf("%d decisions were recorded before the kill, want %d", n, lateClaims)
 	}
-	before, err := b.Counters(t.Context())
+	before, err := e.Counters(t.Context())
 	testkit.Must(t, err)
-	testkit.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(late)))
-	later := serve(t, settings{name: "later", gateway: b.GatewayAddress(), url: url, clock: b.clock.SharedClock})
-	b.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
+	testkit.Must(t, e.clock.MoveTo(t.Context(), e.clock.Now().Add(late)))
+	later := serve(t, settings{name: "later", gateway: e.GatewayAddress(), url: url, clock: e.clock.SharedClock})
+	e.expectCounters(t, before, map[string]int{"completed": 2 * lateClaims, "timers triggered": 0, "incidents pending": 0})
 	later.stop()
 	a := look(t, url)
 	if n := a.oneAttemptPerCount(true); n != 2*lateClaims || a.revisions() != lateClaims {
 		t.Errorf("%d attempts and %d revisions, want %d and %d", n, a.revisions(), 2*lateClaims, lateClaims)
 	}
 	a.expectLate(first, begun)
-	b.expectTimersAt(t, a, before, append(again, waiting...))
-	report(t, "delivered an hour late, real broker, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
+	e.expectTimersAt(t, a, before, append(again, waiting...))
+	report(t, "delivered an hour late, the engine, "+name, "%d decisions came again after their time and were re-based, one attempt and a revision each; %d decided an hour late, one attempt each; the timers fired at the new time, not before; %.1f s",
 		lateClaims, lateClaims, time.Since(began).Seconds())
 }
 
 // failed starts SUB_06 for claims, and lets their submission fail.
-func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
+func (e *devEngine) failed(t *testing.T, name string, n int) (claims []string) {
 	t.Helper()
 	for i := range n {
 		claim := fmt.Sprintf("CLM-%s-%d", name, i)
 		claims = append(claims, claim)
-		b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim, "operadora": claim})})
+		e.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim, "operadora": claim})})
 	}
-	b.take(t, worker.SubmissionGate, n, b.complete(t)) // no worker runs
-	b.take(t, "submit-claim", n, func(key int64) {
-		_, err := b.ThrowError(t.Context(), &pb.ThrowErrorRequest{
+	e.take(t, worker.SubmissionGate, n, e.complete(t)) // no worker runs
+	e.take(t, "submit-claim", n, func(key int64) {
+		_, err := e.ThrowError(t.Context(), &pb.ThrowErrorRequest{
 			JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": passing}),
 		})
 		testkit.Must(t, err)
@@ -80,11 +80,11 @@ func (b *broker) failed(t *testing.T, name string, n int) (claims []string) {
 }
 
 // take takes n jobs of a type, one after the other, as the portal.
-func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64)) {
+func (e *devEngine) take(t *testing.T, jobType string, n int, answer func(key int64)) {
 	t.Helper()
 	ctx := wait.Context(t)
 	for done := 0; done < n; {
-		all, err := b.jobs(ctx, jobType, n-done, wait.Limit, 5*time.Second)
+		all, err := e.jobs(ctx, jobType, n-done, wait.Limit, 5*time.Second)
 		if ctx.Err() != nil {
 			t.Fatalf("%d of %d jobs %s: %v", done, n, jobType, err)
 		}
@@ -96,11 +96,11 @@ func (b *broker) take(t *testing.T, jobType string, n int, answer func(key int64
 }
 
 // recordedAndKilled lets a worker record what waits, on an engine that never hears of its answers, and kills it.
-func (b *broker) recordedAndKilled(t *testing.T, url string) {
+func (e *devEngine) recordedAndKilled(t *testing.T, url string) {
 	t.Helper()
 	var mu sync.Mutex
 	kept := map[int64]bool{} // the jobs whose answers came so far
-	deaf := relay(t, b.GatewayAddress(), func(ctx context.Context, method string, request []byte) error {
+	deaf := relay(t, e.GatewayAddress(), func(ctx context.Context, method string, request []byte) error {
 		var r pb.CompleteJobRequest
 		if !strings.HasSuffix(method, "/CompleteJob") {
 			return nil
@@ -114,7 +114,7 @@ func (b *broker) recordedAndKilled(t *testing.T, url string) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	p := launch(t, settings{name: "killed", gateway: deaf, url: url, clock: b.clock.SharedClock})
+	p := launch(t, settings{name: "killed", gateway: deaf, url: url, clock: e.clock.SharedClock})
 	wait.Until(t, "the answers to be on their way", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -143,9 +143,9 @@ func (a *audit) expectLate(first *audit, begun time.Time) {
 	}
 }
 
-// expectTimersAt moves the broker's clock to the last of the journal's new times, and sees that the claims are then
+// expectTimersAt moves the engine's clock to the last of the journal's new times, and sees that the claims are then
 // submitted again, and that none was before.
-func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, claims []string) {
+func (e *devEngine) expectTimersAt(t *testing.T, a *audit, before engine.Counters, claims []string) {
 	t.Helper()
 	var earliest, last time.Time
 	for i := range a.stories {
@@ -158,22 +158,22 @@ func (b *broker) expectTimersAt(t *testing.T, a *audit, before zeebe.Counters, c
 			last = next
 		}
 	}
-	now, err := b.Time(t.Context())
+	now, err := e.Time(t.Context())
 	testkit.Must(t, err)
 	if !now.Before(earliest) {
-		t.Fatalf("the broker's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
+		t.Fatalf("the engine's clock is at %v, the first timer at %s", now, decision.Instant(earliest))
 	}
-	b.expectCounters(t, before, map[string]int{"timers triggered": 0})
-	testkit.Must(t, b.clock.MoveTo(t.Context(), last.Add(time.Second)))
+	e.expectCounters(t, before, map[string]int{"timers triggered": 0})
+	testkit.Must(t, e.clock.MoveTo(t.Context(), last.Add(time.Second)))
 	for _, jobType := range []string{worker.SubmissionGate, "submit-claim", worker.RecordRetryOutcome} { // nothing is left for the next test's worker
-		b.take(t, jobType, len(claims), b.complete(t))
+		e.take(t, jobType, len(claims), e.complete(t))
 	}
 }
 
 // complete returns what completes a job.
-func (b *broker) complete(t *testing.T) func(key int64) {
+func (e *devEngine) complete(t *testing.T) func(key int64) {
 	return func(key int64) {
-		_, err := b.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
+		_, err := e.CompleteJob(t.Context(), &pb.CompleteJobRequest{JobKey: key})
 		testkit.Must(t, err)
 	}
 }

@@ -38,18 +38,18 @@ const (
 	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
 	// pace is the time between two claims, and killClaims come at once before each kill.
 	pace, killClaims = 5 * time.Millisecond, 33
-	// brokerKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
-	brokerKills = 4
+	// engineKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
+	engineKills = 4
 )
 
-// row is a fault's turn: a worker between a real broker and a journal of its own, and claims that come meanwhile.
+// row is a fault's turn: a worker between the engine and a journal of its own, and claims that come meanwhile.
 type row struct {
-	*broker
+	*devEngine
 	*program
 	t      *testing.T
 	random *rand.Rand
 	kills  int
-	engine *toxiproxy.Proxy // what stands between the two
+	proxy  *toxiproxy.Proxy // what stands between the two
 	idp    *gateway.IDP     // whose tokens alone the engine takes; nil: it takes none
 	server *postgres.Server // of the journal; nil: it is SQLite
 	url    string
@@ -59,10 +59,9 @@ type row struct {
 	taker    string
 	started  atomic.Int64
 	poisoned int
-	starting sync.RWMutex // held while no claim may be started
 }
 
-// TestFaultMatrix plays each fault on a real broker while claims are analysed: each process ends once, with the very answer that the
+// TestFaultMatrix plays each fault on the engine while claims are analysed: each process ends once, with the very answer that the
 // journal holds, and the time until the last one did, once all is well again, stands in the table.
 func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
@@ -77,25 +76,25 @@ func TestFaultMatrix(t *testing.T) {
 	}{
 		{name: "nothing", happen: func(*row) {}},
 		{name: "killed", happen: (*row).kill},
-		{name: "killed after the record, before the answer", happen: func(r *row) { r.toxic(noneToBroker); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
-		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.toxic(noneFromBroker); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "killed after the record, before the answer", happen: func(r *row) { r.toxic(noneToEngine); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
+		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.toxic(noneFromEngine); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
 		{name: "stopped in order with a full queue", happen: func(r *row) { r.stop(); r.start() }},
 		{name: "frozen past the time-out", happen: func(r *row) {
 			testkit.Must(r.t, r.program.Pause())
 			r.pass(outlasting)
 			testkit.Must(r.t, r.program.Resume())
 		}},
-		{name: "gateway and broker killed", queued: true, happen: func(r *row) {
-			r.broker.Kill()
+		{name: "gateway and engine killed", queued: true, happen: func(r *row) {
+			r.devEngine.Kill()
 			testkit.Must(r.t, r.clock.Restart(context.Background()))
 		}},
-		{name: "broker frozen past the time-out", happen: func(r *row) {
-			testkit.Must(r.t, r.broker.Pause())
+		{name: "engine frozen past the time-out", happen: func(r *row) {
+			testkit.Must(r.t, r.devEngine.Pause())
 			r.pass(outlasting)
-			testkit.Must(r.t, r.broker.Resume())
+			testkit.Must(r.t, r.devEngine.Resume())
 		}},
-		{name: "acknowledgements dropped", happen: disturbed(noneFromBroker)},
-		{name: "answers swallowed", happen: disturbed(noneToBroker)},
+		{name: "acknowledgements dropped", happen: disturbed(noneFromEngine)},
+		{name: "answers swallowed", happen: disturbed(noneToEngine)},
 		{name: "connections reset", happen: disturbed(`{"type":"reset_peer","attributes":{"timeout":50}}`)},
 		{name: "half a second of delay", happen: disturbed(`{"type":"latency","attributes":{"latency":500,"jitter":400}}`)},
 		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
@@ -119,8 +118,8 @@ func TestFaultMatrix(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			r := &row{
-				broker: openBroker(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
-				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*brokerKills)/10, 1),
+				devEngine: openEngine(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
+				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*engineKills)/10, 1),
 			}
 			r.open(fault.store, fault.tokens)
 			before, err := r.Counters(t.Context())
@@ -143,7 +142,7 @@ func TestFaultMatrix(t *testing.T) {
 			took := time.Since(over)
 			r.stop()
 			attempts, thrown := r.compare(all, fault.jumps)
-			timedOut := "a new broker counts anew"
+			timedOut := "a new engine counts anew"
 			if !fault.queued {
 				r.expectCounters(t, before, map[string]int{
 					"created": len(all) + r.poisoned, "completed": len(all) - thrown, "error thrown": thrown, "canceled": r.poisoned,
@@ -153,13 +152,13 @@ func TestFaultMatrix(t *testing.T) {
 				testkit.Must(t, err)
 				timedOut = fmt.Sprintf("%d jobs came again", counted(now, "timed out")-counted(before, "timed out"))
 			}
-			report(t, "fault on a real broker: "+fault.name, "%d claims, each analysed once as one of %d attempts says; %s; the last %.1f s after all was well",
+			report(t, "fault on the engine: "+fault.name, "%d claims, each analysed once as one of %d attempts says; %s; the last %.1f s after all was well",
 				len(all), attempts, timedOut, took.Seconds())
 		})
 	}
 }
 
-// open makes the journal's place, the policies' file, and what stands before the broker.
+// open makes the journal's place, the policies' file, and what stands before the engine.
 func (r *row) open(store string, tokens bool) {
 	r.t.Helper()
 	if store == "PostgreSQL" {
@@ -182,10 +181,10 @@ func (r *row) open(store string, tokens bool) {
 			return nil
 		})
 	}
-	r.engine = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
+	r.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
 		harness.Address(0), upstream)
-	testkit.Must(r.t, r.engine.Start())
-	r.t.Cleanup(r.engine.Stop)
+	testkit.Must(r.t, r.proxy.Start())
+	r.t.Cleanup(r.proxy.Stop)
 }
 
 // start starts a worker's life.
@@ -195,7 +194,7 @@ func (r *row) start() {
 	if r.idp != nil {
 		env = append(env, "ZEEBE_CLIENT_ID=worker", "ZEEBE_CLIENT_SECRET=secret", "ZEEBE_TOKEN_AUDIENCE=zeebe", "ZEEBE_AUTHORIZATION_SERVER_URL="+r.idp.URL())
 	}
-	r.program = serve(r.t, settings{name: fmt.Sprintf("life-%d", r.lives), gateway: r.engine.Listen, url: r.url, clock: r.clock.SharedClock, env: env})
+	r.program = serve(r.t, settings{name: fmt.Sprintf("life-%d", r.lives), gateway: r.proxy.Listen, url: r.url, clock: r.clock.SharedClock, env: env})
 }
 
 // again kills the worker and starts the next.
@@ -221,11 +220,11 @@ func (r *row) kill() {
 
 // Toxics by which nothing passes any more in a direction.
 const (
-	noneToBroker   = `{"type":"timeout","attributes":{"timeout":0},"stream":"upstream"}`
-	noneFromBroker = `{"type":"timeout","attributes":{"timeout":0},"stream":"downstream"}`
+	noneToEngine   = `{"type":"timeout","attributes":{"timeout":0},"stream":"upstream"}`
+	noneFromEngine = `{"type":"timeout","attributes":{"timeout":0},"stream":"downstream"}`
 )
 
-// disturbed is a time with a toxic between worker and broker.
+// disturbed is a time with a toxic between worker and engine.
 func disturbed(toxic string) func(*row) {
 	return func(r *row) {
 		r.toxic(toxic)
@@ -235,14 +234,14 @@ func disturbed(toxic string) func(*row) {
 }
 
 func (r *row) toxic(what string) {
-	_, err := r.engine.Toxics.AddToxicJson(strings.NewReader(what))
+	_, err := r.proxy.Toxics.AddToxicJson(strings.NewReader(what))
 	testkit.Must(r.t, err)
 }
 
 // mend takes every toxic away; connections that one has held are closed.
-func (r *row) mend() { r.engine.Toxics.ResetToxics(context.Background()) }
+func (r *row) mend() { r.proxy.Toxics.ResetToxics(context.Background()) }
 
-// exhaust floods the broker with other commands, until it has refused some.
+// exhaust floods the engine with other commands, until it has refused some.
 func (r *row) exhaust() {
 	var refused atomic.Int64
 	var flood sync.WaitGroup
@@ -259,7 +258,7 @@ func (r *row) exhaust() {
 	}
 	flood.Wait()
 	if ctx.Err() != nil {
-		r.t.Errorf("the broker refused %d commands, expected 2000", refused.Load())
+		r.t.Errorf("the engine refused %d commands, expected 2000", refused.Load())
 	}
 }
 
@@ -277,11 +276,14 @@ func (r *row) lock() {
 	testkit.Must(r.t, other.Rollback())
 }
 
-// jump moves the clock while no claim is being started: the gateway waits for its broker by that clock.
+// jump moves the clock when decisions are recorded of which the engine has not heard, and their answers are not sent any more:
+// it would take them, though it gives their jobs out again.
 func (r *row) jump() {
-	r.starting.Lock()
-	defer r.starting.Unlock()
+	r.toxic(noneToEngine)
+	r.toxic(noneFromEngine)
+	r.pass(outlasting)
 	testkit.Must(r.t, r.clock.MoveTo(wait.Context(r.t), r.clock.Now().Add(late)))
+	r.mend()
 }
 
 // readOnly switches every new transaction of the journal's server to that.
@@ -321,7 +323,7 @@ func (r *row) poison() {
 			"REFUSED":   {"submissionError": refused},
 		} {
 			given["claimId"] = fmt.Sprintf("CLM-%s-%d", name, i)
-			instances = append(instances, r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)}))
+			instances = append(instances, r.devEngine.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)}))
 		}
 	}
 	r.expectCounters(r.t, before, map[string]int{"incidents pending": len(instances)})
@@ -332,7 +334,7 @@ func (r *row) poison() {
 	}
 }
 
-// end is what came of a claim, which the broker told by the job that the test takes.
+// end is what came of a claim, which the engine told by the job that the test takes.
 type end struct {
 	key, instance int64
 	problem       string
@@ -344,9 +346,7 @@ func (r *row) load(n int, pace time.Duration) {
 	for range n {
 		i := r.started.Add(1)
 		given := map[string]any{"taker": r.taker, "claimId": fmt.Sprintf("CLM-%s-%d", r.taker, i), "submissionError": []string{passing, permanent}[i%2]}
-		r.starting.RLock()
-		r.broker.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)})
-		r.starting.RUnlock()
+		r.devEngine.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)})
 		r.pass(pace)
 	}
 }
@@ -390,7 +390,7 @@ func (r *row) take() (all func() map[string]end, first chan struct{}) {
 	}, first
 }
 
-// takeSome takes the jobs that there are. A broker that is down has none.
+// takeSome takes the jobs that there are. An engine that is down has none.
 func (r *row) takeSome(ctx context.Context, all map[string]end) {
 	given, _ := r.jobs(ctx, r.taker, 20, time.Minute, 500*time.Millisecond)
 	for _, j := range given {
@@ -405,7 +405,7 @@ func (r *row) takeSome(ctx context.Context, all map[string]end) {
 	}
 }
 
-// compare holds the journal against what the broker told, and returns the number of attempts, and of those that threw an error.
+// compare holds the journal against what the engine told, and returns the number of attempts, and of those that threw an error.
 func (r *row) compare(all map[string]end, jumps bool) (attempts, thrown int) {
 	r.t.Helper()
 	a := look(r.t, r.url)

@@ -20,31 +20,31 @@ import (
 // then find is what docs/operations.md says.
 func TestEngineRestored(t *testing.T) {
 	t.Parallel()
-	b := openBroker(t)
+	e := openEngine(t)
 	begun, saved := time.Now(), filepath.Join(t.TempDir(), "data")
-	p := serve(t, settings{name: "restored", gateway: b.GatewayAddress(), url: newURL["SQLite"](t)})
+	p := serve(t, settings{name: "restored", gateway: e.GatewayAddress(), url: newURL["SQLite"](t)})
 	const decided, open, lost, anew = "CLM-RESTORED-1", "CLM-RESTORED-2", "CLM-RESTORED-3", "CLM-RESTORED-4"
-	b.dies(t, decided)
-	b.dies(t, open)
+	e.dies(t, decided)
+	e.dies(t, open)
 	first := p.letter(decided, "open", "waiting")
 	p.letter(open, "open", "waiting")
-	b.Kill()
-	testkit.Must(t, os.CopyFS(saved, os.DirFS(b.Data())))
-	testkit.Must(t, b.clock.Restart(t.Context()))
+	e.Kill()
+	testkit.Must(t, os.CopyFS(saved, os.DirFS(e.Data())))
+	testkit.Must(t, e.clock.Restart(t.Context()))
 
 	// What happens meanwhile is in the journal alone.
 	p.decide(first.ID, "retry")
-	b.submits(t, decided, "")
+	e.submits(t, decided, "")
 	p.letter(decided, "recovered", "answered")
-	b.dies(t, lost)
+	e.dies(t, lost)
 	gone := p.letter(lost, "open", "waiting")
-	b.Kill()
-	testkit.Must(t, os.RemoveAll(b.Data()))
-	testkit.Must(t, os.CopyFS(b.Data(), os.DirFS(saved)))
-	testkit.Must(t, b.clock.Restart(t.Context()))
+	e.Kill()
+	testkit.Must(t, os.RemoveAll(e.Data()))
+	testkit.Must(t, os.CopyFS(e.Data(), os.DirFS(saved)))
+	testkit.Must(t, e.clock.Restart(t.Context()))
 
 	// A claim that begins now may have keys that another one had: it is decided for itself.
-	b.dies(t, anew)
+	e.dies(t, anew)
 	if now := p.letter(anew, "open", "waiting"); now.ID == gone.ID || now.RetryCount != gone.RetryCount {
 		t.Errorf("%s is %+v, as if it were %s", anew, now, lost)
 	}
@@ -56,7 +56,7 @@ func TestEngineRestored(t *testing.T) {
 	p.letter(lost, "open", "nobody")
 	// The review that was decided is there again, and was given out for a day before the engine was saved. Then it ends without
 	// another submission: by the journal the claim went through.
-	testkit.Must(t, b.clock.MoveTo(t.Context(), b.clock.Now().Add(25*time.Hour)))
+	testkit.Must(t, e.clock.MoveTo(t.Context(), e.clock.Now().Add(25*time.Hour)))
 	wait.Until(t, "the end of what was decided", func() bool {
 		return strings.Contains(p.out.Text(), `"deadLetterId":"`+first.ID+`","decision":"discard"`)
 	})
@@ -65,28 +65,28 @@ func TestEngineRestored(t *testing.T) {
 }
 
 // dies starts a claim whose submission fails for good.
-func (b *broker) dies(t *testing.T, claim string) {
+func (e *devEngine) dies(t *testing.T, claim string) {
 	t.Helper()
-	b.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim})})
-	b.submits(t, claim, permanent)
+	e.start(t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: jsonOf(map[string]any{"claimId": claim})})
+	e.submits(t, claim, permanent)
 }
 
 // submits plays the portal for a claim: it refuses it for a reason, or takes it.
-func (b *broker) submits(t *testing.T, claim, refusal string) {
+func (e *devEngine) submits(t *testing.T, claim, refusal string) {
 	t.Helper()
 	wait.Until(t, "the submission of "+claim, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		given, _ := b.jobs(ctx, "submit-claim", 1, time.Second, 2*time.Second)
+		given, _ := e.jobs(ctx, "submit-claim", 1, time.Second, 2*time.Second)
 		if len(given) == 0 || !strings.Contains(given[0].Variables, `"`+claim+`"`) {
-			return false // the broker has just come back, or it is another's, which comes back
+			return false // the engine has just come back, or it is another's, which comes back
 		}
 		var err error
 		key := given[0].Key
 		if refusal == "" {
-			_, err = b.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: key})
+			_, err = e.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: key})
 		} else {
-			_, err = b.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": refusal})})
+			_, err = e.ThrowError(ctx, &pb.ThrowErrorRequest{JobKey: key, ErrorCode: "SUBMISSION_FAILED", Variables: jsonOf(map[string]any{"submissionError": refusal})})
 		}
 		return err == nil
 	})

@@ -13,7 +13,7 @@ const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
 
 // The way of a person from the overview to a claim that goes on and recovers, on a page that is never loaded anew.
 func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
-	s := openAlone(t) // it moves the broker's clock
+	s := openAlone(t) // it moves the engine's clock
 	const claimID, reason = "CLM-E2E-RETRY-1001", "Senha nova pedida à operadora e gravada na conta."
 	process := s.submit(t, claimID, 0, denied)
 	s.submit(t, "CLM-E2E-OTHER-1002", 0, "INVALID_PATIENT_DATA: carteira não confere")
@@ -74,13 +74,13 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	b.says("#list", claimID)
 }
 
-// passUntil moves the broker's clock to an instant.
+// passUntil moves the engine's clock to an instant.
 func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	t.Helper()
-	now, err := s.broker.Time(t.Context())
+	now, err := s.engine.Time(t.Context())
 	testkit.Must(t, err)
 	if d := instant.Sub(now); d > 0 {
-		testkit.Must(t, s.broker.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
+		testkit.Must(t, s.engine.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
 	}
 }
 

@@ -20,14 +20,14 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/chromium"
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
-// fixture is what all tests share: a broker with the bundled models, a portal, the worker with its journal, and a browser.
+// fixture is what all tests share: an engine with the bundled models, a portal, the worker with its journal, and a browser.
 // Each is started when it is first asked for.
 type fixture struct {
 	mu  sync.Mutex // held while something is started
@@ -36,7 +36,7 @@ type fixture struct {
 	browser *chromium.Browser
 	root    context.Context // chromedp's, of the browser
 
-	broker *zeebe.Broker
+	engine *engine.Engine
 	pb.GatewayClient
 	portal *portal
 
@@ -72,7 +72,7 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startBrowser(t)
-	s.startBroker(t)
+	s.startEngine(t)
 	if s.worker != nil && s.guarded == guarded {
 		return s
 	}
@@ -80,7 +80,7 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 		testkit.Must(t, s.worker.Stop(context.Background(), harness.StopTime))
 		s.worker = nil
 	}
-	settings := harness.Settings(s.broker.GatewayAddress(), s.dir)
+	settings := harness.Settings(s.engine.GatewayAddress(), s.dir)
 	if guarded {
 		settings = append(settings, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(s.dir, "tokens"))
 	}
@@ -109,23 +109,23 @@ func (s *fixture) startBrowser(t *testing.T) {
 	testkit.Must(t, chromedp.Do(root))
 }
 
-// startBroker runs Zeebe with the bundled models and the portal, once.
-func (s *fixture) startBroker(t *testing.T) {
+// startEngine runs the engine with the bundled models and the portal, once.
+func (s *fixture) startEngine(t *testing.T) {
 	t.Helper()
-	if s.broker != nil {
+	if s.engine != nil {
 		return
 	}
-	zeebe.Require(t, version)
+	harness.SkipIfShort(t)
 	var err error
-	s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version, Progress: func(line string) { t.Log(line) }})
+	s.engine, err = engine.Start(t.Context())
 	testkit.Must(t, err)
-	harness.AtEnd(func() error { return s.broker.Stop(context.Background()) })
-	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	harness.AtEnd(func() error { return s.engine.Stop(context.Background()) })
+	conn, err := grpc.NewClient(s.engine.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
 	s.GatewayClient = pb.NewGatewayClient(conn)
 	harness.AtEnd(conn.Close)
-	testkit.Must(t, zeebe.Deploy(t.Context(), s))
-	s.portal, err = startPortal(s.broker)
+	testkit.Must(t, engine.Deploy(t.Context(), s))
+	s.portal, err = startPortal(s.engine)
 	testkit.Must(t, err)
 	harness.AtEnd(s.portal.close)
 	s.dir, err = os.MkdirTemp("", "console-e2e-")
@@ -139,7 +139,7 @@ func (s *fixture) startBroker(t *testing.T) {
 	}
 }
 
-// instance is a process on the broker that a test waits for.
+// instance is a process on the engine that a test waits for.
 type instance struct {
 	mu        sync.Mutex
 	variables map[string]any // when it has ended
@@ -158,7 +158,7 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 	running.Go(func() {
 		r, err := s.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
 			Request:        &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: string(variables)},
-			RequestTimeout: (24 * time.Hour).Milliseconds(), // by the broker's clock, which the tests move
+			RequestTimeout: (24 * time.Hour).Milliseconds(), // by the engine's clock, which the tests move
 		})
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -173,10 +173,10 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 	return i
 }
 
-// ended waits until the broker says that the process has ended, and returns its variables.
+// ended waits until the engine says that the process has ended, and returns its variables.
 func (i *instance) ended(t *testing.T) map[string]any {
 	t.Helper()
-	wait.Until(t, "the process's end on the broker", func() bool {
+	wait.Until(t, "the process's end on the engine", func() bool {
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		return i.variables != nil

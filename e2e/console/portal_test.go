@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/worker"
-	engine "retry-worker/internal/zeebe"
+	"retry-worker/internal/zeebe"
 )
 
 // portal plays the one that SUB_06 submits claims to: each claim brings what its submissions fail with.
@@ -24,8 +24,8 @@ type portal struct {
 	visits map[string]int // submissions, by claim
 }
 
-func startPortal(b *zeebe.Broker) (*portal, error) {
-	client, err := engine.Dial(engine.Options{Address: b.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
+func startPortal(e *engine.Engine) (*portal, error) {
+	client, err := zeebe.Dial(zeebe.Options{Address: e.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Ports are sought below those that systems give to outgoing connections, so that a broker that is down for a moment finds its own
+// Ports are sought below those that systems give to outgoing connections, so that an engine that is down for a moment finds its own
 // free again.
 const (
 	firstPort = 15_000

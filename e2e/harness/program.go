@@ -27,9 +27,13 @@ func BinaryWithClock(t testing.TB) string {
 	return built(t, withClock)
 }
 
+// DevBinary returns the path of the development engine's program, retry-worker-dev, built as Binary's.
+func DevBinary() (string, error) { return development() }
+
 var (
 	retryWorker = sync.OnceValues(func() (string, error) { return build("retry-worker", "retry-worker/cmd/retry-worker") })
 	withClock   = sync.OnceValues(func() (string, error) { return build("fast", "retry-worker/e2e/harness/fast") })
+	development = sync.OnceValues(func() (string, error) { return build("retry-worker-dev", "retry-worker/cmd/retry-worker-dev") })
 )
 
 func built(t testing.TB, binary func() (string, error)) string {

@@ -69,19 +69,14 @@ func (t *Tail) Lines() []string {
 }
 
 // telling mark the lines that say why a program ended, the best first; every line has the last.
-var telling = []string{"Caused by:", "lready in use", "FATAL:", "[ERROR]", " ERROR ", `"level":"error"`, "Error:", "panic:", "Exception", ""}
-
-// empty are lines that say nothing, by their beginning: stack frames, and Java's last words.
-var empty = []string{"at ", "... ", "Error: Could not create the Java Virtual Machine", "Error: A fatal exception has occurred"}
+var telling = []string{"lready in use", "FATAL:", `"level":"error"`, "Error:", "panic:", ""}
 
 // LastLine is the last line that tells of an error; without one the last that says anything; empty where nothing was written.
 func (t *Tail) LastLine() string {
 	lines := t.Lines()
 	for _, mark := range telling {
 		for _, line := range slices.Backward(lines) {
-			line = strings.TrimSpace(line)
-			says := !slices.ContainsFunc(empty, func(s string) bool { return strings.HasPrefix(line, s) })
-			if line != "" && says && strings.Contains(line, mark) {
+			if line = strings.TrimSpace(line); line != "" && strings.Contains(line, mark) {
 				return line
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tlstest"
@@ -21,12 +21,12 @@ type guarded struct {
 }
 
 // serveGateway at 127.0.0.1:26500 of the pod.
-func serveGateway(t *testing.T, n *network, broker *zeebe.Broker, idp *gateway.IDP, certificate tls.Certificate) *guarded {
+func serveGateway(t *testing.T, n *network, e *engine.Engine, idp *gateway.IDP, certificate tls.Certificate) *guarded {
 	t.Helper()
 	g := &guarded{}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	forward := proxy(t, "http://"+broker.GatewayAddress())
+	forward := proxy(t, "http://"+e.GatewayAddress())
 	forward.Transport = &http.Transport{Protocols: protocols}
 	serve(t, n, "127.0.0.1:26500", certificate, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, bears := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -29,7 +29,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// TestPod runs the pod that the chart renders: on a real Zeebe, which is reached over TLS by an authority of one's own and
+// TestPod runs the pod that the chart renders: on an engine that is reached over TLS by an authority of one's own and
 // with tokens of an identity provider that has another, with tokens for the console and policies from a ConfigMap.
 func TestPod(t *testing.T) {
 	p := startPod(t)
@@ -54,7 +54,7 @@ type runningPod struct {
 	process   *harness.Process
 	log       *harness.Log
 	http      *http.Client
-	broker    *zeebe.Broker
+	engine    *engine.Engine
 	gateway   *guarded
 	idp       *gateway.IDP
 	token     string // of the console
@@ -74,12 +74,12 @@ func startPod(t *testing.T) *runningPod {
 	p.token = harness.Issue(t, tokens, map[string]access.Role{"maria": access.Viewer})["maria"]
 	binary := harness.Binary(t)
 	var err error
-	p.broker, err = zeebe.Start(t.Context(), zeebe.Options{})
+	p.engine, err = engine.Start(t.Context())
 	testkit.Must(t, err)
-	t.Cleanup(func() { _ = p.broker.Stop(context.Background()) })
+	t.Cleanup(func() { _ = p.engine.Stop(context.Background()) })
 	zeebe, hospital := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	p.idp = gateway.NewIDP(t, "retry-worker", "s3cret", "zeebe-api")
-	p.gateway = serveGateway(t, network, p.broker, p.idp, certificate(t, zeebe, "zeebe-gateway"))
+	p.gateway = serveGateway(t, network, p.engine, p.idp, certificate(t, zeebe, "zeebe-gateway"))
 	serveIDP(t, network, p.idp, certificate(t, hospital, "keycloak"))
 
 	p.chart = render(t, helmCase{Name: "pod", Set: podValues, Values: map[string]any{"policies": map[string]any{"catalogue": testkit.Read(t, "../../internal/catalogue/default.yaml")}}})[0]
@@ -98,10 +98,10 @@ func startPod(t *testing.T) *runningPod {
 	return p
 }
 
-// provide fetches Zeebe and Java, and makes a network.
+// provide makes a network.
 func provide(t *testing.T) *network {
 	t.Helper()
-	zeebe.Require(t, zeebe.Versions[0])
+	harness.SkipIfShort(t)
 	network, err := newNetwork(t)
 	for _, name := range []string{"unshare", "nsenter", "setpriv", "chroot", "mount"} {
 		_, missing := exec.LookPath(name)
@@ -208,7 +208,7 @@ func (p *runningPod) checkConsole(t *testing.T) {
 func (p *runningPod) checkDecision(t *testing.T) {
 	t.Helper()
 	p.run(t, 0, "deploy")
-	conn, err := grpc.NewClient(p.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(p.engine.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
 	defer conn.Close()
 	zeebe := pb.NewGatewayClient(conn)

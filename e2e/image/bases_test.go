@@ -11,7 +11,6 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/fetch"
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 )
 
@@ -43,15 +42,6 @@ func parts(t *testing.T, program, tag string) map[string]string {
 			harness.LeaveOut(t, "the image is built by Go "+version+", and here is "+goEnv(t, "GOVERSION"))
 		}
 		return map[string]string{"go": goEnv(t, "GOROOT")}
-	case "zeebe":
-		zeebe.Require(t, tag)
-		java, err := zeebe.ProvideJava(t.Context(), harness.Say)
-		testkit.Must(t, err)
-		java, err = filepath.EvalSymlinks(java)
-		testkit.Must(t, err)
-		home, err := zeebe.Fetch(t.Context(), tag, nil)
-		testkit.Must(t, err)
-		return map[string]string{"java": filepath.Dir(filepath.Dir(java)), "zeebe": home}
 	case "prometheus":
 		return map[string]string{"prometheus": filepath.Dir(prometheus.Require(t).Server)}
 	case "pause", "postgresql":

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -23,7 +22,7 @@ type claims struct {
 	seen    map[string]int // how often each came
 }
 
-// submit deploys the model to the broker at an address.
+// submit deploys the model to the engine at an address.
 func submit(t *testing.T, address string) *claims {
 	t.Helper()
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -39,14 +38,14 @@ func submit(t *testing.T, address string) *claims {
 
 func (c *claims) create(ctx context.Context) error {
 	c.created++
-	_, err := zeebe.CreateInstance(ctx, c.gateway, &pb.CreateProcessInstanceRequest{
+	_, err := c.gateway.CreateProcessInstance(ctx, &pb.CreateProcessInstanceRequest{
 		BpmnProcessId: "RESTARTS", Version: -1,
 		Variables: fmt.Sprintf(`{"claimId":"CLM-RESTARTS-%d","submissionError":"TIMEOUT"}`, c.created),
-	})
+	}, grpc.WaitForReady(true))
 	return err
 }
 
-// expectOnce waits until every claim was analysed, and holds that it was once: by the broker, and by its history as JSON.
+// expectOnce waits until every claim was analysed, and holds that it was once: by the engine, and by its history as JSON.
 func (c *claims) expectOnce(t *testing.T, history func(claim string) string) {
 	t.Helper()
 	wait.Until(t, "every claim analysed", func() bool {
@@ -60,7 +59,7 @@ func (c *claims) expectOnce(t *testing.T, history func(claim string) string) {
 	}
 }
 
-// take takes claims that were analysed. A broker that is not ready yet has none.
+// take takes claims that were analysed. An engine that is not ready yet has none.
 func (c *claims) take(t *testing.T) {
 	t.Helper()
 	const most, long = 100, 600_000

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,34 +18,60 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// mostBytes is how large the image may be on disk.
-const mostBytes = 38 << 20
+// target is an image that the Dockerfile makes.
+type target struct {
+	tag, stage string // no stage is the last one
+	mostBytes  int    // on disk
+	files      []string
+}
 
-// TestImage builds the Dockerfile and runs what it makes.
+const certificates = "etc/ssl/certs/ca-certificates.crt"
+
+var (
+	production = target{name, "", 38 << 20, []string{
+		"LICENCES.txt -rw-r--r-- 0", "data/ drwxr-xr-x 65532",
+		"etc/ drwxr-xr-x 0", "etc/ssl/ drwxr-xr-x 0", "etc/ssl/certs/ drwxr-xr-x 0", certificates + " -rw-r--r-- 0",
+		"retry-worker -rwxr-xr-x 0", "retry-worker.cdx.json -rw-r--r-- 0",
+	}}
+	development = target{name + "-dev", "dev", 38 << 20, []string{
+		"LICENCES.txt -rw-r--r-- 0", "data/ drwxr-xr-x 65532",
+		"retry-worker-dev -rwxr-xr-x 0", "retry-worker-dev.cdx.json -rw-r--r-- 0",
+	}}
+)
+
+// TestImage builds the Dockerfile's images and runs them.
 func TestImage(t *testing.T) {
 	e := containers(t)
 	e.provide(t, builder(t))
-	harness.Say("building the image, which compiles the whole program: some minutes")
-	begun := time.Now()
-	fresh := e.build(t)
-	took := time.Since(begun).Round(time.Second)
-	if again := e.build(t, compiled(t)); again != fresh {
-		t.Errorf("built anew, with what was compiled before, the image is %s, expected the same again: %s", again, fresh)
+	harness.Say("building the images, which compiles the whole program: some minutes")
+	for _, made := range []target{production, development} {
+		testBuild(t, e, made)
 	}
-	var bytes int
-	_, err := fmt.Sscan(e.do(t, "image", "inspect", "--format", "{{.Size}}", name), &bytes)
-	if err != nil || bytes > mostBytes {
-		t.Errorf("the image has %d bytes (%v), expected at most %d", bytes, err, mostBytes)
-	}
-	if user := e.do(t, "image", "inspect", "--format", "{{.Config.User}}", name); user != "65532:65532" {
-		t.Errorf("its user is %s, expected 65532:65532", user)
-	}
-	t.Run("files", func(t *testing.T) { testFiles(t, e) })
 	t.Run("run", func(t *testing.T) { testRun(t, e) })
 	t.Run("refuse", func(t *testing.T) { testRefuse(t, e) })
 	t.Run("wait", func(t *testing.T) { testWait(t, e) })
-	harness.Report(t, "image  %.1f MB, built in %v, and again to the same digest; run hardened by %s",
-		float64(bytes)/1e6, took, e.program)
+	t.Run("development", func(t *testing.T) { testDevelopment(t, e) })
+}
+
+// testBuild builds an image twice, and holds what it is made of.
+func testBuild(t *testing.T, e *engine, made target) {
+	begun := time.Now()
+	fresh := e.build(t, made)
+	took := time.Since(begun).Round(time.Second)
+	if again := e.build(t, made, compiled(t)); again != fresh {
+		t.Errorf("built anew, with what was compiled before, %s is %s, expected the same again: %s", made.tag, again, fresh)
+	}
+	var bytes int
+	_, err := fmt.Sscan(e.do(t, "image", "inspect", "--format", "{{.Size}}", made.tag), &bytes)
+	if err != nil || bytes > made.mostBytes {
+		t.Errorf("%s has %d bytes (%v), expected at most %d", made.tag, bytes, err, made.mostBytes)
+	}
+	if user := e.do(t, "image", "inspect", "--format", "{{.Config.User}}", made.tag); user != "65532:65532" {
+		t.Errorf("the user of %s is %s, expected 65532:65532", made.tag, user)
+	}
+	expectFiles(t, e, made)
+	harness.Report(t, "image  %s: %.1f MB, built in %v, and again to the same digest, by %s",
+		made.tag, float64(bytes)/1e6, took, e.program)
 }
 
 // builder is the image that the program is compiled in.
@@ -53,8 +80,8 @@ func builder(t *testing.T) string {
 	return regexp.MustCompile(`(?m)^FROM .* ?(golang:\S+)`).FindStringSubmatch(testkit.Read(t, root+"/Dockerfile"))[1]
 }
 
-// build builds the image anew, and returns its digest. Podman's build gets Go's module cache, and more folders.
-func (e *engine) build(t *testing.T, volumes ...string) string {
+// build builds an image anew, and returns its digest. Podman's build gets Go's module cache, and more folders.
+func (e *engine) build(t *testing.T, made target, volumes ...string) string {
 	t.Helper()
 	const epoch = "1764000000" // of its files' times, in seconds
 	args := []string{"buildx", "build", "--output", "type=docker,rewrite-timestamp=true"}
@@ -65,27 +92,42 @@ func (e *engine) build(t *testing.T, volumes ...string) string {
 			args = append(args, "--volume", v)
 		}
 	}
-	e.do(t, append(args, "--no-cache", "--tag", name, "--build-arg", "VERSION=v0.0.0-e2e", root)...)
+	args = append(args, "--no-cache", "--tag", made.tag, "--target", made.stage)
+	e.do(t, append(args, "--build-arg", "VERSION=v0.0.0-e2e", root)...)
 	if e.program == "docker" {
-		return e.do(t, "image", "inspect", "--format", "{{.Id}}", name)
+		return e.do(t, "image", "inspect", "--format", "{{.Id}}", made.tag)
 	}
 	// Podman's own form of the image names the container that it was built in; the one that registries take does not.
 	dir := t.TempDir()
-	e.do(t, "push", "--quiet", "--format", "oci", "--digestfile", dir+"/digest", name, "dir:"+dir+"/image")
+	e.do(t, "push", "--quiet", "--format", "oci", "--digestfile", dir+"/digest", made.tag, "dir:"+dir+"/image")
 	return testkit.Read(t, dir+"/digest")
 }
 
-// modules and compiled are this machine's caches of Go, as volumes of a build.
-func modules(t *testing.T) string  { return goEnv(t, "GOMODCACHE") + ":/go/pkg/mod" }
+// compiled is this machine's cache of what Go compiled, as a volume of a build.
 func compiled(t *testing.T) string { return goEnv(t, "GOCACHE") + ":/root/.cache/go-build" }
 
-// testFiles holds that the image has these files and no other, and authorities to trust.
-func testFiles(t *testing.T, e *engine) {
-	const certificates = "etc/ssl/certs/ca-certificates.crt"
-	e.do(t, "create", "--name", name+"-files", name)
+// modules is this machine's cache of Go's modules, filled here, as a volume of a build, which may not reach their proxy.
+func modules(t *testing.T) string {
+	t.Helper()
+	for _, args := range [][]string{
+		{"-C", root, "mod", "download"},
+		{"-C", root + "/tools", "list", "-deps", "./release"},
+	} {
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return goEnv(t, "GOMODCACHE") + ":/go/pkg/mod"
+}
+
+// expectFiles holds that an image has its files and no other, and that authorities to trust are some.
+func expectFiles(t *testing.T, e *engine, made target) {
+	t.Helper()
+	container := made.tag + "-files"
+	e.do(t, "create", "--name", container, made.tag)
 	docker := regexp.MustCompile(`^(dev/|proc/|sys/|run/|\.dockerenv$|etc/(hostname|hosts|resolv\.conf|mtab)$)`) // its own
 	var got []string
-	for archive := tar.NewReader(strings.NewReader(e.do(t, "export", name+"-files"))); ; {
+	for archive := tar.NewReader(strings.NewReader(e.do(t, "export", container))); ; {
 		header, err := archive.Next()
 		if err == io.EOF {
 			break
@@ -102,13 +144,8 @@ func testFiles(t *testing.T, e *engine) {
 			}
 		}
 	}
-	want := []string{
-		"LICENCES.txt -rw-r--r-- 0", "data/ drwxr-xr-x 65532",
-		"etc/ drwxr-xr-x 0", "etc/ssl/ drwxr-xr-x 0", "etc/ssl/certs/ drwxr-xr-x 0", certificates + " -rw-r--r-- 0",
-		"retry-worker -rwxr-xr-x 0", "retry-worker.cdx.json -rw-r--r-- 0",
-	}
-	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("it holds\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if slices.Sort(got); !slices.Equal(got, made.files) {
+		t.Errorf("%s holds\n%s\nexpected\n%s", made.tag, strings.Join(got, "\n"), strings.Join(made.files, "\n"))
 	}
 }
 
@@ -207,4 +244,14 @@ func testWait(t *testing.T, e *engine) {
 	e.do(t, run("alone", "--detach", "--network", "none", "--env", "ZEEBE_ADDRESS=zeebe:26500", name)...)
 	e.awaitMissing(t, name+"-alone", "lookup zeebe")
 	e.stop(t, name+"-alone")
+}
+
+// testDevelopment: the engine serves hardened, with its log on a volume, and ends in order.
+func testDevelopment(t *testing.T, e *engine) {
+	const container = name + "-engine"
+	e.do(t, run("engine", "--volume", name+"-engine:/data", "--detach", "--network", "none", development.tag,
+		"--engine-only", "--grpc", "127.0.0.1:26500", "--data", "/data")...)
+	said := func() string { return e.said(t, container) }
+	wait.Until(t, "the engine to serve", func() bool { return strings.Contains(said(), "engine ready grpc=") }, said)
+	e.stop(t, container)
 }

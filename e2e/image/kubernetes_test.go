@@ -20,12 +20,14 @@ import (
 )
 
 const (
-	chart     = root + "/deploy/helm/retry-worker"
-	inCluster = "localhost/" + name + ":test"
-	selector  = "app.kubernetes.io/name=retry-worker,app.kubernetes.io/component!=test"
+	chart           = root + "/deploy/helm/retry-worker"
+	inCluster       = "localhost/" + name + ":test"
+	engineInCluster = "localhost/" + name + "-dev:test"
+	selector        = "app.kubernetes.io/name=retry-worker,app.kubernetes.io/component!=test"
 )
 
-// cluster is a node with a broker and a database, beside which the chart is installed, and the claims that go through it.
+// cluster is a node with an engine and a database, beside which the chart is installed, and the claims that go through
+// it.
 type cluster struct {
 	*kubernetes.Cluster
 	claims *claims
@@ -39,11 +41,14 @@ func TestKubernetes(t *testing.T) {
 	begun := time.Now()
 	e := containers(t)
 	images := map[string]string{
-		"zeebe": "docker.io/camunda/zeebe:8.6.0", "postgresql": "localhost/postgresql:15", "pause": "localhost/pause:latest", name: inCluster,
+		"engine": engineInCluster, name: inCluster,
+		"postgresql": "localhost/postgresql:15", "pause": "localhost/pause:latest",
 	}
 	e.provide(t, builder(t))
-	e.build(t, compiled(t))
-	e.do(t, "tag", name, inCluster)
+	for tag, made := range map[string]target{inCluster: production, engineInCluster: development} {
+		e.build(t, made, compiled(t))
+		e.do(t, "tag", made.tag, tag)
+	}
 	k := &cluster{folder: t.TempDir()}
 	k.Cluster = kubernetes.StartNode(t, func(folder string) {
 		for program, image := range images {

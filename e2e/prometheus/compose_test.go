@@ -12,21 +12,31 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// compose is what a test reads of docker-compose.yml.
+const (
+	composeFile = "docker-compose.yml"
+	vendorFile  = "docker-compose.camunda.yml" // beside it
+)
+
+// compose is what a test reads of a compose file.
 type compose struct {
-	Services map[string]struct {
-		Image, Build string
-		Environment  map[string]string
-		Volumes      []string
-		Ports        []string
-	}
-	Volumes map[string]any
+	Services map[string]service
+	Volumes  map[string]any
 }
 
-func readCompose(t *testing.T) compose {
+type service struct {
+	Image       string
+	Environment map[string]string
+	Volumes     []string
+	Ports       []string
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
+}
+
+func readCompose(t *testing.T, file string) compose {
 	t.Helper()
 	var c compose
-	readYAML(t, root+"/docker-compose.yml", &c)
+	readYAML(t, root+"/"+file, &c)
 	return c
 }
 
@@ -45,7 +55,13 @@ func (c *compose) mounted(t *testing.T, service, at string) string {
 // TestComposeMountsWhatIsThere: every folder of the tree that a service sees is there and cannot be written, every volume is
 // declared, every image has a version, and nothing listens beyond this machine.
 func TestComposeMountsWhatIsThere(t *testing.T) {
-	c := readCompose(t)
+	for _, file := range []string{composeFile, vendorFile} {
+		t.Run(file, func(t *testing.T) { expectMounts(t, readCompose(t, file)) })
+	}
+}
+
+func expectMounts(t *testing.T, c compose) {
+	t.Helper()
 	for name, s := range c.Services {
 		for _, v := range s.Volumes {
 			parts := strings.Split(v, ":")
@@ -64,8 +80,30 @@ func TestComposeMountsWhatIsThere(t *testing.T) {
 				t.Errorf("%s listens at %s, for everybody", name, port)
 			}
 		}
-		if _, tag, _ := strings.Cut(s.Image, ":"); s.Build == "" && (tag == "" || tag == "latest") {
+		if _, tag, _ := strings.Cut(s.Image, ":"); s.Image != "" && (tag == "" || tag == "latest") {
 			t.Errorf("%s has the image %q, without a version", name, s.Image)
+		}
+	}
+}
+
+// TestComposeIsHardened: no service writes outside of its volumes, has a right, or may get one. The vendor's engine, which
+// is not run here, may write in its container.
+func TestComposeIsHardened(t *testing.T) {
+	ours, vendors := readCompose(t, composeFile), readCompose(t, vendorFile)
+	powerless := func(s service) bool {
+		return slices.Equal(s.CapDrop, []string{"ALL"}) && slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"})
+	}
+	for name, s := range ours.Services {
+		if !s.ReadOnly || !powerless(s) {
+			t.Errorf("%s is not hardened: %+v", name, s)
+		}
+	}
+	if s := vendors.Services["engine"]; !powerless(s) {
+		t.Errorf("the vendor's engine is not hardened: %+v", s)
+	}
+	for name := range vendors.Services {
+		if _, there := ours.Services[name]; !there {
+			t.Errorf("%s changes %s, which %s does not have", vendorFile, name, composeFile)
 		}
 	}
 }
@@ -73,7 +111,7 @@ func TestComposeMountsWhatIsThere(t *testing.T) {
 // TestComposePrometheus: the configuration is where the image looks for it, promtool accepts it with the rules beside it, and
 // what it scrapes are services.
 func TestComposePrometheus(t *testing.T) {
-	c := readCompose(t)
+	c := readCompose(t, composeFile)
 	config := c.mounted(t, "prometheus", "/etc/prometheus/prometheus.yml")
 	if config == "" {
 		t.Fatal("nothing is mounted at /etc/prometheus")
@@ -105,7 +143,7 @@ func TestComposePrometheus(t *testing.T) {
 
 // TestComposeGrafana: the data source is Prometheus's address, and the dashboards are where their provider looks.
 func TestComposeGrafana(t *testing.T) {
-	c := readCompose(t)
+	c := readCompose(t, composeFile)
 	provisioning := c.mounted(t, "grafana", "/etc/grafana/provisioning")
 	if provisioning == "" {
 		t.Fatal("nothing is mounted at /etc/grafana/provisioning")

@@ -270,7 +270,7 @@ func TestRulesOnARealRun(t *testing.T) {
 	}
 }
 
-// metricNames are what the rules read of the worker and the broker.
+// metricNames are what the rules read of the worker and the engine.
 var metricNames = regexp.MustCompile(`\b(retry_worker_\w+|retry_\w+_(?:seconds_bucket|total)|zeebe_\w+)\b`)
 
 // TestRulesReadWhatIsThere: a slip in a name would make an alert that is never raised.

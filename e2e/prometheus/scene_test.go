@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -22,25 +21,22 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
 
-// version of the broker.
-const version = "8.6.0"
-
 // The names of the scrape jobs, as in docker-compose.yml.
 const workerJob, engineJob = "retry-worker", "zeebe"
 
-// scene is one real run that all tests look at: the broker, NATS, the worker, and a Prometheus with the shipped rules that
+// scene is one real run that all tests look at: the engine, NATS, the worker, and a Prometheus with the shipped rules that
 // scrapes them every second while the demo plays and a thousand more failures are analysed.
 type scene struct {
 	dir               string
-	broker            *zeebe.Broker
+	engine            *engine.Engine
 	nats              *nats.Server
 	worker            *harness.Process
 	httpAddr, opsAddr string
@@ -68,13 +64,15 @@ func played(t *testing.T) *scene {
 	s.open(t)
 	s.begun = time.Now()
 	testkit.Must(t, s.nats.Pause()) // so that events pile up
-	s.analyse(t)                    // first: the demo moves the broker's clock, which ends what waits for an answer
+	s.analyse(t)                    // first: the demo moves the engine's clock, which ends what waits for an answer
 	s.holds(t, "retry_worker_outbox_pending > 100")
 	testkit.Must(t, s.nats.Resume())
 	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "100",
 		"--server", s.httpAddr)
 	s.holds(t, "max(retry_worker_bulk_runs) > 0")
-	demo := s.start(t, "demo", "--api-url", "http://"+s.httpAddr, "--clock-url", s.broker.ActuatorURL())
+	dev, err := harness.DevBinary()
+	testkit.Must(t, err)
+	demo := s.run(t, dev, "--samples-only", "--api-url", "http://"+s.httpAddr, "--clock-url", s.engine.ControlURL())
 	if err := demo.Err(); err != nil { // a machine with much else to do is too slow for its clock; most of its samples have ended all the same
 		t.Logf("the demo: %v; it said:\n%s", err, strings.Join(demo.Lines(), "\n"))
 	}
@@ -95,24 +93,16 @@ func (s *scene) open(t *testing.T) {
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
 	testkit.Must(t, err)
 	harness.AtEnd(func() error { return os.RemoveAll(s.dir) })
-	zeebe.Require(t, version)
 	prometheus.Require(t)
-	var starts errgroup.Group // the broker takes its time, the binary too
-	starts.Go(func() (err error) {
-		s.broker, err = zeebe.Start(t.Context(), zeebe.Options{Version: version})
-		return err
-	})
-	starts.Go(func() (err error) {
-		s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
-		return err
-	})
 	s.binary = harness.Binary(t)
-	testkit.Must(t, starts.Wait())
-	harness.AtEnd(func() error {
-		return errors.Join(s.nats.Stop(context.Background()), s.broker.Stop(context.Background()))
-	})
+	s.engine, err = engine.Start(t.Context())
+	testkit.Must(t, err)
+	harness.AtEnd(func() error { return s.engine.Stop(context.Background()) })
+	s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
+	testkit.Must(t, err)
+	harness.AtEnd(func() error { return s.nats.Stop(context.Background()) })
 	s.environment = []string{
-		"ZEEBE_ADDRESS=" + s.broker.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
+		"ZEEBE_ADDRESS=" + s.engine.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
 		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
 		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.dir, "journal.db"), "RETRY_WORKER_POLICIES_FILE=" + s.policies(t),
 		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s",
@@ -142,9 +132,15 @@ func (s *scene) policies(t *testing.T) (path string) {
 	return path
 }
 
+// start runs the worker's program, or a command of it.
 func (s *scene) start(t *testing.T, args ...string) *harness.Process {
 	t.Helper()
-	p, err := harness.Start(harness.Command{Path: s.binary, Args: args, Env: s.environment, Dir: s.dir})
+	return s.run(t, s.binary, args...)
+}
+
+func (s *scene) run(t *testing.T, binary string, args ...string) *harness.Process {
+	t.Helper()
+	p, err := harness.Start(harness.Command{Path: binary, Args: args, Env: s.environment, Dir: s.dir})
 	testkit.Must(t, err)
 	return p
 }
@@ -183,7 +179,7 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
   - job_name: %s
     static_configs: [{targets: [%q]}]
-`, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.broker.ActuatorURL(), "http://"), sickJob, s.sick.opsAddr))
+`, rules+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.engine.ControlURL(), "http://"), sickJob, s.sick.opsAddr))
 	testkit.Must(t, err)
 	s.Server = server
 	harness.AtEnd(func() error { return server.Stop(context.Background()) })
@@ -233,7 +229,7 @@ func failure(i int) (id, text string, count int) {
 // analyse has the failures analysed, and returns when all of them are.
 func (s *scene) analyse(t *testing.T) {
 	t.Helper()
-	conn, err := grpc.NewClient(s.broker.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(s.engine.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
 	defer conn.Close()
 	gateway := pb.NewGatewayClient(conn)
@@ -252,9 +248,13 @@ func (s *scene) analyse(t *testing.T) {
 	s.holds(t, `retry_worker_released_total{kind="pass"} > 0`)
 	var calls errgroup.Group
 	calls.SetLimit(8)
+	inFlight := false
 	for i := range failures {
 		id, text, count := failure(i)
 		calls.Go(func() error { return ask("ANALYSE", id, text, count) })
+		if !inFlight && i%100 == 99 {
+			inFlight = s.freeze(t)
+		}
 	}
 	testkit.Must(t, calls.Wait())
 	s.holds(t, `sum(retry_worker_jobs_total{job_type="analyze-retry"}) >= `+fmt.Sprint(failures))
@@ -263,12 +263,26 @@ func (s *scene) analyse(t *testing.T) {
 	s.holds(t, `retry_worker_held_deadline_seconds`)
 }
 
+// freeze has the engine take no answers until Prometheus has seen jobs in flight, which otherwise are for some milliseconds,
+// and reports whether there were any.
+func (s *scene) freeze(t *testing.T) (seen bool) {
+	t.Helper()
+	testkit.Must(t, s.engine.Pause())
+	defer func() { testkit.Must(t, s.engine.Resume()) }()
+	const most = 5 * time.Second // less than a job's time-out
+	for begun := time.Now(); !seen && time.Since(begun) < most; time.Sleep(100 * time.Millisecond) {
+		series, err := s.Query(t.Context(), "retry_worker_jobs_in_flight > 0", time.Now())
+		seen = err == nil && len(series) > 0
+	}
+	return seen
+}
+
 func create(ctx context.Context, gateway pb.GatewayClient, process string, values map[string]any) error {
 	variables, err := json.Marshal(values)
 	if err != nil {
 		return err
 	}
-	_, err = zeebe.CreateInstance(ctx, gateway, &pb.CreateProcessInstanceRequest{BpmnProcessId: process, Version: -1, Variables: string(variables)})
+	_, err = engine.CreateInstance(ctx, gateway, &pb.CreateProcessInstanceRequest{BpmnProcessId: process, Version: -1, Variables: string(variables)})
 	return err
 }
 

@@ -31,14 +31,14 @@ const (
 	times = 30
 	// slowly is how fast it goes while they die: what dies within 10 s of it is told together, on a busy machine too.
 	slowly = 0.01
-	// behind is how far the worker's clock is behind the broker's, which is the machine's: no timer of a retry that is to be
-	// made at once lies in the broker's future, however fast the worker's goes for half an hour.
+	// behind is how far the worker's clock is behind the engine's, which is the machine's: no timer of a retry that is to be
+	// made at once lies in the engine's future, however fast the worker's goes for half an hour.
 	behind = 24 * time.Hour
 	// pace of the run, a minute.
 	pace = 60
 	// paused and away are how long people hold the run up, and the engine is down, by the worker's clock.
 	paused = time.Minute
-	away   = time.Minute // beside what a broker's start takes
+	away   = time.Minute // beside what an engine's start takes
 )
 
 // bulkRuns are played on one journal, one after the other, by people at the API of one worker after another.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/worker"
 )
 
@@ -18,12 +18,12 @@ var (
 		submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob,
 		worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome, worker.SubmissionGate,
 	}
-	// jobActions are the broker's words, by its records' intents.
+	// jobActions are the engine's words, by its records' intents.
 	jobActions = map[string]string{"COMPLETED": "completed", "ERROR_THROWN": "error thrown", "CANCELED": "canceled"}
 )
 
-// countsOf are what a broker counted since it was started.
-func countsOf(c zeebe.Counters) counts {
+// countsOf are what an engine counted since it was started.
+func countsOf(c engine.Counters) counts {
 	all := counts{
 		"timers triggered":    c.Elements("INTERMEDIATE_CATCH_EVENT", "completed"), // messages that came are counted with them
 		"incidents pending":   c.PendingIncidents(),
@@ -51,10 +51,9 @@ func (c counts) differences(want counts) string {
 	return strings.Join(wrong, "; ")
 }
 
-// How jobs are given back unanswered, retries unchanged, which the broker counts as failed.
+// How jobs are given back unanswered, retries unchanged, which the engine counts as failed.
 const (
-	// unsentMark: by the gateway, when the poll that they were for is over. Moving the broker's clock ends
-	// all polls at once, so it happens here where elsewhere it is rare.
+	// unsentMark: by the gateway, when the poll that they were for is over.
 	unsentMark = "Failed to send activated jobs to client"
 	// handedBackMark: by a worker that stops.
 	handedBackMark = "handed back: worker "
@@ -87,7 +86,7 @@ func (i *instance) countInto(c counts, givenBack bool) {
 	}
 }
 
-// expectCounts holds what the broker did for the scenario against what it should; whether its own counters agree with that, the
+// expectCounts holds what the engine did for the scenario against what it should; whether its own counters agree with that, the
 // fixture sees to at the end. How many jobs were created follows from how they ended, and how many gates were passed from how
 // many claims were submitted.
 func (s *scenario) expectCounts(want counts) {
@@ -103,10 +102,10 @@ func (s *scenario) expectCounts(want counts) {
 	wrong := ""
 	defer func() {
 		if wrong != "" {
-			s.t.Logf("the broker did %s", wrong)
+			s.t.Logf("the engine did %s", wrong)
 		}
 	}()
-	s.await("the broker to have done what it should", func() bool {
+	s.await("the engine to have done what it should", func() bool {
 		got := make(counts)
 		for _, key := range s.keys {
 			if i := s.history.instances[key]; i != nil {

@@ -68,7 +68,7 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 				"submissionDeadline": c.deadline, "valor": decision.Amount(c.cents)})
 			next = next.Add(arrives)
 		}
-		s.awaitTurn(p)
+		s.awaitTurn(w, p)
 		s.advanceTo(s.clock.Now().Add(4 * clockStep))
 	}
 	sent := p.sentInOrder(t, due)
@@ -80,18 +80,31 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 	s.done("a portal that shuts", "%d claims, %d sent in order, %d given up in time, worth %s", n, sent, n-sent, worth)
 }
 
-// awaitTurn waits for the claim that may go a minute after the one before it, where any is at its gate: the worker must see
-// that instant before the clock goes on, however busy the machine is. The first two wait for a canary's outcome besides.
-func (s *scenario) awaitTurn(p *downPortal) {
+// awaitTurn waits for the claim that may go once the portal is up, where any is at its gate: the one that is sent ahead, and
+// then one a minute. The worker must see that instant before the clock goes on, however busy the machine is.
+func (s *scenario) awaitTurn(w *process, p *downPortal) {
 	s.t.Helper()
 	sent, last := p.sent()
-	if sent < 2 || s.clock.Now().Before(last.Add(time.Minute)) {
+	now := s.clock.Now()
+	if now.Before(p.up) || sent == 0 && !testDue(s.t, w, now) || sent > 0 && now.Before(last.Add(time.Minute)) {
 		return
 	}
 	s.await("the claim whose turn it is", func() bool {
 		now, _ := p.sent()
 		return now > sent || s.all(s.keys, func(i *instance) bool { return !i.atGate() })
 	})
+}
+
+// testDue reports whether a claim is to be sent ahead now.
+func testDue(t *testing.T, w *process, now time.Time) bool {
+	t.Helper()
+	var d views.DestinationDetail
+	testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/destinations/unimed-sp")), &d))
+	if d.NextTest == nil {
+		return false
+	}
+	at, _ := decision.ParseInstant(*d.NextTest)
+	return !now.Before(at)
 }
 
 // allDecided reports whether each instance has ended, or waits for people.

@@ -15,7 +15,7 @@ const (
 
 // Retry Failed Job: none, one, two or three retries after 1, 5 and 25 s, without jitter, until the job succeeds.
 func TestFailedJobSucceedsAfterRetries(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	var keys []int64
 	for failures := range 4 {
 		keys = append(keys, s.play(failedJob, s.id("JOB", failures), failedJob.fails(repeat(jobFailure, failures)...), nil))

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/e2e/harness/nats"
-	"retry-worker/e2e/harness/zeebe"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -25,15 +26,17 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-// fixture is a broker that scenarios share until all have ended, with what they need to look at it.
+// fixture is an engine that scenarios share until all have ended, with what they need to look at it. Workers reach it by one
+// protocol.
 type fixture struct {
-	*zeebe.Broker
+	*engine.Engine
 	pb.GatewayClient
-	version string
-	dir     string
-	history *history
-	clock   *zeebe.Clock // the broker's, and its workers'
-	conn    *grpc.ClientConn
+	protocol string
+	dir      string
+	history  *history
+	clock    *engine.Clock // the engine's, and its workers'
+	conn     *grpc.ClientConn
+	follow   func() error // ends the history
 	timeline
 
 	prepare  sync.Mutex // held while what follows is made
@@ -46,37 +49,45 @@ type fixture struct {
 	jobTimeout time.Duration // of the portal's jobs
 
 	alone     sync.Mutex // held by a scenario with a worker of its own
-	restarted bool       // the broker was, and counts anew
+	restarted bool       // the engine was, and counts anew
 }
 
 // fixtures by their names, each started once.
 var fixtures sync.Map
 
-// starting is held while a broker is started: several at once take longer than one after the other.
-var starting sync.Mutex
-
-// openFixture starts a broker, once for each name, with nothing deployed.
-func openFixture(t *testing.T, name, version string) *fixture {
+// openFixture starts an engine, once for each name, with nothing deployed.
+func openFixture(t *testing.T, name string) *fixture {
 	t.Helper()
-	zeebe.Require(t, version)
-	start, _ := fixtures.LoadOrStore(name, sync.OnceValues(func() (*fixture, error) { return startFixture(version) }))
+	harness.SkipIfShort(t)
+	start, _ := fixtures.LoadOrStore(name, sync.OnceValues(func() (*fixture, error) { return startFixture(name) }))
 	f, err := start.(func() (*fixture, error))()
 	testkit.Must(t, err)
 	return f
 }
 
-func startFixture(version string) (*fixture, error) {
+func startFixture(name string) (*fixture, error) {
 	h := &history{instances: map[int64]*instance{}, jobs: map[int64]*job{}, locals: map[int64]map[string]string{}}
-	f := &fixture{version: version, history: h, jobTimeout: time.Minute}
+	f := &fixture{protocol: byREST, history: h, jobTimeout: time.Minute}
+	if name == byGRPC || name == "portal" {
+		f.protocol = byGRPC
+	}
+	shape := "8.8"
+	if name == "waits" {
+		shape = "8.6"
+	}
 	ctx, err := context.Background(), error(nil)
 	if f.dir, err = os.MkdirTemp("", "scenarios-"); err != nil {
 		return nil, err
 	}
-	starting.Lock()
-	f.Broker, err = zeebe.Start(ctx, zeebe.Options{Version: version, Env: exporter, Output: f.history})
-	starting.Unlock()
-	if err != nil {
+	if f.Engine, err = engine.Start(ctx, "--shape="+shape); err != nil {
 		return nil, err
+	}
+	following, stop := context.WithCancel(ctx)
+	var follow errgroup.Group
+	follow.Go(func() error { return f.Follow(following, h.take) })
+	f.follow = func() error {
+		stop()
+		return follow.Wait()
 	}
 	harness.AtEnd(f.close)
 	f.timeline.move = f.moveTo
@@ -94,7 +105,7 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 	f.prepare.Lock()
 	defer f.prepare.Unlock()
 	if !f.deployed {
-		testkit.Must(t, zeebe.Deploy(t.Context(), f, "testdata/witness.bpmn", "testdata/unmapped.bpmn", "testdata/uncaught.bpmn", "testdata/input_mapped.bpmn",
+		testkit.Must(t, engine.Deploy(t.Context(), f, "testdata/witness.bpmn", "testdata/unmapped.bpmn", "testdata/uncaught.bpmn", "testdata/input_mapped.bpmn",
 			"testdata/unknown_policy.bpmn", "testdata/no_retry.bpmn"))
 		f.deployed = true
 	}
@@ -104,30 +115,30 @@ func (f *fixture) provide(t *testing.T, withWorker bool) {
 	var err error
 	f.queue, err = nats.Start(context.Background(), nats.Settings{Dir: filepath.Join(f.dir, "queue")})
 	testkit.Must(t, err)
-	name := "worker-" + f.version
+	name := "worker-" + f.protocol
 	settings := f.settings(name, "RETRY_WORKER_EVENTS_URL="+f.queue.URL(), "RETRY_WORKER_JOB_TIMEOUT="+f.jobTimeout.String())
 	f.worker = &process{harness.RunWorker(t, harness.BinaryWithClock(t), settings, nil), name}
 	f.portal, err = f.startPortal(f.worker, submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob)
 	testkit.Must(t, err)
 }
 
-// restart the broker, with its clock where it was.
+// restart the engine, with its clock where it was.
 func (f *fixture) restart(ctx context.Context) error {
 	f.restarted = true
 	return f.clock.Restart(ctx)
 }
 
-// close ends everything, and holds the broker's own counters against its record before.
+// close ends everything, and holds the engine's own counters against its record before.
 func (f *fixture) close() error {
 	ctx := context.Background()
 	var all error
 	if f.portal != nil {
 		all = errors.Join(f.portal.close(), f.worker.Stop(ctx, harness.StopTime), f.queue.Stop(ctx))
 	}
-	return errors.Join(all, f.expectCounters(ctx), f.conn.Close(), f.Stop(ctx), f.clock.Close(), os.RemoveAll(f.dir))
+	return errors.Join(all, f.expectCounters(ctx), f.follow(), f.conn.Close(), f.Stop(ctx), f.clock.Close(), os.RemoveAll(f.dir))
 }
 
-// expectCounters holds the broker's own counters against its record of all scenarios.
+// expectCounters holds the engine's own counters against its record of all scenarios.
 func (f *fixture) expectCounters(ctx context.Context) error {
 	if f.restarted {
 		return nil
@@ -148,7 +159,7 @@ func (f *fixture) expectCounters(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the counters of the broker %s: %s", f.version, wrong)
+			return fmt.Errorf("the counters of the engine by %s: %s", f.protocol, wrong)
 		}
 	}
 }

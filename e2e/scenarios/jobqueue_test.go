@@ -13,7 +13,7 @@ import (
 
 const (
 	queueFailure = "Falha ao gerar o relatório"
-	// messageLife is how long the broker keeps a message for a job that does not listen yet.
+	// messageLife is how long the engine keeps a message for a job that does not listen yet.
 	messageLife = 30 * time.Second
 )
 
@@ -35,7 +35,7 @@ const (
 // UC-004: maxAttempts and delayBetweenAttempts are the job's own, the delay as ISO 8601 or in milliseconds; when they are
 // used up the job is FAILED.
 func TestQueuedJobBringsItsOwnPolicy(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	policies := []struct {
 		attempts int
 		delay    any
@@ -84,7 +84,7 @@ func TestQueuedJobBringsItsOwnPolicy(t *testing.T) {
 // UC-004 FA-004.1 and FA-004.2: without a policy, or where the error says that it is not retryable, the first failure is
 // final.
 func TestQueuedJobFailsAtOnce(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	none := jobQueue.fails(queueFailure)
 	none.Review.Discard = true
 	final := jobQueue.fails(queueFailure)
@@ -123,7 +123,7 @@ func TestQueuedJobFailsAtOnce(t *testing.T) {
 
 // UC-004 FA-004.1 for work of other authors: the policy no-retry.
 func TestNoRetryIsFinalAtOnce(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	for n, analysis := range analyses {
 		key := s.create("NO_RETRY", map[string]any{"analysis": analysis, "jobId": s.id("ONCE", n), "jobError": "TIMEOUT"})
 		s.awaitEnded(key)
@@ -144,7 +144,7 @@ func TestNoRetryIsFinalAtOnce(t *testing.T) {
 // UC-004 step 7: a job is WAITING while dependencies are open, before its first run and before a retry, and looks again
 // when the message comes or, where none does, after a minute.
 func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	c := jobQueue.fails(queueFailure)
 	c.Open = []int{2, 1} // before the first run, before the retry
 	id := s.id("QUEUE", 0)

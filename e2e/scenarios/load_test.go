@@ -30,7 +30,7 @@ func (s *scenario) startLoad(size int) (l load) {
 	return l
 }
 
-// loadCounts are the broker's counters when a load of that size has ended.
+// loadCounts are the engine's counters when a load of that size has ended.
 func loadCounts(size int) counts {
 	each := size / 4
 	return counts{

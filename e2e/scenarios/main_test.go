@@ -1,10 +1,9 @@
-// Package scenarios runs the worker's scenarios end to end: the program on a real Zeebe broker, with
+// Package scenarios runs the worker's scenarios end to end: the program on the development engine, with
 // everybody around it played here.
 //
-// Scenarios run side by side on a broker of each version that they share, and move its clock and the worker's together when all
-// of them wait for that; those that need workers of their own, or kill the broker, have one to themselves meanwhile. What
-// happened is read from the record of everything that the broker did, which its debug exporter prints; its own counters must
-// agree in the end. gRPC has no query; that record is what the operator's own tools read.
+// Scenarios run side by side on an engine for each protocol that they share, and move its clock and the worker's together when
+// all of them wait for that; those that need workers of their own, or kill the engine, have one to themselves meanwhile. What
+// happened is read from the events of the engine; its own counters must agree in the end.
 package scenarios
 
 import (

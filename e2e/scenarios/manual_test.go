@@ -83,7 +83,7 @@ const corrected = "cadastro corrigido"
 
 // R17 below the limit: one retry more, after the policy's delay or at once, or nothing more.
 func TestPersonDecidesBelowTheLimit(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	d := api{worker: s.worker}
 	var ids []string
 	var keys []int64
@@ -135,7 +135,7 @@ func TestPersonDecidesBelowTheLimit(t *testing.T) {
 // Retry Failed Job: three retries are the most. R17 at that limit: a retry has to be forced: one more, or the whole ladder
 // again in a new episode. A forced one that fails is dead at once.
 func TestPersonDecidesAtTheLimit(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	d := api{worker: s.worker}
 	ids, keys := []string{s.id("JOB", 0), s.id("JOB", 1)}, []int64{}
 	for n, failures := range []int{5, 4} {
@@ -202,7 +202,7 @@ func TestPersonDecidesAtTheLimit(t *testing.T) {
 // A process without a review task, and one that is cancelled while it waits: the dead letter says that nobody waits, and it
 // is never taken for done.
 func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	d := api{worker: s.worker}
 	without := s.create("UNMAPPED", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(1), "submissionError": "INSURANCE_EXPIRED"})
 	cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)

@@ -55,7 +55,7 @@ var seen = []string{
 }
 
 // portal plays the outside systems and the people. It throws plain BPMN errors, whose variables only the
-// boundary event maps, as other clients do. What it says follows from the process's variables alone: a broker
+// boundary event maps, as other clients do. What it says follows from the process's variables alone: an engine
 // that was killed may forget an answer that it had taken, and give the next job another's key.
 type portal struct {
 	stop    context.CancelFunc

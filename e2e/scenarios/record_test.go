@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,24 +12,13 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// exporter makes the broker print every record that it commits, one JSON object a line.
-var exporter = []string{
-	"ZEEBE_BROKER_EXPORTERS_RECORDS_CLASSNAME=io.camunda.zeebe.broker.exporter.debug.DebugLogExporter",
-	"ZEEBE_BROKER_EXPORTERS_RECORDS_ARGS_LOGLEVEL=info",
-}
-
-// recordMark stands before a record in the broker's output.
-const recordMark = " records - {"
-
-// record is one line of what the broker committed, with the fields that the scenarios look at.
+// record is one event of the engine, with the fields that the scenarios look at.
 type record struct {
-	Position   int64
-	Timestamp  int64 // on the broker's clock, in milliseconds
-	Key        int64
-	RecordType string // EVENT and others
-	ValueType  string
-	Intent     string
-	Value      struct {
+	Timestamp int64 // on the engine's clock, in milliseconds
+	Key       int64
+	ValueType string
+	Intent    string
+	Value     struct {
 		ProcessInstanceKey                 int64
 		ElementInstanceKey                 int64 // JOB
 		BpmnProcessID                      string
@@ -48,7 +36,7 @@ type record struct {
 
 func (r *record) at() time.Time { return time.UnixMilli(r.Timestamp) }
 
-// job is what the broker did with one job.
+// job is what the engine did with one job.
 type job struct {
 	key         int64
 	kept        bool   // its time-out was put off: it waits for a person
@@ -75,7 +63,7 @@ func (j *job) open() bool {
 
 type timer struct {
 	key                     int64
-	due, created, triggered time.Time         // on the broker's clock
+	due, created, triggered time.Time         // on the engine's clock
 	canceled                bool              // what it waited with came first
 	known                   map[string]string // the process's variables when it was made
 }
@@ -86,7 +74,7 @@ type incident struct {
 	resolved      bool
 }
 
-// instance is one process instance as the broker has it.
+// instance is one process instance as the engine has it.
 type instance struct {
 	key       int64
 	process   string
@@ -172,48 +160,36 @@ func (i *instance) clone() instance {
 	return c
 }
 
-// history is what the broker said it did, over all its restarts. It takes the broker's output.
+// history is what the engine did, over all its restarts.
 type history struct {
 	harness.Board
-	pending   []byte
-	last      int64 // position of the newest record: a restart prints old ones again
 	instances map[int64]*instance
 	jobs      map[int64]*job
 	locals    map[int64]map[string]string // variables of tasks, by the scope's key
 }
 
-// Write takes a part of the broker's output.
-func (h *history) Write(b []byte) (int, error) {
-	h.Change(func() {
-		h.pending = harness.CutLines(h.pending, b, func(line []byte) {
-			if mark := bytes.Index(line, []byte(recordMark)); mark >= 0 {
-				h.read(line[mark+len(recordMark)-1:])
-			}
-		})
-	})
-	return len(b), nil
+// take takes one event of the engine.
+func (h *history) take(line []byte) {
+	var r record
+	if err := json.Unmarshal(line, &r); err != nil {
+		panic(err) // the engine's follower has read it already
+	}
+	h.Change(func() { h.read(&r) })
 }
 
-// read takes one record. One that is no JSON was cut by a kill: the broker prints it again.
-func (h *history) read(line []byte) {
-	var r record
-	if json.Unmarshal(line, &r) != nil || r.Position <= h.last {
-		return
-	}
-	h.last = r.Position
+func (h *history) read(r *record) {
 	switch {
-	case r.RecordType != "EVENT":
 	case r.ValueType == "PROCESS_INSTANCE":
-		h.element(&r)
+		h.element(r)
 	case r.ValueType == "VARIABLE" && r.Value.ScopeKey == r.Value.ProcessInstanceKey:
-		h.of(&r).set(r.Value.Name, r.Value.Value)
+		h.of(r).set(r.Value.Name, r.Value.Value)
 	case r.ValueType == "VARIABLE":
 		if h.locals[r.Value.ScopeKey] == nil {
 			h.locals[r.Value.ScopeKey] = make(map[string]string)
 		}
 		h.locals[r.Value.ScopeKey][r.Value.Name] = r.Value.Value
 	case r.ValueType == "JOB":
-		h.job(&r)
+		h.job(r)
 	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
 		for _, key := range r.Value.JobKeys {
 			if j := h.jobs[key]; j != nil {
@@ -221,9 +197,9 @@ func (h *history) read(line []byte) {
 			}
 		}
 	case r.ValueType == "TIMER":
-		h.timer(&r)
+		h.timer(r)
 	case r.ValueType == "INCIDENT":
-		h.incident(&r)
+		h.incident(r)
 	}
 }
 
@@ -274,7 +250,7 @@ func (h *history) job(r *record) {
 		j.answers = append(j.answers, a)
 	case "FAILED":
 		j.failures = append(j.failures, a)
-	case "TIMEOUT_UPDATED", "UPDATED": // by gRPC, by REST
+	case "TIMEOUT_UPDATED":
 		j.kept = true
 	case "TIMED_OUT":
 		j.kept = false

@@ -9,7 +9,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -97,7 +97,7 @@ var wrongWork = []wrong{
 
 // TestRejectedInputIsAnIncidentThatACorrectionEnds: an incident says what is wrong, and the process goes on once it is corrected.
 func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
-	eachVersion(t, func(s *scenario) {
+	eachProtocol(t, func(s *scenario) {
 		n, atGate := len(wrongClaims), 3 // those with a wrong claimId
 		s.playRejected(wrongClaims, counts{
 			"submit-claim error thrown": n - atGate, "analyze-retry failed": n - atGate, "analyze-retry created": n - atGate, "incidents pending": n,
@@ -113,7 +113,7 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 
 func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
 	n := len(wrongWork)
-	begin(t).playRejected(wrongWork, counts{
+	begin(t, byREST).playRejected(wrongWork, counts{
 		sendMessage + " error thrown": 6, runJob + " error thrown": 3, runQueuedJob + " error thrown": 5, checkDependencies + " completed": 5,
 		"analyze-retry failed": n, "analyze-retry created": n, "incidents pending": n,
 	})
@@ -184,7 +184,7 @@ func (s *scenario) expectRejected(key int64, w wrong) {
 }
 
 // correct does what a person does in Operate: sets the variable, gives the job a retry, resolves the
-// incident. The incident's key is known from the broker's own record; gRPC has no query for it.
+// incident. The incident's key is known from the engine's own record; gRPC has no query for it.
 func (s *scenario) correct(key int64, variable string, value any) {
 	s.t.Helper()
 	set := &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: jsonOf(map[string]any{variable: value})}
@@ -201,33 +201,32 @@ func (s *scenario) correct(key int64, variable string, value any) {
 			return err
 		},
 	} {
-		testkit.Must(s.t, zeebe.Patiently(ask))
+		testkit.Must(s.t, engine.Patiently(ask))
 	}
 }
 
 // An error that the process does not catch is an incident. Resolved as it is, the job comes again with the retryCount that the
 // answer wrote: the same attempt, the same dead letter. Resolved with a correction it is another.
 func TestUncaughtErrorIsOneAttempt(t *testing.T) {
-	eachVersion(t, func(s *scenario) {
-		key := s.create("UNCAUGHT", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(0), "submissionError": "DUPLICATE_CLAIM"})
-		for n := range 3 {
-			s.awaitAll([]int64{key}, "the incident", func(i *instance) bool { return len(i.incidents) == n+1 })
-			s.expectVariables(s.instance(key), map[string]string{"retryCount": "0"})
-			if n == 2 {
-				s.correct(key, "submissionError", "TIMEOUT")
-				break
-			}
-			_, err := s.ResolveIncident(t.Context(), &pb.ResolveIncidentRequest{IncidentKey: s.instance(key).incidents[n].key})
-			testkit.Must(s.t, err)
+	s := begin(t, byGRPC)
+	key := s.create("UNCAUGHT", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(0), "submissionError": "DUPLICATE_CLAIM"})
+	for n := range 3 {
+		s.awaitAll([]int64{key}, "the incident", func(i *instance) bool { return len(i.incidents) == n+1 })
+		s.expectVariables(s.instance(key), map[string]string{"retryCount": "0"})
+		if n == 2 {
+			s.correct(key, "submissionError", "TIMEOUT")
+			break
 		}
-		s.awaitEnded(key)
-		var story struct {
-			Attempts []struct{ Outcome string }
-		}
-		err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
-		if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
-			s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
-		}
-		s.done("error that nobody catches", "3 incidents, 1 attempt; corrected, 1 more")
-	})
+		_, err := s.ResolveIncident(t.Context(), &pb.ResolveIncidentRequest{IncidentKey: s.instance(key).incidents[n].key})
+		testkit.Must(s.t, err)
+	}
+	s.awaitEnded(key)
+	var story struct {
+		Attempts []struct{ Outcome string }
+	}
+	err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
+	if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
+		s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
+	}
+	s.done("error that nobody catches", "3 incidents, 1 attempt; corrected, 1 more")
 }

@@ -99,7 +99,7 @@ func (i *instance) timerOf(retry int) *timer {
 	return i.timers[n]
 }
 
-// expectWait holds how long a timer waits. The broker notes when it was made a moment after it computed when it is due.
+// expectWait holds how long a timer waits. The engine notes when it was made a moment after it computed when it is due.
 func (s *scenario) expectWait(x *timer, want time.Duration) {
 	s.t.Helper()
 	if wait := x.due.Sub(x.created); wait < want-soon || wait > want+50*time.Millisecond {

@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/zeebe"
+	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 )
 
-// latest is the version that the scenarios under load run on, and those of the processes beside SUB_06.
-const latest = "8.6.0"
+// How workers and commands reach the engine of a fixture; also the names of those for scenarios side by side.
+const byGRPC, byREST = "gRPC", "REST"
 
 // scenario is one on a fixture.
 type scenario struct {
@@ -30,35 +30,26 @@ type scenario struct {
 	keys  []int64   // of its instances
 }
 
-// eachVersion plays a scenario on the broker of each version, beside others.
-func eachVersion(t *testing.T, play func(*scenario)) {
+// eachProtocol plays a scenario by each protocol, beside others.
+func eachProtocol(t *testing.T, play func(*scenario)) {
 	t.Parallel()
-	for _, version := range zeebe.Versions {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			play(beginShared(t, version))
-		})
+	for _, protocol := range []string{byGRPC, byREST} {
+		t.Run(protocol, func(t *testing.T) { play(begin(t, protocol)) })
 	}
 }
 
-// begin begins a scenario on the broker of the latest version, beside others.
-func begin(t *testing.T) *scenario {
+// begin begins a scenario by that protocol, beside others.
+func begin(t *testing.T, protocol string) *scenario {
 	t.Parallel()
-	return beginShared(t, latest)
-}
-
-func beginShared(t *testing.T, version string) *scenario {
-	f := openFixture(t, version, version)
+	f := openFixture(t, protocol)
 	f.provide(t, true)
 	return newScenario(t, f)
 }
 
-// beginAlone begins a scenario with workers of its own, on a broker without any that it has to itself meanwhile.
-func beginAlone(t *testing.T, broker string) *scenario { return beginAloneOn(t, broker, latest) }
-
-func beginAloneOn(t *testing.T, broker, version string) *scenario {
+// beginAlone begins a scenario with workers of its own, on the engine of that name, which it has to itself meanwhile.
+func beginAlone(t *testing.T, name string) *scenario {
 	t.Parallel()
-	f := openFixture(t, broker, version)
+	f := openFixture(t, name)
 	f.alone.Lock()
 	t.Cleanup(f.alone.Unlock)
 	f.provide(t, false)
@@ -66,8 +57,8 @@ func beginAloneOn(t *testing.T, broker, version string) *scenario {
 }
 
 // beginFaults is beginAlone for a scenario in which jobs are lost to their time-outs, which are short therefore.
-func beginFaults(t *testing.T, broker string) *scenario {
-	s := beginAlone(t, broker)
+func beginFaults(t *testing.T, name string) *scenario {
+	s := beginAlone(t, name)
 	s.jobTimeout = 10 * time.Second
 	return s
 }
@@ -86,7 +77,7 @@ func newScenario(t *testing.T, f *fixture) *scenario {
 // clear ends the instances that have not ended, and shows what became of them where the scenario failed.
 func (s *scenario) clear() {
 	if s.t.Failed() {
-		s.t.Logf("the broker said last: %s", s.LastLine())
+		s.t.Logf("the engine said last: %s", s.LastLine())
 		if s.worker != nil {
 			s.t.Logf("the worker said last: %s", s.worker.LastLine())
 		}
@@ -116,9 +107,9 @@ func (s *scenario) create(processID string, variables map[string]any) int64 {
 	return key
 }
 
-// start starts an instance, also while the broker is too busy to take it.
+// start starts an instance, also while the engine is too busy to take it.
 func (s *scenario) start(processID string, variables map[string]any) (key int64, err error) {
-	return zeebe.CreateInstance(s.t.Context(), s, &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables)})
+	return engine.CreateInstance(s.t.Context(), s, &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables)})
 }
 
 // createAll starts n instances, several at a time.
@@ -166,7 +157,7 @@ func (s *scenario) id(kind string, n int) string {
 	return fmt.Sprintf("%s-%s-%s-%03d", kind, strings.ReplaceAll(s.t.Name(), "/", "-"), strconv.FormatInt(s.begun.Unix(), 36), n)
 }
 
-// await waits until the broker has done something.
+// await waits until the engine has done something.
 func (s *scenario) await(what string, met func() bool) {
 	s.t.Helper()
 	s.history.Await(s.t, what, met)
@@ -193,14 +184,14 @@ func (s *scenario) awaitEnded(keys ...int64) {
 	s.awaitAll(keys, "the instances to end", (*instance).over)
 }
 
-// instance is how the broker has an instance now.
+// instance is how the engine has an instance now.
 func (s *scenario) instance(key int64) instance {
 	s.t.Helper()
 	s.history.Lock()
 	defer s.history.Unlock()
 	i := s.history.instances[key]
 	if i == nil {
-		s.t.Fatalf("the broker has no instance %d", key)
+		s.t.Fatalf("the engine has no instance %d", key)
 	}
 	return i.clone()
 }
@@ -260,5 +251,5 @@ func (s *scenario) expectKnown(whose string, variables, want map[string]string) 
 
 // done adds the scenario's line to what is printed at the end.
 func (s *scenario) done(what, figures string, args ...any) {
-	harness.Report(s.t, "e2e  %-6s %-34s %s, %.1f s", s.version, what, fmt.Sprintf(figures, args...), time.Since(s.real).Seconds())
+	harness.Report(s.t, "e2e  %-4s %-34s %s, %.1f s", s.protocol, what, fmt.Sprintf(figures, args...), time.Since(s.real).Seconds())
 }

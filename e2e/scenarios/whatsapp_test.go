@@ -19,7 +19,7 @@ func answered(status int, text string) map[string]any {
 // TRD-0003: attempt 1 at once, 2 to 4 after 5 s, 30 s and 5 min; after the fourth a dead letter, which a person sends
 // again or lets go.
 func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	down := answered(503, "Service Unavailable")
 	again := claim{Failures: []map[string]any{down, down, down, down}}
 	letGo := again
@@ -51,7 +51,7 @@ func TestMessageIsTriedFourTimesThenDead(t *testing.T) {
 // R13: 400 and 404 are permanent; 429, 500, 502, 503, 504 and a timeout transient; anything else is unknown and retried.
 // What is accepted is sent at once.
 func TestMessageErrorsAreClassified(t *testing.T) {
-	s := begin(t)
+	s := begin(t, byREST)
 	accepted := s.play(whatsapp, s.id("SENT", 1), claim{}, nil)
 	type sent struct {
 		key     int64

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"net/http"
-	"os"
 	"regexp"
 	"testing"
 
@@ -16,9 +15,9 @@ type process struct {
 	name string
 }
 
-// protocol is how workers and commands reach the engine: the latest version by REST, others by gRPC.
-func (f *fixture) protocol() []string {
-	if f.version == latest {
+// reach is the environment by which workers and commands take the fixture's protocol.
+func (f *fixture) reach() []string {
+	if f.protocol == byREST {
 		return []string{"RETRY_WORKER_ENGINE=rest", "ZEEBE_REST_ADDRESS=" + f.RESTAddress()}
 	}
 	return nil
@@ -26,7 +25,7 @@ func (f *fixture) protocol() []string {
 
 // settings of a worker that goes by the fixture's clock; what follows goes before them.
 func (f *fixture) settings(name string, more ...string) []string {
-	more = append(more, f.protocol()...)
+	more = append(more, f.reach()...)
 	return harness.Settings(f.GatewayAddress(), f.dir, append([]string{"RETRY_WORKER_WORKER_NAME=" + name, f.clock.Environment()}, more...)...)
 }
 
@@ -49,9 +48,9 @@ func get(t *testing.T, url string) string {
 
 var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="([\w-]+)"\} (\d+)$`)
 
-// engine is the environment of a command that asks the broker.
+// engine is the environment of a command that asks the engine.
 func (f *fixture) engine() []string {
-	return append(f.protocol(), "ZEEBE_ADDRESS="+f.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true")
+	return append(f.reach(), "ZEEBE_ADDRESS="+f.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true")
 }
 
 // run runs a command that reads a journal, and fails where it does not end well.
@@ -62,13 +61,4 @@ func (s *scenario) run(database string, args ...string) string {
 		s.t.Fatalf("retry-worker %v: exit status %d\n%s", args, code, out)
 	}
 	return out
-}
-
-// logFile is a file that takes a worker's output, for the demo to follow.
-func logFile(t *testing.T) *os.File {
-	t.Helper()
-	file, err := os.Create(t.TempDir() + "/worker.log")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	return file
 }

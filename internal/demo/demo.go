@@ -4,11 +4,11 @@ package demo
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"retry-worker/internal/worker"
@@ -17,18 +17,14 @@ import (
 const (
 	// calm is how long nothing may happen before time is moved.
 	calm = 700 * time.Millisecond
-	// patience is how long the demo waits where it cannot move time.
+	// patience is how long nothing may happen though nobody waits for a timer, and how long the worker's API may not answer:
+	// the worker may just be starting.
 	patience = 30 * time.Second
+	// mostMoves of the clock: what is left then goes by real time.
+	mostMoves = 100
+	// held is how long a job may be held by a worker that is no more.
+	held = 12 * time.Second
 )
-
-// clockSteps move the clock over all ladders. The first ones suit timers that wait for a duration: the 1, 5 and
-// 25 s of a failed job, a queued job's own, the minute after which it looks for its dependencies, and a message's 5 s,
-// 30 s and 5 min. SUB_06's timers wait for an instant, 6, 12, 24, 48 and 96 minutes after the decision at most: where
-// the worker's clock moves too, after the step before, and else from the start.
-var clockSteps = []time.Duration{
-	5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
-	12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute,
-}
 
 // Engine is what the demo needs of the process engine. Its BPMN errors must carry their variables to
 // the boundary event only, as those of a worker by another author do.
@@ -44,8 +40,6 @@ type Engine interface {
 type Options struct {
 	Engine Engine
 	Out    io.Writer
-	// JSON writes an object a line instead of text.
-	JSON bool
 	// Ask the worker's API, through which the people decide.
 	Ask Ask
 	// Invitation leaves some dead letters to the person who looks at the screen, says where that person finds them, and
@@ -53,122 +47,112 @@ type Options struct {
 	Invitation string
 	// Clock to move; nil: the timers take the time they take.
 	Clock Clock
-	// WorkerLog is the file that the worker's log goes to; empty: its decisions are not shown.
-	WorkerLog string
+	// Log gets the worker's log; nil: its decisions are not shown.
+	Log *Log
 	// Run makes ids differ between two runs on one engine.
 	Run int64
+	// Resumed tells that the samples of that run were started before: they go on.
+	Resumed bool
 }
 
 // Run plays the samples of all processes and returns when each has ended, when nothing moves any more, or
 // when ctx ends; where it is to stay, only then, or when something fails.
 func Run(ctx context.Context, o Options) error {
-	s := newStory(o.Out, o.JSON, Processes(o.Run))
-	playing, curtain := context.WithCancel(ctx)
-	d := &director{players: newPlayers(ctx, &o, s), instances: make(map[int64]*Sample)}
+	s := newStory(o.Out, Processes(o.Run))
+	p := newPlayers(ctx, &o, s)
+	playing, stop := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer curtain()
+	defer stop(nil)
 	// The last answers are told before they have reached the engine: the players finish what they began.
-	background.Go(func() { d.worker().Run(playing, ctx) })
-	background.Go(func() { d.people.work(playing) })
-	if o.WorkerLog != "" {
-		background.Go(func() {
-			if err := follow(playing, o.WorkerLog, d.read); err != nil {
-				s.note("%v", err)
-			}
-		})
+	background.Go(func() { p.worker().Run(playing, ctx) })
+	background.Go(func() { stop(p.people.work(playing)) })
+	if o.Log != nil {
+		read := p.read
+		o.Log.take.Store(&read)
 	}
-	s.announce()
-	if err := d.start(ctx); err != nil {
-		return err
+	err := p.play(playing)
+	if playing.Err() != nil {
+		return context.Cause(playing) // what failed then was cut short
 	}
-	if err := d.passTime(ctx); err != nil {
-		return err
-	}
-	s.summarize()
-	if o.Invitation != "" && ctx.Err() == nil {
-		d.stay(ctx)
-	}
-	return ctx.Err()
+	return err
 }
 
-// stay until ctx ends, and tell what becomes of the samples that were left.
-func (d *director) stay(ctx context.Context) {
-	left := "Nothing waits for your review."
-	if counts := d.story.leftOver(); counts != "" {
-		left = "Waiting for your review: " + counts + ". (One at its limit has to be forced.)"
-	}
-	d.story.note("%s The demo plays the outside systems until Ctrl-C.\n%s", left, d.Invitation)
-	d.story.follow(ctx.Done())
-}
-
-// director knows which instance belongs to which sample, and moves time.
-type director struct {
-	*players
-	known     sync.Mutex // guards instances
-	instances map[int64]*Sample
-}
-
-func (d *director) start(ctx context.Context) error {
-	for _, p := range d.story.processes {
-		for _, x := range p.Samples {
-			if err := d.create(ctx, p, x); err != nil {
-				return err
-			}
+// play starts the samples, waits for their ends, and stays where it is to.
+func (p *players) play(ctx context.Context) error {
+	if p.Resumed {
+		p.story.note("The samples that were started before go on.")
+	} else {
+		p.story.announce()
+		if err := p.start(ctx); err != nil {
+			return err
 		}
+	}
+	if err := p.passTime(ctx); err != nil {
+		return err
+	}
+	if !p.Resumed {
+		p.story.summarize()
+	}
+	if p.Invitation != "" && ctx.Err() == nil {
+		p.stay(ctx)
 	}
 	return nil
 }
 
-func (d *director) create(ctx context.Context, p *Process, x *Sample) error {
-	d.known.Lock() // the log may speak of the instance before its key is known here
-	defer d.known.Unlock()
-	key, err := d.Engine.Create(ctx, p.ID, p.start(x))
-	if err != nil {
-		return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
+// stay until ctx ends, and tell what becomes of the samples that were left.
+func (p *players) stay(ctx context.Context) {
+	left := "Nothing waits for your review."
+	if counts := p.story.leftOver(); counts != "" {
+		left = "Waiting for your review: " + counts + ". (One at its limit has to be forced.)"
 	}
-	d.instances[key] = x
+	p.story.note("%s The demo plays the outside systems until Ctrl-C.\n%s", left, p.Invitation)
+	p.story.follow(ctx.Done())
+}
+
+func (p *players) start(ctx context.Context) error {
+	for _, of := range p.story.processes {
+		for _, x := range of.Samples {
+			if _, err := p.Engine.Create(ctx, of.ID, of.start(x)); err != nil {
+				return fmt.Errorf("%w; is the model deployed (`retry-worker deploy`)?", err)
+			}
+		}
+	}
 	return nil
 }
 
 // passTime waits for the samples to end. Where it may, it moves the clock whenever nothing else happens.
-func (d *director) passTime(ctx context.Context) error {
-	if d.Clock == nil {
-		d.waitInRealTime(ctx)
-		return nil
+func (p *players) passTime(ctx context.Context) error {
+	if p.Clock == nil {
+		p.story.note("Jobs wait for seconds, messages for 5 s, 30 s and 5 min, claims for 5 min and more, all in real time; the demo " +
+			"shows\nwhat happens meanwhile (--clock-url moves the clock of an engine made for it).")
 	}
-	// On a busy machine a step may be over before all of its timers have fired: the last one is repeated.
-	for i := 0; i < len(clockSteps) || i < 4*len(clockSteps) && d.story.waiting() > 0; i++ {
-		if !d.story.quiet(ctx.Done(), calm) {
+	idle := time.Duration(0)
+	for moves := 0; moves < mostMoves && p.story.quiet(ctx.Done(), calm) && p.story.waiting() > 0; {
+		if p.Clock == nil {
+			continue
+		}
+		step, ok := p.Clock.Next()
+		switch {
+		case ok:
+			p.story.note("--- Everybody waits for a timer. The demo moves the clock %s ahead. ---", told(step))
+			if err := p.Clock.Add(ctx, step); err != nil {
+				return err
+			}
+			idle = 0
+			moves++
+		case p.Resumed && idle >= held:
 			return nil
-		}
-		step := clockSteps[min(i, len(clockSteps)-1)]
-		d.story.note("--- Everybody waits for a timer. The demo moves the clock %s ahead. ---", told(step))
-		if err := d.Clock.Add(ctx, step); err != nil {
-			return err
-		}
-	}
-	if d.WorkerLog == "" {
-		// The engine says nothing of its incidents: the rejected ones are looked up there.
-		if d.story.quiet(ctx.Done(), calm) && d.story.waiting() == 0 {
-			d.story.note("The rejected claims wait as incidents in the engine; the worker's log says why (--worker-log shows " +
-				"it here).")
-			return nil
+		case idle >= patience:
+			return fmt.Errorf("nothing has happened for %v and samples are still open; is `retry-worker serve` running?", patience)
+		default:
+			idle += calm
 		}
 	}
-	if d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil && !d.unreviewed() {
-		return errors.New("nothing has happened for " + patience.String() +
-			" and samples are still open; is `retry-worker serve` running?")
+	if p.Log == nil && p.story.waiting() == 0 {
+		p.story.note("The rejected claims wait as incidents in the engine; the worker's log says why.")
 	}
 	return nil
-}
-
-// unreviewed reports whether what is open waits for people who cannot decide, as they have said. Where nobody answers at
-// the worker's address, the worker itself may be missing.
-func (d *director) unreviewed() bool {
-	err := d.people.absent()
-	_, gone := errors.AsType[*net.OpError](err)
-	return err != nil && !gone
 }
 
 // told is a step of whole minutes, or of seconds, for people.
@@ -179,26 +163,51 @@ func told(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// waitInRealTime lets the timers take the time they take.
-func (d *director) waitInRealTime(ctx context.Context) {
-	d.story.note("Jobs wait for seconds, messages for 5 s, 30 s and 5 min, claims for 5 min and more, all in real " +
-		"time; the demo shows\n" +
-		"what happens meanwhile (--clock-url moves the clock of a broker made for it).")
-	for d.story.quiet(ctx.Done(), patience) && ctx.Err() == nil {
-		d.story.note("Waiting for timers.")
-	}
-}
-
 // read takes a line of the worker's log.
-func (d *director) read(l logLine) {
-	d.known.Lock()
-	x, ours := d.instances[l.ProcessInstanceKey]
-	d.known.Unlock()
+func (p *players) read(l logLine) {
+	x, ours := p.instances.Load(l.ProcessInstanceKey)
 	switch {
 	case !ours:
 	case l.Event == "input_rejected":
-		d.story.rejected(x, l.Detail)
+		p.story.rejected(x.(*Sample), l.Detail)
 	default:
-		d.story.decided(x, l)
+		p.story.decided(x.(*Sample), l)
 	}
+}
+
+// logLine is what the demo reads of a line of the worker's log. Which sample it is about follows from the instance: the
+// line names it by a variable of its policy's own, if at all.
+type logLine struct {
+	Event              string    `json:"event"`
+	Message            string    `json:"message"`
+	Detail             string    `json:"detail"`
+	MatchedRule        string    `json:"matchedRule"`
+	BackoffMinutes     int64     `json:"backoffMinutes"`
+	NextRetryTime      string    `json:"nextRetryTime"`
+	Timestamp          time.Time `json:"timestamp"`
+	ResponsibleTeam    string    `json:"responsibleTeam"`
+	ProcessInstanceKey int64     `json:"processInstanceKey"`
+}
+
+// wait is the backoff for people; where it is below a minute, as far as the line's own time tells.
+func (l *logLine) wait() string {
+	const tick = 500 * time.Millisecond // the line is written a moment after the decision
+	next, err := time.Parse(time.RFC3339, l.NextRetryTime)
+	if d := next.Sub(l.Timestamp).Round(tick); err == nil && l.BackoffMinutes == 1 && d < time.Minute-tick {
+		return fmt.Sprintf("%g s", d.Seconds())
+	}
+	return fmt.Sprintf("%d min", l.BackoffMinutes)
+}
+
+// Log takes the worker's log, a line with each Write, for the demo to tell its decisions. Its zero value is ready; it is safe
+// for concurrent use.
+type Log struct{ take atomic.Pointer[func(logLine)] }
+
+// Write implements io.Writer.
+func (l *Log) Write(b []byte) (int, error) {
+	var line logLine
+	if take := l.take.Load(); take != nil && json.Unmarshal(b, &line) == nil && line.Event != "" {
+		(*take)(line)
+	}
+	return len(b), nil
 }

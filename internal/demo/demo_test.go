@@ -87,24 +87,20 @@ func TestSamplesHaveIDsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestClockStepsReachEveryTimer: with the worker's clock moved too, each try of R5's ladder waits from the step that let the
-// one before go; with it left where it is, from the start.
+// TestClockStepsReachEveryTimer of R5's ladder, one after the other; the worker's clock, by which they are due, stays.
 func TestClockStepsReachEveryTimer(t *testing.T) {
 	latest := []time.Duration{6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute}
-	for _, together := range []bool{true, false} {
-		var moved, since time.Duration
-		reached := 0
-		for _, step := range clockSteps {
-			if moved += step; reached < len(latest) && moved-since >= latest[reached] {
-				reached++
-				if together {
-					since = moved
-				}
-			}
+	var clock EngineClock
+	var moved time.Duration
+	reached, steps := 0, 0
+	for step, ok := clock.Next(); ok; step, ok = clock.Next() {
+		steps++
+		if moved += step; reached < len(latest) && moved >= latest[reached] {
+			reached++
 		}
-		if reached != len(latest) {
-			t.Errorf("both clocks %v: the steps %v reach %d of %v", together, clockSteps, reached, latest)
-		}
+	}
+	if reached != len(latest) || steps != 4*len(clockSteps) {
+		t.Errorf("%d steps, first %v, reach %d of %v", steps, clockSteps, reached, latest)
 	}
 }
 
@@ -113,7 +109,7 @@ func TestStory(t *testing.T) {
 	processes := Processes(1)[1:2]
 	processes[0].Samples = processes[0].Samples[:2]
 	var out strings.Builder
-	s := newStory(&out, false, processes)
+	s := newStory(&out, processes)
 	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s)
 	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
 	p.try(second)
@@ -169,7 +165,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 		processes := []*Process{queuedJobs()}
 		processes[0].Samples = []*Sample{x}
 		engine := &publisher{}
-		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, false, processes))
+		p := newPlayers(t.Context(), &Options{Engine: engine}, newStory(&strings.Builder{}, processes))
 		check := p.answer(processes[0], func(g *progress) worker.Reply { return checkDependencies(p, g) })
 		for look, want := range []string{`{"openDependencies":2}`, `{"openDependencies":1}`, `{"openDependencies":0}`} {
 			job := &worker.Job{Key: int64(look), Variables: `{"jobId":"QUEUE-1"}`}
@@ -194,7 +190,7 @@ func TestDependenciesAreResolvedOneByOne(t *testing.T) {
 // TestStrangersKeepTheirJobs: the demo may run beside other instances of the same processes.
 func TestStrangersKeepTheirJobs(t *testing.T) {
 	processes := Processes(1)
-	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, false, processes))
+	p := newPlayers(t.Context(), &Options{}, newStory(&strings.Builder{}, processes))
 	r := p.answer(processes[0], p.try)(t.Context(), &worker.Job{Retries: 1, Variables: `{"claimId":"CLM-001-1"}`})
 	if r.Action != worker.Failed || r.Failure.Retries != 1 || r.Failure.Backoff == 0 {
 		t.Errorf("got %+v, want the job given back as it was, with a back-off", r)

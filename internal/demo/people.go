@@ -3,8 +3,8 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/url"
-	"sync"
 	"time"
 
 	"retry-worker/internal/api"
@@ -20,8 +20,6 @@ const (
 	askTime = 5 * time.Second
 	// mostPages of the list that a look goes through: the samples' dead letters are the newest.
 	mostPages = 10
-	// silence is how long the API may not answer before the demo says so: the worker may just be starting.
-	silence = 5 * time.Second
 )
 
 // Ask sends a request to the worker's API, below /api/v1, and returns the answer's body, a JSON object. body nil asks
@@ -29,36 +27,36 @@ const (
 type Ask func(ctx context.Context, path string, body any) ([]byte, error)
 
 // people decide on the samples' dead letters through the worker's API, as whoever looks at the console does. What they
-// leave is for the person who looks at the screen. Its methods want the players' lock, but for work and absent.
+// leave is for the person who looks at the screen. Its methods want the players' lock, but for work, look and take.
 type people struct {
 	*players
 	left    []*progress
 	refused map[string]bool // dead letters of which a refusal was told
-
-	state   sync.Mutex
-	since   time.Time // of the API's silence; the zero time while it answers
-	missing error     // told: the API does not answer
 }
 
-// work until ctx ends.
-func (p *people) work(ctx context.Context) {
+// work until ctx ends, or the API has not answered for so long that it never will.
+func (p *people) work(ctx context.Context) error {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for {
+	for heard := time.Now(); ; {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		err := p.look(ctx)
-		if ctx.Err() == nil {
-			p.heard(err)
+		switch {
+		case err == nil:
+			heard = time.Now()
+		case time.Since(heard) >= patience:
+			return fmt.Errorf("the people cannot decide through the worker's API: %w", err)
 		}
 	}
 }
 
-// look at the open dead letters, then at those that were left.
+// look at the open dead letters, then at those that were left and are open no more.
 func (p *people) look(ctx context.Context) error {
+	open := make(map[string]bool)
 	cursor := ""
 	for range mostPages {
 		var page api.Page[api.DeadLetter]
@@ -66,6 +64,7 @@ func (p *people) look(ctx context.Context) error {
 			return err
 		}
 		for i := range page.Items {
+			open[page.Items[i].ID] = true
 			p.take(ctx, &page.Items[i])
 		}
 		if page.Next == nil {
@@ -76,6 +75,9 @@ func (p *people) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range p.left {
+		if open[g.letter] {
+			continue
+		}
 		if err := p.lookAgain(ctx, g); err != nil {
 			return err
 		}
@@ -187,29 +189,4 @@ func (p *people) passTime(ctx context.Context, g *progress) {
 	if err := p.Clock.Add(ctx, wait); err != nil {
 		p.story.note("%v", err)
 	}
-}
-
-// heard notes whether the API answers, and says once that it does not.
-func (p *people) heard(err error) {
-	p.state.Lock()
-	defer p.state.Unlock()
-	switch {
-	case err == nil:
-		if p.missing != nil {
-			p.story.note("The worker's API answers; the people decide.")
-		}
-		p.since, p.missing = time.Time{}, nil
-	case p.since.IsZero():
-		p.since = time.Now()
-	case p.missing == nil && time.Since(p.since) >= silence:
-		p.missing = err
-		p.story.note("The worker's API does not let the demo's people decide, so what waits for a review waits on:\n%v", err)
-	}
-}
-
-// absent is why the people cannot decide; nil where they can.
-func (p *people) absent() error {
-	p.state.Lock()
-	defer p.state.Unlock()
-	return p.missing
 }

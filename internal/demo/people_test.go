@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func newCast(t *testing.T, invitation string, samples ...*Sample) *cast {
 	p.Samples = samples
 	c := &cast{api: &fakeAPI{}}
 	processes := []*Process{p}
-	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, false, processes))
+	c.players = newPlayers(t.Context(), &Options{Ask: c.api.ask, Invitation: invitation}, newStory(&c.out, processes))
 	for i := range samples {
 		c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-" + samples[i].ID, Subject: api.SubjectName{ID: samples[i].ID}, ResponsibleTeam: "cadastro", Process: "waiting"})
 	}
@@ -160,6 +159,7 @@ func TestLeftForThePersonAtTheScreen(t *testing.T) {
 		}
 		c.api.letters[0].Review = &api.Review{Decision: "reprocess", Reason: "data corrigida", By: "ana", NextRetryTime: journal.InstantOrNull(time.Now().Add(5 * time.Minute))}
 		c.api.letters[1].Review = &api.Review{Decision: "discard", Reason: "paga à vista", By: "ana"}
+		c.api.letters[0].State, c.api.letters[1].State = "reprocessing", "discarded"
 		if !c.submit(t, "SENT") { // before anybody has looked
 			t.Error("the portal refuses what that person corrected")
 		}
@@ -179,40 +179,27 @@ SUB_06: claims
 	})
 }
 
-// TestSilentAPIIsToldOnce, and when it answers again; a worker that is just starting is given time.
-func TestSilentAPIIsToldOnce(t *testing.T) {
+// TestSilentAPIEndsTheDemo, but not at once: the worker may just be starting.
+func TestSilentAPIEndsTheDemo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCast(t, "", &Sample{ID: "A"})
 		c.api.letters = nil
 		c.api.isDown(errors.New("the answer of http://127.0.0.1:8095 is not that of a retry-worker's API (HTTP 404)"))
-		d := &director{players: c.players}
-		ctx, cancel := context.WithCancel(t.Context())
-		go c.people.work(ctx)
-		time.Sleep(silence / 2)
-		synctest.Wait()
-		if said := c.told(); said != "" || d.unreviewed() {
-			t.Errorf("after half of the time it told:\n%s", said)
-		}
-		time.Sleep(5 * silence)
-		synctest.Wait()
-		if said := c.told(); strings.Count(said, "(HTTP 404)") != 1 || !d.unreviewed() {
-			t.Errorf("a worker without this API: unreviewed %v, told:\n%s", d.unreviewed(), said)
-		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.people.work(t.Context()) }()
+		time.Sleep(patience - time.Second)
 		c.api.isDown(nil)
-		time.Sleep(silence)
-		cancel()
+		time.Sleep(time.Second)
+		c.api.isDown(errors.New("connection refused"))
+		time.Sleep(patience - time.Second)
 		synctest.Wait()
-		if said := c.told(); !strings.HasSuffix(said, "The worker's API answers; the people decide.\n") || d.unreviewed() {
-			t.Errorf("told at last:\n%s", said)
+		if len(ended) > 0 {
+			t.Errorf("it ended too early: %v", <-ended)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(ended) == 0 || !strings.HasSuffix((<-ended).Error(), "API: connection refused") {
+			t.Error("it did not end")
 		}
 	})
-}
-
-// TestAbsentWorkerIsNoOldOne: where nobody listens at all, the demo must not end as if it had done its work.
-func TestAbsentWorkerIsNoOldOne(t *testing.T) {
-	c := newCast(t, "", &Sample{ID: "A"})
-	c.people.missing = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
-	if (&director{players: c.players}).unreviewed() {
-		t.Error("a worker that is not there passes for one without dead letters")
-	}
 }

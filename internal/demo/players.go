@@ -18,9 +18,10 @@ const strangerBackoff = 30 * time.Second
 // players play every outside system. Safe for concurrent use.
 type players struct {
 	Options
-	ctx    context.Context // of the run
-	story  *story
-	people *people // who decide
+	ctx       context.Context // of the run
+	story     *story
+	people    *people  // who decide
+	instances sync.Map // *Sample by the key of its process instance, once a job of it was seen
 
 	mu       sync.Mutex
 	samples  map[string]*progress
@@ -104,6 +105,7 @@ func (p *players) answer(of *Process, say func(*progress) worker.Reply) worker.H
 				Retries: j.Retries, Backoff: strangerBackoff, Message: "not one of the demo's samples",
 			}}
 		}
+		p.instances.Store(j.ProcessInstanceKey, g.Sample)
 		if reply, again := p.answered[j.Key]; again {
 			return reply
 		}

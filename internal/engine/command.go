@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,7 +54,7 @@ func cut(message string) string {
 	return message
 }
 
-// document reads variables: a JSON object, or nothing.
+// document reads variables: a JSON object, or nothing. Texts are kept with no escapes but those that JSON needs.
 func document(text string) (scopeVariables, error) {
 	if text == "" {
 		return nil, nil
@@ -63,6 +62,15 @@ func document(text string) (scopeVariables, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(text)); err != nil {
 		return nil, reject(InvalidArgument, "Invalid JSON value: %v", err)
+	}
+	if bytes.IndexByte(compact.Bytes(), '\\') >= 0 {
+		var value any
+		d := json.NewDecoder(&compact)
+		d.UseNumber()
+		_ = d.Decode(&value) // was compacted
+		e := json.NewEncoder(&compact)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(value) // was decoded
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(compact.Bytes(), &members); err != nil {
@@ -132,6 +140,7 @@ type Definition struct {
 	ProcessID string
 	Version   int32
 	Key       int64
+	Tenant    string
 	Resource  string // the file's name
 }
 
@@ -156,6 +165,7 @@ func (d Deploy) apply(c *Core) error {
 	if len(problems) > 0 {
 		return reject(InvalidArgument, "Expected to deploy new resources, but encountered the following errors:\n%s", strings.Join(problems, "\n"))
 	}
+	c.emit(deploymentType, created, c.newKey(), Value{TenantID: d.Tenant})
 	for _, id := range sortedKeys(from) {
 		latest := c.latest(d.Tenant, id)
 		if latest != nil && latest.resource == from[id].Content {
@@ -177,7 +187,7 @@ func (c *Core) Deployed(tenant string, r Resource) (all []Definition) {
 	processes, _ := bpmn.Parse([]byte(r.Content))
 	for _, p := range processes {
 		if d := c.latest(tenant, p.ID); d != nil {
-			all = append(all, Definition{p.ID, d.version, d.key, r.Name})
+			all = append(all, Definition{p.ID, d.version, d.key, tenant, r.Name})
 		}
 	}
 	return all
@@ -191,7 +201,10 @@ func (c *Core) latest(tenant, id string) *definition {
 	return all[len(all)-1]
 }
 
-// Create starts an instance of the process by its key, or else by its id in a version, the latest where that is below 1.
+// Latest asks for the newest version of a process.
+const Latest = -1
+
+// Create starts an instance of the process by its key, or else by its id in a version or the Latest.
 type Create struct {
 	DefinitionKey int64
 	ProcessID     string
@@ -211,7 +224,7 @@ type Instance struct {
 // Started returns the instance that the events of a Create tell of.
 func Started(events []Event) Instance {
 	e := &events[0]
-	return Instance{e.Key, Definition{ProcessID: e.Value.BPMNProcessID, Version: e.Value.Version, Key: e.Value.ProcessDefinitionKey}}
+	return Instance{e.Key, Definition{ProcessID: e.Value.BPMNProcessID, Version: e.Value.Version, Key: e.Value.ProcessDefinitionKey, Tenant: e.Value.TenantID}}
 }
 
 func (o Create) apply(c *Core) error {
@@ -267,7 +280,7 @@ func (o Create) definition(c *Core) (*definition, error) {
 	if d == nil {
 		return nil, reject(NotFound, "Expected to find process definition with process ID '%s', but none found", o.ProcessID)
 	}
-	if o.Version < 1 {
+	if o.Version == Latest {
 		return d, nil
 	}
 	for _, v := range c.versions[processID{o.Tenant, o.ProcessID}] {
@@ -365,7 +378,7 @@ func (e *element) size() (n int) {
 // Job is a job as a worker is given it.
 type Job struct {
 	Key, InstanceKey, ElementInstanceKey int64
-	Type, ElementID, Worker, Tenant      string
+	Type, ElementID, Worker              string
 	Definition
 	Headers, Variables string // JSON objects
 	Retries            int32
@@ -380,7 +393,7 @@ func (c *Core) Jobs(events []Event, variables []string) (all []Job) {
 			d := j.of.in.of
 			all = append(all, Job{
 				Key: key, InstanceKey: j.of.in.key, ElementInstanceKey: j.of.key, Type: j.kind, ElementID: j.of.of.ID, Worker: j.worker,
-				Tenant: d.tenant, Definition: Definition{ProcessID: d.ID, Version: d.version, Key: d.key}, Headers: j.of.of.Task.Headers,
+				Definition: Definition{ProcessID: d.ID, Version: d.version, Key: d.key, Tenant: d.tenant}, Headers: j.of.of.Task.Headers,
 				Variables: j.of.visible(variables).json(), Retries: j.retries, Deadline: j.deadline,
 			})
 		}
@@ -628,12 +641,6 @@ func (o Publish) apply(c *Core) error {
 		}
 	}
 	return nil
-}
-
-// IsRejection reports whether an error is a Rejection of that reason.
-func IsRejection(err error, reason Reason) bool {
-	r, is := errors.AsType[*Rejection](err)
-	return is && r.Reason == reason
 }
 
 // Select returns the members of those names of a JSON object; without names, all.

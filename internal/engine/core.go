@@ -21,14 +21,14 @@ type Core struct {
 	instances         map[int64]*instance
 	elements          map[int64]*element
 	jobs              map[int64]*job
-	queues            map[processID]*queue // by tenant and type
-	woken             map[processID]bool   // queues that jobs came into
+	queues            map[processID]*queue[*job] // activatable jobs by tenant and type
+	woken             map[processID]bool         // queues that jobs came into
 	waits             map[int64]*wait
 	subscriptions     map[messageKey][]*wait
 	messages          map[int64]*message
 	buffered          map[messageKey][]*message
 	incidents         map[int64]*incident
-	due               dueHeap
+	due               queue[*due]
 	counts            Counts
 
 	// Of the command that is applied:
@@ -47,7 +47,7 @@ type activation struct {
 func New() *Core {
 	c := &Core{
 		lastKey: firstKey, definitions: map[int64]*definition{}, versions: map[processID][]*definition{}, instances: map[int64]*instance{},
-		elements: map[int64]*element{}, jobs: map[int64]*job{}, queues: map[processID]*queue{}, woken: map[processID]bool{},
+		elements: map[int64]*element{}, jobs: map[int64]*job{}, queues: map[processID]*queue[*job]{}, woken: map[processID]bool{},
 		waits: map[int64]*wait{}, subscriptions: map[messageKey][]*wait{}, messages: map[int64]*message{},
 		buffered: map[messageKey][]*message{}, incidents: map[int64]*incident{},
 	}

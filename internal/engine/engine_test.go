@@ -56,7 +56,7 @@ func (w *world) pass() {
 
 // round plays a claim through SUB_06 whose first submission fails and whose second succeeds, and returns how many jobs were answered.
 func (w *world) round(n int) (jobs int) {
-	w.do(engine.Create{ProcessID: "SUB_06", Tenant: engine.DefaultTenant, Variables: fmt.Sprintf(`{"claimId":"CLM-%d"}`, n)})
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant, Variables: fmt.Sprintf(`{"claimId":"CLM-%d"}`, n)})
 	answers := []struct{ jobType, variables, thrown string }{
 		{"submission-gate", `{"gateHeld":"PT0S","gateReason":"up","gateCanary":false}`, ""},
 		{"submit-claim", `{"submissionError":"TIMEOUT"}`, "SUBMISSION_FAILED"},
@@ -98,7 +98,7 @@ func TestStateIsTheFoldOfEvents(t *testing.T) {
 	w.events = []engine.Event{}
 	w.deploy(sub06(t))
 	w.round(1)
-	w.do(engine.Create{ProcessID: "SUB_06", Tenant: engine.DefaultTenant, Variables: `{"claimId":"CLM-2"}`})
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant, Variables: `{"claimId":"CLM-2"}`})
 	text, err := json.Marshal(w.events)
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +118,18 @@ func TestStateIsTheFoldOfEvents(t *testing.T) {
 	}
 	if w.Position() != again.Position() {
 		t.Errorf("positions are %d and %d", w.Position(), again.Position())
+	}
+}
+
+// TestTextsAreKeptWithoutNeedlessEscapes: a worker whose JSON escapes HTML does not make a text six times as long.
+func TestTextsAreKeptWithoutNeedlessEscapes(t *testing.T) {
+	w := newWorld(t)
+	w.deploy(sub06(t))
+	w.do(engine.Create{ProcessID: "SUB_06", Version: engine.Latest, Tenant: engine.DefaultTenant,
+		Variables: `{"n":9007199254740993, "text":"\u003cb\u003e \"\\\n\u0001 é","list":[{"a":"\u0026"}]}`})
+	const want = `{"list":[{"a":"&"}],"n":9007199254740993,"text":"<b> \"\\\n\u0001 é"}`
+	if got := w.take("submission-gate"); len(got) != 1 || got[0].Variables != want {
+		t.Errorf("the job has %+v, expected the variables %s", got, want)
 	}
 }
 

@@ -49,6 +49,7 @@ type Value struct {
 
 // The types of events and what happens to them.
 const (
+	deploymentType          = "DEPLOYMENT"
 	processType             = "PROCESS"
 	instanceType            = "PROCESS_INSTANCE"
 	resultType              = "PROCESS_INSTANCE_RESULT"

@@ -135,25 +135,35 @@ type due struct {
 	index   int
 }
 
-type dueHeap []*due
+func (d *due) before(other *due) bool {
+	return d.at < other.at || d.at == other.at && d.key < other.key
+}
+func (d *due) place() *int { return &d.index }
 
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].key < h[j].key
+func (j *job) before(other *job) bool { return j.key < other.key }
+func (j *job) place() *int            { return &j.at }
+
+// queue is a heap whose items know their place in it, -1 where they are in none.
+type queue[T interface {
+	before(T) bool
+	place() *int
+}] []T
+
+func (q queue[T]) Len() int           { return len(q) }
+func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q queue[T]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	*q[i].place(), *q[j].place() = i, j
 }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+func (q *queue[T]) Push(x any) {
+	*x.(T).place() = len(*q)
+	*q = append(*q, x.(T))
 }
-func (h *dueHeap) Push(x any) {
-	d := x.(*due)
-	d.index = len(*h)
-	*h = append(*h, d)
-}
-func (h *dueHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = nil
-	*h = (*h)[:len(*h)-1]
+func (q *queue[T]) Pop() any {
+	last := (*q)[len(*q)-1]
+	clear((*q)[len(*q)-1:])
+	*q = (*q)[:len(*q)-1]
+	*last.place() = -1
 	return last
 }
 
@@ -168,34 +178,12 @@ func (c *Core) schedule(old, d *due) *due {
 	return d
 }
 
-// queue holds the activatable jobs of one type and tenant, the oldest first.
-type queue []*job
-
-func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].key < q[j].key }
-func (q queue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
-}
-func (q *queue) Push(x any) {
-	j := x.(*job)
-	j.at = len(*q)
-	*q = append(*q, j)
-}
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	(*q)[len(*q)-1] = nil
-	*q = (*q)[:len(*q)-1]
-	last.at = -1
-	return last
-}
-
 // move changes a job's state, and where it is queued and scheduled with it: d is when the new state ends by itself.
 func (c *Core) move(j *job, to JobState, d int64) {
 	id := processID{j.of.in.of.tenant, j.kind}
 	q := c.queues[id]
 	if q == nil {
-		q = &queue{}
+		q = &queue[*job]{}
 		c.queues[id] = q
 	}
 	if j.at >= 0 {

@@ -23,7 +23,7 @@ func New(t testing.TB, o Options) *Server {
 func start(t testing.TB, o Options) (*Server, error) {
 	t.Helper()
 	harness.SkipIfShort(t)
-	i, err := provided()
+	i, err := Provide()
 	harness.Require(t, "PostgreSQL", err, "apt-get install -y postgresql")
 	return Start(wait.Context(t), i, o)
 }

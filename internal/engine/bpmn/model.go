@@ -4,6 +4,8 @@ package bpmn
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,52 +140,22 @@ func (t *Timer) Due(value feel.Raw, now time.Time) (time.Time, error) {
 	return now, fmt.Errorf("Invalid date-time format '%s' for expression '%s'", text, t.Value.String())
 }
 
-// after returns now and an ISO 8601 duration, such as PT5S, P1DT2H or -PT1M; ok is false where text is none.
+// duration is ISO 8601's, such as PT5S, P1DT2H or -PT1M: at least one part, and one behind the T.
+var duration = regexp.MustCompile(`^(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9}H)?(\d{1,9}M)?(\d{1,9}(?:\.\d{1,9})?S)?))?$`)
+
+// after returns the instant a duration behind now; ok is false where text is none.
 func after(now time.Time, text string) (_ time.Time, ok bool) {
-	rest, sign := text, 1
-	if negative, is := strings.CutPrefix(text, "-"); is {
-		rest, sign = negative, -1
-	}
-	rest, ok = strings.CutPrefix(rest, "P")
-	date, clock, hasClock := strings.Cut(rest, "T")
-	if !ok || date == "" && clock == "" || hasClock && clock == "" {
+	m := duration.FindStringSubmatch(text)
+	if m == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
 		return now, false
 	}
-	var years, months, days int
-	var long time.Duration
-	for _, part := range []struct {
-		text, units string
-		add         func(unit byte, n float64)
-	}{
-		{date, "YMWD", func(unit byte, n float64) {
-			switch unit {
-			case 'Y':
-				years = int(n)
-			case 'M':
-				months = int(n)
-			case 'W':
-				days += 7 * int(n)
-			default:
-				days += int(n)
-			}
-		}},
-		{clock, "HMS", func(unit byte, n float64) {
-			long += time.Duration(n * float64(map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second}[unit]))
-		}},
-	} {
-		for part.text != "" {
-			end := strings.IndexAny(part.text, part.units)
-			if end < 1 || end > 9 || strings.Trim(part.text[:end], "0123456789.") != "" {
-				return now, false
-			}
-			var n float64
-			if _, err := fmt.Sscanf(part.text[:end], "%g", &n); err != nil {
-				return now, false
-			}
-			part.add(part.text[end], n)
-			part.units = part.units[strings.IndexByte(part.units, part.text[end])+1:]
-			part.text = part.text[end+1:]
-		}
+	var n [4]int // years, months, weeks, days
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[2+i]) // 0 where it is left out
 	}
-	return now.AddDate(sign*years, sign*months, sign*days).Add(time.Duration(sign) * long), true
+	clock, _ := time.ParseDuration("0s" + strings.ToLower(m[6]+m[7]+m[8]))
+	if m[1] == "-" {
+		n, clock = [4]int{-n[0], -n[1], -n[2], -n[3]}, -clock
+	}
+	return now.AddDate(n[0], n[1], 7*n[2]+n[3]).Add(clock), true
 }

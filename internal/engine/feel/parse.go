@@ -6,8 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"text/scanner"
 )
 
 const (
@@ -23,7 +22,10 @@ func Parse(text string) (*Expression, error) {
 	if len(text) > longest {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are expected", len(text), longest)
 	}
-	p := &parser{rest: text, text: text}
+	p := &parser{}
+	p.Init(strings.NewReader(text))
+	p.Mode = scanner.ScanIdents | scanner.ScanFloats | scanner.ScanStrings
+	p.Error = func(_ *scanner.Scanner, what string) { p.fail("%s", what) }
 	p.next()
 	root := p.expression()
 	if p.err == nil && p.token != "" {
@@ -37,10 +39,11 @@ func Parse(text string) (*Expression, error) {
 
 // parser of one expression, by recursive descent. After an error it goes through the motions.
 type parser struct {
-	text, rest string
-	token      string // the current one; empty at the end
-	depth      int
-	err        error
+	scanner.Scanner
+	kind  rune   // of the current token: one of scanner's, or the sign itself
+	token string // empty at the end
+	depth int
+	err   error
 }
 
 // reserved words are no names.
@@ -51,70 +54,27 @@ func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
-	p.token, p.rest = "", ""
+	p.kind, p.token = scanner.EOF, ""
 }
 
 func (p *parser) unexpected(expected string) {
 	found := "the end"
 	if p.token != "" {
-		found = fmt.Sprintf("%q at character %d", p.token, utf8.RuneCountInString(p.text[:len(p.text)-len(p.rest)-len(p.token)])+1)
+		found = fmt.Sprintf("%q at character %d", p.token, p.Position.Column)
 	}
 	p.fail("found %s, expected %s (the development engine knows a part of FEEL)", found, expected)
 }
 
 // next reads a token.
 func (p *parser) next() {
-	p.rest = strings.TrimLeftFunc(p.rest, unicode.IsSpace)
-	n := tokenLength(p.rest)
-	p.token, p.rest = p.rest[:n], p.rest[n:]
-	if p.token == `"` {
-		p.fail("a text has no end: %q is missing", `"`)
+	p.kind = p.Scan()
+	p.token = p.TokenText()
+	if next := p.Peek(); next == '=' && strings.ContainsRune("!<>", p.kind) || next == p.kind && strings.ContainsRune(".*", next) {
+		p.token += string(p.Next())
 	}
-}
-
-func tokenLength(s string) int {
-	if s == "" {
-		return 0
+	if p.err != nil {
+		p.kind, p.token = scanner.EOF, ""
 	}
-	r, size := utf8.DecodeRuneInString(s)
-	switch {
-	case r == '"':
-		return textLength(s)
-	case isNameStart(r):
-		return lengthWhile(s, func(r rune) bool { return isNameStart(r) || unicode.IsDigit(r) })
-	case r >= '0' && r <= '9':
-		n := lengthWhile(s, isDigit)
-		if fraction := lengthWhile(s[min(n+1, len(s)):], isDigit); n < len(s) && s[n] == '.' && fraction > 0 {
-			n += 1 + fraction
-		}
-		return n
-	case strings.HasPrefix(s, "!="), strings.HasPrefix(s, "<="), strings.HasPrefix(s, ">="), strings.HasPrefix(s, ".."), strings.HasPrefix(s, "**"):
-		return 2
-	}
-	return size
-}
-
-// textLength returns the length of a text with its signs ", or 1 where the second is missing.
-func textLength(s string) int {
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 1
-}
-
-func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
-func isDigit(r rune) bool     { return r >= '0' && r <= '9' }
-
-func lengthWhile(s string, is func(rune) bool) int {
-	if n := strings.IndexFunc(s, func(r rune) bool { return !is(r) }); n >= 0 {
-		return n
-	}
-	return len(s)
 }
 
 // take skips a token where it is the current one, and reports whether it was.
@@ -183,7 +143,7 @@ func (p *parser) operand() node {
 
 func (p *parser) name() string {
 	name := p.token
-	if r, _ := utf8.DecodeRuneInString(name); !isNameStart(r) || slices.Contains(reserved, name) {
+	if p.kind != scanner.Ident || slices.Contains(reserved, name) {
 		p.unexpected("a name")
 	}
 	p.next()
@@ -192,7 +152,6 @@ func (p *parser) name() string {
 
 func (p *parser) primary() node {
 	token := p.token
-	r, _ := utf8.DecodeRuneInString(token)
 	switch {
 	case p.take("null"):
 		return constant{nil}
@@ -211,12 +170,12 @@ func (p *parser) primary() node {
 		return p.list()
 	case p.take("{"):
 		return p.context()
-	case r == '"':
+	case p.kind == scanner.String:
 		return constant{p.quoted()}
-	case isDigit(r) && token != "":
+	case p.kind == scanner.Int || p.kind == scanner.Float:
 		n, ok := number(token)
-		if !ok {
-			p.fail("%.20s… is too long for a number", token)
+		if !ok || strings.Trim(token, "0123456789.") != "" {
+			p.fail("%.20q is no decimal number of at most 400 digits", token)
 		}
 		p.next()
 		return constant{n}
@@ -226,7 +185,7 @@ func (p *parser) primary() node {
 
 func (p *parser) quoted() string {
 	var s string
-	if err := json.Unmarshal([]byte(strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(p.token)), &s); err != nil {
+	if err := json.Unmarshal([]byte(p.token), &s); err != nil {
 		p.fail("%s is no text as FEEL writes one", p.token)
 	}
 	p.next()
@@ -248,7 +207,7 @@ func (p *parser) context() node {
 	var entries context
 	for !p.take("}") && p.err == nil {
 		key := p.token
-		if strings.HasPrefix(key, `"`) {
+		if p.kind == scanner.String {
 			key = p.quoted()
 		} else {
 			p.name()

@@ -23,6 +23,8 @@ const (
 	mostStreams = 256
 	// mostUnread bytes of jobs may be on their way to one connection; whoever does not read them gets no others.
 	mostUnread = 16 << 20
+	// sendQuota is how many bytes a stream takes before the next message has to wait.
+	sendQuota = 64 << 10
 	// minPing is the shortest interval of pings that a client may use.
 	minPing = 5 * time.Second
 	// defaultWait is how long a poll, or the result of an instance, is waited for where the caller does not say.
@@ -65,9 +67,11 @@ func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyRe
 	}, nil
 }
 
-// tenant returns the tenant that a request names, and the default one where it names none.
+// tenant returns the tenant that a request names, and the default one where it names none and need not.
 func (s *Server) tenant(id string) (string, error) {
 	switch {
+	case id == "" && len(s.options.Tenants) > 0:
+		return "", status.Error(codes.InvalidArgument, "Expected to handle the request with a tenant identifier, but none given")
 	case id == "" || id == engine.DefaultTenant:
 		return engine.DefaultTenant, nil
 	case len(s.options.Tenants) == 0:
@@ -133,9 +137,6 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 	if p, ok := peer.FromContext(ctx); ok {
 		connection = p.Addr.String()
 	}
-	if g.onItsWay(connection, 0) > mostUnread {
-		return status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
-	}
 	jobs, err := g.s.poll(ctx, in)
 	if err != nil || len(jobs) == 0 {
 		return err
@@ -150,10 +151,16 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 			Worker: j.Worker, Retries: j.Retries, Deadline: j.Deadline, Variables: j.Variables, TenantId: j.Tenant,
 		})
 	}
-	g.onItsWay(connection, size)
+	unread := g.onItsWay(connection, size)
 	defer g.onItsWay(connection, -size)
-	if err = ctx.Err(); err == nil {
-		err = stream.Send(out)
+	switch err = ctx.Err(); {
+	case err != nil:
+	case unread > mostUnread && unread > size:
+		err = status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
+	default:
+		if err = stream.Send(out); err == nil && size > sendQuota {
+			err = stream.Send(&pb.ActivateJobsResponse{}) // goes when the jobs have left, and so tells when they are read
+		}
 	}
 	if err != nil {
 		g.s.giveBack(jobs)
@@ -196,12 +203,10 @@ func (s *Server) deploy(ctx context.Context, resources []engine.Resource, of str
 	if tenant, err = s.tenant(of); err != nil {
 		return 0, "", nil, err
 	}
-	err = s.do(ctx, "CREATE", engine.Deploy{Resources: resources, Tenant: tenant}, func(c *engine.Core, _ []engine.Event) {
+	err = s.do(ctx, "CREATE", engine.Deploy{Resources: resources, Tenant: tenant}, func(c *engine.Core, events []engine.Event) {
+		key = events[0].Key
 		for _, r := range resources {
 			all = append(all, c.Deployed(tenant, r)...)
-		}
-		for _, d := range all {
-			key = max(key, d.Key)
 		}
 	})
 	return key, tenant, all, err
@@ -212,31 +217,20 @@ func (s *Server) create(ctx context.Context, command engine.Create, within time.
 	if command.Tenant, err = s.tenant(command.Tenant); err != nil {
 		return i, "", err
 	}
-	var result <-chan string
-	forget := func() {}
+	position := int64(0)
 	err = s.do(ctx, "CREATE", command, func(_ *engine.Core, events []engine.Event) {
-		if i = engine.Started(events); command.Await {
-			result, forget = s.await(i.Key)
-		}
+		i, position = engine.Started(events), events[0].Position
 	})
 	if err != nil || !command.Await {
 		return i, "", err
 	}
-	defer forget()
 	if within <= 0 {
 		within = defaultWait
 	}
-	limit := time.NewTimer(within)
-	defer limit.Stop()
-	select {
-	case variables = <-result:
-		return i, variables, nil
-	case <-limit.C:
-	case <-ctx.Done():
-	case <-s.stop:
-		return i, "", errStopping
-	}
-	return i, "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	variables, err = s.result(ctx, i.Key, position)
+	return i, variables, err
 }
 
 // creation reads a request.
@@ -257,7 +251,7 @@ func (g *gateway) CreateProcessInstance(ctx context.Context, in *pb.CreateProces
 		return nil, err
 	}
 	return &pb.CreateProcessInstanceResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
-		ProcessInstanceKey: i.Key, TenantId: in.TenantId}, nil
+		ProcessInstanceKey: i.Key, TenantId: i.Tenant}, nil
 }
 
 func (g *gateway) CreateProcessInstanceWithResult(
@@ -270,7 +264,7 @@ func (g *gateway) CreateProcessInstanceWithResult(
 		return nil, err
 	}
 	return &pb.CreateProcessInstanceWithResultResponse{ProcessDefinitionKey: i.Definition.Key, BpmnProcessId: i.ProcessID, Version: i.Version,
-		ProcessInstanceKey: i.Key, Variables: engine.Select(variables, in.FetchVariables), TenantId: command.Tenant}, nil
+		ProcessInstanceKey: i.Key, Variables: engine.Select(variables, in.FetchVariables), TenantId: i.Tenant}, nil
 }
 
 func (g *gateway) CancelProcessInstance(ctx context.Context, in *pb.CancelProcessInstanceRequest) (*pb.CancelProcessInstanceResponse, error) {

@@ -161,7 +161,7 @@ type recent struct {
 }
 
 // recentBytes is about how much memory the newest events take.
-const recentBytes = 64 << 20
+const recentBytes = 32 << 20
 
 func newRecent() *recent { return &recent{changed: make(chan struct{})} }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,27 +30,11 @@ const (
 	bodyTime, sendTime = 30 * time.Second, 30 * time.Second
 )
 
-// ServeREST serves the REST API, version 2, until Close.
+// ServeREST serves the REST API, version 2, until Close. Of most requests it makes the one of the other protocol.
 func (s *Server) ServeREST(l net.Listener) {
 	mux := http.NewServeMux()
-	for pattern, do := range map[string]func(*call) (any, error){
-		"GET /v2/topology":                              s.topologyREST,
-		"POST /v2/deployments":                          s.deployREST,
-		"POST /v2/process-instances":                    s.createREST,
-		"POST /v2/process-instances/{key}/cancellation": s.cancelREST,
-		"POST /v2/process-instances/{key}/modification": s.modifyREST,
-		"POST /v2/jobs/activation":                      s.activateREST,
-		"POST /v2/jobs/{key}/completion":                s.completeREST,
-		"POST /v2/jobs/{key}/failure":                   s.failREST,
-		"POST /v2/jobs/{key}/error":                     s.throwREST,
-		"PATCH /v2/jobs/{key}":                          s.updateREST,
-		"PUT /v2/element-instances/{key}/variables":     s.variablesREST,
-		"POST /v2/incidents/{key}/resolution":           s.resolveREST,
-		"POST /v2/messages/publication":                 s.publishREST,
-		"PUT /v2/clock":                                 s.pinREST,
-		"POST /v2/clock/reset":                          func(*call) (any, error) { s.ResetTime(); return nil, nil },
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, do) })
+	for pattern, r := range s.routes() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, request *http.Request) { s.serveREST(w, request, r) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, http.StatusNotFound, "Not Found", "No endpoint "+r.Method+" "+r.URL.Path+" in the development engine")
@@ -63,17 +48,48 @@ func (s *Server) serveHTTP(l net.Listener, h http.Handler) {
 	go func() { _ = server.Serve(l) }() // ends with Close
 }
 
+// route is what is done with a request.
+type route struct {
+	members string // that its body may have; others are refused
+	do      func(*call) (any, error)
+}
+
 // call is a request of the REST API.
 type call struct {
 	*http.Request
-	deadlines *http.ResponseController
-	key       int64 // in its path
-	numbers   bool  // keys are answered as numbers
+	body
+	key     int64 // in its path
+	numbers bool  // keys are answered as numbers
 }
 
-// number is a key, or another number, that may come as text.
+// body has the members of all requests.
+type body struct {
+	ProcessDefinitionKey     number
+	ProcessDefinitionID      string `json:"processDefinitionId"`
+	ProcessDefinitionVersion int32
+	Variables                json.RawMessage
+	TenantID                 string   `json:"tenantId"`
+	TenantIDs                []string `json:"tenantIds"`
+	StartInstructions        []struct {
+		ElementID string `json:"elementId"`
+	}
+	AwaitCompletion, Local                                        bool
+	FetchVariable, FetchVariables                                 []string
+	Type, Worker, ErrorCode, ErrorMessage, Name, CorrelationKey   string
+	MessageID                                                     string `json:"messageId"`
+	Timeout, RequestTimeout, RetryBackOff, TimeToLive, Timestamp  int64
+	MaxJobsToActivate, Retries                                    int32
+	ActivateInstructions, MoveInstructions, TerminateInstructions []any
+	Changeset                                                     struct {
+		Retries *int32
+		Timeout *int64
+	}
+}
+
+// number is a key that may come as text.
 type number int64
 
+// UnmarshalJSON implements json.Unmarshaler.
 func (n *number) UnmarshalJSON(text []byte) error {
 	v, err := strconv.ParseInt(strings.Trim(string(text), `"`), 10, 64)
 	if err != nil {
@@ -91,33 +107,12 @@ func (c *call) told(key int64) any {
 	return strconv.FormatInt(key, 10)
 }
 
-// read reads the body. A member that the API does not have is refused; no body is one without members.
-func (c *call) read(in any) error {
-	if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); kind != "" && kind != "application/json" {
-		return &problem{http.StatusUnsupportedMediaType, "Unsupported Media Type", "Content-Type '" + kind + "' is not supported."}
-	}
-	d := json.NewDecoder(c.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(in)
-	_ = c.deadlines.SetReadDeadline(time.Time{}) // else it would end a poll that waits
-	if err == nil && d.More() {
-		err = errors.New("something follows the JSON object")
-	}
-	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
-	case tooLarge:
-		return &problem{http.StatusRequestEntityTooLarge, "Payload Too Large", fmt.Sprintf("The body has more than %d bytes", mostBody)}
-	case err != nil && !errors.Is(err, io.EOF):
-		return &problem{http.StatusBadRequest, "Bad Request", "Request property cannot be parsed: " + strings.TrimPrefix(err.Error(), "json: ")}
-	}
-	return nil
-}
-
-// variables returns a member as text; JSON's null is none.
-func variables(raw json.RawMessage) string {
-	if bytes.Equal(raw, []byte("null")) {
+// variables returns the member as text; JSON's null is none.
+func (c *call) variables() string {
+	if bytes.Equal(c.Variables, []byte("null")) {
 		return ""
 	}
-	return string(raw)
+	return string(c.Variables)
 }
 
 // problem is an error with its status.
@@ -128,28 +123,66 @@ type problem struct {
 
 func (p *problem) Error() string { return p.detail }
 
-func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, do func(*call) (any, error)) {
-	c := &call{Request: r, deadlines: http.NewResponseController(w), numbers: s.options.Shape == Shape86}
-	_ = c.deadlines.SetReadDeadline(time.Now().Add(bodyTime)) // it can be set on any connection
-	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
-	var answer any
-	var err error
-	if text := r.PathValue("key"); text != "" {
+func invalid(format string, args ...any) error {
+	return &problem{http.StatusBadRequest, "INVALID_ARGUMENT", fmt.Sprintf(format, args...)}
+}
+
+// read reads the path and the body; no body is one without members.
+func (c *call) read(members string) (err error) {
+	if text := c.PathValue("key"); text != "" {
 		if c.key, err = strconv.ParseInt(text, 10, 64); err != nil {
-			err = &problem{http.StatusBadRequest, "Bad Request", fmt.Sprintf("The key %.40q in the path is no number", text)}
+			return invalid("The key %.40q in the path is no number", text)
+		}
+	}
+	kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
+	if kind == "multipart/form-data" {
+		return nil
+	}
+	if kind != "" && kind != "application/json" {
+		return &problem{http.StatusUnsupportedMediaType, "Unsupported Media Type", "Content-Type '" + kind + "' is not supported."}
+	}
+	text, err := io.ReadAll(c.Body)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return &problem{http.StatusRequestEntityTooLarge, "Payload Too Large", fmt.Sprintf("The body has more than %d bytes", mostBody)}
+	}
+	if err != nil || len(bytes.TrimSpace(text)) == 0 {
+		return err
+	}
+	var all map[string]json.RawMessage
+	err = json.Unmarshal(text, &all)
+	for name := range all {
+		if !slices.Contains(strings.Fields(members), name) {
+			err = fmt.Errorf("[%.40s] is unknown", name)
 		}
 	}
 	if err == nil {
-		answer, err = do(c)
+		err = json.Unmarshal(text, &c.body)
 	}
-	_ = c.deadlines.SetWriteDeadline(time.Now().Add(sendTime))
+	if err != nil {
+		return &problem{http.StatusBadRequest, "Bad Request", "Request property cannot be parsed: " + strings.TrimPrefix(err.Error(), "json: ")}
+	}
+	return nil
+}
+
+func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, to route) {
+	c := &call{Request: r, numbers: s.options.Shape == Shape86}
+	deadlines := http.NewResponseController(w)
+	_ = deadlines.SetReadDeadline(time.Now().Add(bodyTime)) // it can be set on any connection
+	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+	err := c.read(to.members)
+	_ = deadlines.SetReadDeadline(time.Time{}) // else it would end a poll that waits
+	var answer any
+	if err == nil {
+		answer, err = to.do(c)
+	}
+	_ = deadlines.SetWriteDeadline(time.Now().Add(sendTime))
 	switch {
 	case err != nil:
-		s.refuseREST(w, r, err)
+		refuseREST(w, r, err)
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		writeJSON(w, http.StatusOK, "application/json", answer)
+		_ = writeJSON(w, http.StatusOK, "application/json", answer)
 	}
 }
 
@@ -167,30 +200,56 @@ func writeProblem(w http.ResponseWriter, r *http.Request, code int, title, detai
 }
 
 // statuses are gRPC's codes as REST tells them.
-var statuses = map[codes.Code]struct {
-	status int
-	title  string
-}{
-	codes.NotFound:           {http.StatusNotFound, "NOT_FOUND"},
-	codes.InvalidArgument:    {http.StatusBadRequest, "INVALID_ARGUMENT"},
-	codes.FailedPrecondition: {http.StatusConflict, "INVALID_STATE"},
-	codes.AlreadyExists:      {http.StatusConflict, "ALREADY_EXISTS"},
-	codes.PermissionDenied:   {http.StatusForbidden, "FORBIDDEN"},
-	codes.ResourceExhausted:  {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED"},
-	codes.DeadlineExceeded:   {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED"},
-	codes.Unavailable:        {http.StatusServiceUnavailable, "UNAVAILABLE"},
+var statuses = map[codes.Code]problem{
+	codes.NotFound:           {http.StatusNotFound, "NOT_FOUND", ""},
+	codes.InvalidArgument:    {http.StatusBadRequest, "INVALID_ARGUMENT", ""},
+	codes.FailedPrecondition: {http.StatusConflict, "INVALID_STATE", ""},
+	codes.AlreadyExists:      {http.StatusConflict, "ALREADY_EXISTS", ""},
+	codes.PermissionDenied:   {http.StatusForbidden, "FORBIDDEN", ""},
+	codes.ResourceExhausted:  {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED", ""},
+	codes.DeadlineExceeded:   {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED", ""},
+	codes.Unavailable:        {http.StatusServiceUnavailable, "UNAVAILABLE", ""},
 }
 
-func (s *Server) refuseREST(w http.ResponseWriter, r *http.Request, err error) {
-	if p, is := errors.AsType[*problem](err); is {
-		writeProblem(w, r, p.status, p.title, p.detail)
-		return
+func refuseREST(w http.ResponseWriter, r *http.Request, err error) {
+	p, is := errors.AsType[*problem](err)
+	if !is {
+		told := statuses[status.Code(err)]
+		p = &problem{cmp.Or(told.status, http.StatusInternalServerError), cmp.Or(told.title, "INTERNAL_ERROR"), status.Convert(err).Message()}
 	}
-	told := statuses[status.Code(err)]
-	if told.status == 0 {
-		told.status, told.title = http.StatusInternalServerError, "INTERNAL_ERROR"
+	writeProblem(w, r, p.status, p.title, p.detail)
+}
+
+// routes of the API, by their patterns.
+func (s *Server) routes() map[string]route {
+	const reference = " operationReference"
+	command := func(members, name string, command func(*call) engine.Command) route {
+		return route{members, func(c *call) (any, error) { return nil, s.do(c.Context(), name, command(c), nil) }}
 	}
-	writeProblem(w, r, told.status, told.title, status.Convert(err).Message())
+	return map[string]route{
+		"GET /v2/topology":     {"", s.topologyREST},
+		"POST /v2/deployments": {"", s.deployREST},
+		"POST /v2/process-instances": {"processDefinitionKey processDefinitionId processDefinitionVersion variables tenantId startInstructions " +
+			"awaitCompletion fetchVariables requestTimeout" + reference, s.createREST},
+		"POST /v2/process-instances/{key}/cancellation": command(reference, "CANCEL", func(c *call) engine.Command { return engine.Cancel{Key: c.key} }),
+		"POST /v2/process-instances/{key}/modification": {"activateInstructions moveInstructions terminateInstructions" + reference, s.modifyREST},
+		"POST /v2/jobs/activation":                      {"type worker timeout requestTimeout maxJobsToActivate fetchVariable tenantIds", s.activateREST},
+		"POST /v2/jobs/{key}/completion": command("variables", "COMPLETE", func(c *call) engine.Command {
+			return engine.Complete{Key: c.key, Variables: c.variables()}
+		}),
+		"POST /v2/jobs/{key}/failure": command("retries errorMessage retryBackOff variables", "FAIL", func(c *call) engine.Command {
+			return engine.Fail{Key: c.key, Retries: c.Retries, BackOff: millis(c.RetryBackOff), Message: c.ErrorMessage, Variables: c.variables()}
+		}),
+		"POST /v2/jobs/{key}/error": command("errorCode errorMessage variables", "THROW_ERROR", func(c *call) engine.Command {
+			return engine.Throw{Key: c.key, Code: c.ErrorCode, Message: c.ErrorMessage, Variables: c.variables()}
+		}),
+		"PATCH /v2/jobs/{key}":                      {"changeset" + reference, s.updateREST},
+		"PUT /v2/element-instances/{key}/variables": {"variables local" + reference, s.variablesREST},
+		"POST /v2/incidents/{key}/resolution":       {reference, s.resolveREST},
+		"POST /v2/messages/publication":             {"name correlationKey messageId timeToLive variables tenantId", s.publishREST},
+		"PUT /v2/clock":                             {"timestamp", s.pinREST},
+		"POST /v2/clock/reset":                      {"", func(*call) (any, error) { s.ResetTime(); return nil, nil }},
+	}
 }
 
 func (s *Server) topologyREST(c *call) (any, error) {
@@ -224,9 +283,6 @@ func (s *Server) deployREST(c *call) (any, error) {
 		resources = append(resources, engine.Resource{Name: file.Filename, Content: string(text)})
 	}
 	key, tenant, all, err := s.deploy(c.Context(), resources, c.FormValue("tenantId"))
-	if err != nil {
-		return nil, err
-	}
 	deployments := []any{}
 	for _, d := range all {
 		deployments = append(deployments, map[string]any{"processDefinition": map[string]any{
@@ -234,105 +290,50 @@ func (s *Server) deployREST(c *call) (any, error) {
 			"resourceName": d.Resource, "tenantId": tenant,
 		}})
 	}
-	return map[string]any{"deploymentKey": c.told(key), "tenantId": tenant, "deployments": deployments}, nil
+	return map[string]any{"deploymentKey": c.told(key), "tenantId": tenant, "deployments": deployments}, err
 }
 
 func (s *Server) createREST(c *call) (any, error) {
-	var in struct {
-		ProcessDefinitionKey     number
-		ProcessDefinitionID      string `json:"processDefinitionId"`
-		ProcessDefinitionVersion int32
-		Variables                json.RawMessage
-		TenantID                 string `json:"tenantId"`
-		OperationReference       number
-		StartInstructions        []struct {
-			ElementID string `json:"elementId"`
-		}
-		AwaitCompletion bool
-		FetchVariables  []string
-		RequestTimeout  int64
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
 	command := engine.Create{
-		DefinitionKey: int64(in.ProcessDefinitionKey), ProcessID: in.ProcessDefinitionID, Version: in.ProcessDefinitionVersion,
-		Tenant: in.TenantID, Variables: variables(in.Variables), Await: in.AwaitCompletion,
+		DefinitionKey: int64(c.ProcessDefinitionKey), ProcessID: c.ProcessDefinitionID, Version: cmp.Or(c.ProcessDefinitionVersion, engine.Latest),
+		Tenant: c.TenantID, Variables: c.variables(), Await: c.AwaitCompletion,
 	}
-	for _, at := range in.StartInstructions {
+	for _, at := range c.StartInstructions {
 		command.StartAt = append(command.StartAt, at.ElementID)
 	}
-	i, result, err := s.create(c.Context(), command, millis(in.RequestTimeout))
-	if err != nil {
-		return nil, err
-	}
+	i, result, err := s.create(c.Context(), command, millis(c.RequestTimeout))
 	out := map[string]any{
 		"processDefinitionId": i.ProcessID, "processDefinitionVersion": i.Version, "processDefinitionKey": c.told(i.Definition.Key),
-		"processInstanceKey": c.told(i.Key), "tenantId": cmp.Or(in.TenantID, engine.DefaultTenant),
-		"variables": json.RawMessage(cmp.Or(engine.Select(result, in.FetchVariables), "{}")),
+		"processInstanceKey": c.told(i.Key), "tenantId": i.Tenant,
+		"variables": json.RawMessage(cmp.Or(engine.Select(result, c.FetchVariables), "{}")),
 	}
 	if !c.numbers {
 		out["tags"] = []string{}
 	}
-	return out, nil
-}
-
-// reference is a body of which nothing matters.
-type reference struct{ OperationReference number }
-
-// carry reads a body into in and carries a command out, of which nothing is told.
-func (s *Server) carry(c *call, in any, name string, command func() engine.Command) (any, error) {
-	if err := c.read(in); err != nil {
-		return nil, err
-	}
-	return nil, s.do(c.Context(), name, command(), nil)
-}
-
-func (s *Server) cancelREST(c *call) (any, error) {
-	return s.carry(c, &reference{}, "CANCEL", func() engine.Command { return engine.Cancel{Key: c.key} })
+	return out, err
 }
 
 func (s *Server) modifyREST(c *call) (any, error) {
-	var in struct {
-		reference
-		ActivateInstructions, MoveInstructions, TerminateInstructions []any
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	if len(in.ActivateInstructions)+len(in.MoveInstructions)+len(in.TerminateInstructions) > 0 {
-		return nil, &problem{http.StatusBadRequest, "INVALID_ARGUMENT", "The development engine modifies no instance: expected no instructions"}
+	if len(c.ActivateInstructions)+len(c.MoveInstructions)+len(c.TerminateInstructions) > 0 {
+		return nil, invalid("The development engine modifies no instance: expected no instructions")
 	}
 	return nil, s.do(c.Context(), "MODIFY", engine.Touch{Key: c.key}, nil)
 }
 
 func (s *Server) activateREST(c *call) (any, error) {
-	var in struct {
-		Type, Worker            string
-		Timeout, RequestTimeout int64
-		MaxJobsToActivate       int32
-		FetchVariable           []string
-		TenantIDs               []string `json:"tenantIds"`
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
 	jobs, err := s.poll(c.Context(), &pb.ActivateJobsRequest{
-		Type: in.Type, Worker: in.Worker, Timeout: in.Timeout, MaxJobsToActivate: in.MaxJobsToActivate, FetchVariable: in.FetchVariable,
-		RequestTimeout: in.RequestTimeout, TenantIds: in.TenantIDs,
+		Type: c.Type, Worker: c.Worker, Timeout: c.Timeout, MaxJobsToActivate: c.MaxJobsToActivate, FetchVariable: c.FetchVariable,
+		RequestTimeout: c.RequestTimeout, TenantIds: c.TenantIDs,
 	})
-	if err != nil {
-		return nil, err
-	}
-	if c.Context().Err() != nil {
+	if err == nil && c.Context().Err() != nil {
 		s.giveBack(jobs)
-		return nil, errStopping
+		err = errStopping // nobody reads it
 	}
 	out := make([]any, len(jobs))
 	for i := range jobs {
 		out[i] = c.job(&jobs[i])
 	}
-	return map[string]any{"jobs": out}, nil
+	return map[string]any{"jobs": out}, err
 }
 
 // job is a job as the shape tells it.
@@ -352,77 +353,28 @@ func (c *call) job(j *engine.Job) any {
 	return told
 }
 
-func (s *Server) completeREST(c *call) (any, error) {
-	var in struct{ Variables json.RawMessage }
-	return s.carry(c, &in, "COMPLETE", func() engine.Command {
-		return engine.Complete{Key: c.key, Variables: variables(in.Variables)}
-	})
-}
-
-func (s *Server) failREST(c *call) (any, error) {
-	var in struct {
-		Retries      int32
-		ErrorMessage string
-		RetryBackOff int64
-		Variables    json.RawMessage
-	}
-	return s.carry(c, &in, "FAIL", func() engine.Command {
-		return engine.Fail{Key: c.key, Retries: in.Retries, BackOff: millis(in.RetryBackOff), Message: in.ErrorMessage, Variables: variables(in.Variables)}
-	})
-}
-
-func (s *Server) throwREST(c *call) (any, error) {
-	var in struct {
-		ErrorCode, ErrorMessage string
-		Variables               json.RawMessage
-	}
-	return s.carry(c, &in, "THROW_ERROR", func() engine.Command {
-		return engine.Throw{Key: c.key, Code: in.ErrorCode, Message: in.ErrorMessage, Variables: variables(in.Variables)}
-	})
-}
-
 func (s *Server) updateREST(c *call) (any, error) {
-	var in struct {
-		reference
-		Changeset struct {
-			Retries *int32
-			Timeout *int64
-		}
+	retries, timeout := c.Changeset.Retries, c.Changeset.Timeout
+	if retries == nil && timeout == nil {
+		return nil, invalid("No update data provided: at least one of retries and timeout is expected")
 	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	if in.Changeset.Retries == nil && in.Changeset.Timeout == nil {
-		return nil, &problem{http.StatusBadRequest, "INVALID_ARGUMENT", "No update data provided: at least one of retries and timeout is expected"}
-	}
-	if n := in.Changeset.Retries; n != nil {
-		if err := s.do(c.Context(), "UPDATE", engine.UpdateRetries{Key: c.key, Retries: *n}, nil); err != nil {
+	if retries != nil {
+		if err := s.do(c.Context(), "UPDATE", engine.UpdateRetries{Key: c.key, Retries: *retries}, nil); err != nil || timeout == nil {
 			return nil, err
 		}
 	}
-	if ms := in.Changeset.Timeout; ms != nil {
-		err := s.do(c.Context(), "UPDATE", engine.UpdateTimeout{Key: c.key, Timeout: millis(*ms)}, nil)
-		if status.Code(err) == codes.FailedPrecondition { // as was seen
-			err = &problem{http.StatusBadRequest, "INVALID_ARGUMENT", status.Convert(err).Message()}
-		}
-		return nil, err
+	err := s.do(c.Context(), "UPDATE", engine.UpdateTimeout{Key: c.key, Timeout: millis(*timeout)}, nil)
+	if status.Code(err) == codes.FailedPrecondition { // as was seen
+		err = invalid("%s", status.Convert(err).Message())
 	}
-	return nil, nil
+	return nil, err
 }
 
 func (s *Server) variablesREST(c *call) (any, error) {
-	var in struct {
-		reference
-		Variables json.RawMessage
-		Local     bool
+	if text := c.variables(); text == "" || text == "{}" { // as was seen
+		return nil, invalid("No variables provided")
 	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
-	if text := variables(in.Variables); text == "" || text == "{}" { // as was seen
-		return nil, &problem{http.StatusBadRequest, "INVALID_ARGUMENT", "No variables provided"}
-	}
-	return nil, s.do(c.Context(), "UPDATE", engine.SetVariables{Key: c.key, Variables: variables(in.Variables), Local: in.Local}, nil)
+	return nil, s.do(c.Context(), "UPDATE", engine.SetVariables{Key: c.key, Variables: c.variables(), Local: c.Local}, nil)
 }
 
 func (s *Server) resolveREST(c *call) (any, error) {
@@ -431,37 +383,20 @@ func (s *Server) resolveREST(c *call) (any, error) {
 		return nil, &problem{http.StatusServiceUnavailable, "io.camunda.zeebe.broker.client.api.PartitionNotFoundException",
 			fmt.Sprintf("Expected to execute the command on partition %d, but there is none with that number", c.key>>partition)}
 	}
-	return s.carry(c, &reference{}, "RESOLVE", func() engine.Command { return engine.Resolve{Key: c.key} })
+	return nil, s.do(c.Context(), "RESOLVE", engine.Resolve{Key: c.key}, nil)
 }
 
 func (s *Server) publishREST(c *call) (any, error) {
-	var in struct {
-		Name, CorrelationKey string
-		MessageID            string `json:"messageId"`
-		TimeToLive           int64
-		Variables            json.RawMessage
-		TenantID             string `json:"tenantId"`
-	}
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
 	key, tenant, err := s.publish(c.Context(), engine.Publish{
-		Name: in.Name, Key: in.CorrelationKey, ID: in.MessageID, Tenant: in.TenantID, TimeToLive: millis(in.TimeToLive), Variables: variables(in.Variables),
+		Name: c.Name, Key: c.CorrelationKey, ID: c.MessageID, Tenant: c.TenantID, TimeToLive: millis(c.TimeToLive), Variables: c.variables(),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"messageKey": c.told(key), "tenantId": tenant}, nil
+	return map[string]any{"messageKey": c.told(key), "tenantId": tenant}, err
 }
 
 func (s *Server) pinREST(c *call) (any, error) {
-	var in struct{ Timestamp int64 }
-	if err := c.read(&in); err != nil {
-		return nil, err
+	if c.Timestamp <= 0 {
+		return nil, invalid("The value for timestamp must be greater than zero")
 	}
-	if in.Timestamp <= 0 {
-		return nil, &problem{http.StatusBadRequest, "INVALID_ARGUMENT", "The value for timestamp must be greater than zero"}
-	}
-	s.PinTime(time.UnixMilli(in.Timestamp))
+	s.PinTime(time.UnixMilli(c.Timestamp))
 	return nil, nil
 }

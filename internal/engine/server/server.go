@@ -56,7 +56,6 @@ type Server struct {
 	offset  time.Duration // of the clock
 	pinned  time.Time     // the clock stands there; zero: it goes
 	waiting map[[2]string][]*poll
-	results map[int64]chan string // who waits for the end of an instance
 	closers []func()
 }
 
@@ -83,7 +82,7 @@ func Open(o Options) (*Server, error) {
 	}
 	s := &Server{
 		options: o, core: engine.New(), requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}),
-		recent: newRecent(), waiting: map[[2]string][]*poll{}, results: map[int64]chan string{},
+		recent: newRecent(), waiting: map[[2]string][]*poll{},
 	}
 	if o.Data != "" {
 		var err error
@@ -324,7 +323,7 @@ func (s *Server) round(batch []*request) {
 	err := s.log.write(happened)
 	if err == nil {
 		for _, events := range happened {
-			s.tell(events)
+			s.recent.add(events)
 		}
 	}
 	s.answer(batch, served, err)
@@ -341,21 +340,6 @@ func (s *Server) answer(batch []*request, served []*poll, err error) {
 			r.err = err
 		}
 		r.done <- r.err
-	}
-}
-
-// tell those who read events, and those who wait for the result of an instance.
-func (s *Server) tell(events []engine.Event) {
-	s.recent.add(events)
-	for i := range events {
-		if key, variables, is := events[i].Result(); is {
-			s.mu.Lock()
-			if waits := s.results[key]; waits != nil {
-				waits <- variables
-				delete(s.results, key)
-			}
-			s.mu.Unlock()
-		}
 	}
 }
 
@@ -473,15 +457,26 @@ func (s *Server) giveBack(jobs []engine.Job) {
 	}
 }
 
-// await returns a channel that gets the variables of an instance at its end, and forget, to be called by who waits no longer.
-func (s *Server) await(key int64) (result <-chan string, forget func()) {
-	waits := make(chan string, 1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.results[key] = waits
-	return waits, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.results, key)
+// result waits for the end of an instance that was created with Await at that position, and returns its variables.
+func (s *Server) result(ctx context.Context, instance, position int64) (variables string, err error) {
+	for {
+		events, _, more := s.recent.from(position)
+		for i := range events {
+			if key, variables, is := events[i].Result(); is && key == instance {
+				return variables, nil
+			}
+			position = events[i].Position + 1
+		}
+		if len(events) > 0 {
+			continue
+		}
+		if more == nil {
+			return "", errStopping
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
+		}
 	}
 }

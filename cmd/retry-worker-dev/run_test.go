@@ -1,0 +1,351 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
+)
+
+// asProgram makes the test binary the program.
+const asProgram = "DEV_TEST_IS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	harness.Main(m, harness.Child(asProgram, func(string) error { main(); return nil }))
+}
+
+// process is a program in a process group of its own, as a terminal starts one; temporary is its TMPDIR, and all that it
+// starts has mark in its environment.
+type process struct {
+	t         *testing.T
+	cmd       *exec.Cmd
+	out       harness.Log
+	temporary string
+	mark      string
+	ended     chan struct{}
+}
+
+func start(t *testing.T, temporary, program string, args ...string) *process {
+	t.Helper()
+	harness.SkipIfShort(t)
+	p := &process{t: t, cmd: exec.Command(program, args...), temporary: temporary, mark: "DEV_TEST_RUN=" + rand.Text(),
+		ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+temporary, p.mark)
+	if program == os.Args[0] {
+		p.cmd.Env = append(p.cmd.Env, asProgram+"=1")
+	}
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = &p.out, &p.out, time.Second
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	testkit.Must(t, p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() { // ended long ago, unless the test failed
+		p.signal(syscall.SIGINT)
+		p.exit()
+	})
+	return p
+}
+
+// signal reaches the whole group, as a terminal's does.
+func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) }
+
+func (p *process) exit() int {
+	select {
+	case <-p.ended:
+	case <-wait.Context(p.t).Done():
+		p.t.Errorf("it did not end within %v; it printed:\n%s", wait.Limit, p.out.Text())
+		p.signal(syscall.SIGKILL)
+		<-p.ended
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// sees waits for what is printed to hold some words, and returns what it matched. Compiling takes longer than what other tests
+// wait for.
+func (p *process) sees(words string) (m []string) {
+	p.t.Helper()
+	pattern, tooLate := regexp.MustCompile(words), time.After(harness.FetchTime)
+	for m == nil {
+		ended := false
+		select {
+		case <-p.ended:
+			ended = true
+		case <-tooLate:
+			ended = true
+		case <-time.After(20 * time.Millisecond):
+		}
+		if m = pattern.FindStringSubmatch(p.out.Text()); m == nil && ended {
+			p.t.Fatalf("%q was not seen; it printed:\n%s", words, p.out.Text())
+		}
+	}
+	return m
+}
+
+// processes returns those of this run, by their programs' names; Linux only.
+func (p *process) processes() map[string]int {
+	all := make(map[string]int)
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range paths {
+		environ, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(environ, []byte(p.mark)) {
+			continue
+		}
+		if program, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe")); err == nil {
+			name := strings.TrimSuffix(filepath.Base(program), " (deleted)") // another run has built it anew
+			all[name], _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return all
+}
+
+// nothingLeft waits until no process of the run is there, and in the temporary folder only what others still use.
+func (p *process) nothingLeft(others int) {
+	p.t.Helper()
+	wait.Until(p.t, "an end of all it started", func() bool {
+		files, _ := filepath.Glob(filepath.Join(p.temporary, "*"))
+		return len(p.processes()) == 0 && len(files) == others
+	})
+}
+
+// TestItEndsWithAllThatItStarted at each stage, whatever ends it.
+func TestItEndsWithAllThatItStarted(t *testing.T) {
+	for stage, args := range map[string][]string{
+		"console is at":   nil,
+		"moves the clock": nil,
+		"engine ready":    {"--engine-only", "--grpc", "127.0.0.1:0"},
+	} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
+			t.Run(stage+", "+s.String(), func(t *testing.T) {
+				t.Parallel()
+				p := start(t, t.TempDir(), os.Args[0], args...)
+				p.sees(stage)
+				pid := p.cmd.Process.Pid
+				testkit.Must(t, syscall.Kill(pid, s))
+				want := map[syscall.Signal]int{syscall.SIGHUP: -1, syscall.SIGKILL: -1}[s] // else in order
+				if code := p.exit(); code != want {
+					t.Errorf("exit code %d, expected %d; it printed:\n%s", code, want, p.out.Text())
+				}
+				p.nothingLeft(0)
+			})
+		}
+	}
+}
+
+func TestWhatFailsIsSaidOnOneLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	testkit.Must(t, os.WriteFile(file, nil, 0o600))
+	noClock := t.TempDir()
+	testkit.Must(t, os.WriteFile(filepath.Join(noClock, "clock"), []byte("soon"), 0o600))
+	taken := start(t, t.TempDir(), os.Args[0], "--engine-only", "--rest", "127.0.0.1:0", "--data", t.TempDir())
+	address := taken.sees("rest=(.*)")[1]
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"now", exitUsage, `unexpected argument "now"; `},
+		{"--port 1", exitUsage, "unknown flag: --port; "},
+		{"--engine-only --samples-only", exitUsage, "expected one at most; "},
+		{"--engine-only", exitUsage, "expected --grpc, --rest or --control beside it; "},
+		{"--grpc 127.0.0.1:0", exitUsage, "--grpc is given, expected beside --engine-only only; "},
+		{"--clock-url http://127.0.0.1:9600", exitUsage, "--clock-url is given, expected beside --samples-only only; "},
+		{"--samples-only --data " + file, exitUsage, "--samples-only keeps nothing; "},
+		{"--samples-only --api-url ftp://console", exitUsage, "--api-url is no URL of a console"},
+		{"--samples-only --token-file /nowhere", exitFailed, "--token-file /nowhere cannot be read: no such file or directory; "},
+		{"--engine-only --grpc 127.0.0.1:0 --shape 8.7", exitUsage, `--shape is "8.7", expected 8.6 or 8.8; `},
+		{"--engine-only --grpc localhost", exitUsage, `--grpc is "localhost", expected host:port, such as 127.0.0.1:26500; `},
+		{"--engine-only --rest " + address, exitFailed, "open --rest: listen tcp " + address + ": bind: address already in use; "},
+		{"--engine-only --grpc 127.0.0.1:0 --data " + taken.cmd.Args[len(taken.cmd.Args)-1], exitFailed, "is in use by another engine; "},
+		{"--data " + file, exitFailed, file + ": not a directory"},
+		{"--data " + noClock, exitFailed, `time: invalid duration "soon", expected how far the clock is ahead`},
+	} {
+		var out, errOut strings.Builder
+		if code := run(strings.Fields(c.args), &out, &errOut); code != c.code {
+			t.Errorf("%s: exit code %d, expected %d", c.args, code, c.code)
+		}
+		if text := errOut.String(); !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 || out.Len() > 0 {
+			t.Errorf("%s: it said %q and printed %q, expected one line with %q", c.args, text, out.String(), c.want)
+		}
+	}
+}
+
+// TestHelp names each flag.
+func TestHelp(t *testing.T) {
+	var out, errOut strings.Builder
+	if code := run([]string{"--help"}, &out, &errOut); code != exitDone || errOut.Len() > 0 {
+		t.Errorf("exit code %d, and it said %q", code, errOut.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if len([]rune(line)) > 121 {
+			t.Errorf("too wide: %s", line)
+		}
+	}
+	for _, flag := range []string{"data", "engine-only", "grpc", "rest", "control", "fsync", "shape", "max-in-flight", "tenants",
+		"samples-only", "api-url", "token-file", "clock-url"} {
+		if !strings.Contains(out.String(), "\n      --"+flag+" ") {
+			t.Errorf("--%s is missing in:\n%s", flag, out.String())
+		}
+	}
+}
+
+// TestRealRun is `make run` as a newcomer meets it, twice at a time: what the first and the last line say, the pages, what a
+// person does there, and what is left of a run that Ctrl-C ends, and of one that is killed.
+func TestRealRun(t *testing.T) {
+	temporary := t.TempDir()
+	makeRun := func() *process { return start(t, temporary, "make", "--no-print-directory", "-C", "../..", "run") }
+	const first = `(?m)^The console is at (http://127\.0\.0\.1:\d+)/dead-letters; `
+	killed, v := makeRun(), viewer{process: makeRun()}
+	v.console = v.sees(first)[1]
+	if other := killed.sees(first)[1]; other == v.console {
+		t.Errorf("both consoles are at %s", other)
+	}
+	killed.sees("moves the clock")
+	pid := killed.processes()["retry-worker-dev"]
+	if pid == 0 { // that would be this test's own group
+		t.Fatalf("the run is not among %v", killed.processes())
+	}
+	testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	if killed.exit() == 0 {
+		t.Error("a run that was killed has exit code 0")
+	}
+	killed.nothingLeft(1)
+	v.sees(`Console +` + regexp.QuoteMeta(v.console) + `/dead-letters: [^\n]*\n$`)
+	v.waitsAreMinutes()
+	v.reviews()
+	v.signal(syscall.SIGINT)
+	v.exit()
+	v.nothingLeft(0)
+	for _, want := range []string{
+		box, "What became of them:", "Nothing is left", "Waiting for your review: 23 of SUB_06, 1 of WHATSAPP_MESSAGE.",
+		"\nSUB_06: 50 claims", "\nWHATSAPP_MESSAGE: 7 messages", "\nFAILED_JOB: 5 jobs", "\nJOB_QUEUE: 8 jobs",
+		"decided: Transient error, retry 1 of 5, in ", "decided: Unknown error, retry 1 of 5, in ", "decided: Transient error, retry 5 of 5, in ",
+		"decided: Permanent error, not retried; goes to cadastro", "decided: Permanent error, not retried; goes to faturamento",
+		"decided: Maximum of 5 retries reached; goes to faturamento",
+		"rejected: " + string(decision.InvalidRetryCount),
+		"rejected: " + string(decision.InvalidLastSubmissionTime), "rejected: " + string(decision.InvalidErrorMessage),
+		"review by cadastro (dead letter ", "discarded", "accepted by the portal", " min ahead. ---",
+		"decided: Transient error, retry 1 of 3, in ", "decided: Transient error, retry 2 of 3, in ", "decided: Transient error, retry 3 of 3, in 5 min, ",
+		"decided: Maximum of 3 retries reached; goes to atendimento", "decided: Permanent error, not retried; goes to atendimento",
+		"decided: Unknown error, retry 3 of 3, in ", "decided: Maximum of 3 retries reached; goes to ti",
+		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (dead letter ",
+		"decided: Maximum of 0 retries reached; goes to ti", "decided: Permanent error, not retried; goes to ti",
+	} {
+		if !strings.Contains(v.out.Text(), want) {
+			t.Errorf("%q is missing in:\n%s", want, v.out.Text())
+		}
+	}
+	if strings.Contains(v.out.Text(), "has not ended") {
+		t.Errorf("samples have not ended:\n%s", v.out.Text())
+	}
+}
+
+// TestDataAreThereAfterAKill: the next start goes on, by the same clock.
+func TestDataAreThereAfterAKill(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "data")
+	begin := func() viewer {
+		v := viewer{process: start(t, t.TempDir(), os.Args[0], "--data", folder)}
+		v.console = v.sees(`The console is at (http://127\.0\.0\.1:\d+)/dead-letters; `)[1]
+		return v
+	}
+	v := begin()
+	v.sees(`(?s) min ahead.* min ahead`) // some are on their way yet
+	v.signal(syscall.SIGKILL)
+	v.exit()
+	v = begin()
+	v.sees("(?s)were started before go on.*Waiting for your review: 23 of SUB_06, 1 of WHATSAPP_MESSAGE")
+	v.waitsAreMinutes()
+	v.reviews()
+	v.signal(syscall.SIGTERM)
+	if code := v.exit(); code != exitDone || !strings.Contains(v.out.Text(), folder+" keeps engine and journal") {
+		t.Errorf("exit code %d, expected %d; it printed:\n%s", code, exitDone, v.out.Text())
+	}
+	v.nothingLeft(0)
+}
+
+// viewer reads what the program prints, and does what it asks for.
+type viewer struct {
+	*process
+	console string
+}
+
+// asks the API behind the console; body nil: by GET.
+func (v *viewer) asks(path string, body, answer any) error {
+	return harness.Ask(v.t.Context(), v.console, "", path, body, answer)
+}
+
+func (v *viewer) deadLetters() []api.DeadLetter {
+	v.t.Helper()
+	var list api.Page[api.DeadLetter]
+	if testkit.Must(v.t, v.asks("/dead-letters", nil, &list)); len(list.Items) != 24 {
+		v.t.Fatalf("%d dead letters are open, expected 24: %+v", len(list.Items), list.Items)
+	}
+	return list.Items
+}
+
+// waitsAreMinutes: a claim that went through the whole ladder took its 5, 10, 20, 40 and 80 minutes by the worker's clock.
+func (v *viewer) waitsAreMinutes() {
+	v.t.Helper()
+	for _, d := range v.deadLetters() {
+		first, _ := decision.ParseInstant(*d.FirstFailure)
+		if dead, _ := decision.ParseInstant(d.CreatedAt); d.RetryCount == 5 && dead.Sub(first) < 125*time.Minute {
+			v.t.Errorf("%s went through the ladder in %v, want at least 125 min", d.Subject.ID, dead.Sub(first))
+		}
+	}
+}
+
+// reviews reads what is left, of which 20 have one cause, and decides on one of each other cause: all are sent again but one,
+// which is let go. What follows shows.
+func (v *viewer) reviews() {
+	v.t.Helper()
+	if status, page := testkit.Get(v.t, v.console+"/dead-letters"); status != http.StatusOK {
+		v.t.Fatalf("the console's page: %d, %s", status, page)
+	}
+	var groups api.Page[api.DeadLetterGroup]
+	if testkit.Must(v.t, v.asks("/dead-letters/groups", nil, &groups)); len(groups.Items) == 0 || groups.Items[0].Count != 20 {
+		v.t.Errorf("the causes are %+v, expected one with 20 dead letters first", groups.Items)
+	}
+	discarded := false
+	for _, d := range v.deadLetters() {
+		how, body := "/retry", map[string]any{"reason": "dados corrigidos"}
+		switch {
+		case strings.Contains(d.Error, "credencial"):
+			continue
+		case d.ForceNeeded:
+			err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{})
+			if no, is := errors.AsType[*api.Refused](err); !is || no.Status != http.StatusConflict || no.Failure.Error != "max_retries_exceeded" {
+				v.t.Errorf("%s at its limit: %v, expected 409 max_retries_exceeded", d.Subject.ID, err)
+			}
+			body["forceRetry"] = true
+		case !discarded:
+			discarded, how, body = true, "/discard", map[string]any{"reason": "não vale a pena"}
+		}
+		if err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{}); err != nil || d.Process != "waiting" {
+			v.t.Errorf("%s, for which %s waits: %v", d.Subject.ID, d.Process, err)
+		}
+		if how == "/discard" {
+			v.sees(`reviewed by local: "não vale a pena"; let go, and the process ends`)
+			continue
+		}
+		v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
+		wait.Until(v.t, "recovered: "+d.Subject.ID, func() bool {
+			return v.asks("/dead-letters/"+d.ID, nil, &d) == nil && d.State == "recovered"
+		})
+	}
+}

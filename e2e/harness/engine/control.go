@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	// askTimeout bounds one question to the engine, which a busy machine keeps waiting.
+	askTimeout = 30 * time.Second
+	// followEvery is the pause before an engine that is down is asked for its events again.
+	followEvery = 20 * time.Millisecond
+)
+
+// client neither keeps connections, as the engine comes and goes, nor goes through a proxy.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// call the control door, to be answered with 200.
+func (e *Engine) call(ctx context.Context, method, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, e.ControlURL()+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the engine: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, refused(fmt.Sprintf("ask the engine: %s: %s", request.URL, response.Status))
+	}
+	return response, nil
+}
+
+// refused is an answer other than what was asked for.
+type refused string
+
+func (r refused) Error() string { return string(r) }
+
+// ask returns the whole answer of a call.
+func (e *Engine) ask(ctx context.Context, method, path, body string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	response, err := e.call(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+// AddTime moves the engine's clock forward by d, in milliseconds, on top of earlier moves, and returns when what is due by
+// then has happened. The clock of this machine stays.
+func (e *Engine) AddTime(ctx context.Context, d time.Duration) error {
+	e.change.Lock()
+	defer e.change.Unlock()
+	_, err := e.clock(ctx, http.MethodPost, "/add", fmt.Sprintf(`{"offsetMilli":%d}`, d.Milliseconds()))
+	return err
+}
+
+// Time returns the engine's clock.
+func (e *Engine) Time(ctx context.Context) (time.Time, error) {
+	return e.clock(ctx, http.MethodGet, "", "")
+}
+
+func (e *Engine) clock(ctx context.Context, method, path, body string) (time.Time, error) {
+	text, err := e.ask(ctx, method, "/actuator/clock"+path, body)
+	var answer struct{ EpochMilli int64 }
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the engine's clock: %w", err)
+	}
+	return time.UnixMilli(answer.EpochMilli), nil
+}
+
+// Follow calls take with each event that the engine made, a line of JSON, in their order and each once, over all its restarts.
+// It returns nil when ctx ends, and an error where the engine does not have the next event any more.
+func (e *Engine) Follow(ctx context.Context, take func(line []byte)) error {
+	for next := int64(0); ; {
+		err := e.follow(ctx, &next, take)
+		if _, is := errors.AsType[refused](err); is {
+			return err
+		}
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// follow takes the events from the next one on, until the engine's life or ctx ends.
+func (e *Engine) follow(ctx context.Context, next *int64, take func(line []byte)) error {
+	response, err := e.call(ctx, http.MethodGet, fmt.Sprintf("/events?follow=true&from=%d", *next), "")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewReader(response.Body); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return err // what a kill cut off comes again
+		}
+		var event struct{ Position int64 }
+		if err := json.Unmarshal(line, &event); err != nil {
+			return refused(fmt.Sprintf("read the engine's events: %v in %q", err, line))
+		}
+		take(line)
+		*next = event.Position + 1
+	}
+}
+
+// Counters are what the engine counted since its process began, at one instant: a restart begins anew.
+type Counters map[string]*dto.MetricFamily
+
+// Jobs returns how often an action happened to jobs of a type: "created", "activated", "completed", "failed", "timed out",
+// "error thrown", "canceled", "retries updated", "recurred" say. An empty type is all of them.
+func (c Counters) Jobs(jobType, action string) int {
+	return c.sum("zeebe_job_events_total", map[string]string{"type": jobType, "action": action})
+}
+
+// Elements returns how often an action happened to elements of a type: "PROCESS" or "SERVICE_TASK" say, "activated",
+// "completed", "terminated". An empty type is all of them.
+func (c Counters) Elements(elementType, action string) int {
+	return c.sum("zeebe_element_instance_events_total", map[string]string{"type": elementType, "action": action})
+}
+
+// PendingIncidents returns how many incidents wait for somebody now.
+func (c Counters) PendingIncidents() int { return c.sum("zeebe_pending_incidents_total", nil) }
+
+// sum over the labels that are left empty.
+func (c Counters) sum(name string, labels map[string]string) int {
+	total := 0.0
+	for _, m := range c[name].GetMetric() {
+		differs := func(l *dto.LabelPair) bool { want := labels[l.GetName()]; return want != "" && want != l.GetValue() }
+		if !slices.ContainsFunc(m.GetLabel(), differs) {
+			total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+		}
+	}
+	return int(total)
+}
+
+// Counters asks the engine for its counters.
+func (e *Engine) Counters(ctx context.Context) (Counters, error) {
+	text, err := e.ask(ctx, http.MethodGet, "/actuator/prometheus", "")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("the engine's counters: %w", err)
+	}
+	return families, nil
+}

@@ -180,6 +180,23 @@ func (s *Sink) connect() error {
 	return nil
 }
 
+// Check connects to the server once, and asks it for JetStream. It makes nothing there.
+func (s *Sink) Check(ctx context.Context) error {
+	nc, err := nats.Connect(s.url, nats.Name(s.name), nats.Timeout(dialTime))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", s.host, err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.AccountInfo(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("use JetStream at %s: %w", s.host, err)
+	}
+	return nil
+}
+
 // Close ends the connection. Publish connects again.
 func (s *Sink) Close() {
 	s.preparing <- struct{}{}

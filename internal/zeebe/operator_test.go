@@ -60,6 +60,14 @@ func TestDeployAndStart(t *testing.T) {
 	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
 }
 
+// TestOldGatewaysAreNotAsked: one of before 8.1 would start an instance.
+func TestOldGatewaysAreNotAsked(t *testing.T) {
+	g, c := connected(t, gateway.Options{Version: "8.0.12"})
+	if _, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err == nil || g.Calls(gateway.CreateProcessInstance) != 0 {
+		t.Errorf("%v, %d instances were asked for", err, g.Calls(gateway.CreateProcessInstance))
+	}
+}
+
 // TestHasProcess asks without starting anything.
 func TestHasProcess(t *testing.T) {
 	g, c := connected(t, gateway.Options{})

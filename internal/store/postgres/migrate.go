@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 )
 
@@ -35,8 +36,10 @@ func prepare(ctx context.Context, config *pgx.ConnConfig, written bool) error {
 	case made:
 		return compatible(ctx, config, written)
 	case !written:
-		return refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
+		none := refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
 			"address")
+		return &journal.StoreError{Kind: journal.Invalid,
+			Err: &sqlstore.NotBegunError{Err: fmt.Errorf("%s: %w", opening, none)}}
 	}
 	if err := makeTables(ctx, c); err != nil {
 		return makingError(err)

@@ -405,3 +405,9 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 	}
 	return r.RowsAffected()
 }
+
+// NotBegunError says that there is no journal yet where one is looked for: the worker makes it at its first start.
+type NotBegunError struct{ Err error }
+
+func (e *NotBegunError) Error() string { return e.Err.Error() }
+func (e *NotBegunError) Unwrap() error { return e.Err }

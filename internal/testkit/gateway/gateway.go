@@ -29,7 +29,8 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
-	// REST serves the REST API of Version, 8.6.0 if that is empty, instead of gRPC. From 8.10 on it leases jobs.
+	// REST serves the REST API instead of gRPC. Version is the gateway's, 8.6.0 or [Version] if that is empty; from 8.10 on
+	// REST leases jobs.
 	REST    bool
 	Version string
 	// MultiTenancy demands tenant ids on every poll; those not in Tenants are refused, unless that is nil.

@@ -196,7 +196,7 @@ func (g *Gateway) version() string {
 	if g.options.REST {
 		return cmp.Or(g.options.Version, "8.6.0")
 	}
-	return Version
+	return cmp.Or(g.options.Version, Version)
 }
 
 func (g *Gateway) leaseOf(key int64) (lease string) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -112,16 +111,6 @@ func (s *Server) poll(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine
 	tenants, err := s.tenants(in.TenantIds)
 	if err != nil {
 		return nil, err
-	}
-	for _, wrong := range []struct {
-		is   bool
-		what string
-	}{{in.Type == "", "type to be present, but it was blank"},
-		{in.Timeout < 1, fmt.Sprintf("timeout to be greater than zero, but it was %d", in.Timeout)},
-		{in.MaxJobsToActivate < 1, fmt.Sprintf("maxJobsToActivate to be greater than zero, but it was %d", in.MaxJobsToActivate)}} {
-		if wrong.is {
-			return nil, status.Error(codes.InvalidArgument, "Expected to activate jobs with "+wrong.what)
-		}
 	}
 	wait := millis(in.RequestTimeout)
 	if wait == 0 {

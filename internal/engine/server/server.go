@@ -292,16 +292,16 @@ func (s *Server) round(batch []*request) {
 		return
 	}
 	var happened [][]engine.Event
+	const mostTicks = 50 // then others get a turn
+	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
+		happened = append(happened, s.core.Tick(s.Now()))
+	}
 	apply := func(command engine.Command) ([]engine.Event, error) {
 		events, err := s.core.Apply(command, s.Now())
 		if len(events) > 0 {
 			happened = append(happened, events)
 		}
 		return events, err
-	}
-	const mostTicks = 50 // then others get a turn
-	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
-		_, _ = apply(engine.Tick{}) // is never refused
 	}
 	var served []*poll
 	for _, r := range batch {
@@ -312,7 +312,7 @@ func (s *Server) round(batch []*request) {
 		if r.err == nil && r.look != nil {
 			r.look(s.core, events)
 		}
-		if r.poll != nil && !r.poll.take(s.core, events) {
+		if r.err == nil && r.poll != nil && !r.poll.take(s.core, events) {
 			r.waits = true
 			s.enqueue(r.poll)
 		}

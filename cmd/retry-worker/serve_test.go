@@ -183,7 +183,8 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 	p.ends(t, 10*time.Second)
 	const atStart = 2 // the ledger's head, and the teams without an address
 	// So many time-outs open a breaker, which is told apart.
-	if lines := strings.Count(p.stdout.Text(), `"event":`) - strings.Count(p.stdout.Text(), `"event":"destination_`); lines != jobs+atStart {
+	lines := strings.Count(p.stdout.Text(), `"event":`) - strings.Count(p.stdout.Text(), `"event":"destination_`)
+	if lines != jobs+atStart {
 		t.Errorf("%d log lines with an event, want one for each of %d jobs", lines, jobs)
 	}
 	seen += p.stdout.Text() + p.stderr.Text()

@@ -9,9 +9,9 @@ import (
 // leaseLook is the time between two looks at the leases.
 const leaseLook = 50 * time.Millisecond
 
-// watchLeases reads who holds which lease, again and again until stop ends, and returns how many went from one process to another:
-// none before the time is over that was read of it, by the clock of this machine, which is the stores' too. A process that
-// opens a file has it for itself, and begins without leases.
+// watchLeases reads who holds which lease, again and again until stop ends, and returns how many went from one process
+// to another: none before the time is over that was read of it, by the clock of this machine, which is the stores' too.
+// A process that opens a file has it for itself, and begins without leases.
 func (h *house) watchLeases(stop context.Context) (passed int) {
 	type lease struct {
 		holder string

@@ -163,8 +163,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPolicyPorts: where the policies ask probes and webhooks to go there is a way out, whatever notify.webhooks.enabled says;
-// policies that the chart does not see have port 443.
+// TestPolicyPorts: where the policies ask probes and webhooks to go there is a way out, whatever
+// notify.webhooks.enabled says; policies that the chart does not see have port 443.
 func TestPolicyPorts(t *testing.T) {
 	const catalogue = `
 extends: built-in

@@ -64,8 +64,8 @@ func TestClaimsShowTheirContext(t *testing.T) {
 	}
 }
 
-// TestAdviceOfNewerPolicies: the page says so where what the policies in force say of the failure is something else, and not
-// where anything else of them is.
+// TestAdviceOfNewerPolicies: the page says so where what the policies in force say of the failure is something else,
+// and not where anything else of them is.
 func TestAdviceOfNewerPolicies(t *testing.T) {
 	w := newWorld(t, now)
 	w.fails("tiss-submission", "CLM-T-1", "DUPLICATE_CLAIM")

@@ -302,7 +302,9 @@ func (v *visit) ruleOf(policy, matched string) *classify.Rule {
 		return nil
 	}
 	rules := p.Rules.Rules()
-	i := slices.IndexFunc(rules, func(r classify.Rule) bool { return r.Name == matched || slices.Contains(r.Codes, matched) })
+	i := slices.IndexFunc(rules, func(r classify.Rule) bool {
+		return r.Name == matched || slices.Contains(r.Codes, matched)
+	})
 	if i < 0 {
 		return nil
 	}

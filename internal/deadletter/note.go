@@ -43,8 +43,8 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 // discardsAtOnce are looked at together.
 const discardsAtOnce = 200
 
-// DiscardDue carries the discards out that can be undone no longer. Of several replicas that do so at once one does. One
-// that fails for what is kept of its dead letter holds up no other; the error tells of the first.
+// DiscardDue carries the discards out that can be undone no longer. Of several replicas that do so at once one does.
+// One that fails for what is kept of its dead letter holds up no other; the error tells of the first.
 func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed error) {
 	for after, more := int64(0), true; more; {
 		waiting, err := box.Pending(ctx, journal.DiscardQueue, after, discardsAtOnce)
@@ -81,8 +81,8 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed er
 	return failed
 }
 
-// isOnes reports whether an error is of the dead letter that was asked for alone: asking again is of no use, and others can
-// be decided on.
+// isOnes reports whether an error is of the dead letter that was asked for alone: asking again is of no use, and others
+// can be decided on.
 func isOnes(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }

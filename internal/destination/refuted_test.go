@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestRefutedProbe: a portal works, and its status URL is wrong. Its claims show that once, and it is shut no more; once the
-// URL has answered, two probes that fail are believed again.
+// TestRefutedProbe: a portal works, and its status URL is wrong. Its claims show that once, and it is shut no more;
+// once the URL has answered, two probes that fail are believed again.
 func TestRefutedProbe(t *testing.T) {
 	s := settings(60)
 	s.Probe.URL = "https://portal.example/"
@@ -53,8 +53,8 @@ func TestRefutedProbe(t *testing.T) {
 
 func (s *Settings) probeMinutes() int { return int(s.Probe.Every / time.Minute) }
 
-// TestRefusalsAmongTimeouts: no claim passes a gate, and some meet a time-out, the others a refusal, many a second. What
-// share of them fails opens the breaker, and an outage lasts until a test.
+// TestRefusalsAmongTimeouts: no claim passes a gate, and some meet a time-out, the others a refusal, many a second.
+// What share of them fails opens the breaker, and an outage lasts until a test.
 func TestRefusalsAmongTimeouts(t *testing.T) {
 	const most = 8 // changes of phase in seven minutes: three in a minute and a half at the most
 	for _, share := range []float64{0.2, 0.4, 0.6, 0.9} {

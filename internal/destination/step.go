@@ -248,8 +248,8 @@ func (m *machine) answered(claim string, sent time.Time) {
 	m.FailedProbes = 0
 }
 
-// tests reports whether a claim is a test of a destination that is down: a gate sent it ahead, or it passed none, and a test
-// is due. Where time-outs and refusals come in turn, those would else begin and end an outage each.
+// tests reports whether a claim is a test of a destination that is down: a gate sent it ahead, or it passed none, and a
+// test is due. Where time-outs and refusals come in turn, those would else begin and end an outage each.
 func (m *machine) tests(claim string, sent time.Time) bool {
 	if claim == "" {
 		return !m.now.Before(m.testAt())

@@ -17,8 +17,8 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 type Link struct {
 	// Number from 1, without a gap.
 	Number int64
-	// At is when it was written, in milliseconds, by the clock of who wrote it; no earlier than the link before it, so that
-	// the links tell where the records since an instant begin.
+	// At is when it was written, in milliseconds, by the clock of who wrote it; no earlier than the link before it, so
+	// that the links tell where the records since an instant begin.
 	At time.Time
 	// First is the number of its first record; there are as many as Digests.
 	First   int64

@@ -21,7 +21,8 @@ const (
 	// down within the longest of having come back: what takes a probe need not take a batch (a quota).
 	probePause        = 250 * time.Millisecond
 	longestProbePause = 16 * time.Second
-	// askPause is how long nothing is asked of the store: longer, and one that is gone would not be noticed where no job comes.
+	// askPause is how long nothing is asked of the store: longer, and one that is gone would not be noticed where no job
+	// comes.
 	askPause = 5 * time.Second
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
@@ -147,8 +148,8 @@ func (c *committer) commit(stop, kill context.Context, batch []*item) {
 	}
 }
 
-// try asks something of the store up to three times. Doing a transaction again after an ambiguous commit is safe: what was
-// recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
+// try asks something of the store up to three times. Doing a transaction again after an ambiguous commit is safe: what
+// was recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
 // twice: a rejection, a person's order, a count of what went to a destination.
 func (c *committer) try(kill context.Context, once func() error) error {
 	var err error

@@ -395,8 +395,8 @@ func TestErrorsOfReview(t *testing.T) {
 	})
 }
 
-// TestIdleNoticesThatTheStoreIsGone: nobody asks anything of the journal, and it says within seconds that the store is gone,
-// and that it is back.
+// TestIdleNoticesThatTheStoreIsGone: nobody asks anything of the journal, and it says within seconds that the store is
+// gone, and that it is back.
 func TestIdleNoticesThatTheStoreIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		time.Sleep(time.Hour)

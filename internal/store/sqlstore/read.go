@@ -192,8 +192,8 @@ func (r *Reader) Records(
 	})
 }
 
-// reached is the first record of the last link before an instant, or 0: no record before it is of that instant or later,
-// as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
+// reached is the first record of the last link before an instant, or 0: no record before it is of that instant or
+// later, as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
 func (s *snapshot) reached(t time.Time) (record int64, err error) {
 	const query = `WITH RECURSIVE halves (low, high) AS (
 		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1

@@ -10,8 +10,8 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testGrown reads what was recorded since the last moments of a journal with many records: that costs what it finds, not
-// what lies before. It is held against a read that is told where to begin. The clock went back in between.
+// testGrown reads what was recorded since the last moments of a journal with many records: that costs what it finds,
+// not what lies before. It is held against a read that is told where to begin. The clock went back in between.
 func testGrown(t *testing.T, s Store) {
 	const links, records, most = 500, 200, 20
 	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry,

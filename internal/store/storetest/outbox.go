@@ -90,7 +90,8 @@ func testLeases(t *testing.T, s Store) {
 	}
 }
 
-// testLeaseAhead: a lease that lies further ahead than its span is of a clock that was wrong. It ends, and that is told.
+// testLeaseAhead: a lease that lies further ahead than its span is of a clock that was wrong. It ends, and that is
+// told.
 func testLeaseAhead(t *testing.T, s Store) {
 	var told []string
 	if w, ok := s.(interface {

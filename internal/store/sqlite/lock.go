@@ -47,12 +47,12 @@ func (l *lock) take(f *file) error {
 	if l.itself != nil {
 		return nil
 	}
-	itself, err := os.Open(f.path)
-	if err != nil { // what is wrong with it is said by who opens it to write
-		return nil
+	var err error
+	if itself, failed := os.Open(f.path); failed == nil { // else who opens it to write says what is wrong with it
+		l.itself = itself
+		err = f.flock(itself, " that knows it by another name")
 	}
-	l.itself = itself
-	return f.flock(itself, " that knows it by another name")
+	return err
 }
 
 // flock locks the file for this process alone; by is who has it otherwise.

@@ -13,12 +13,6 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-// asKnown answers what a real engine answers to the check's question for a process that it has; the
-// stub would start an instance.
-func asKnown(_ *testing.T, g *gateway.Gateway) {
-	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.InvalidArgument, Message: "no element found with id 'retry-worker-check'"})
-}
-
 func topologyFails(code codes.Code) func(*testing.T, *gateway.Gateway) {
 	return func(_ *testing.T, g *gateway.Gateway) { g.Inject(gateway.Fault{Method: gateway.Topology, Code: code}) }
 }
@@ -42,12 +36,8 @@ func TestCheck(t *testing.T) {
 		vars    map[string]string
 		args    string
 	}{
-		"not-deployed": {gateway.Options{}, none, plain, ""},
-		"deployed": {gateway.Options{}, func(t *testing.T, g *gateway.Gateway) {
-			retryWorker("deploy").done(t)
-			asKnown(t, g)
-		}, plain, ""},
-		"json":         {gateway.Options{}, asKnown, plain, "-o json"},
+		"plain":        {gateway.Options{}, none, plain, ""},
+		"json":         {gateway.Options{}, none, plain, "-o json"},
 		"json-down":    {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, "-o json"},
 		"nobody-there": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, ""},
 		"bad-settings": {gateway.Options{}, none, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_CONCURRENCY": "0"}, ""},
@@ -58,10 +48,9 @@ func TestCheck(t *testing.T) {
 		"tls-not-expected":      {gateway.Options{TLS: true}, none, plain, ""},
 		"tls-none-there":        {gateway.Options{}, none, nil, ""},
 
-		// What such an engine answers, whether it has the process or not: nothing may be made of it.
-		"tenants-off":     {gateway.Options{}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
-		"tenants-none":    {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, plain, ""},
-		"tenants-another": {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
+		"tenants-off":     {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
+		"tenants-none":    {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, none, plain, ""},
+		"tenants-another": {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
 
 		"token":                {gateway.Options{}, wantsToken, client("worker", "canary-secret", "zeebe-api"), ""},
 		"token-none":           {gateway.Options{}, wantsToken, client("", "", ""), ""},
@@ -101,15 +90,15 @@ var (
 	instants    = regexp.MustCompile(`valid until \S+`)
 )
 
-// checked holds a check's lines and exit code against the case's file, and that it took no job.
+// checked holds a check's lines and exit code against the case's file, and that it took no job and started nothing.
 func checked(t *testing.T, name string, g *gateway.Gateway, args ...string) {
 	t.Helper()
 	r := retryWorker(append([]string{"check"}, args...)...)
 	if (r.code == exitFailed) != (strings.Contains(r.stdout, "FAIL ") || strings.Contains(r.stdout, `"ok":false`)) {
 		t.Errorf("exit %d after\n%s", r.code, r.stdout)
 	}
-	if n := len(g.Journal()); n != 0 || g.Counts().HandedOut != 0 {
-		t.Errorf("the check started %d jobs", n)
+	if n := len(g.Journal()) + g.Calls(gateway.CreateProcessInstance); n != 0 || g.Counts().HandedOut != 0 {
+		t.Errorf("the check started %d jobs or instances", n)
 	}
 	said := othersWords.ReplaceAllString(r.stdout+r.stderr, "$1: …")
 	said = instants.ReplaceAllString(addresses.ReplaceAllString(said, "ADDRESS"), "valid until INSTANT")

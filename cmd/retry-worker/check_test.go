@@ -60,8 +60,8 @@ func TestCheck(t *testing.T) {
 
 		// What such an engine answers, whether it has the process or not: nothing may be made of it.
 		"tenants-off":     {gateway.Options{}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
-		"tenants-none":    {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, plain, ""},
-		"tenants-another": {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
+		"tenants-none":    {gateway.Options{Tenants: []string{"clinic-a"}}, asKnown, plain, ""},
+		"tenants-another": {gateway.Options{Tenants: []string{"clinic-a"}}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
 
 		"token":                {gateway.Options{}, wantsToken, client("worker", "canary-secret", "zeebe-api"), ""},
 		"token-none":           {gateway.Options{}, wantsToken, client("", "", ""), ""},

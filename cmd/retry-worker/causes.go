@@ -201,7 +201,11 @@ func (c *cli) causesExport(ctx context.Context, policy string) error {
 			}
 			if *rules = append(*rules, r); !canStand(policies) {
 				*rules = slices.Delete(*rules, len(*rules)-1, len(*rules))
-				left += fmt.Sprintf("  # %s makes no rule of its own: %s\n", f.ID, inertLine(f.Pattern, 200))
+				if len(policies[f.Policy].Permanent)+len(policies[f.Policy].Transient) == 0 {
+					delete(policies, f.Policy) // such as one that the built-in catalogue does not have
+				}
+				left += fmt.Sprintf("  # %s of %s makes no rule of its own here: %s\n", f.ID, inertLine(f.Policy, 60),
+					inertLine(f.Pattern, 200))
 			}
 		}
 		if more = page.Next != nil; more {

@@ -15,7 +15,10 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
+	"retry-worker/internal/events"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/store"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/zeebe"
 )
@@ -27,8 +30,9 @@ func (c *cli) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the connection to the engine step by step, and say what to do where one fails",
-		Long: "Checks settings, tokens file, certificate, teams, mail server, address, TLS, token, cluster, tenants and " +
-			"deployed processes. Changes nothing in the engine.\nExit 1 when a step fails.",
+		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
+			"engine address, TLS, token, cluster, tenants and deployed processes. Changes nothing anywhere.\n" +
+			"Exit 1 when a step fails.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
@@ -89,6 +93,7 @@ func inspect(ctx context.Context, i *inspection) {
 	}
 	inspectConsole(ctx, i, &settings, time.Now())
 	inspectTeams(ctx, i, settings)
+	inspectConnections(ctx, i, &settings)
 	options := settings.Engine
 	options.UserAgent = zeebe.UserAgent(version)
 	client, err := zeebe.Dial(options, zap.NewNop())
@@ -138,13 +143,17 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 	}
 	for _, tenant := range tenantsOrDefault(s.TenantIDs) {
 		for _, m := range bpmn.Models() {
+			started := false
 			i.step(ctx, "process "+m.ProcessID, func(ctx context.Context) (string, error) {
 				found, err := client.HasProcess(ctx, m.ProcessID, tenant)
-				if err == nil && !found {
+				if started = errors.Is(err, zeebe.ErrStarted); err == nil && !found {
 					return "", errors.New("not deployed; run `retry-worker deploy`, or leave it if you use a model of your own")
 				}
 				return "deployed", advised(err)
 			})
+			if started { // once was too often
+				return
+			}
 		}
 	}
 }
@@ -198,6 +207,38 @@ func inspectCertificate(certFile, keyFile string, now time.Time) (string, error)
 			until.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("of %s, until %s", strings.Join(names, ", "), until.UTC().Format(time.RFC3339)), nil
+}
+
+// inspectConnections opens what the worker connects to beside the engine.
+func inspectConnections(ctx context.Context, i *inspection, s *config.Settings) {
+	i.step(ctx, "database", func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) })
+	if s.Provider != nil {
+		i.step(ctx, "OpenID provider", func(ctx context.Context) (string, error) {
+			return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
+		})
+	}
+	if s.EventsURL != "" {
+		i.step(ctx, "NATS", func(ctx context.Context) (string, error) {
+			sink, err := events.NewSink(s.EventsURL, s.WorkerName)
+			if err == nil {
+				err = sink.Check(ctx)
+			}
+			return "the server takes connections and has JetStream", err
+		})
+	}
+}
+
+func inspectDatabase(ctx context.Context, url string) (string, error) {
+	r, err := store.OpenReader(ctx, url)
+	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
+		return "has no journal yet: the worker makes it at its first start", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer r.Close() // it only reads
+	_, err = r.Head(ctx)
+	return "the journal can be read", err
 }
 
 // inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.

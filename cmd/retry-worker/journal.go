@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,14 +18,95 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store"
 )
 
 func (c *cli) journalCommand() *cobra.Command {
-	return group("journal", "Rebuild what the journal derives from its records, confirm a purge, or erase a subject",
+	return group("journal", "Back the journal up, rebuild what it derives, confirm a purge, or erase a subject",
 		"rebuild and purge write the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one\n"+
-			"writer: stop the worker before. On PostgreSQL workers go on meanwhile. erase asks a running worker.",
-		c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
+			"writer: stop the worker before. On PostgreSQL workers go on meanwhile. backup reads beside a running\n"+
+			"worker, erase asks one.",
+		c.journalBackupCommand(), c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
+}
+
+func (c *cli) journalBackupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the journal in a SQLite file into another file, beside a running worker",
+		Long: "Writes the journal as it stands to a new file, makes that durable and verifies the audit of the copy. The\n" +
+			"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
+			"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
+		Example: `  retry-worker journal backup /backup/retry-worker.db`,
+		Args:    oneArg("files", "/backup/retry-worker.db"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
+	}
+}
+
+func (c *cli) journalBackup(ctx context.Context, name string) (err error) {
+	ctx, reader, done, err := openJournal(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	source, is := reader.(interface {
+		Backup(ctx context.Context, path string) error
+	})
+	if !is {
+		return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
+			"--format=custom")}
+	}
+	// The name is taken first, and the copy put in its place: of two backups to one file one is refused.
+	for _, file := range []string{name, name + ".part"} {
+		made, taken := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
+		switch {
+		case errors.Is(taken, fs.ErrExist):
+			return &usageError{fmt.Errorf("%s exists already; name another, or remove it", file)}
+		case taken != nil:
+			return fmt.Errorf("write %s: %w; name a file in a folder that can be written", file, smallfile.Cause(taken))
+		}
+		_ = made.Close() // nothing was written
+		defer func() {
+			if err != nil {
+				_ = os.Remove(file)
+			}
+		}()
+	}
+	report, err := c.verifiedCopy(ctx, source.Backup, name+".part")
+	if err == nil {
+		err = os.Rename(name+".part", name)
+	}
+	if err == nil {
+		err = smallfile.Sync(filepath.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("back up to %s: %w", name, err)
+	}
+	return c.print(verified{OK: true, Report: report}, func() {
+		fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
+		c.printReport(&report)
+	})
+}
+
+// verifiedCopy has a copy of the journal written to path, and verifies its audit.
+func (c *cli) verifiedCopy(
+	ctx context.Context, write func(context.Context, string) error, path string,
+) (audit.Report, error) {
+	if err := write(ctx, path); err != nil {
+		return audit.Report{}, err
+	}
+	copied, err := store.OpenReader(ctx, "sqlite:"+path)
+	if err != nil {
+		return audit.Report{}, err
+	}
+	defer copied.Close() // it only reads
+	bar := c.progress("records hold")
+	defer bar.end()
+	report, err := audit.Verify(ctx, copied, audit.VerifyOptions{}, bar.show)
+	if err != nil {
+		err = fmt.Errorf("the copy does not hold: %w; see whether the journal does: `retry-worker audit verify`", err)
+	}
+	return report, err
 }
 
 func (c *cli) journalRebuildCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/redact"
 )
 
 // Exit codes of the contract.
@@ -48,7 +49,11 @@ func (c *cli) run(args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	for line := range strings.Lines(err.Error()) {
+	said := err.Error()
+	if redact.HoldsOwn(said) {
+		said = redact.Text(said)
+	}
+	for line := range strings.Lines(said) {
 		fmt.Fprintln(c.errOut, "retry-worker:", strings.TrimSuffix(line, "\n"))
 	}
 	if _, usage := errors.AsType[*usageError](err); usage || !c.begun {

@@ -187,3 +187,15 @@ func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	p.ends(t, 20*time.Second)
 	s.spill(t, "the log", p.stdout.Text()+p.stderr.Text())
 }
+
+// Nor do our own secrets stand in what a command says of its input.
+func TestOwnSecretsAreNeverSaid(t *testing.T) {
+	const token, secret = "rwt_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	file := testkit.File(t, "policies.yaml", []byte("extends: built-in\nteams: {ti: {webhook: {url: \"https://x:hunter2@h/"+secret+"\", secretFile: x, "+secret+": 1}}}\n"))
+	for _, args := range [][]string{{token}, {"decide", "--now", token}, {"policies", "check", file}, {"history", "x", "--policy", secret}} {
+		r := retryWorker(args...)
+		if said := r.stdout + r.stderr; r.code == exitDone || strings.Contains(said, token[4:]) || strings.Contains(said, secret[6:]) || strings.Contains(said, "hunter2") {
+			t.Errorf("%q: exit %d, %s", args, r.code, said)
+		}
+	}
+}

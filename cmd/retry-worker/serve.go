@@ -7,12 +7,10 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/clock"
@@ -70,21 +68,16 @@ func wrapped(text, indent string, width int) string {
 	return b.String() + line + "\n"
 }
 
-// A line of the log waits for others up to logDelay, or until there are logBytes of them: one write for many lines is a
-// tenth of the worker's CPU time under load.
-const (
-	logDelay = 100 * time.Millisecond
-	logBytes = 64 << 10
-)
-
 func (c *cli) serve() error {
 	settings, err := config.Load()
 	if err != nil {
 		return &usageError{err}
 	}
-	lines := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(c.out), FlushInterval: logDelay, Size: logBytes}
-	defer func() { _ = lines.Stop() }() // standard output cannot always be synced
-	log := app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the work goes on
+	var log *zap.Logger
+	lines := newLogLines(c.out.w, func(n int) { log.Warn("lines of the log were lost: nobody read them", zap.Int("lines", n)) })
+	defer lines.Stop()
+	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
 	a, err := app.New(settings, build(), clock.Machine{}, log)
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		return &usageError{problems}

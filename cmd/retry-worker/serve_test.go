@@ -182,7 +182,9 @@ func TestServePrintsNothingPersonal(t *testing.T) {
 	testkit.Must(t, p.Signal(syscall.SIGTERM))
 	p.ends(t, 10*time.Second)
 	const atStart = 2 // the ledger's head, and the teams without an address
-	if lines := strings.Count(p.stdout.Text(), `"event":`); lines != jobs+atStart {
+	// So many time-outs open a breaker, which is told apart.
+	lines := strings.Count(p.stdout.Text(), `"event":`) - strings.Count(p.stdout.Text(), `"event":"destination_`)
+	if lines != jobs+atStart {
 		t.Errorf("%d log lines with an event, want one for each of %d jobs", lines, jobs)
 	}
 	seen += p.stdout.Text() + p.stderr.Text()

@@ -42,6 +42,17 @@ var variableRows = []row{
 		p.done(p.job("a"), `{"retryCount":2,"other":3}`)
 		p.sees("b", `{"retryCount":1,"other":3}`)
 	}},
+	{"a value that the task has as its own already goes on to the process", seen, all, 0, func(p *play) {
+		p.twoTasks(input("=5", "retryCount"))
+		p.start(`{"retryCount":1}`)
+		p.done(p.job("a"), `{"retryCount":5}`)
+		p.sees("b", `{"retryCount":5}`)
+	}},
+	{"texts come without the escapes that they need not have", seen, all, 0, func(p *play) {
+		p.oneTask()
+		p.start(`{"text":"\u003cb\u003e \u00e9"}`)
+		p.same("the variables", p.job("a").GetVariables(), `{"text":"<b> é"}`)
+	}},
 	{"SetVariables: for the instance, or local; once it ended NOT_FOUND", described, all, 0, func(p *play) {
 		p.twoTasks()
 		instance := p.start(`{"a":1}`)

@@ -163,6 +163,52 @@ func TestPeers(t *testing.T) {
 	}
 }
 
+// TestPolicyPorts: where the policies ask probes and webhooks to go there is a way out, whatever
+// notify.webhooks.enabled says; policies that the chart does not see have port 443.
+func TestPolicyPorts(t *testing.T) {
+	const catalogue = `
+extends: built-in
+destinations:
+  default: {pace: {most: 20/min}}
+  unimed-sp: {probe: {url: "https://portal.unimed.example:8443/status"}}
+  amil: {probe: {url: http://amil.example/}}
+  bradesco: {probe: {every: 5m}}
+teams:
+  ti: {webhook: {url: "https://chat.example/hook", secretFile: /run/s}}
+  cadastro: {email: [a@b.example]}
+`
+	hook := map[string]any{"ti": map[string]any{"webhook": map[string]any{"url": "https://chat.example:9443/hook"}}}
+	for _, tt := range []struct {
+		name     string
+		policies map[string]any
+		want     []string
+	}{
+		{"the built-in policies", map[string]any{}, nil},
+		{"a catalogue", map[string]any{"catalogue": catalogue}, []string{"443", "80", "8443"}},
+		{"a catalogue that is none", map[string]any{"catalogue": "destinations: [1]\nteams: x"}, nil},
+		{"teams alone", map[string]any{"teams": hook}, []string{"9443"}},
+		{"a ConfigMap", map[string]any{"existingConfigMap": "policies"}, []string{"443"}},
+	} {
+		peers := map[string]any{"webhooks": []any{map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "out"}}}}}
+		r := render(t, helmCase{Name: tt.name, Values: map[string]any{"policies": tt.policies, "networkPolicy": peers}})[0]
+		if r.Error != "" {
+			t.Errorf("%s: %s", tt.name, r.Error)
+			continue
+		}
+		var got []string
+		for _, rule := range list(r.one(t, "NetworkPolicy"), "spec", "egress") {
+			if text(rule, "to", 0, "podSelector", "matchLabels", "app") == "out" {
+				for _, port := range list(rule, "ports") {
+					got = append(got, text(port, "port"))
+				}
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: ports %q are open, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestOldKubernetes: a cluster that lacks what the chart needs is refused.
 func TestOldKubernetes(t *testing.T) {
 	r := render(t, helmCase{Name: "1.28", KubeVersion: "v1.28.15"})[0]

@@ -19,46 +19,52 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// backups are how a journal is saved while it is written to, and restored elsewhere, as docs/operations.md has it.
+// backups are how a journal is saved while it is written to, and restored elsewhere: by the commands that
+// docs/operations.md has for its kind, the one that saves before the one that restores.
 var backups = []struct {
 	name     string
 	database func(*testing.T) string
-	save     func(database, file string) []string
-	restore  func(database, file string) []string
 }{
-	{
-		"SQLite", func(t *testing.T) string { return harness.Database(t.TempDir()) },
-		func(database, file string) []string {
-			return []string{"sqlite3", strings.TrimPrefix(database, "sqlite:"), ".backup '" + file + "'"}
-		},
-		func(database, file string) []string {
-			return []string{"cp", file, strings.TrimPrefix(database, "sqlite:")}
-		},
-	},
-	{
-		"PostgreSQL", func(t *testing.T) string { return postgres.Database(t) },
-		func(database, file string) []string {
-			return []string{"pg_dump", "--format=custom", "--file=" + file, "--dbname=" + database}
-		},
-		func(database, file string) []string {
-			return []string{"pg_restore", "--exit-on-error", "--dbname=" + database, file}
-		},
-	},
+	{"SQLite", func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "retry-worker.db") }},
+	{"PostgreSQL", func(t *testing.T) string { return postgres.Database(t) }},
+}
+
+// documented are the commands of a kind of store in the page's steps of back up and restore.
+func documented(t *testing.T, store string) (save, restore string) {
+	t.Helper()
+	_, steps, _ := strings.Cut(testkit.Read(t, "../../docs/operations.md"), "(`TestRestoredFromABackup`), step by step:")
+	steps, _, _ = strings.Cut(steps, "\n```\n")
+	var commands []string
+	for line := range strings.Lines(steps) {
+		if command, of, _ := strings.Cut(line, "# "); strings.HasPrefix(of, store) {
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) != 2 {
+		t.Fatalf("docs/operations.md has the commands %q of %s, expected one that saves and one that restores", commands, store)
+	}
+	return commands[0], commands[1]
 }
 
 var ledgerHead = regexp.MustCompile(`\b\d+:[0-9a-f]{64}\b`)
 
-// tool runs a database's own tool; the test is left out where it is not installed.
-func tool(t *testing.T, args []string) {
+// play runs a command of the page on a journal, with backup for /backup; the test is left out where its tool is not
+// installed.
+func play(t *testing.T, command, database, backup string) {
 	t.Helper()
-	if _, err := exec.LookPath(args[0]); err != nil {
-		harness.LeaveOut(t, "restoring from a backup: "+args[0]+
-			" is not installed — install with: apt-get install -y sqlite3 postgresql-client")
+	path := filepath.Dir(harness.Binary(t)) + ":" + os.Getenv("PATH")
+	tool, _, _ := strings.Cut(command, " ")
+	if _, err := exec.LookPath(tool); err != nil && tool != "retry-worker" {
+		harness.LeaveOut(t, "restoring from a backup: "+tool+
+			" is not installed — install with: apt-get install -y postgresql-client")
 	}
-	command := exec.Command(args[0], args[1:]...)
-	command.Env = append(os.Environ(), "LC_ALL=C")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
+	shell := exec.Command("sh", "-c", strings.ReplaceAll(command, "/backup/", backup+"/"))
+	shell.Env = append(os.Environ(), "LC_ALL=C", "PATH="+path, "RETRY_WORKER_DATABASE_URL="+database)
+	if file, is := strings.CutPrefix(database, "sqlite:"); is {
+		shell.Dir = filepath.Dir(file)
+	}
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
 	}
 }
 
@@ -77,8 +83,9 @@ func TestRestoredFromABackup(t *testing.T) {
 			retried := []int64{s.submit(s.claimID(10), failing("TIMEOUT", "TIMEOUT"), nil)}
 			s.awaitTimers(retried, 1)
 			head := ledgerHead.FindString(s.run(first, "audit", "verify"))
-			file := filepath.Join(t.TempDir(), "backup")
-			tool(t, b.save(first, file))
+			save, restore := documented(t, b.name)
+			folder := t.TempDir()
+			play(t, save, first, folder)
 
 			after, lost := s.dead(d, 3, 2)
 			retried = append(retried, s.submit(s.claimID(11), failing("TIMEOUT", "TIMEOUT"), nil))
@@ -88,7 +95,7 @@ func TestRestoredFromABackup(t *testing.T) {
 			s.expectSettled(d, ids[0], "recovered")
 			w.Kill()
 
-			tool(t, b.restore(second, file))
+			play(t, restore, second, folder)
 			s.run(second, "audit", "verify", "--head", head)
 			w = s.serve("second", "RETRY_WORKER_DATABASE_URL="+second)
 			d = api{worker: w}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"retry-worker/internal/reload"
@@ -78,23 +79,55 @@ func unreadable(path string, err error) error {
 		path, smallfile.Cause(err))
 }
 
-// checkFolders refuses a file in whose place everybody could put another: where it stands, and where a link leads. In a
-// folder with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
+// maxLinks are followed on the way to a file, as by the system.
+const maxLinks = 40
+
+// checkFolders refuses a file that is another's, or in whose place others could put another: it, each folder that its
+// path leads through and each link there must be this user's or root's, and no folder everybody's to write. In one
+// with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
 func checkFolders(path string) error {
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return unreadable(path, err)
-	}
-	for _, folder := range []string{filepath.Dir(path), filepath.Dir(target)} {
-		info, err := os.Stat(folder)
+	at, rest := "/", path
+	if !filepath.IsAbs(path) {
+		here, err := os.Getwd()
 		if err != nil {
 			return unreadable(path, err)
 		}
-		if mode := info.Mode(); mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
-			return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and "+
-				"could put another in its place; "+
-				"`chmod o-w` that folder, and look at who is in the file", path, folder, mode.Perm())
+		rest = here + "/" + path
+	}
+	for links := 0; ; {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return unreadable(path, err)
 		}
+		if err := checkOwner(path, at, info); err != nil {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			to, err := os.Readlink(at)
+			if links++; err != nil || links > maxLinks {
+				return unreadable(path, cmp.Or(err, error(syscall.ELOOP)))
+			}
+			if at, rest = filepath.Dir(at), to+"/"+rest; filepath.IsAbs(to) {
+				at = "/"
+			}
+		}
+		name, more, _ := strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		if name == "" {
+			return nil
+		}
+		at, rest = filepath.Join(at, name), more // of a place without links .. is what the system takes it for
+	}
+}
+
+// checkOwner refuses what stands at a place on the way to the file.
+func checkOwner(path, at string, info fs.FileInfo) error {
+	if of, is := info.Sys().(*syscall.Stat_t); is && of.Uid != 0 && int(of.Uid) != os.Geteuid() {
+		return fmt.Errorf("tokens file %s: %s belongs to the user %d, expected this one (%d) or root: whoever owns it lets "+
+			"in whom they like; `chown` it, and look at who is in the file", path, at, of.Uid, os.Geteuid())
+	}
+	if mode := info.Mode(); info.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
+		return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and "+
+			"could put another in its place; `chmod o-w` that folder, and look at who is in the file", path, at, mode.Perm())
 	}
 	return nil
 }
@@ -204,6 +237,11 @@ func (p *parser) hash(t *Token, field string) {
 		return
 	}
 	_, _ = hex.Decode(t.hash[:], []byte(field)) // its form was checked
+	if t.hash == sha256.Sum256(nil) {
+		p.problem("the hash is that of the empty text, expected that of a token: anybody would be let in; take the line out, " +
+			"and make a token by `retry-worker token new`")
+		return
+	}
 	if at, twice := p.hashes[t.hash]; twice {
 		p.problem("the same hash stands on line %d already, expected another token for each name; take one of them out", at)
 		return

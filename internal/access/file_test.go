@@ -176,6 +176,57 @@ func TestLoadRefusesAFolderOfEverybody(t *testing.T) {
 	}
 }
 
+// Nor does it help that the folder of everybody stands further up, or on the way of a link, or that its owner is a
+// stranger, as is the file's or a link's.
+func TestLoadRefusesWhatAStrangerReaches(t *testing.T) {
+	const stranger = 4711
+	for name, c := range map[string]struct {
+		mode  os.FileMode // of the place below
+		owner string      // what is the stranger's; empty: nothing
+		load  string
+		ok    bool
+	}{
+		"nobody":                          {0o755, "", "a/b/tokens", true},
+		"further up":                      {0o777, "", "a/b/tokens", false},
+		"further up, by a link":           {0o777, "", "link", false},
+		"further up, by a link's own way": {0o777, "", "other/link", false},
+		"by a way back":                   {0o777, "", "other/linked/../tokens", false},
+		"with the sticky bit":             {0o777 | os.ModeSticky, "", "a/b/tokens", true},
+		"a stranger's file":               {0o755, "a/b/tokens", "a/b/tokens", false},
+		"a stranger's folder":             {0o755, "a", "a/b/tokens", false},
+		"a stranger's link":               {0o755, "link", "link", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.owner != "" && os.Geteuid() != 0 {
+				t.Skip("only root gives files away")
+			}
+			dir := t.TempDir()
+			at := func(place string) string { return filepath.Join(dir, place) }
+			testkit.Must(t, os.MkdirAll(at("a/b/c"), 0o755))
+			testkit.Must(t, os.Mkdir(at("other"), 0o755))
+			testkit.Must(t, os.WriteFile(at("a/b/tokens"), []byte("maria operator - "+hashes[0]), 0o600))
+			testkit.Must(t, os.Symlink("a/b/tokens", at("link")))
+			testkit.Must(t, os.Symlink("../a/b/../b/tokens", at("other/link")))
+			testkit.Must(t, os.Symlink("../a/b/c", at("other/linked")))
+			testkit.Must(t, os.Chmod(at("a"), c.mode))
+			if c.owner != "" {
+				testkit.Must(t, os.Lchown(at(c.owner), stranger, stranger))
+			}
+			if _, err := access.Load(dir + "/" + c.load); (err == nil) != c.ok {
+				t.Errorf("got %v, expected that it is taken: %t", err, c.ok)
+			}
+		})
+	}
+}
+
+// The hash of the empty text would let in whoever shows nothing.
+func TestNoTokenIsEmpty(t *testing.T) {
+	_, err := access.Parse("tokens", []byte("maria admin - e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
+	if err == nil || !strings.Contains(err.Error(), "tokens:1: the hash is that of the empty text") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestLoadSaysWhyItCannotRead(t *testing.T) {
 	dir := t.TempDir()
 	large := tokensFile(t, 0o600, strings.Repeat("#", 256<<10))

@@ -49,6 +49,7 @@ const (
 	CodeTokenExpired         = "token_expired"
 	CodeTokenUnknown         = "token_unknown"
 	CodeTooManyAttempts      = "too_many_attempts"
+	CodeTooManyChanges       = "too_many_changes"
 	CodeUnsupportedMediaType = "unsupported_media_type"
 )
 
@@ -112,6 +113,8 @@ type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
 	wrong       *throttle
+	changed     paces
+	strangers   strangers
 	openID      *openID // nil where there is no provider
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
@@ -178,6 +181,9 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
+		if a.Role == 0 {
+			defer g.strangers.begin(w, r)()
+		}
 		switch {
 		case r.URL.Path == "/login":
 			g.login(w, r)
@@ -221,11 +227,29 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 			return
 		}
 	}
-	if r.URL.Path == "/logout" {
+	switch {
+	case r.URL.Path == "/logout":
 		g.logout(w, r)
-		return
+	case r.Method == http.MethodPost && !isAPI(r):
+		g.Paced(next).ServeHTTP(w, r)
+	default:
+		next.ServeHTTP(w, r)
 	}
-	next.ServeHTTP(w, r)
+}
+
+// Paced lets only so much of each person through as people do; the rest gets 429. It is for changes that can be made
+// again and again, each a record, and stands before every form of a page.
+func (g *Gate) Paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := From(r.Context()); !g.changed.allow(id.Name, g.Now()) {
+			refusal := Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
+				Message: id.Name + " changes more than people do; wait a moment"}
+			retryAfter(w, &refusal)
+			g.refuse(w, r, refusal)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Require lets only those through whose role allows the action; others get 403, nobody 401. It stands behind

@@ -4,11 +4,13 @@ import (
 	"container/list"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/webserver"
 )
 
@@ -42,6 +44,8 @@ func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler 
 		case headers > mostHeaders:
 			hooks.limit(w, r, http.StatusRequestHeaderFieldsTooLarge, "too many headers: expected at most 100")
 		case !allowed(webserver.Network(peer(r))):
+			// By HTTP/2 thousands of refusals a second cost nothing to ask for: whoever is told at once asks at once.
+			clock.Machine{}.Rest(r.Context(), time.Second)
 			w.Header().Set("Retry-After", "1")
 			hooks.limit(w, r, http.StatusTooManyRequests, "too many requests from this address: wait a second")
 		default:
@@ -55,6 +59,105 @@ func (h *Hooks) limit(w http.ResponseWriter, r *http.Request, status int, messag
 	h.Limited(peer(r))
 	secure(w.Header(), r)
 	http.Error(w, message, status)
+}
+
+const (
+	// perChange is how often somebody may change something for long, changesAtOnce how often at once.
+	perChange     = 2 * time.Second
+	changesAtOnce = 120
+)
+
+// paces are how often each person may change something yet, by name. Safe for concurrent use; the zero value is of
+// nobody.
+type paces struct {
+	mu sync.Mutex
+	of map[string]*rate.Limiter
+}
+
+func (p *paces) allow(name string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil || len(p.of) > maxAddresses { // names come from the tokens file or the provider: there are few
+		p.of = map[string]*rate.Limiter{}
+	}
+	if p.of[name] == nil {
+		p.of[name] = rate.NewLimiter(rate.Every(perChange), changesAtOnce)
+	}
+	return p.of[name].AllowN(now, 1)
+}
+
+const (
+	// mostStrangers are the requests of nobody that are under way at once, mostOfOneStranger those of one address. An
+	// honest one takes milliseconds.
+	mostStrangers     = 200
+	mostOfOneStranger = 20
+)
+
+// strangers are the requests under way of whoever is not logged in: each holds memory until it has sent its body and
+// taken its answer. One too many has the one that began first cut off, of its address or of all: who dawdles keeps
+// nobody out. Safe for concurrent use; the zero value is empty.
+type strangers struct {
+	mu       sync.Mutex
+	underWay []*stranger // in the order they began
+}
+
+// stranger is one request of nobody.
+type stranger struct {
+	from netip.Prefix
+	mu   sync.Mutex
+	w    *http.ResponseController // nil once it has ended
+}
+
+// begin counts a request until end is called.
+func (s *strangers) begin(w http.ResponseWriter, r *http.Request) (end func()) {
+	one := &stranger{from: webserver.Network(peer(r)), w: http.NewResponseController(w)}
+	s.mu.Lock()
+	s.underWay = append(s.underWay, one)
+	oldest := s.tooMany(one.from)
+	s.drop(oldest)
+	s.mu.Unlock()
+	if oldest != nil {
+		oldest.cut()
+	}
+	return func() {
+		one.mu.Lock()
+		one.w = nil
+		one.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drop(one)
+	}
+}
+
+// tooMany returns the one to cut off, once one of that address has come; nil where there is room.
+func (s *strangers) tooMany(from netip.Prefix) (oldest *stranger) {
+	own := 0
+	for _, o := range slices.Backward(s.underWay) {
+		if o.from == from {
+			own, oldest = own+1, o
+		}
+	}
+	switch {
+	case own > mostOfOneStranger:
+		return oldest
+	case len(s.underWay) > mostStrangers:
+		return s.underWay[0]
+	}
+	return nil
+}
+
+func (s *strangers) drop(one *stranger) {
+	s.underWay = slices.DeleteFunc(s.underWay, func(o *stranger) bool { return o == one })
+}
+
+// cut ends what a request still reads and writes.
+func (o *stranger) cut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.w != nil { // a writer that cannot, in tests, is let be
+		_ = o.w.SetReadDeadline(time.Unix(1, 0))
+		_ = o.w.SetWriteDeadline(time.Unix(1, 0))
+	}
 }
 
 // pace is how failures slow what follows them: the first few cost nothing, then each doubles the wait, from a second to

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -19,7 +20,9 @@ func limitedAt(now *time.Time) http.Handler {
 }
 
 func askFrom(h http.Handler, address string, headers int) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel() // who does not wait is not held
+	r := httptest.NewRequestWithContext(gone, http.MethodGet, "/", nil)
 	r.RemoteAddr = address
 	for i := range headers {
 		r.Header.Add("X-Header-"+strconv.Itoa(i%7), "v")

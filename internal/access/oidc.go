@@ -42,6 +42,13 @@ type Provider struct {
 	RoleClaim, TeamClaim string
 }
 
+// Check reads the provider's description.
+func (p *Provider) Check(ctx context.Context) error {
+	o := newOpenID(*p, time.Now, func(error) {})
+	_, err := oidc.NewProvider(oidc.ClientContext(ctx, o.client), p.Issuer)
+	return err
+}
+
 // openID logs people in by a provider, and takes its tokens from programs. Safe for concurrent use.
 type openID struct {
 	Provider

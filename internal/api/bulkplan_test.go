@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
 )
 
 func TestBulkPlan(t *testing.T) {
@@ -36,6 +38,27 @@ func TestBulkPlan(t *testing.T) {
 	if forced.body["ready"] != 2.0 || forced.body["forceRetry"] != true || forced.body["fresh"] != true {
 		t.Errorf("forced: %s", forced.text)
 	}
+}
+
+// A plan's token that has started a run starts nothing else, and is not answered as if it had: another reason, or another
+// person, is refused. What was redacted of the reason does not make it another.
+func TestUsedTokenForAnotherStart(t *testing.T) {
+	c := open(t)
+	c.permanent("CLM-001-1")
+	token := c.plan(retryAll)
+	start := func(who, reason string) answer {
+		return c.post(who, "/bulk-runs", "{"+retryAll+`,"reason":"`+reason+`","token":"`+token+`"}`)
+	}
+	const first = "portal voltou, CPF 529.982.247-25"
+	run := start("ada", first)
+	if again := start("ada", first); run.status != http.StatusCreated || again.status != http.StatusOK || again.body["id"] != run.body["id"] {
+		t.Errorf("the very same start: %d %s, then %d %s", run.status, run.text, again.status, again.text)
+	}
+	other := start("ada", "outro motivo")
+	other.refused(t, "another reason", http.StatusConflict, "plan_outdated")
+	c.Tokens.Publish(map[string]access.Role{"ada": access.Admin, "eva": access.Admin, "vera": access.Viewer}, time.Time{})
+	other = start("eva", first)
+	other.refused(t, "another person", http.StatusConflict, "plan_outdated")
 }
 
 // A plan's token starts one run, however often and fast it is used, and answers with that run from then on.

@@ -9,9 +9,12 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -53,6 +56,56 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("told twice: got %d %v", again.status, again.body)
 			}
 		})
+	}
+}
+
+// Whoever may not decide on a claim's dead letter may not end its case by telling how it ended either, whether it is
+// open or was sent again; and whoever ended it is named by the record and by the log.
+func TestOutcomeOfAnotherTeam(t *testing.T) {
+	for _, outcome := range []string{"success", "failure"} {
+		for _, again := range []bool{false, true} {
+			c := open(t)
+			c.Tokens.Teams = map[string]access.Teams{"own": "ti,faturamento", "other": "ti,cadastro"}
+			c.Tokens.Publish(map[string]access.Role{"own": access.Operator, "other": access.Operator, "vera": access.Viewer}, time.Time{})
+			state, id := "dead", c.permanent("CLM-001-1")
+			if again {
+				_, err := c.DeadLetters.Retry(t.Context(), deadletter.Command{ID: id, Reason: "x", By: "ana", When: deadletter.Now})
+				testkit.Must(t, err)
+				state = "reprocessing"
+			}
+			c.Advance(time.Minute)
+			tell := `{"id":"CLM-001-1","outcome":"` + outcome + `"}`
+			if outcome == "success" || again { // otherwise it is dead already
+				c.refuses("other", "/outcomes", tell, http.StatusForbidden, "forbidden_team")
+			}
+			if got := c.get("vera", "/subjects/tiss-submission/CLM-001-1"); got.body["state"] != state {
+				t.Errorf("%s, sent again %t: refused, and the subject is %v", outcome, again, got.body["state"])
+			}
+			a := c.post("own", "/outcomes", tell)
+			if changed := outcome == "success" || again; a.status != http.StatusOK || a.body["changed"] != changed {
+				t.Fatalf("%s, sent again %t: its own team is answered %d %s", outcome, again, a.status, a.text)
+			} else if !changed {
+				continue
+			}
+			if got := c.get("vera", "/subjects/tiss-submission/CLM-001-1/audit"); !strings.Contains(got.text, `"by":"own"`) {
+				t.Errorf("%s, sent again %t: no record says who told it: %s", outcome, again, got.text)
+			}
+			if c.lines.FilterField(zap.String("event", "retry_outcome_recorded")).FilterField(zap.String("by", "own")).Len() != 1 {
+				t.Errorf("%s, sent again %t: the log does not say who told it", outcome, again)
+			}
+		}
+	}
+}
+
+// A failure that is told of a claim in time makes a dead letter of the policy's own team, as a process's report does.
+func TestToldFailureHasATeam(t *testing.T) {
+	c := open(t)
+	c.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
+	c.Advance(time.Hour)
+	id, _ := c.post("otto", "/outcomes", `{"id":"CLM-001-1","outcome":"failure"}`).body["deadLetterId"].(string)
+	want := c.Policies()[decision.DefaultPolicy].LimitTeam
+	if got := c.get("vera", "/dead-letters/"+id); want == "" || got.body["responsibleTeam"] != string(want) {
+		t.Errorf("the dead letter is %s's, want %q's", got.body["responsibleTeam"], want)
 	}
 }
 

@@ -176,7 +176,12 @@ func (s *API) routes() http.Handler {
 			addresses[route.path] = methods{}
 			mux.HandleFunc(route.path, s.byMethod(addresses[route.path]))
 		}
-		addresses[route.path][route.method] = s.gate.Require(route.action, route.answer)
+		var answer http.Handler = route.answer
+		switch route.action {
+		case access.Bulk, access.Order, access.Teach: // again and again, each a record
+			answer = s.gate.Paced(answer)
+		}
+		addresses[route.path][route.method] = s.gate.Require(route.action, answer)
 	}
 	mux.HandleFunc("/", s.nowhere)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

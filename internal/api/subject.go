@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -259,9 +260,10 @@ func (s *API) conclude(c *call) (any, error) {
 	if c.wrong() != nil {
 		return nil, c.wrong()
 	}
-	done, err := c.Conclude(c.Context(), o)
+	o.By = c.by()
+	done, err := s.concludeAsked(c, o)
 	if err != nil {
-		return nil, &unsure{err, "the outcome was not recorded for sure; send it again: told twice it changes nothing"}
+		return nil, err
 	}
 	if done.Episode.Number == 0 {
 		return nil, unknown()
@@ -269,9 +271,32 @@ func (s *API) conclude(c *call) (any, error) {
 	if done.Changed { // the log's line is that of an outcome that a job reports
 		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
 			worker.SubjectField(policy, o.Subject.ID), zap.String("retryPolicy", o.Subject.Policy),
-			zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
+			zap.String("by", o.By), zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
 	}
 	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, s.now()), done.Changed}, nil
+}
+
+// concludeAsked has an outcome recorded. Where the claim has a dead letter that ends a team's case, as a decision on it
+// does: who asks must be allowed that. Nothing changes before its team is known.
+func (s *API) concludeAsked(c *call, o *journal.Outcome) (journal.Concluded, error) {
+	for {
+		done, err := c.Conclude(c.Context(), o)
+		if err != nil {
+			return done, &unsure{err, "the outcome was not recorded for sure; send it again: told twice it changes nothing"}
+		}
+		e := &done.Episode
+		if done.Changed || !e.State.Open() || e.DeadLetter == o.DeadLetter {
+			return done, nil
+		}
+		o.DeadLetter = e.DeadLetter
+		item, err := c.Show(c.Context(), e.DeadLetter)
+		if err != nil {
+			return done, err
+		}
+		if !s.gate.Allowed(c.w, c.Request, access.Review, string(item.Team)) {
+			return done, errAnswered
+		}
+	}
 }
 
 // outcome is what the fields tell, of a subject of that policy.
@@ -285,7 +310,7 @@ func (s *API) outcome(in *input) (*journal.Outcome, *decision.Policy) {
 	in.reject(rejection, "id")
 	success, rejection := decision.ReadOutcome(in.value("outcome"))
 	in.reject(rejection, "outcome")
-	o := &journal.Outcome{Success: success, At: in.instant("at")}
+	o := &journal.Outcome{Success: success, At: in.instant("at"), Team: policy.LimitTeam}
 	o.Subject = journal.Subject{Tenant: in.tenant(), Policy: policy.Name, ID: failure.ID}
 	if o.At.Sub(s.now()) > journal.ClockTolerance {
 		in.invalid("at", "at is %s, which lies in the future; leave it out for now", decision.Instant(o.At))

@@ -126,6 +126,40 @@ func TestWhoMayWhat(t *testing.T) {
 	}
 }
 
+// TestNobodyFillsTheAudit: what can be asked for again and again, each time a record, is taken from one person as often as
+// people do it; others go on meanwhile.
+func TestNobodyFillsTheAudit(t *testing.T) {
+	c := open(t)
+	id := c.permanent("CLM-001-1")
+	c.portal(aPortal)
+	for _, again := range []call{
+		{http.MethodPost, "/dead-letters/" + id + "/comment", "text=x"},
+		{http.MethodPost, "/dead-letters/" + id + "/look", "x="},
+		{http.MethodPost, "/dead-letters/" + id + "/undo", "x="},
+		{http.MethodPost, "/api/v1/destinations/unimed-sp/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
+		{http.MethodPost, "/destinations/unimed-sp/probe", "reason=x"},
+	} {
+		handler, through := c.everything()
+		ask := func(who string, n int) (status int) {
+			for range n {
+				status = again.by(handler, c.Tokens.Secret(who)).Code
+			}
+			return status
+		}
+		if status := ask("otto", 1000); status != http.StatusTooManyRequests || through.n < 60 || through.n > 120 {
+			t.Errorf("%s: %d of 1000 come through, the last is answered %d", again.path, through.n, status)
+		}
+		before := through.n
+		if status := ask("ada", 1); status == http.StatusTooManyRequests {
+			t.Errorf("%s: another person is answered %d", again.path, status)
+		}
+		c.Advance(2 * time.Second)
+		if ask("otto", 2); through.n != before+2 {
+			t.Errorf("%s: %d more come through in two seconds, want one of each", again.path, through.n-before)
+		}
+	}
+}
+
 // everyState are dead letters of the team faturamento in each state, and bulk runs with what it takes to steer them.
 func (c *fixture) everyState() (letters, runs map[string]string) {
 	letters = map[string]string{c.permanent("CLM-001-1"): "", c.exhausted("CLM-002-1"): ""}

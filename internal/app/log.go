@@ -29,7 +29,7 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	return log
 }
 
-// redacting writes to another core what redact leaves of messages, errors and paths.
+// redacting writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.
 type redacting struct{ zapcore.Core }
 
 func (r redacting) With(fields []zapcore.Field) zapcore.Core {
@@ -53,7 +53,7 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 		switch err, _ := f.Interface.(error); {
 		case f.Type == zapcore.ErrorType && err != nil:
 			fields[i] = zap.String(f.Key, redact.Text(err.Error()))
-		case f.Type == zapcore.StringType && f.Key == "path":
+		case f.Type == zapcore.StringType && (f.Key == "path" || redact.HoldsOwn(f.String)):
 			fields[i].String = redact.Text(f.String)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ type Report struct {
 
 // Broken is the first thing that is not as it was written and signed.
 type Broken struct {
-	// What is broken: "record" or "link", and its number; otherwise a row of a projection by its table and key, or the
+	// What is broken: "record", "link" or "message", and its number; otherwise a row of a projection by its table and key, or the
 	// schema.
 	What   string `json:"what"`
 	Number int64  `json:"number,omitempty"`
@@ -63,8 +64,13 @@ func brokenLink(n int64, format string, args ...any) error {
 	return &Broken{"link", n, fmt.Sprintf(format, args...)}
 }
 
+func brokenMessage(n int64, format string, args ...any) error {
+	return &Broken{"message", n, fmt.Sprintf(format, args...)}
+}
+
 const (
-	// recordPage, linkPage and subjectPage are how many are read at a time; a link has up to 8 KB.
+	// recordPage, linkPage and others are how many are read at a time; a link has up to 24 KB.
+	messagePage = 1000
 	recordPage  = 5000
 	linkPage    = 500
 	subjectPage = 1000
@@ -127,6 +133,11 @@ type verifier struct {
 	fold       *journal.Refold
 	erased     *journal.Erasures
 	answered   journal.Runs
+	// waiting are the digests of the outbox's messages by their numbers, message the last that was signed, letGo those
+	// that were let go of.
+	waiting map[int64]journal.Digest
+	message int64
+	letGo   journal.Runs
 	// purged is the last record that was purged, purge the record that says so.
 	purged, purge int64
 	record        int64 // the last one that was gone past
@@ -161,9 +172,9 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	if base != nil {
 		v.purge, v.purged = base.Record, v.fold.Through()
 	}
-	steps := []func() error{v.walk, v.ends, v.subjects, v.sums}
+	steps := []func() error{v.outbox, v.walk, v.ends, v.messages, v.subjects, v.sums}
 	if recordsAlone {
-		steps = steps[:2]
+		steps = steps[1:3]
 	}
 	for _, step := range steps {
 		if err := cmp.Or(step(), v.ctx.Err()); err != nil {
@@ -200,6 +211,8 @@ func (v *verifier) link(l *journal.Link) error {
 		return brokenLink(prev.Link+1, "is missing: link %d follows link %d", l.Number, prev.Link)
 	case l.First != v.record+1:
 		return brokenLink(l.Number, "begins at record %d, expected %d", l.First, v.record+1)
+	case l.Message != v.message+1:
+		return brokenLink(l.Number, "begins at message %d, expected %d", l.Message, v.message+1)
 	case l.Hash != l.HashAfter(prev.Hash):
 		return brokenLink(l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
@@ -214,6 +227,15 @@ func (v *verifier) link(l *journal.Link) error {
 	}
 	for _, r := range l.Answered {
 		v.answered.Add(r)
+	}
+	for _, signed := range l.Messages {
+		v.message++
+		if is, waits := v.waiting[v.message]; waits && is != signed {
+			return brokenMessage(v.message, "was changed: its digest is %s, expected %s as in link %d", is, signed, l.Number)
+		}
+	}
+	for _, r := range l.LetGo {
+		v.letGo.Add(r)
 	}
 	v.report.Links++
 	v.report.Head = Checkpoint{l.Number, l.Hash}
@@ -273,13 +295,54 @@ func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
 	return r, nil
 }
 
+// outbox reads the digests of what waits.
+func (v *verifier) outbox() error {
+	v.waiting = map[int64]journal.Digest{}
+	for after := int64(-1 << 62); ; {
+		page, err := v.Messages(after, messagePage)
+		if err != nil {
+			return fmt.Errorf("read the messages behind %d: %w", after, err)
+		}
+		for i := range page {
+			after = page[i].Sequence
+			v.waiting[after] = page[i].Digest()
+		}
+		if len(page) == 0 {
+			return v.ctx.Err()
+		}
+	}
+}
+
+// messages hold which of the outbox's messages wait against those that were signed and not let go of.
+func (v *verifier) messages() error {
+	v.letGo.All()
+	known := journal.Runs{}
+	for _, n := range slices.Sorted(maps.Keys(v.waiting)) {
+		switch {
+		case n < 1 || n > v.message:
+			return brokenMessage(n, "was put in: no link vouches for it, the last message is %d", v.message)
+		case v.letGo.Holds(n):
+			return brokenMessage(n, "was put in: it was sent, or needed no longer")
+		}
+		known.Add(journal.Run{First: n, Last: n})
+	}
+	for _, r := range v.letGo.All() {
+		known.Add(r)
+	}
+	if missing := known.Missing(v.message); len(missing) > 0 {
+		return brokenMessage(missing[0].First, "is missing: a link has its digest, and it was not sent yet")
+	}
+	return nil
+}
+
 // ends looks at where the ledger ends.
 func (v *verifier) ends() error {
-	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record {
+	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record ||
+		v.message != v.head.Message {
 		return brokenLink(max(v.head.Link, 1),
-			"is not what the head says: the ledger ends at link %d, record %d with the hash %s, expected link %d, record %d "+
-				"and %s",
-			v.report.Head.Link, v.record, v.report.Head.Hash, v.head.Link, v.head.Record, v.head.Hash)
+			"is not what the head says: the ledger ends at link %d, record %d, message %d with the hash %s, expected link %d, "+
+				"record %d, message %d and %s", v.report.Head.Link, v.record, v.message, v.report.Head.Hash, v.head.Link,
+			v.head.Record, v.head.Message, v.head.Hash)
 	}
 	if v.checkpoint.Link > v.head.Link {
 		return brokenLink(v.head.Link+1,

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ type Error struct {
 	// More problems that are not listed.
 	More int
 }
+
+// secretForm is what is behind the :// of an address up to its @, and tokens and webhooks' secrets.
+var secretForm = regexp.MustCompile(`(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
 
 // maxProblems that are listed; who has more has one cause for many.
 const maxProblems = 20
@@ -110,9 +114,11 @@ func (r *reader) err() error {
 	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
 }
 
-// quote returns a text as messages show it: one line, not too long.
+// quote returns a text as messages show it: one line, not too long, without the user and password of an address and
+// without the secrets that secretForm knows.
 func quote(s string) string {
 	const most = 60
+	s = secretForm.ReplaceAllString(s, "$1$3…$2")
 	if utf8.RuneCountInString(s) > most {
 		return strconv.Quote(string([]rune(s)[:most])) + "…"
 	}

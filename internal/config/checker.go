@@ -103,6 +103,10 @@ func (c *checker) provider(w *workerEnv) *access.Provider {
 		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://",
 			"https://…, since who plays the provider's part lets in whom he likes")
 	}
+	if u != nil && (u.User != nil || strings.ContainsAny(p.Issuer, "?#")) {
+		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL with a user, a query or a fragment",
+			"the issuer as the provider names itself, which has none of them")
+	}
 	if p.ClientID == "" {
 		c.add("RETRY_WORKER_OIDC_CLIENT_ID", "missing", "the id of the provider's client")
 	}

@@ -56,8 +56,12 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 		if out.Flush(); out.Error() != nil {
 			return out.Error()
 		}
-		if n += len(items); next == "" || n >= mostExported {
+		if n += len(items); next == "" {
 			return nil
+		} else if n >= mostExported {
+			_ = out.Write([]string{v.T("list.file.more", v.Number(int64(n)))}) // Error tells
+			out.Flush()
+			return out.Error()
 		}
 		if items, next, err = o.List(v.r.Context(), f, next, deadletter.MostItems); err != nil {
 			return err

@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -211,6 +215,62 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	got := trendsOf(all, home0)[0]
 	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestTrendRowsNameTheirHours: what happened stands in the row whose hour it was, at whatever minute one looks.
+func TestTrendRowsNameTheirHours(t *testing.T) {
+	for _, minute := range []time.Duration{0, 3, 10, 29, 30, 55} {
+		now := home0.Truncate(time.Hour).Add(minute*time.Minute + time.Second)
+		for _, ago := range []time.Duration{0, 5 * time.Minute, 35 * time.Minute, 61 * time.Minute, 22*time.Hour + 40*time.Minute} {
+			at := now.Add(-ago)
+			found := trendsOf([]journal.Figure{{Slot: journal.SlotOf(at), Name: journal.FigureDecisions, Value: 1}}, now)
+			d := (&visit{Lang: English, zone: time.UTC, now: now}).trend(&found)
+			rows := 0
+			for _, l := range d.Hours {
+				if l.Values[0] == 0 {
+					continue
+				}
+				rows++
+				from, err := time.Parse(time.RFC3339, l.From.ISO)
+				if err != nil || at.Before(from) || !at.Before(from.Add(time.Hour)) {
+					t.Errorf("at %s what happened at %s stands in the row of the hour from %s, %v", now, at, l.From.ISO, err)
+				}
+			}
+			if rows != 1 {
+				t.Errorf("at %s what happened at %s stands in %d rows", now, at, rows)
+			}
+		}
+	}
+}
+
+// letters are so many dead letters, by pages of 200.
+type letters struct {
+	Reviewer
+	n int
+}
+
+func (l letters) List(_ context.Context, _ journal.DeadLetterFilter, cursor string, _ int) ([]deadletter.Item, string, error) {
+	page, _ := strconv.Atoi(cursor)
+	if (page+1)*200 >= l.n {
+		return make([]deadletter.Item, l.n-page*200), "", nil
+	}
+	return make([]deadletter.Item, 200), strconv.Itoa(page + 1), nil
+}
+
+// TestADownloadThatEndsSaysSo: the file of a list that is longer says so in its last row, and no other does.
+func TestADownloadThatEndsSaysSo(t *testing.T) {
+	for n, ends := range map[int]bool{399: false, 20_000: false, 20_001: true} {
+		var file strings.Builder
+		v := &visit{r: httptest.NewRequest(http.MethodGet, "/", nil), Lang: English, zone: time.UTC, now: home0, catalogue: catalogue.Default()}
+		testkit.Must(t, v.writeLetters(&open{Reviewer: letters{n: n}}, journal.DeadLetterFilter{}, &file))
+		rows := strings.Split(strings.TrimSpace(file.String()), "\n")
+		if said := strings.Contains(rows[len(rows)-1], "The list goes on: this file ends at 20,000 dead letters"); said != ends {
+			t.Errorf("of %d dead letters the last row says %q", n, rows[len(rows)-1])
+		}
+		if want := min(n, 20_000) + 1; !ends && len(rows) != want {
+			t.Errorf("of %d dead letters there are %d rows, want %d", n, len(rows), want)
+		}
 	}
 }
 

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -100,6 +100,8 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, err
+	case refusal.Code == deadletter.RequestStands:
+		f.Wrong, f.Status = v.T("form.wrong.request_stands"), http.StatusConflict
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
 		f.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":
@@ -166,9 +168,16 @@ const mostAsked = 20
 
 // asked are the dead letters that somebody asks the reader to decide on, the oldest request first.
 func (v *visit) asked(o *open) ([]deadletter.Item, error) {
-	items, err := o.DeadLettersAsked(v.r.Context(), mostAsked)
-	mayNot := func(i deadletter.Item) bool { return !v.who.May(access.Review, string(i.Team)) }
-	return slices.DeleteFunc(items, mayNot), err
+	if !v.who.Role.May(access.Review) {
+		return nil, nil
+	}
+	var teams []decision.Team // of which he may decide; whom nothing binds may of all
+	if v.who.Teams != "" {
+		for team := range strings.SplitSeq(string(v.who.Teams), ",") {
+			teams = append(teams, decision.Team(team))
+		}
+	}
+	return o.DeadLettersAsked(v.r.Context(), teams, mostAsked)
 }
 
 // note carries out POST /dead-letters/{id}/VERB, with text where somebody says something.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -132,6 +134,47 @@ func TestPeopleTellEachOther(t *testing.T) {
 		t.Error("an empty note is taken")
 	}
 	s.follow(to+"/retry", words("ok", "next", "now"))
+	s.page("/").mustNotSay("Requests for approval")
+}
+
+// TestRequestStands: who asks again and again is told that somebody has, and nothing more is recorded.
+func TestRequestStands(t *testing.T) {
+	s, below, _ := reviewing(t)
+	viewer, to := s.as(access.Viewer), "/dead-letters/"+below.ID+"/ask"
+	viewer.follow(to, url.Values{"text": {"reenviar"}})
+	head, err := s.world.Memory.Head(t.Context())
+	testkit.Must(t, err)
+	for range 3 {
+		d := viewer.doc(viewer.post(to, url.Values{"text": {"reenviar!"}}), http.StatusConflict)
+		d.mustSay("somebody has asked for a decision on it already")
+	}
+	if after, err := s.world.Memory.Head(t.Context()); err != nil || after.Record != head.Record {
+		t.Errorf("%d records more, %v", after.Record-head.Record, err)
+	}
+	if asked := s.world.Item(below.ID).Asked; asked.Text != "reenviar" {
+		t.Errorf("the request is %q now", asked.Text)
+	}
+}
+
+// TestRequestsOfEachTeam: however many requests wait for one team, another team's stand before it.
+func TestRequestsOfEachTeam(t *testing.T) {
+	w := newWorld(t, now)
+	s := open(t, w)
+	ask := func(id, text string) decision.Team {
+		item := w.Item(w.Die("tiss-submission", id, text, -1))
+		s.follow("/dead-letters/"+item.ID+"/ask", url.Values{"text": {"reenviar"}})
+		return item.Team
+	}
+	var many, one decision.Team
+	for i := range 25 {
+		many = ask(fmt.Sprintf("CLM-M-%d", i), "DUPLICATE_CLAIM")
+	}
+	if one = ask("CLM-ONE-1", "INVALID_PATIENT_DATA: carteira"); one == many {
+		t.Fatal("both are of one team")
+	}
+	s.who.Role, s.who.Teams = access.Operator, access.Teams(one)
+	s.page("/").mustSay("Requests for approval CLM-ONE-1")
+	s.who.Teams = access.NoTeam
 	s.page("/").mustNotSay("Requests for approval")
 }
 

@@ -207,9 +207,9 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title, e.Text = v.T("event.kind.rejection"), v.T("event.rejection.text")
 		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
-		e.Mark, e.Title = markRecovered, v.T("event.success")
+		e.Mark, e.Title, e.By = markRecovered, v.T("event.success"), b.By
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
-		e.Mark, e.Title, e.Text = markFinal, v.T("event.failure"), v.T("event.failure.text")
+		e.Mark, e.Title, e.Text, e.By = markFinal, v.T("event.failure"), v.T("event.failure.text"), b.By
 	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
 		e.Title = v.Or("event.delivery."+b.Delivery, v.T("event.kind.delivery"))
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -48,7 +49,7 @@ type letterData struct {
 	Open    bool
 	Born    Moment
 	Hint    string
-	HintOld bool // the hint is of a newer catalogue than the decision
+	HintOld bool // the hint is of a newer catalogue, whose rule is another than the decision's
 	Process Badge
 	// ProcessText is what that means.
 	ProcessText string
@@ -99,8 +100,9 @@ type reviewForm struct {
 	Wait string
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
-	// What was sent, and what is wrong with it.
+	// What was sent, and what is wrong with it; Status of the answer, 0 for 422.
 	Reason, How, When, Wrong string
+	Status                   int
 	// WrongField is reason, how, when, deadline or deadline_missed; empty where it is none of them.
 	WrongField string
 	// Said is what was written as a note.
@@ -157,7 +159,7 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {
-		pg.status = http.StatusUnprocessableEntity
+		pg.status = cmp.Or(sent.Status, http.StatusUnprocessableEntity)
 	}
 	if state.Open() || state == journal.Due || len(story.Held) > 0 {
 		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
@@ -247,7 +249,8 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *l
 	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
-		l.Hint, l.HintOld = v.hint(story.Subject.Policy, d.MatchedRule), d.Catalogue != v.catalogue.Version
+		l.Hint = v.hint(story.Subject.Policy, d.MatchedRule)
+		l.HintOld = d.Catalogue != v.catalogue.Version && v.judgesOtherwise(story.Subject.Policy, d)
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
@@ -285,16 +288,35 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 
 // hint of the rule that matched, as the catalogue in force has it; empty where it has none.
 func (v *visit) hint(policy, matched string) string {
-	p, ok := v.catalogue.Policies[policy]
-	if !ok || matched == "" {
+	r := v.ruleOf(policy, matched)
+	if r == nil {
 		return ""
 	}
-	for _, r := range p.Rules.Rules() {
-		if r.Name == matched || slices.Contains(r.Codes, matched) {
-			return r.Hint
-		}
+	return r.Hint
+}
+
+// ruleOf returns the rule that matched, as the catalogue in force has it; nil where it has none.
+func (v *visit) ruleOf(policy, matched string) *classify.Rule {
+	p, ok := v.catalogue.Policies[policy]
+	if !ok || matched == "" {
+		return nil
 	}
-	return ""
+	rules := p.Rules.Rules()
+	i := slices.IndexFunc(rules, func(r classify.Rule) bool {
+		return r.Name == matched || slices.Contains(r.Codes, matched)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &rules[i]
+}
+
+// judgesOtherwise reports whether the rule that matched is of another class today, or another team's. All else that a
+// catalogue may change, such as a pace, does not concern what people are told to do.
+func (v *visit) judgesOtherwise(policy string, d *decision.Decision) bool {
+	r := v.ruleOf(policy, d.MatchedRule)
+	return r != nil && (r.Class != d.ErrorClassification && !(d.Presumes() && r.Presumed()) ||
+		d.Outcome == decision.PermanentError && r.Team != d.Team)
 }
 
 // form is what may be done by the reader, with what was sent if that was wrong.

@@ -112,10 +112,10 @@ type trendLine struct {
 
 func (v *visit) trend(of *[len(trends)]trend) *trendData {
 	d := &trendData{}
-	now := v.now.Truncate(time.Hour)
+	until := journal.SlotTime(journal.SlotOf(v.now) + 1) // the slot that runs is counted as far as it got
 	lines := func(n int, long time.Duration, value func(t *trend, i int) int64) (all []trendLine) {
 		for i := range n {
-			l := trendLine{From: v.At(now.Add(-time.Duration(n-1-i) * long))}
+			l := trendLine{From: v.At(until.Add(-time.Duration(n-i) * long))}
 			for k := range of {
 				l.Values = append(l.Values, value(&of[k], i))
 			}

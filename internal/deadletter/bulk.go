@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 )
 
 // Start records the run that token's plan was made for; a runner carries it out. started is false where the token was
-// used before: the run is then the one that it began. It is refused where the dead letters that were planned are not
+// used before, by the same person for the same reason: the run is then the one that it began. It is refused where the dead letters that were planned are not
 // the same any more. c is the planned one, with reason and name.
 func (s *Service) Start(
 	ctx context.Context, c BulkCommand, token string,
@@ -28,7 +29,7 @@ func (s *Service) Start(
 	}
 	id := planned.Run.String()
 	if run, found, err := s.store.BulkRun(ctx, id); found || err != nil {
-		return run, false, err
+		return run, false, cmp.Or(err, usedBy(&run, &c))
 	}
 	if err := s.startable(ctx, c, planned); err != nil {
 		return journal.BulkRun{}, false, err
@@ -41,11 +42,20 @@ func (s *Service) Start(
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
 		run, err = s.Run(ctx, id)
-		return run, false, err
+		return run, false, cmp.Or(err, usedBy(&run, &c))
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
 	}
 	return run, true, nil
+}
+
+// usedBy refuses a start by a token that another start has used; the very same one may be sent again.
+func usedBy(run *journal.BulkRun, c *BulkCommand) error {
+	if run.StartedBy(c.By, c.Reason) {
+		return nil
+	}
+	return refuse(PlanOutdated, "%s has started the run %s by this plan, for another reason or under another name; plan again",
+		run.By, run.ID)
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.

@@ -53,8 +53,9 @@ type Reader interface {
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLettersAsked are the open ones that somebody is asked to decide on (journal.Ask), the oldest first, at most limit.
-	DeadLettersAsked(ctx context.Context, limit int) ([]Item, error)
+	// DeadLettersAsked are the open ones of those teams, or of all where none is named, that somebody is asked to decide on
+	// (journal.Ask), the oldest first, at most limit.
+	DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]Item, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
 	// behind the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are
 	// looked at. Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is

@@ -36,6 +36,9 @@ const (
 	InvalidContext     Code = "invalid_context"
 	InvalidPeriod      Code = "invalid_period"
 
+	// RequestStands: somebody has asked for a decision on it already.
+	RequestStands Code = "request_stands"
+
 	// Of a cause, and of what is taught of it.
 
 	CauseNotFound         Code = "cause_not_found"

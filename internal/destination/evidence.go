@@ -7,9 +7,10 @@ const slots = 12
 
 // Evidence counts admissions and failures while a destination is up.
 type Evidence struct {
-	// Admitted and Failed hold the window: a count for each twelfth of it, that of instant i at i modulo 12.
+	// Admitted, Failed and Answered hold the window: a count for each twelfth of it, that of instant i at i modulo 12.
 	Admitted [slots]int `json:"admitted"`
 	Failed   [slots]int `json:"failed"`
+	Answered [slots]int `json:"answered,omitzero"`
 	// Slot is the newest.
 	Slot int64 `json:"slot"`
 	// Total counts all admissions; Streak holds what it was at each of the last failures without a success between
@@ -23,7 +24,7 @@ type Evidence struct {
 func (e *Evidence) turn(within time.Duration, now time.Time) {
 	slot := now.UnixNano() / max(1, int64(within)/slots)
 	for i := max(e.Slot, slot-slots) + 1; i <= slot; i++ {
-		e.Admitted[i%slots], e.Failed[i%slots] = 0, 0
+		e.Admitted[i%slots], e.Failed[i%slots], e.Answered[i%slots] = 0, 0, 0
 	}
 	if slot < e.Slot-slots || slot > e.Slot { // the clock, or the length of the window, may have gone back
 		e.Slot = slot
@@ -47,17 +48,22 @@ func (e *Evidence) fail(now time.Time) {
 	}
 }
 
-// answer ends the failures in a row.
-func (e *Evidence) answer() { e.Streak, e.StreakSince = nil, time.Time{} }
+// answer counts an answer, and ends the failures in a row.
+func (e *Evidence) answer() {
+	e.Answered[e.Slot%slots]++
+	e.Streak, e.StreakSince = nil, time.Time{}
+}
 
-// counts returns the admissions and failures of the window. A failure whose admission was not counted, or longer ago,
-// was one all the same.
+// counts returns the admissions and failures of the window. What came back without a counted admission, or of one
+// longer ago, was admitted all the same.
 func (e *Evidence) counts() (admitted, failed int) {
+	answered := 0
 	for i := range slots {
 		admitted += e.Admitted[i]
 		failed += e.Failed[i]
+		answered += e.Answered[i]
 	}
-	return max(admitted, failed), failed
+	return max(admitted, failed+answered), failed
 }
 
 // opens reports whether the destination counts as down: the share of failures in the window, or five failures in a row.

@@ -66,9 +66,12 @@ type State struct {
 	UpUntil   time.Time `json:"upUntil,omitzero"`
 	Evidence  Evidence  `json:"evidence"`
 	Flow      Flow      `json:"flow"`
-	// NextProbe is when the URL is asked next; FailedProbes counts those that failed one after another.
+	// NextProbe is when the URL is asked next; FailedProbes counts those that failed one after another since the
+	// destination answered a claim. ProbeRefuted: it did since one failed, so that nothing is made of them until one
+	// succeeds.
 	NextProbe    time.Time `json:"nextProbe,omitzero"`
 	FailedProbes int       `json:"failedProbes,omitempty"`
+	ProbeRefuted bool      `json:"probeRefuted,omitempty"`
 }
 
 // Outage is the time in which a destination does not answer, with what people want to know of it.

@@ -227,26 +227,45 @@ func (m *machine) tookCanary(claim string) bool {
 
 func (e Answered) apply(m *machine) { m.answered(e.Claim, e.Sent) }
 
+// answered takes in that the destination answered, which refutes a probe that failed.
 func (m *machine) answered(claim string, sent time.Time) {
 	switch {
 	case m.tookCanary(claim):
 		m.ramp()
 	case m.isDown():
-		if m.HeldUntil.IsZero() && !(!sent.IsZero() && sent.Before(m.Outage.Since)) {
-			m.ramp()
+		if !m.HeldUntil.IsZero() || !m.tests(claim, sent) {
+			return
 		}
-	case !m.isOld(sent):
+		m.ramp()
+	case m.isOld(sent):
+		return
+	default:
 		m.Evidence.answer()
 		m.Flow.Answers++
 		m.Flow.Unanswered = max(0, m.Flow.Unanswered-1)
 	}
+	m.ProbeRefuted = m.ProbeRefuted || m.FailedProbes > 0
+	m.FailedProbes = 0
+}
+
+// tests reports whether a claim is a test of a destination that is down: a gate sent it ahead, or it passed none, and a
+// test is due. Where time-outs and refusals come in turn, those would else begin and end an outage each.
+func (m *machine) tests(claim string, sent time.Time) bool {
+	if claim == "" {
+		return !m.now.Before(m.testAt())
+	}
+	return sent.IsZero() || !sent.Before(m.Outage.Since)
 }
 
 func (e Failed) apply(m *machine) {
 	switch {
 	case m.tookCanary(e.Claim):
 		m.enter(Down)
-	case m.isDown() || m.isOld(e.Sent):
+	case m.isDown():
+		if e.Claim == "" && m.tests("", e.Sent) {
+			m.Outage.LastTest, m.NextTest = m.now, m.now.Add(m.c.Probe.Every)
+		}
+	case m.isOld(e.Sent):
 	case m.Phase == Ramping:
 		m.Outage.FailedRamps++
 		m.down(m.Outage.Cause)
@@ -287,14 +306,14 @@ func (e RateLimited) apply(m *machine) {
 
 func (e Probed) apply(m *machine) {
 	if e.OK {
-		m.FailedProbes = 0
+		m.FailedProbes, m.ProbeRefuted = 0, false
 		if earliest := m.Outage.LastTest.Add(firstTest); m.Phase == Down && m.HeldUntil.IsZero() {
 			m.NextTest = latest(m.now, earliest)
 		}
 		return
 	}
 	m.FailedProbes++
-	if m.Phase == Up && m.FailedProbes >= 2 && m.UpUntil.IsZero() {
+	if m.Phase == Up && m.FailedProbes >= 2 && !m.ProbeRefuted && m.UpUntil.IsZero() {
 		m.down(CauseProbe)
 	}
 }

@@ -62,12 +62,36 @@ type Command interface {
 
 // Apply carries out a command at an instant, and returns what happened. The error is a *Rejection, and then nothing has.
 func (c *Core) Apply(command Command, now time.Time) ([]Event, error) {
-	c.now, c.batch = now.Truncate(time.Millisecond), nil
-	if err := command.apply(c); err != nil {
-		return nil, err
+	c.begins(now)
+	err := command.apply(c)
+	c.proceed()
+	return c.batch, err
+}
+
+func (c *Core) begins(now time.Time) { c.now, c.batch = now.Truncate(time.Millisecond), nil }
+
+// Tick has what is due happen, some of it at a time: while NextDue is not behind now there is more.
+func (c *Core) Tick(now time.Time) []Event {
+	const most = 100
+	c.begins(now)
+	for n := 0; n < most && len(c.due) > 0 && c.due[0].at <= c.now.UnixMilli(); n++ {
+		switch d := c.due[0]; {
+		case d.job != nil && d.job.state == Activated:
+			c.emit(jobType, timedOut, d.key, d.job.value())
+		case d.job != nil:
+			c.emit(jobType, recurred, d.key, d.job.value())
+		case d.wait != nil:
+			v := d.wait.at.owned()
+			v.ElementID, v.DueDate = d.wait.target.ID, d.at
+			c.emit(timerType, triggered, d.key, v)
+			c.caught(d.wait, nil)
+		default:
+			m := d.message
+			c.emit(messageType, expired, d.key, Value{Name: m.of.name, CorrelationKey: m.of.key, TenantID: m.of.tenant})
+		}
 	}
 	c.proceed()
-	return c.batch, nil
+	return c.batch
 }
 
 // NextDue returns the next instant at which something happens by itself; ok is false where nothing will.
@@ -90,17 +114,6 @@ func (c *Core) NextTimer() (next time.Time, ok bool) {
 
 // Position returns the position of the last event.
 func (c *Core) Position() int64 { return c.position }
-
-// Counts returns how often things happened since the last ResetCounts. It is the core's own; do not keep it.
-func (c *Core) Counts() Counts { return c.counts }
-
-// ResetCounts begins to count anew.
-func (c *Core) ResetCounts() {
-	c.counts = Counts{map[[2]string]int64{}, map[[2]string]int64{}}
-}
-
-// Incidents returns how many incidents wait to be resolved.
-func (c *Core) Incidents() int { return len(c.incidents) }
 
 // Woken returns the types of jobs of which one has become activatable since it was called last, by tenant.
 func (c *Core) Woken() (all [][2]string) {

@@ -50,7 +50,7 @@ func (w *world) take(jobType string) []engine.Job {
 func (w *world) pass() {
 	if next, ok := w.NextDue(); ok {
 		w.now = next
-		w.do(engine.Tick{})
+		w.events = append(w.events, w.Tick(w.now)...)
 	}
 }
 

@@ -143,11 +143,19 @@ func (d *due) place() *int { return &d.index }
 func (j *job) before(other *job) bool { return j.key < other.key }
 func (j *job) place() *int            { return &j.at }
 
-// queue is a heap whose items know their place in it, -1 where they are in none.
-type queue[T interface {
-	before(T) bool
+// ordered is what a queue holds: it knows its place there, -1 where it is in none.
+type ordered[T any] interface {
+	before(other T) bool
 	place() *int
-}] []T
+}
+
+var (
+	_ ordered[*due] = (*due)(nil)
+	_ ordered[*job] = (*job)(nil)
+)
+
+// queue is a heap.
+type queue[T ordered[T]] []T
 
 func (q queue[T]) Len() int           { return len(q) }
 func (q queue[T]) Less(i, j int) bool { return q[i].before(q[j]) }
@@ -414,3 +422,14 @@ var jobActions = map[string]string{
 
 func (c *Counts) job(kind, action string)     { c.Jobs[[2]string{kind, action}]++ }
 func (c *Counts) element(kind, action string) { c.Elements[[2]string{kind, action}]++ }
+
+// Counts returns how often things happened since the last ResetCounts. It is the core's own; do not keep it.
+func (c *Core) Counts() Counts { return c.counts }
+
+// ResetCounts begins to count anew.
+func (c *Core) ResetCounts() {
+	c.counts = Counts{map[[2]string]int64{}, map[[2]string]int64{}}
+}
+
+// Incidents returns how many incidents wait to be resolved.
+func (c *Core) Incidents() int { return len(c.incidents) }

@@ -135,6 +135,7 @@ func (s *Sink) lost(*nats.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lose()
+	s.ready = false // the connection that comes in its place has a context of its own
 }
 
 // doubt has the stream looked for before the next event.
@@ -176,6 +177,23 @@ func (s *Sink) connect() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nc, s.js = nc, js
+	return nil
+}
+
+// Check connects to the server once, and asks it for JetStream. It makes nothing there.
+func (s *Sink) Check(ctx context.Context) error {
+	nc, err := nats.Connect(s.url, nats.Name(s.name), nats.Timeout(dialTime))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", s.host, err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.AccountInfo(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("use JetStream at %s: %w", s.host, err)
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ type Store interface {
 	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	Leases(ctx context.Context, prefix string) (int, error)
+	Leases(ctx context.Context, prefix string, span time.Duration) (int, error)
 }
 
 // Memory records what Gates do (journal.Journal does).
@@ -119,6 +119,8 @@ type Gates struct {
 	// leads tells that this process acts; told that why it cannot was logged; late that a departure was heard of that is not
 	// this process's.
 	leads, told, late bool
+
+	forged sync.Once // an answer that is not what was signed was logged
 }
 
 // known is what the journal has of destinations.

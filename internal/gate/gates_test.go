@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,9 @@ type world struct {
 	memory *testkit.Memory
 	// fails returns why a submission fails, empty where it does not; the lock is held.
 	fails func(w *world) string
+	// probe answers for the portal's status URL; nil: it fails. version is that of the settings.
+	probe   func() bool
+	version atomic.Int64
 	// recorded is told what was, before gates are.
 	recorded func(records []journal.Happening)
 	began    time.Time
@@ -102,9 +106,9 @@ func (w *world) start() *replica {
 	told := gate.NoHooks()
 	told.Admitted = func(string) { r.admitted++ }
 	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
-		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return false },
+		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
 		Settings: func() gate.Settings {
-			return gate.Settings{Version: "1", Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
+			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
 		}})
 	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
 	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}

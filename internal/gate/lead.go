@@ -227,7 +227,7 @@ func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
 		s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 	}
 	if probe {
-		s.probe = &d.Settings.Probe
+		s.probe = new(d.Settings.Probe) // others are taken over while it is asked
 	}
 }
 
@@ -342,6 +342,13 @@ var errUnanswered = errors.New("the engine did not take an answer of a gate")
 func (g *Gates) deliver(ctx context.Context, first bool) error {
 	for {
 		page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+		page = slices.DeleteFunc(page, func(m journal.Message) bool {
+			forged := m.Held()
+			if forged != nil {
+				g.forged.Do(func() { g.Log.Error("an answer of a gate is not sent", zap.Error(forged)) })
+			}
+			return forged != nil
+		})
 		if err != nil || len(page) == 0 {
 			return err
 		}

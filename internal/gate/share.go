@@ -64,7 +64,7 @@ func (g *Gates) takePart(ctx context.Context, slot int) bool {
 	if err != nil || !held {
 		return err != nil
 	}
-	n, err := g.Store.Leases(ctx, shareLease)
+	n, err := g.Store.Leases(ctx, shareLease, shareSpan)
 	if err != nil {
 		return true
 	}

@@ -152,9 +152,8 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 // answerAgain sends the answer to the job that is known now. That it is sent is a record of its own.
 func (b *batch) answerAgain(s Subject, h *History, body *deliveryBody) {
 	d := h.DeadLetter
-	delay := max(d.Review.NextRetryTime.Sub(b.now), 0)
 	body.Delivery, body.Decision = DeliveryPending, d.variables(0).Decision
-	b.entry(h, s, DeliveryEntry, body, Happening{}, (delay + time.Second - 1).Truncate(time.Second))
+	b.entry(h, s, DeliveryEntry, body, Happening{}, d.ahead(b.now))
 }
 
 // deliveryWaiting is the Delivery of a record that tells that a process waits, with a job that was not known.
@@ -179,8 +178,12 @@ func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 	return j.submit(ctx, &item{
 		lookup: Lookup{Subject: a.Subject(), DeadLetter: a.DeadLetter},
 		apply: func(b *batch, h *History) error {
-			b.changes.Published = append(b.changes.Published, a.Sequence)
-			if d := h.DeadLetter; d != nil && d.ID == a.DeadLetter && d.Answer == a.Record {
+			d := h.DeadLetter
+			known := d != nil && d.ID == a.DeadLetter
+			if known && d.Answer != a.Record { // what is not the last one was let go of
+				return nil
+			}
+			if b.changes.Published = append(b.changes.Published, a.Sequence); known {
 				b.delivered(a, h, taken)
 			}
 			return nil

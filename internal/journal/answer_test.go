@@ -180,3 +180,15 @@ func TestReadAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestForgedAnswers are read by nobody.
+func TestForgedAnswers(t *testing.T) {
+	m := journal.Message{Queue: journal.GateQueue, Sequence: 7, Body: `{"action":"released"}`}
+	if _, err := journal.ReadGateAnswer(&m); err != nil {
+		t.Error(err)
+	}
+	m.Forged = true
+	if _, err := journal.ReadGateAnswer(&m); err == nil || !strings.Contains(err.Error(), "message 7") {
+		t.Errorf("a forged answer is read (%v)", err)
+	}
+}

@@ -157,6 +157,11 @@ func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 	return next
 }
 
+// StartedBy reports whether that person started the run for that reason.
+func (r *BulkRun) StartedBy(by, reason string) bool {
+	return r.By == bounded(by) && r.Reason == storable(redact.Line(reason, maxReasonBytes))
+}
+
 // fold folds a record of a bulk run: what becomes of the run itself.
 func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	switch b.Verb {

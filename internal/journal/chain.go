@@ -17,36 +17,60 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 type Link struct {
 	// Number from 1, without a gap.
 	Number int64
-	// At is when it was written, in milliseconds, by the clock of who wrote it.
+	// At is when it was written, in milliseconds, by the clock of who wrote it; no earlier than the link before it, so
+	// that the links tell where the records since an instant begin.
 	At time.Time
 	// First is the number of its first record; there are as many as Digests.
 	First   int64
 	Digests []Digest
 	// Answered are runs of records of attempts whose answer the engine took.
 	Answered []Run
+	// Message is the number of its first message of the outbox; there are as many as Messages, their digests. LetGo are
+	// runs of messages that need not be kept any longer.
+	Message  int64
+	Messages []Digest
+	LetGo    []Run
 	// Hash of the whole link and of the Hash before it.
 	Hash Digest
 }
 
 // After completes the link that follows head.
 func (l Link) After(head Head) Link {
-	l.Number, l.First = head.Link+1, head.Record+1
+	l.Number, l.First, l.Message = head.Link+1, head.Record+1, head.Message+1
+	if l.At.Before(head.At) {
+		l.At = head.At
+	}
 	l.Hash = l.HashAfter(head.Hash)
 	return l
 }
 
 // HashAfter is what Hash must be where the link before it has the hash prev.
 func (l *Link) HashAfter(prev Digest) Digest {
-	b := make([]byte, 0, len(prev)+4*binary.MaxVarintLen64+len(l.Digests)*sha256.Size)
+	b := make([]byte, 0, len(prev)+8*binary.MaxVarintLen64+(len(l.Digests)+len(l.Messages))*sha256.Size)
 	b = append(b, prev[:]...)
-	for _, n := range [...]int64{l.Number, l.At.UnixMilli(), l.First, int64(len(l.Digests))} {
-		b = binary.AppendVarint(b, n)
+	add := func(all ...int64) {
+		for _, n := range all {
+			b = binary.AppendVarint(b, n)
+		}
 	}
+	add(l.Number, l.At.UnixMilli(), l.First, int64(len(l.Digests)))
 	for i := range l.Digests {
 		b = append(b, l.Digests[i][:]...)
 	}
 	for _, r := range l.Answered {
-		b = binary.AppendVarint(binary.AppendVarint(b, r.First), r.Last)
+		if r.Until != 0 {
+			add(-r.Until) // no run begins below 1
+		}
+		add(r.First, r.Last)
+	}
+	if len(l.Messages)+len(l.LetGo) > 0 { // most links of a journal without events have none
+		add(0, l.Message, int64(len(l.Messages)))
+		for i := range l.Messages {
+			b = append(b, l.Messages[i][:]...)
+		}
+		for _, r := range l.LetGo {
+			add(r.First, r.Last)
+		}
 	}
 	return sha256.Sum256(b)
 }
@@ -60,6 +84,39 @@ func DigestEntry(n Entry) Digest {
 	}
 	return sha256.Sum256(b)
 }
+
+// Digest returns the digest of everything a message says, and of its place.
+func (m *Message) Digest() Digest {
+	b := append(make([]byte, 0, 2048), 'm', 1) // the version of the format
+	b = binary.AppendVarint(binary.AppendVarint(b, m.Sequence), Milli(m.At))
+	for _, s := range [...]string{m.ID, m.Queue, m.Key, m.Type, m.Body} {
+		b = appendText(b, s)
+	}
+	return sha256.Sum256(b)
+}
+
+// Seal numbers and signs the messages, and completes the link that follows head, where there is anything that it vouches
+// for. It may be called again.
+func (c *Changes) Seal(head Head, at time.Time) {
+	l, gone := &c.Link, &Runs{all: c.Link.LetGo}
+	l.Messages = nil
+	for i := range c.Outbox {
+		c.Outbox[i].Sequence = head.Message + 1 + int64(i)
+		l.Messages = append(l.Messages, c.Outbox[i].Digest())
+	}
+	for _, n := range c.Published {
+		if n > 0 && n <= head.Message {
+			gone.Add(Run{First: n, Last: n})
+		}
+	}
+	if l.LetGo = gone.All(); !l.empty() {
+		l.At = at.UTC().Truncate(time.Millisecond)
+		*l = l.After(head)
+	}
+}
+
+// empty reports whether the link vouches for nothing.
+func (l *Link) empty() bool { return len(l.Digests)+len(l.Answered)+len(l.Messages)+len(l.LetGo) == 0 }
 
 // Milli is t as it is stored: milliseconds since 1970, and 0 for the zero time.
 func Milli(t time.Time) int64 {

@@ -110,8 +110,9 @@ func TestDigestsKeepTextsApart(t *testing.T) {
 
 func TestLinkVouchesForEverything(t *testing.T) {
 	prev := journal.Digest{1}
-	link := journal.Link{At: time.UnixMilli(1000), Digests: []journal.Digest{{2}, {3}}}.After(journal.Head{Link: 4, Record: 9, Hash: prev})
-	if link.Number != 5 || link.First != 10 || link.Hash != link.HashAfter(prev) {
+	link := journal.Link{At: time.UnixMilli(1000), Digests: []journal.Digest{{2}, {3}}, Messages: []journal.Digest{{7}}}.
+		After(journal.Head{Link: 4, Record: 9, Message: 6, Hash: prev})
+	if link.Number != 5 || link.First != 10 || link.Message != 7 || link.Hash != link.HashAfter(prev) {
 		t.Fatalf("the link after link 4, record 9 is number %d from record %d on", link.Number, link.First)
 	}
 	for name, change := range map[string]func(l *journal.Link){
@@ -122,6 +123,11 @@ func TestLinkVouchesForEverything(t *testing.T) {
 		"order":    func(l *journal.Link) { l.Digests[0], l.Digests[1] = l.Digests[1], l.Digests[0] },
 		"missing":  func(l *journal.Link) { l.Digests = l.Digests[:1] },
 		"answered": func(l *journal.Link) { l.Answered = []journal.Run{{First: 1, Last: 2}} },
+		"until":    func(l *journal.Link) { l.Answered = []journal.Run{{Until: 1}} },
+		"message":  func(l *journal.Link) { l.Message++ },
+		"sent":     func(l *journal.Link) { l.Messages = []journal.Digest{{8}} },
+		"moved":    func(l *journal.Link) { l.Digests, l.Messages = append(l.Digests, l.Messages...), nil },
+		"let go":   func(l *journal.Link) { l.LetGo = []journal.Run{{First: 1, Last: 2}} },
 		"added":    func(l *journal.Link) { l.Digests = append(l.Digests, journal.Digest{4}) },
 	} {
 		changed := link

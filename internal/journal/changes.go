@@ -23,9 +23,9 @@ type Recorded struct {
 	Ended bool
 	// RaisedFrom is the retryCount that came where it was raised to the journal's, below 0 where it was not.
 	RaisedFrom int64
-	// mark is the record to be marked answered once the engine took the answer; 0 where it belongs to
+	// mark is the record to be marked answered once the engine took the answer; none where it belongs to
 	// another job, or is marked already.
-	mark int64
+	mark Run
 }
 
 // recalls reports whether r is what an earlier try of the same analysis recorded, committed after all.
@@ -60,7 +60,7 @@ func (b *batch) next() int64 { return b.head.Record + int64(len(b.changes.Link.D
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if len(c.Link.Digests) == 0 && len(c.Link.Answered) == 0 && len(c.Published) == 0 && len(b.letters) == 0 {
+	if c.Seal(b.head, b.now); c.Link.empty() && len(b.letters) == 0 {
 		return nil
 	}
 	b.sums(c)
@@ -70,10 +70,6 @@ func (b *batch) seal() *Changes {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
 		c.DeadLetters = append(c.DeadLetters, b.letters[id])
-	}
-	if len(c.Link.Digests)+len(c.Link.Answered) > 0 {
-		c.Link.At = b.milli()
-		c.Link = c.Link.After(b.head)
 	}
 	return c
 }
@@ -146,8 +142,10 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	}
 	r := rule(a, h, b.now)
 	switch {
+	case stale(a, h):
+		return Recorded{How: Stale, RaisedFrom: -1}
 	case r.how == Replayed:
-		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, RaisedFrom: -1, mark: r.mark(h)}
+		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, RaisedFrom: -1, mark: r.mark(a, h)}
 	case r.how == Rebased:
 		return b.rebase(a, h, &r)
 	case r.decision.Rejection != nil:
@@ -184,7 +182,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	if r.raised {
 		raised = a.Failure.RetryCount
 	}
-	return Recorded{How: Fresh, Attempt: at, Decision: *d, RaisedFrom: raised, mark: at.Record}
+	return Recorded{How: Fresh, Attempt: at, Decision: *d, RaisedFrom: raised, mark: one(at)}
 }
 
 // fingerprint of what was decided: mostly that of the failure, which is known.
@@ -206,7 +204,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	}
 	b.save(a.Subject, h, at)
 	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.life.Episode.DeadLetter == at.DeadLetter
-	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: at.Record}
+	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: one(at)}
 }
 
 // analysedCount is the retryCount a decision was made on (R12).
@@ -228,7 +226,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	return &Attempt{
 		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
+		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
 		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
 		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Decision: *d,
 	}
@@ -279,6 +277,16 @@ func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Messa
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
 		Key: s.OutboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
+}
+
+// AnswerAnew is the message that tells a process, once more, what became of its dead letter.
+func (k *KeyedDeadLetter) AnswerAnew(at time.Time) Message {
+	return answerTo(k.Subject, &k.DeadLetter, k.DeadLetter.ahead(at), at)
+}
+
+// ahead is how long its retry lies ahead, in whole seconds.
+func (d *DeadLetter) ahead(now time.Time) time.Duration {
+	return (max(d.Review.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 }
 
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.

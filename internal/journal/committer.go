@@ -21,10 +21,13 @@ const (
 	// down within the longest of having come back: what takes a probe need not take a batch (a quota).
 	probePause        = 250 * time.Millisecond
 	longestProbePause = 16 * time.Second
+	// askPause is how long nothing is asked of the store: longer, and one that is gone would not be noticed where no job
+	// comes.
+	askPause = 5 * time.Second
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
 	// maxMarks written at once.
-	maxMarks = 4096
+	maxMarks = MostRun
 	// ClockTolerance between the clocks of several writers.
 	ClockTolerance = time.Minute
 )
@@ -50,6 +53,8 @@ type committer struct {
 	// kept are answered marks that a failed commit left behind.
 	kept   []Run
 	behind bool
+	// answeredAt is when the store did what it was asked last.
+	answeredAt time.Time
 	// reopened is when the journal came back last, and pause what was between two probes then.
 	reopened time.Time
 	pause    time.Duration
@@ -62,7 +67,7 @@ type committer struct {
 // returns at once. Call it once.
 func (j *Journal) Run(stop, kill context.Context) {
 	defer close(j.ended)
-	c := &committer{Journal: j}
+	c := &committer{Journal: j, answeredAt: time.Now()}
 	marks := time.NewTicker(markPause)
 	defer marks.Stop()
 	for stop.Err() == nil && kill.Err() == nil {
@@ -73,6 +78,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 			case <-marks.C:
 				if len(c.queue) == 0 { // otherwise they go with what waits
 					c.mark(kill)
+					c.ask(stop, kill)
 				}
 				continue
 			case <-stop.Done():
@@ -125,7 +131,7 @@ func (c *committer) commit(stop, kill context.Context, batch []*item) {
 		fail(batch, c.lost)
 		return
 	}
-	err := c.try(kill, batch)
+	err := c.try(kill, func() error { return c.transact(kill, batch) })
 	switch {
 	case err == nil:
 		for _, i := range batch {
@@ -142,20 +148,30 @@ func (c *committer) commit(stop, kill context.Context, batch []*item) {
 	}
 }
 
-// try runs the transaction up to three times. Doing it again after an ambiguous commit is safe: what was
-// recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
+// try asks something of the store up to three times. Doing a transaction again after an ambiguous commit is safe: what
+// was recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
 // twice: a rejection, a person's order, a count of what went to a destination.
-func (c *committer) try(kill context.Context, batch []*item) error {
+func (c *committer) try(kill context.Context, once func() error) error {
 	var err error
 	for n := range tries {
 		if n > 0 {
 			clock.Machine{}.Rest(kill, firstPause<<(2*(n-1)))
 		}
-		if err = c.transact(kill, batch); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
+		if err = once(); err == nil || kindOf(err) == Invalid || kill.Err() != nil {
 			return err
 		}
 	}
 	return err
+}
+
+// ask probes the store where nothing was asked of it for a while.
+func (c *committer) ask(stop, kill context.Context) {
+	if time.Since(c.answeredAt) < askPause {
+		return
+	}
+	if err := c.try(kill, func() error { return c.probe(kill) }); err != nil && kill.Err() == nil {
+		c.down(stop, kill, nil, err)
+	}
 }
 
 func (c *committer) transact(kill context.Context, items []*item) error {
@@ -204,6 +220,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 		c.kept = marks
 		return err
 	}
+	c.answeredAt = time.Now()
 	if saved != nil {
 		c.hooks.Committed(len(saved.Link.Digests), time.Since(began))
 		if len(happened) > 0 {
@@ -258,7 +275,11 @@ func fail(items []*item, reason error) {
 func (c *committer) probe(kill context.Context) error {
 	ctx, cancel := context.WithTimeout(kill, transactionTime)
 	defer cancel()
-	return c.store.Probe(ctx)
+	err := c.store.Probe(ctx)
+	if err == nil {
+		c.answeredAt = time.Now()
+	}
+	return err
 }
 
 // mark writes the marks that no commit came for; what fails is tried with the next.
@@ -279,7 +300,7 @@ func (c *committer) takeMarks() []Run {
 	n := min(len(c.answered), maxMarks)
 	var taken Runs
 	for _, r := range c.answered[:n] {
-		taken.Add(Run{r, r})
+		taken.Add(r)
 	}
 	marks := slices.Concat(c.kept, taken.All())
 	c.kept = nil

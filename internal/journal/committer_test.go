@@ -394,3 +394,23 @@ func TestErrorsOfReview(t *testing.T) {
 		}
 	})
 }
+
+// TestIdleNoticesThatTheStoreIsGone: nobody asks anything of the journal, and it says within seconds that the store is
+// gone, and that it is back.
+func TestIdleNoticesThatTheStoreIsGone(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		time.Sleep(time.Hour)
+		for _, down := range []bool{true, false} {
+			before := len(b.open)
+			b.memory.SetDown(down)
+			time.Sleep(15 * time.Second)
+			synctest.Wait()
+			if len(b.open) != before+1 || b.open[before] == down {
+				t.Errorf("the store is down: %t, the journal has said %v", down, b.open)
+			}
+		}
+		if len(b.reasons) > 0 && !errors.Is(b.reasons[0], journal.ErrUnavailable) {
+			t.Errorf("the reason is %v", b.reasons[0])
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,11 +84,13 @@ func (p *projection) erasure(l *life, b *erasureBody) {
 type Erasures struct {
 	gone    Runs
 	amended map[int64]string
+	// failures that they took, by their causes.
+	failures map[string]int64
 }
 
 // NewErasures reads the records of erasures, in their order.
 func NewErasures(records []KeyedRecord) (*Erasures, error) {
-	all := &Erasures{amended: map[int64]string{}}
+	all := &Erasures{amended: map[int64]string{}, failures: map[string]int64{}}
 	for i := range records {
 		body, err := decodeBody(&records[i].Entry)
 		if err != nil {
@@ -98,6 +101,9 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 				all.gone.Add(r)
 			}
 			maps.Copy(all.amended, b.Amended)
+			for i := range b.Causes {
+				all.failures[b.Causes[i].ID] += b.Causes[i].Failures
+			}
 		}
 	}
 	all.gone.All()
@@ -105,10 +111,7 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 }
 
 // Gone reports whether the record was erased.
-func (e *Erasures) Gone(record int64) bool {
-	i, found := slices.BinarySearchFunc(e.gone.all, record, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
-	return found || i > 0 && e.gone.all[i-1].Last >= record
-}
+func (e *Erasures) Gone(record int64) bool { return e.gone.Holds(record) }
 
 // Holds reports whether the record is what was signed. digest is the ledger's.
 func (e *Erasures) Holds(r *Entry, digest Digest) bool {
@@ -133,18 +136,48 @@ type Erasing struct {
 	Letters []KeyedDeadLetter
 	Items   []RunItem
 	Runs    []BulkRun
-	// Going tells that a gate's answer to it is in the outbox.
-	Going bool
+	// Waiting are the outbox's messages with one of its MessageKeys.
+	Waiting []Message
+	// Failures are those that are counted by cause (Fingerprint.ID), Alone the ids of bulk runs whose filter finds it, as
+	// Finds says, and no other subject.
+	Failures map[string]int64
+	Alone    map[string]bool
+}
+
+// Finds returns what of the words of a run's filter finds the subject: the beginning of its id, and what one of its dead
+// letters has in its context; empty where that does not.
+func (p *Erasing) Finds(r *BulkRun, s Subject) (prefix, context string) {
+	if n := len(r.Filter.Query); n > 0 && n <= len(s.ID) && strings.EqualFold(s.ID[:n], r.Filter.Query) {
+		prefix = s.ID[:n]
+	}
+	for i := range p.Letters {
+		for _, c := range p.Letters[i].DeadLetter.Context {
+			if c.Variable+"="+c.Value == r.Filter.Context {
+				context = r.Filter.Context
+			}
+		}
+	}
+	return prefix, context
+}
+
+// MessageKeys returns the keys of the messages that are about the subject: its own, and the ids of its dead letters.
+func (p *Erasing) MessageKeys(s Subject) []string {
+	keys := []string{s.OutboxKey()}
+	for i := range p.Letters {
+		keys = append(keys, p.Letters[i].DeadLetter.ID)
+	}
+	return keys
 }
 
 // Expunged is what an erasure takes.
 type Expunged struct {
-	// Key of the subject. OutboxKey is that of its messages; those that hold Quoted, its id as JSON, go as well.
-	Key               int64
-	OutboxKey, Quoted string
+	// Key of the subject.
+	Key int64
 	// Amended records, and Items, which name it no more.
 	Amended []KeyedRecord
 	Items   []RunItem
+	// Causes (Fingerprint.ID) that nobody else has: their patterns go.
+	Causes []string
 }
 
 // Step returns the changes of the erasure. Its error is one that an erasure is refused with, or tells which record is
@@ -167,23 +200,26 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 		return nil, Erased{}, err
 	}
 	sums.sums(c)
-	reason := strings.ReplaceAll(e.Reason, e.Subject.ID, x.to.ID)
+	reason := regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.Subject.ID)).ReplaceAllLiteralString(e.Reason, x.to.ID)
 	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(e.By),
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
 		Figures: c.Figures, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
-	b.changes.Erased = &Expunged{Key: p.Key, OutboxKey: e.Subject.OutboxKey(), Quoted: e.Subject.quotedID(),
-		Amended: amended, Items: x.takeItems()}
+	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended, Items: x.takeItems()}
+	for i := range body.Causes {
+		f := &body.Causes[i]
+		if f.Pattern = ""; p.Failures[f.ID] <= f.Failures+known.failures[f.ID] {
+			b.changes.Erased.Causes = append(b.changes.Erased.Causes, f.ID)
+		}
+	}
+	for i := range p.Waiting {
+		b.changes.Published = append(b.changes.Published, p.Waiting[i].Sequence)
+	}
 	done := Erased{Pseudonym: x.to, Records: len(p.Records), Record: b.next()}
 	record := Entry{Record: done.Record, Kind: ErasureEntry, Subject: x.to, At: b.milli(),
 		Body: string(encoded(body)), Salt: newSalt()}
 	b.append(p.Key, record, Happening{Episode: left.Episode})
 	return b.seal(), done, nil
-}
-
-// quotedID is the id as JSON has it.
-func (s *Subject) quotedID() string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s.ID) + `"`
 }
 
 // check returns what the fold makes of the subject's records, what they contributed to the sums, and what was erased
@@ -237,7 +273,7 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	if len(l.Held) > 0 {
 		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
 	}
-	if p.Going {
+	if slices.ContainsFunc(p.Waiting, func(m Message) bool { return m.Queue == GateQueue }) {
 		return busy("the answer of its gate is on its way to the process; try again when that has it")
 	}
 	for i := range p.Letters {
@@ -255,9 +291,12 @@ func (p *Erasing) busy(l *life, s Subject) error {
 	return nil
 }
 
-// named reports whether the run's filter names the subject, or a dead letter of it.
+// named reports whether the run's filter names the subject, or a dead letter of it, in capitals or not, or finds nobody
+// else.
 func (p *Erasing) named(r *BulkRun, s Subject) bool {
-	return strings.Contains(r.Filter.Query, s.ID) || strings.Contains(r.Filter.Context, s.ID) ||
+	id := strings.ToLower(s.ID)
+	return p.Alone[r.ID] || strings.Contains(strings.ToLower(r.Filter.Query), id) ||
+		strings.Contains(strings.ToLower(r.Filter.Context), id) ||
 		slices.ContainsFunc(p.Letters,
 			func(d KeyedDeadLetter) bool {
 				return strings.Contains(r.Filter.Query, d.DeadLetter.ID) || strings.Contains(r.Filter.IDs, d.DeadLetter.ID)
@@ -393,7 +432,7 @@ func (x *eraser) takes(body any) (found bool) {
 func runsOf(records []KeyedRecord) []Run {
 	var all Runs
 	for i := range records {
-		all.Add(Run{records[i].Entry.Record, records[i].Entry.Record})
+		all.Add(Run{First: records[i].Entry.Record, Last: records[i].Entry.Record})
 	}
 	return all.All()
 }

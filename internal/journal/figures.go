@@ -29,7 +29,7 @@ const (
 	FigureRecoveredRetried   FigureName = "recovered_retried" // recovered with retries
 	FigureRecoveryTime       FigureName = "recovery_ms"       // sum over those, first failure to recovery
 	FigureRecoveryRetries    FigureName = "recovery_retries"  // sum over those
-	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by the bucket of their time, in s
+	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by their time in s
 
 	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries at their end, recovered or
 	// given up, by how many there were (1 to MaxLearntRetries); retries made and those that succeeded, by RetryBucket.
@@ -110,19 +110,6 @@ func tookBucket(d time.Duration) int64 {
 	return tookBuckets[min(i, len(tookBuckets)-1)]
 }
 
-// recoveryBucket is an upper bound of d in seconds: to ten seconds up to ten minutes, to the minute up to two hours, to
-// a quarter of an hour above. A goal that is such a bound is judged as if by d itself.
-func recoveryBucket(d time.Duration) int64 {
-	exact := 15 * time.Minute
-	switch {
-	case d <= 10*time.Minute:
-		exact = 10 * time.Second
-	case d <= 2*time.Hour:
-		exact = time.Minute
-	}
-	return int64((d + exact - 1).Truncate(exact) / time.Second)
-}
-
 // JitterBins are the bins of FigureJitter over the policy's range of jitter (R19).
 const JitterBins = 8
 
@@ -174,7 +161,8 @@ func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
 		add(FigureRecoveredRetried, 1)
 		add(FigureRecoveryTime, took.Milliseconds())
-		p.tally.addTo(policy, p.at, FigureRecoveryTimeBucket, recoveryBucket(took))
+		seconds := int64((took + time.Second - 1) / time.Second) // a goal of whole minutes is judged as if by took itself
+		p.tally[Figure{Policy: policy, Slot: SlotOf(p.at), Name: FigureRecoveryTimeBucket, Bucket: seconds}]++
 		add(FigureRecoveryRetries, e.Retries)
 	}
 }
@@ -201,6 +189,9 @@ func (p *projection) cause(policy string, a *Attempt) *Fingerprint {
 		f = new(FingerprintOf(policy, a))
 		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
 		p.causes[f.ID] = f
+	}
+	if f.Pattern == "" { // an erasure took it
+		f.Pattern = pattern(a.Error)
 	}
 	f.Add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
 	return f

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -54,6 +55,7 @@ func (f *Fingerprint) name() string {
 
 // Add takes over what another count of the same cause says.
 func (f *Fingerprint) Add(o *Fingerprint) {
+	f.Pattern = cmp.Or(f.Pattern, o.Pattern)
 	f.Classification = min(f.Classification, o.Classification)
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)

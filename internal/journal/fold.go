@@ -363,7 +363,7 @@ func (p *projection) reported(l *life, processInstanceKey int64) {
 
 // outcome folds how the work of a subject ended.
 func (p *projection) outcome(l *life, b *outcomeBody) {
-	l.Sent = nil
+	l.Sent, l.Concluded = nil, cmp.Or(b.Delivered, l.Concluded)
 	p.reported(l, b.ProcessInstanceKey)
 	e, d := &l.Episode, l.letter()
 	if b.Outcome == outcomeSuccess {

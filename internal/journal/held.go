@@ -205,6 +205,9 @@ type GateAnswer struct {
 
 // ReadGateAnswer reads a message of GateQueue.
 func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
+	if err = m.Held(); err != nil {
+		return a, err
+	}
 	if err = json.Unmarshal([]byte(m.Body), &a); err != nil {
 		err = fmt.Errorf("read message %d of the queue %s: %w", m.Sequence, m.Queue, err)
 	}

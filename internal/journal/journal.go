@@ -63,7 +63,7 @@ type Journal struct {
 	gate    gate
 
 	mu       sync.Mutex
-	answered []int64 // records whose answer the engine took, not saved yet
+	answered []Run // records whose answer the engine took, not saved yet
 }
 
 // queued is how many items may wait; who comes later waits to be let in.
@@ -165,7 +165,7 @@ func (j *Journal) Published(ctx context.Context, sequences []int64) error {
 // Answered notes that the engine took the answer that r is. It is written with the next commit, or within a
 // second, and lost where the process is killed before: the job is gone then all the same.
 func (j *Journal) Answered(r *Recorded) {
-	if r.mark == 0 {
+	if r.mark == (Run{}) {
 		return
 	}
 	j.mu.Lock()

@@ -211,6 +211,25 @@ func TestTimeToSuccess(t *testing.T) {
 	}
 }
 
+// TestMedianOfTwo: it lies between them, to the second, and is of the same recoveries as the mean.
+func TestMedianOfTwo(t *testing.T) {
+	c := openClinic(t)
+	c.recovers("CLM-a-1", 1, time.Hour+24*time.Second)
+	c.recovers("CLM-a-2", 1, 2*time.Hour+7*time.Minute)
+	c.now = c.now.Add(3 * time.Hour)
+	c.wantKPI("time_to_success_median", 93.7)
+	c.recovers("CLM-a-3", 1, time.Hour+time.Minute+24*time.Second)
+	c.now = c.now.Add(2 * time.Hour)
+	c.wantKPI("time_to_success_median", 61.4)
+	for minutes := range 25 * 60 / 7 {
+		at := c.now.Add(time.Duration(minutes) * 7 * time.Minute)
+		_, mean := c.kpi("time_to_success_mean", at)
+		if _, k := c.kpi("time_to_success_median", at); k.Samples != mean.Samples {
+			t.Fatalf("after %d minutes the median is of %d recoveries, the mean of %d", 7*minutes, k.Samples, mean.Samples)
+		}
+	}
+}
+
 // TestMedianGoal: the goal of 60 minutes is judged by what was measured.
 func TestMedianGoal(t *testing.T) {
 	for after, met := range map[time.Duration]bool{

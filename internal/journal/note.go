@@ -72,7 +72,7 @@ func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
 		})
 }
 
-// note records a note. To undo what is not about to be discarded changes nothing.
+// note records a note. To undo what is not about to be discarded changes nothing, nor does to ask where a request stands.
 func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	d := h.DeadLetter
 	switch {
@@ -81,7 +81,8 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	case n.Verb == Comment:
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return DeadLetter{}, d.Decided()
-	case n.Verb == Undo && d.Discarding == Mark{}, n.Verb == DiscardLater && d.Discarding != Mark{}:
+	case n.Verb == Undo && d.Discarding == Mark{}, n.Verb == DiscardLater && d.Discarding != Mark{},
+		n.Verb == Ask && d.Asked != Mark{}:
 		return *d, nil
 	}
 	body := &noteBody{n.Verb, d.ID, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By)}

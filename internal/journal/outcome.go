@@ -17,6 +17,11 @@ type Outcome struct {
 	At time.Time
 	// JobKey, ElementInstanceKey and ProcessInstanceKey of the job that reports it; 0 where none does.
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
+	// LockedUntil is the job's, as of an Analysis.
+	LockedUntil int64
+	// By is the person who tells it; empty where a job does. An episode that has a dead letter is ended by a person's
+	// word only where it is this one: whoever names it knows whose it is.
+	By, DeadLetter string
 }
 
 // Concluded says what an outcome changed.
@@ -28,16 +33,30 @@ type Concluded struct {
 }
 
 type outcomeBody struct {
-	Outcome            string    `json:"outcome"`
-	Episode            int64     `json:"episode"`
-	State              State     `json:"state"`
-	At                 time.Time `json:"at"`
-	ProcessInstanceKey int64     `json:"processInstanceKey,omitempty,string"`
+	Outcome            string        `json:"outcome"`
+	Episode            int64         `json:"episode"`
+	State              State         `json:"state"`
+	At                 time.Time     `json:"at"`
+	ProcessInstanceKey int64         `json:"processInstanceKey,omitempty,string"`
+	By                 string        `json:"by,omitempty"`
+	Delivered          *DeliveredJob `json:"delivered,omitempty"`
 	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
 	// Sent is what a destination's gate let through and has succeeded.
 	Sent SentJob `json:"sent,omitzero"`
+}
+
+// DeliveredJob is a job by which an outcome was reported, as the engine gave it out.
+type DeliveredJob struct {
+	JobKey      int64 `json:"jobKey,string"`
+	LockedUntil int64 `json:"lockedUntil"`
+}
+
+// stale reports whether the job was given out no later than when what it reports was recorded.
+func (o *Outcome) stale(h *History) bool {
+	d := h.Concluded
+	return d != nil && o.JobKey == d.JobKey && o.LockedUntil != 0 && o.LockedUntil <= d.LockedUntil
 }
 
 const (
@@ -53,12 +72,17 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		at = b.milli()
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
-		ProcessInstanceKey: o.ProcessInstanceKey}
+		ProcessInstanceKey: o.ProcessInstanceKey, By: o.By}
+	if o.LockedUntil != 0 {
+		body.Delivered = &DeliveredJob{o.JobKey, o.LockedUntil}
+	}
 	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // it is of an earlier try
 	if h.Sent != nil && o.Success && !earlier(h.Sent.At) {
 		body.Sent = *h.Sent
 	}
 	switch {
+	case o.stale(h), o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
+		return Concluded{Episode: *e}
 	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
 		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{}, 0)
 		return Concluded{Episode: *e}

@@ -119,10 +119,10 @@ type Outbox interface {
 	// Backlog is how many messages wait, by queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
 	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
-	// holds it. A span of 0 gives it back.
+	// holds it. One that lies further ahead than span is of a wrong clock, and has ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	// Leases is how many leases are held whose names begin so.
-	Leases(ctx context.Context, prefix string) (int, error)
+	// Leases is how many leases of that span are held whose names begin so.
+	Leases(ctx context.Context, prefix string, span time.Duration) (int, error)
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.
@@ -148,8 +148,10 @@ type History struct {
 	// Same is the latest attempt with the identity that was asked for, in its latest revision; nil where
 	// there is none.
 	Same *Attempt
-	// SameAnswered tells that the engine took an answer to Same.
+	// SameAnswered tells that the engine took an answer to Same, and SameUntil the latest LockedUntil of those that it
+	// was taken from, as far as that is known.
 	SameAnswered bool
+	SameUntil    int64
 	// SameDeadLetter is the state of Same's dead letter, empty where it has none.
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
@@ -213,6 +215,8 @@ type SubjectState struct {
 	Sent *SentJob  `json:"sent,omitempty"`
 	// Departed are the processes that waited at a gate and were let go, or given up, the latest last.
 	Departed []DepartedJob `json:"departed,omitempty"`
+	// Concluded is the job by which its latest outcome was reported.
+	Concluded *DeliveredJob `json:"concluded,omitempty"`
 	// Destination is set where the subject is one (DestinationSubject).
 	Destination *DestinationState `json:"destination,omitempty"`
 	// Taught is what a person taught, where the subject is a cause (CauseSubject).
@@ -237,9 +241,9 @@ func (s *SubjectState) Pending() (time.Time, bool) {
 
 // Head is the ledger's end: what the next link continues.
 type Head struct {
-	// Link is the number of the last link, Record that of the last record, Subject the last subject's key;
-	// 0 in an empty journal.
-	Link, Record, Subject int64
+	// Link is the number of the last link, Record that of the last record, Subject the last subject's key, Message the
+	// number of the last message; 0 in an empty journal.
+	Link, Record, Subject, Message int64
 	// Hash of the last link.
 	Hash Digest
 	// At is when it was written, by the clock of who wrote it.
@@ -271,7 +275,8 @@ type Changes struct {
 	Counts       []CauseCount
 	Figures      []Figure
 	Fingerprints []Fingerprint
-	Outbox       []Message
+	// Outbox are the messages, numbered from the head's on (Seal).
+	Outbox []Message
 	// Published are the sequences of the outbox's messages that need not be kept any longer.
 	Published []int64
 	// Forgotten is what a purge takes; nil where nothing is purged.
@@ -315,6 +320,8 @@ type CauseCount struct {
 type Run struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
+	// Until is the LockedUntil of who answered, where the record is of an earlier delivery: a run of that record alone.
+	Until int64 `json:"until,omitempty"`
 }
 
 // Kind is what a store's error means to who asked. The set is closed.

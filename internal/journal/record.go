@@ -32,6 +32,9 @@ type Analysis struct {
 	Failure *decision.Failure
 	// Error is the failure's text with nothing personal in it.
 	Error string
+	// LockedUntil tells the deliveries of one job apart: when the engine gives it to another, in milliseconds by its own
+	// clock; 0 where it does not say.
+	LockedUntil int64
 	// ReceivedAt is when the job came.
 	ReceivedAt time.Time
 	// Identity, as IdentityOf gives it.
@@ -61,6 +64,7 @@ type Attempt struct {
 	JobKey             int64                 `json:"jobKey,string"`
 	ElementInstanceKey int64                 `json:"elementInstanceKey,string"`
 	ProcessInstanceKey int64                 `json:"processInstanceKey,string"`
+	LockedUntil        int64                 `json:"lockedUntil,omitempty"`
 	Rule               decision.BusinessRule `json:"rule"`
 	// Error is the failure's text with nothing personal in it, Fingerprint that of its cause (Fingerprint.ID).
 	Error       string `json:"error"`
@@ -375,7 +379,7 @@ func (e *Entry) Decode() (Record, error) {
 
 // Message is one row of the outbox: an event on its way to a destination.
 type Message struct {
-	// Sequence is its place in the outbox, from 1; the store gives it.
+	// Sequence is its place in the outbox, from 1 and without a gap (Changes.Seal).
 	Sequence int64
 	// ID by which consumers tell a repetition.
 	ID string
@@ -384,6 +388,17 @@ type Message struct {
 	// Type is the event's name in the contract; Body what is sent.
 	Type, Body string
 	At         time.Time
+	// Forged tells that it is not what was signed: a store says so, and it must not be sent.
+	Forged bool
+}
+
+// Held returns why the message must not be sent; nil where it may.
+func (m *Message) Held() error {
+	if !m.Forged {
+		return nil
+	}
+	return fmt.Errorf("message %d of the queue %s is not what was signed, expected the one that its link vouches for: "+
+		"`audit verify` says more, `journal rebuild` makes it anew", m.Sequence, m.Queue)
 }
 
 // BodyOf returns the entry's body as a T, such as GateBody. Of an attempt use Decode.

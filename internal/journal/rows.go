@@ -125,6 +125,8 @@ type Moment interface {
 	Letters() (int64, error)
 	// Rows are all rows of a projection that is of no subject.
 	Rows(t *Table) ([]Row, error)
+	// Messages of all queues after the one of that number, in order, at most limit.
+	Messages(after int64, limit int) ([]Message, error)
 	// LastPurge is the record that the head says is the last purge's; nil for none.
 	LastPurge() (*Entry, error)
 	// Erasures are the records of erasures, in order.
@@ -140,7 +142,10 @@ type SubjectPage struct {
 	Records           []KeyedRecord
 }
 
-// Runs gathers runs of records to those that neither meet nor overlap.
+// MostRun is how many records a run has at most that a store keeps.
+const MostRun = 4096
+
+// Runs gathers runs of records to those that neither meet nor overlap, and behind them those with an Until.
 type Runs struct {
 	all    []Run
 	sorted int
@@ -149,7 +154,7 @@ type Runs struct {
 // Add adds a run.
 func (r *Runs) Add(n Run) {
 	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First &&
-		n.First <= r.all[last].Last+1 {
+		n.First <= r.all[last].Last+1 && n.Until == 0 && r.all[last].Until == 0 {
 		r.all[last].Last = max(r.all[last].Last, n.Last)
 		return
 	}
@@ -160,17 +165,40 @@ func (r *Runs) Add(n Run) {
 
 // All returns the runs in order.
 func (r *Runs) All() []Run {
-	slices.SortFunc(r.all, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(r.all, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(min(a.Until, 1), min(b.Until, 1)), cmp.Compare(a.First, b.First), cmp.Compare(a.Until, b.Until))
+	})
 	merged := r.all[:0]
 	for _, n := range r.all {
-		if last := len(merged) - 1; last >= 0 && n.First <= merged[last].Last+1 {
+		last := len(merged) - 1
+		switch {
+		case last >= 0 && n.Until == 0 && n.First <= merged[last].Last+1:
 			merged[last].Last = max(merged[last].Last, n.Last)
-		} else {
+		case last >= 0 && n == merged[last]:
+		default:
 			merged = append(merged, n)
 		}
 	}
 	r.all, r.sorted = merged, len(merged)
 	return r.all
+}
+
+// Holds reports whether one of the runs, which All was called for, has the number.
+func (r *Runs) Holds(n int64) bool {
+	i, found := slices.BinarySearchFunc(r.all, n, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
+	return found || i > 0 && r.all[i-1].Last >= n
+}
+
+// Missing returns what of the numbers from 1 through the last is in none of the runs.
+func (r *Runs) Missing(last int64) (gaps []Run) {
+	next := int64(1)
+	for _, n := range append(r.All(), Run{First: last + 1, Last: last + 1}) {
+		if n.First > next {
+			gaps = append(gaps, Run{First: next, Last: min(n.First-1, last)})
+		}
+		next = max(next, n.Last+1)
+	}
+	return gaps
 }
 
 // After returns the parts of runs behind a record.

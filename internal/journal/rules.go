@@ -11,11 +11,12 @@ type How string
 
 // The ways. Fresh: decided now. Replayed: the recorded decision, word for word. Rebased: the recorded
 // decision with a new time, because its own has passed; or its end, where the new time would lie beyond the
-// policy's total limit (R20).
+// policy's total limit (R20). Stale: nothing, for the job was given to another since.
 const (
 	Fresh    How = "fresh"
 	Replayed How = "replayed"
 	Rebased  How = "rebased"
+	Stale    How = "stale"
 )
 
 // ruling is what the rules of identity and episodes make of one analysis.
@@ -51,6 +52,24 @@ func rule(a *Analysis, h *History, now time.Time) ruling {
 	}
 }
 
+// stale reports whether the engine gave the job out no later than when its answer was taken, or when it asked something
+// else: who asks stood still meanwhile. A job that was answered and comes later is another failure.
+func stale(a *Analysis, h *History) bool {
+	switch l := h.Last; {
+	case a.LockedUntil == 0:
+		return false
+	case h.Same != nil:
+		return h.SameAnswered && a.LockedUntil <= max(h.SameUntil, h.Same.LockedUntil)
+	default:
+		return l != nil && l.of(a) && a.LockedUntil <= l.LockedUntil
+	}
+}
+
+// of reports whether the attempt was asked for by the same job.
+func (a *Attempt) of(n *Analysis) bool {
+	return a.JobKey == n.JobKey && a.ElementInstanceKey == n.ElementInstanceKey
+}
+
 // replays reports whether the recorded decision of the same identity stands: nobody took it yet, or it is a
 // dead letter that nobody has dealt with (an error that the process did not catch comes back as the same job).
 func replays(h *History) bool {
@@ -68,19 +87,26 @@ func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
 }
 
 // mark is the record of a replayed attempt that is to be marked answered.
-func (r *ruling) mark(h *History) int64 {
+func (r *ruling) mark(a *Analysis, h *History) Run {
 	if r.attempt != h.Same || h.SameAnswered {
-		return 0
+		return Run{}
 	}
-	return r.attempt.Record
+	m := one(r.attempt)
+	if a.LockedUntil > r.attempt.LockedUntil {
+		m.Until = a.LockedUntil
+	}
+	return m
 }
+
+// one is the run of the attempt's record alone.
+func one(a *Attempt) Run { return Run{First: a.Record, Last: a.Record} }
 
 // join is a new failure in the process that the open episode belongs to: a count below the journal's is
 // raised to it, or a model that forgets to carry it would retry for ever.
 func join(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	floor := e.Retries
-	if l := h.Last; l != nil && l.Episode == e.Number && l.JobKey == a.JobKey && l.ElementInstanceKey == a.ElementInstanceKey {
+	if l := h.Last; l != nil && l.Episode == e.Number && l.of(a) {
 		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
 	}
 	f := *a.Failure

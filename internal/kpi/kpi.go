@@ -82,7 +82,7 @@ var measures = []measure{
 	{"time_to_success_mean", "minutes", Daily,
 		share(journal.FigureRecoveryTime, 60_000, journal.FigureRecoveredRetried),
 		[]Goal{target(decision.RNBIL005, "<=", 120)}},
-	{"time_to_success_median", "minutes", Daily, quantile(0.5, journal.FigureRecoveryTimeBucket, 60),
+	{"time_to_success_median", "minutes", Daily, median(journal.FigureRecoveryTimeBucket, 60),
 		[]Goal{target(decision.RNBIL004, "<=", 60)}},
 	{"retries_to_success", "retries", Daily, share(journal.FigureRecoveryRetries, 1, journal.FigureRecoveredRetried),
 		[]Goal{target(decision.RNBIL004, "<=", 1.2)}},
@@ -118,15 +118,27 @@ func share(of journal.FigureName, unit float64, each ...journal.FigureName) func
 func quantile(q float64, of journal.FigureName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)
-		rank := int64(math.Ceil(q * float64(samples)))
-		for _, bucket := range slices.Sorted(maps.Keys(s[of])) {
-			value = float64(bucket) / unit
-			if rank -= s[of][bucket]; rank <= 0 {
-				break
-			}
-		}
-		return value, samples
+		return s.ranked(of, int64(math.Ceil(q*float64(samples)))) / unit, samples
 	}
+}
+
+// median measures the middle of a distribution, divided by unit: the mean of the two where there are two.
+func median(of journal.FigureName, unit float64) func(sums) (float64, int64) {
+	return func(s sums) (value float64, samples int64) {
+		samples = s.total(of)
+		return (s.ranked(of, (samples+1)/2) + s.ranked(of, samples/2+1)) / 2 / unit, samples
+	}
+}
+
+// ranked returns the bucket of the sample with that rank, from 1 on.
+func (s sums) ranked(of journal.FigureName, rank int64) (value float64) {
+	for _, bucket := range slices.Sorted(maps.Keys(s[of])) {
+		value = float64(bucket)
+		if rank -= s[of][bucket]; rank <= 0 {
+			break
+		}
+	}
+	return value
 }
 
 // sums of one policy over one window, by figure and bucket.
@@ -187,7 +199,7 @@ func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - 
 func since(f *journal.Figure, t time.Time) bool {
 	begins := journal.SlotOf(t)
 	switch f.Name {
-	case journal.FigureRecoveryTimeBucket, journal.FigureTook, journal.FigureJitter:
+	case journal.FigureTook, journal.FigureJitter:
 		begins -= slotsPerHour
 	}
 	return f.Slot > begins

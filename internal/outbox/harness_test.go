@@ -32,6 +32,7 @@ type stage struct {
 
 	mu       sync.Mutex
 	hidden   map[int64]bool // sequences that are not committed yet
+	forged   map[int64]bool // sequences of messages that are not what was signed
 	reads    int
 	states   []bool // as the log told them
 	sent     int    // as Published told it
@@ -80,7 +81,10 @@ func (s *stage) fill(n int, keys ...string) {
 
 func (s *stage) change(c *journal.Changes) {
 	s.t.Helper()
-	testkit.Must(s.t, s.Transact(context.Background(), nil, func(journal.Head, []journal.History) *journal.Changes { return c }))
+	testkit.Must(s.t, s.Transact(context.Background(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+		c.Seal(head, time.Now())
+		return c
+	}))
 }
 
 // Pending counts, and hides what is not committed yet.
@@ -88,8 +92,11 @@ func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) (
 	s.mu.Lock()
 	s.reads++
 	hidden := s.hidden
-	s.mu.Unlock()
 	all, err := s.Memory.Pending(ctx, q, after, 1<<30)
+	for i := range all {
+		all[i].Forged = s.forged[all[i].Sequence]
+	}
+	s.mu.Unlock()
 	all = slices.DeleteFunc(all, func(m journal.Message) bool { return hidden[m.Sequence] })
 	return all[:min(len(all), limit)], err
 }
@@ -126,7 +133,11 @@ func (s *stage) letGo(ctx context.Context, sequences []int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Transact(ctx, nil, func(journal.Head, []journal.History) *journal.Changes { return &journal.Changes{Published: sequences} })
+	return s.Transact(ctx, nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+		c := &journal.Changes{Published: sequences}
+		c.Seal(head, time.Now())
+		return c
+	})
 }
 
 // running is a relay that runs.

@@ -88,16 +88,16 @@ func TestLeaderWhoseLeaseIsGone(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		s.Memory.Lease(t.Context(), "work", "a", 0)
-		s.Memory.Lease(t.Context(), "work", "b", time.Minute)
+		s.Memory.Lease(t.Context(), "work", "b", 15*time.Second)
 		s.within(6*time.Second, "it ends", func() bool { return ended.Load() == 1 })
 		s.within(2*time.Minute, "it begins again", func() bool { return begun.Load() == 2 })
 		s.Memory.Lease(t.Context(), "work", "a", 0)
-		s.Memory.Lease(t.Context(), "work", "b", time.Minute)
+		s.Memory.Lease(t.Context(), "work", "b", 15*time.Second)
 		s.within(6*time.Second, "it ends", func() bool { return ended.Load() == 2 })
 		s.within(2*time.Minute, "it begins again", func() bool { return begun.Load() == 3 })
 		stop()
 		<-done
-		if held, err := s.Memory.Lease(t.Context(), "work", "b", time.Minute); !held {
+		if held, err := s.Memory.Lease(t.Context(), "work", "b", 15*time.Second); !held {
 			t.Errorf("the lease was not given back: %v", err)
 		}
 	})

@@ -2,10 +2,14 @@ package outbox_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
 )
@@ -217,6 +221,31 @@ func TestKillReturnsAtOnce(t *testing.T) {
 		synctest.Wait()
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// TestForgedMessages are not sent, and hold up nobody but their own keys, however many they are; it is said once why.
+func TestForgedMessages(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.forged = map[int64]bool{}
+		for n := range int64(20) {
+			s.forged[n+1] = true
+		}
+		s.fill(20, keys(20)...)
+		s.relay("a")
+		time.Sleep(time.Minute)
+		s.fill(40, keys(40)...)
+		s.within(time.Minute, "all others are sent", func() bool { return s.sink.count() == 20 })
+		time.Sleep(10 * time.Minute)
+		for _, m := range s.sink.taken {
+			if m.Sequence <= 40 {
+				t.Errorf("message %d of %s was sent, which is forged or stands behind one that is", m.Sequence, m.Key)
+			}
+		}
+		told := s.logs.FilterLevelExact(zap.WarnLevel).All()
+		if n := len(told); n == 0 || n > 3 || !strings.Contains(fmt.Sprint(told[0].ContextMap()), "audit verify") {
+			t.Errorf("%d warnings: %v", n, told)
 		}
 	})
 }

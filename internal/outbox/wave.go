@@ -71,7 +71,7 @@ func (w *wave) carry(l *lane) {
 		}
 		if err := w.send(m); err != nil {
 			l.failure = err
-			if !l.held {
+			if !l.held && !m.Forged { // else it says nothing about the sink
 				w.streak.Add(1)
 			}
 			return
@@ -82,6 +82,9 @@ func (w *wave) carry(l *lane) {
 }
 
 func (w *wave) send(m *journal.Message) error {
+	if err := m.Held(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(w.lease.ctx, w.rules.Message)
 	defer cancel()
 	if w.rules.Apart {

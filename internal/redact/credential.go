@@ -35,6 +35,12 @@ func (s *scanner) takeOpenSecret() bool {
 	return true
 }
 
+// HoldsOwn reports whether s may hold a secret of this program's own: a token of people, or of a webhook.
+func HoldsOwn(s string) bool {
+	s = strings.ToLower(s)
+	return strings.Contains(s, "rwt_") || strings.Contains(s, "whsec_")
+}
+
 // opensSecret reports whether s begins as web tokens and some vendors' keys do.
 func opensSecret(s string) bool {
 	return strings.HasPrefix(s, "eyJ") || strings.HasPrefix(s, "AIza") || strings.HasPrefix(s, "AKIA") ||

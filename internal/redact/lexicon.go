@@ -71,7 +71,7 @@ var lexicon = []struct {
 	{entry{logons | stops, none}, `thin sqlplus`},
 	{entry{keyOwners | stops, none},
 		`api access secret private subscription signing encryption functions account shared master`},
-	{entry{vendors, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs`},
+	{entry{vendors, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs rwt whsec`},
 	{entry{labels, cpf},
 		`cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},
 	{entry{labels, taxpayer}, `cpfcnpj cnpjcpf documento documentos`},

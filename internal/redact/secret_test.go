@@ -32,6 +32,8 @@ var secrets = []struct{ why, text, want string }{
 	{"words between", "senha inválida: abc123; senha informada (Abc12345) não confere; token inválido: a1b2c3d4e5f6a7b8", "senha inválida: [SECRET]; senha informada ([SECRET]) não confere; token inválido: [SECRET]"},
 	{"web tokens", "x " + webToken + " y, jwt=" + webToken, "x [SECRET] y, jwt=[SECRET]"},
 	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},
+	{"our own, wherever they stand", "unknown rwt_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst refused; key=whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD/x==; the prefix rwt_ stays",
+		"unknown [SECRET] refused; key=[SECRET]; the prefix rwt_ stays"},
 	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
 	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
 	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Path=/; Secure; HTTP 401, JSESSIONID=[SECRET]"},

@@ -62,6 +62,7 @@ type job struct {
 	changed           bool      // it asks something else than before
 	unheard           bool      // nobody was told that its answer was taken
 	cutOff            time.Time // until when no answer arrives
+	stuck             time.Time // until when it has an incident, in which it takes no answer
 	back              string    // why it was handed back last
 }
 
@@ -104,8 +105,13 @@ func (s *sim) lock(j *job, long time.Duration) {
 
 // incident is what somebody resolves after a while.
 func (s *sim) incident(j *job) {
-	s.lock(j, time.Duration(1+s.draw(fmt.Sprint("incident ", j.key)).IntN(20))*time.Minute)
+	long := time.Duration(1+s.draw(fmt.Sprint("incident ", j.key)).IntN(20)) * time.Minute
+	j.stuck = time.Now().Add(long)
+	s.lock(j, long)
 }
+
+// gone reports whether the engine takes no answer to the job: it has one, or an incident.
+func (j *job) gone() bool { return j.done || time.Now().Before(j.stuck) }
 
 // activate gives the job to a replica, for a time; seldom to two.
 func (s *sim) activate(j *job) {
@@ -161,7 +167,8 @@ func (s *sim) begin(r *replica, j *job, lock, after time.Duration) {
 	if s.fault(fmt.Sprint("job ", j.key), "store slow") {
 		r.slow = time.Now().Add(time.Duration(1+s.draw(fmt.Sprint("slow ", j.key)).IntN(20)) * time.Second)
 	}
-	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond + time.Duration(j.given))}
+	given := &worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, Variables: string(vars), Retries: 3, Deadline: time.Now().Add(lock - 500*time.Millisecond + time.Duration(j.given)),
+		LockedUntil: time.Now().Add(lock).UnixMilli()}
 	j.given++
 	if j.kind == worker.AnalyzeRetry {
 		s.trail.job(j.key, `"give"`)
@@ -207,7 +214,7 @@ func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) 
 func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) error {
 	r.port(r.name + " fail " + handed(given))
 	j := r.jobs[given.Key]
-	if j.done || r.life.Err() != nil {
+	if j.gone() || r.life.Err() != nil {
 		return engineError(worker.Gone)
 	}
 	if time.Now().Before(r.away) {
@@ -237,10 +244,15 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 
 func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration) error {
 	r.port(r.name + " hold " + handed(given))
-	if j := r.jobs[given.Key]; !j.done && r.life.Err() == nil {
+	switch j := r.jobs[given.Key]; {
+	case j.done, r.life.Err() != nil:
+		return engineError(worker.Gone)
+	case j.gone():
+		return engineError(worker.Refused)
+	default:
 		r.lock(j, long)
+		return nil
 	}
-	return nil
 }
 
 func (r *replica) Runs(_ context.Context, key int64) (bool, error) {
@@ -279,6 +291,8 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 		j.unheard = true
 		r.in(late, func() { _ = r.take(j, a) })
 		return engineError(worker.Ambiguous)
+	case time.Now().Before(j.stuck):
+		return engineError(worker.Gone)
 	case j.refused, !a.thrown && !j.done && !r.left[key].at.IsZero() && r.sometimes("answer refused", 1, 100):
 		if !j.refused {
 			j.refused, j.done = true, true
@@ -319,7 +333,7 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 
 // take ends the job, and its process goes on.
 func (s *sim) take(j *job, a answer) error {
-	if j.done {
+	if j.gone() {
 		return engineError(worker.Gone)
 	}
 	if !j.uncaught && s.isMarked(j.key) {

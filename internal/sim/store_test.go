@@ -231,7 +231,7 @@ func (r *replica) leads(lease string) {
 
 // share notes when the replica joined others, which may all have ended since.
 func (v *store) share() {
-	if n, _ := v.Memory.Leases(context.Background(), shares); n == 1 {
+	if n, _ := v.Memory.Leases(context.Background(), shares, time.Hour); n == 1 {
 		v.joined = time.Time{}
 	} else if time.Since(v.counted) > joinTime+time.Second {
 		v.joined = time.Now()

@@ -20,16 +20,17 @@ type tampered struct {
 	dice *rand.Rand
 	part int
 	did  string // what was edited; empty where there was nothing
+	lost int64  // the message that is gone
 }
 
 // tables are the projections that are of no subject.
 var tables = []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable, journal.RunsTable,
 	journal.ItemsTable, journal.RunCountsTable}
 
-// tamper: an audit notices any edit of a record, of a link or of a projection.
+// tamper: an audit notices any edit of a record, of a link, of a projection or of a message.
 func (s *sim) tamper() {
 	dice := s.draw("tamper")
-	t := &tampered{s.memory, dice, dice.IntN(6), ""}
+	t := &tampered{s.memory, dice, dice.IntN(7), "", 0}
 	_, err := audit.Verify(context.Background(), t, audit.VerifyOptions{}, nil)
 	if _, noticed := errors.AsType[*audit.Broken](err); t.did != "" && !noticed {
 		s.fail("the audit does not notice an edit of %s: %v", t.did, err)
@@ -44,7 +45,7 @@ func (t *tampered) Moment(ctx context.Context, do func(journal.Moment) error) er
 	})
 }
 
-// edited is one state of the tampered journal: one record, link, row or run of those that it reads is another, or gone.
+// edited is one state of the tampered journal: one record, link, row, run or message of those that it reads is another, or gone.
 type edited struct {
 	journal.Moment
 	*tampered
@@ -118,6 +119,30 @@ func (e *edited) Answered() ([]journal.Run, error) {
 	all, err := e.Moment.Answered()
 	if purge, _ := e.LastPurge(); e.part == 4 && len(all) > 0 && purge == nil { // else nobody looks at those of what is purged
 		all = gone(e.tampered, "what was answered", all, e.dice.IntN(len(all)))
+	}
+	return all, err
+}
+
+func (e *edited) Messages(after int64, limit int) ([]journal.Message, error) {
+	all, err := e.Moment.Messages(after, limit)
+	all = slices.DeleteFunc(all, func(m journal.Message) bool { return m.Sequence == e.lost }) // the next page has it not, either
+	if e.part != 6 || len(all) == 0 || e.did != "" {
+		return all, err
+	}
+	i := e.dice.IntN(len(all))
+	m := &all[i]
+	switch e.did = fmt.Sprintf("message %d: %+v", m.Sequence, m); e.dice.IntN(5) {
+	case 0:
+		e.lost = m.Sequence
+		return gone(e.tampered, e.did, all, i), err
+	case 1:
+		m.Key += "0"
+	case 2:
+		m.At = m.At.Add(time.Second)
+	case 3:
+		m.Sequence += 1 << 40
+	default:
+		m.Body = altered(m.Body, e.dice)
 	}
 	return all, err
 }

@@ -52,6 +52,22 @@ func Cause(err error) error {
 	return err
 }
 
+// Sync returns once what was written to a file, or a folder, is durable.
+func Sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, Cause(err))
+	}
+	err = f.Sync()
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("make %s durable: %w", path, Cause(err))
+	}
+	return nil
+}
+
 // maxAuthorities is the bytes of a file with certificates; those of all public authorities are a fifth of it.
 const maxAuthorities = 1 << 20
 

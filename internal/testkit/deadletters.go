@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -73,10 +74,11 @@ func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
 }
 
 // DeadLettersAsked implements deadletter.Reader.
-func (m *Memory) DeadLettersAsked(ctx context.Context, limit int) ([]deadletter.Item, error) {
+func (m *Memory) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
 	return ask(ctx, m, func() (all []deadletter.Item) {
 		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
-			if d := m.letters[record]; d.DeadLetter.Asked != (journal.Mark{}) && len(all) < limit {
+			d := m.letters[record]
+			if d.DeadLetter.Asked != (journal.Mark{}) && (len(teams) == 0 || slices.Contains(teams, d.DeadLetter.Team)) && len(all) < limit {
 				all = append(all, m.item(d))
 			}
 		}

@@ -36,17 +36,54 @@ func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
 			p.Letters = append(p.Letters, *d)
 		}
 	}
+	p.Failures, p.Alone = map[string]int64{}, map[string]bool{}
+	for id, f := range m.fingerprints {
+		p.Failures[id] = f.Failures
+	}
 	for id, r := range m.runs {
 		p.Runs = append(p.Runs, r.told())
+		p.Alone[id] = m.alone(&r.Filter, p, of)
 		for _, i := range r.items {
 			if i.Subject == of {
 				p.Items = append(p.Items, journal.RunItem{Run: id, Item: i})
 			}
 		}
 	}
-	going := func(o journal.Message) bool { return o.Queue == journal.GateQueue && o.Key == of.OutboxKey() }
-	p.Going = slices.ContainsFunc(m.outbox, going)
+	for _, o := range m.outbox { // a message belongs to a subject, or to a dead letter, by its key
+		its := o.Key == of.Tenant+"/"+of.Policy+"/"+of.ID
+		for _, d := range p.Letters {
+			its = its || o.Key == d.DeadLetter.ID
+		}
+		if its {
+			p.Waiting = append(p.Waiting, o)
+		}
+	}
 	return p
+}
+
+// alone: what a run sought by the beginning of an id, in whatever case, or by what a claim brings, finds the one subject only.
+func (m *Memory) alone(f *journal.DeadLetterFilter, p *journal.Erasing, of journal.Subject) bool {
+	begins := func(id string) bool { return strings.HasPrefix(strings.ToLower(id), strings.ToLower(f.Query)) }
+	if f.Query != "" && begins(of.ID) {
+		others := 0
+		for s := range m.keys {
+			if s != of && strings.HasPrefix(s.ID, of.ID[:len(f.Query)]) {
+				others++
+			}
+		}
+		if others == 0 {
+			return true
+		}
+	}
+	brings := map[bool]int{} // by whether it is the subject's
+	for _, d := range m.letters {
+		for _, c := range d.DeadLetter.Context {
+			if f.Context == c.Variable+"="+c.Value {
+				brings[d.Key == p.Key]++
+			}
+		}
+	}
+	return brings[true] > 0 && brings[false] == 0
 }
 
 func (m *Memory) erasures() []journal.KeyedRecord {
@@ -61,11 +98,13 @@ func (m *Memory) expunge(e *journal.Expunged) {
 		i := slices.IndexFunc(m.records, func(r journal.KeyedRecord) bool { return r.Entry.Record == a.Entry.Record })
 		m.records[i] = a
 	}
+	for _, id := range e.Causes {
+		f := m.fingerprints[id]
+		f.Pattern = ""
+		m.fingerprints[id] = f
+	}
 	for _, changed := range e.Items {
 		items := m.runs[changed.Run].items
 		items[slices.IndexFunc(items, func(i journal.BulkItem) bool { return i.Number == changed.Item.Number })] = changed.Item
 	}
-	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool {
-		return o.Key == e.OutboxKey || strings.Contains(o.Body, e.Quoted)
-	})
 }

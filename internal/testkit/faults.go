@@ -144,14 +144,23 @@ func (m *Memory) refuseLink(c *journal.Changes) error {
 	switch {
 	case len(l.Digests) != len(c.Records):
 		return invalid("%d records have %d digests", len(c.Records), len(l.Digests))
-	case len(c.Records)+len(l.Answered) == 0:
+	case len(l.Messages) != len(c.Outbox):
+		return invalid("%d messages have %d digests", len(c.Outbox), len(l.Messages))
+	case len(c.Records)+len(l.Answered)+len(l.Messages)+len(l.LetGo) == 0:
 		return nil
+	case l.Message != m.head.Message+1:
+		return invalid("link %d begins at message %d, the last is %d", l.Number, l.Message, m.head.Message)
 	case l.Number != m.head.Link+1 || l.First != m.head.Record+1 || l.Hash != l.HashAfter(m.head.Hash):
 		return invalid("link %d from record %d on does not follow link %d, record %d", l.Number, l.First, m.head.Link, m.head.Record)
 	}
 	for i := range c.Records {
 		if c.Records[i].Entry.Record != l.First+int64(i) {
 			return invalid("record %d is missing", l.First+int64(i))
+		}
+	}
+	for i := range c.Outbox {
+		if o := &c.Outbox[i]; o.Sequence != l.Message+int64(i) || o.Digest() != l.Messages[i] {
+			return invalid("message %d is not what link %d vouches for", l.Message+int64(i), l.Number)
 		}
 	}
 	return nil

@@ -27,8 +27,7 @@ type Memory struct {
 	records  []journal.KeyedRecord
 	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
-	answered map[int64]bool
-	sequence int64 // the last that was given
+	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
 
 	figures      map[journal.Figure]int64 // by the figure with the value 0
 	sums         map[journal.CauseCount]journal.CauseCount
@@ -53,7 +52,7 @@ type Transaction struct {
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
-		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64]bool{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
+		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
@@ -122,14 +121,15 @@ func (m *Memory) keep(c *journal.Changes) {
 	m.keepSums(c)
 	for _, r := range c.Link.Answered {
 		for record := r.First; record <= r.Last; record++ {
-			m.answered[record] = true
+			m.answered[record] = append(m.answered[record], r.Until)
 		}
 	}
-	if n := int64(len(c.Link.Digests)); n > 0 || len(c.Link.Answered) > 0 {
-		l := c.Link
+	if l := c.Link; l.Number > 0 {
 		l.At, l.Digests, l.Answered = stored(l.At), slices.Clone(l.Digests), slices.Clone(l.Answered)
+		l.Messages, l.LetGo = slices.Clone(l.Messages), slices.Clone(l.LetGo)
 		m.links = append(m.links, l)
-		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+n, l.Hash, l.At
+		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+int64(len(l.Digests)), l.Hash, l.At
+		m.head.Message += int64(len(l.Messages))
 	}
 	if c.Forgotten != nil {
 		m.forget(c.Forgotten)
@@ -183,7 +183,11 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 		}
 	}
 	if h.Same != nil {
-		h.SameAnswered = slices.ContainsFunc(attempts, func(a *journal.Attempt) bool { return a.Number == h.Same.Number && m.answered[a.Record] })
+		for _, a := range attempts {
+			if until, is := m.answered[a.Record]; is && a.Number == h.Same.Number {
+				h.SameAnswered, h.SameUntil = true, max(h.SameUntil, a.LockedUntil, slices.Max(until))
+			}
+		}
 		if d := m.letterOf(key, h.Same.DeadLetter); d != nil {
 			h.SameDeadLetter = d.State
 		}
@@ -323,7 +327,7 @@ func (m *Memory) Outbox() []journal.Message {
 func (m *Memory) Answered(record int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.answered[record]
+	return m.answered[record] != nil
 }
 
 // stored is t as it comes back from a store.

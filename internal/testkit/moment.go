@@ -56,8 +56,10 @@ func (s *moment) Letters() (int64, error) { return int64(len(s.m.letters)), nil 
 
 func (s *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
-	for record := range s.m.answered {
-		all.Add(journal.Run{First: record, Last: record})
+	for record, until := range s.m.answered {
+		for _, u := range until {
+			all.Add(journal.Run{First: record, Last: record, Until: u})
+		}
 	}
 	return all.All(), nil
 }
@@ -96,6 +98,11 @@ func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 		}
 	}
 	return all, nil
+}
+
+func (s *moment) Messages(after int64, limit int) ([]journal.Message, error) {
+	all := slices.DeleteFunc(slices.Clone(s.m.outbox), func(o journal.Message) bool { return o.Sequence <= after })
+	return first(all, limit), nil
 }
 
 func (s *moment) LastPurge() (*journal.Entry, error) { return s.m.lastPurge(), nil }

@@ -98,7 +98,9 @@ func (m *Memory) MoveWatermark(ctx context.Context, from, to deadletter.Watermar
 			if slices.ContainsFunc(m.outbox, waits) {
 				return false
 			}
-			m.keepOutbox(&journal.Changes{Outbox: []journal.Message{*message}})
+			c := &journal.Changes{Outbox: []journal.Message{*message}}
+			c.Seal(m.head, to.At)
+			m.keep(c)
 		}
 		to.At = stored(to.At)
 		m.marks[keyOf(&to)] = to

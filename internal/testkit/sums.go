@@ -98,11 +98,10 @@ func (m *Memory) Causes(
 	})
 }
 
-// keepOutbox gives the messages their sequences, and lets go of those that were published.
+// keepOutbox keeps the messages, and lets go of those that were published.
 func (m *Memory) keepOutbox(c *journal.Changes) {
 	for _, o := range c.Outbox {
-		m.sequence++
-		o.Sequence, o.At = m.sequence, stored(o.At)
+		o.At = stored(o.At)
 		m.outbox = append(m.outbox, o)
 	}
 	m.outbox = slices.DeleteFunc(m.outbox, func(o journal.Message) bool { return slices.Contains(c.Published, o.Sequence) })
@@ -137,7 +136,8 @@ type lease struct {
 func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
 	return ask(ctx, m, func() bool {
 		now := time.Now()
-		if l, held := m.leases[name]; held && l.holder != holder && l.expires.After(now) {
+		l, held := m.leases[name]
+		if held && l.holder != holder && l.expires.After(now) && (span <= 0 || !l.expires.After(now.Add(span))) {
 			return false
 		}
 		m.leases[name] = lease{holder, now.Add(span)}
@@ -146,10 +146,11 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 }
 
 // Leases implements journal.Outbox.
-func (m *Memory) Leases(ctx context.Context, prefix string) (int, error) {
+func (m *Memory) Leases(ctx context.Context, prefix string, span time.Duration) (int, error) {
 	return ask(ctx, m, func() (held int) {
+		now := time.Now()
 		for name, l := range m.leases {
-			if strings.HasPrefix(name, prefix) && l.expires.After(time.Now()) {
+			if strings.HasPrefix(name, prefix) && l.expires.After(now) && !l.expires.After(now.Add(span)) {
 				held++
 			}
 		}

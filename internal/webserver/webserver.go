@@ -31,6 +31,10 @@ func Listen(addr, what, setting string, handler http.Handler, c *Certificate, pe
 	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+		// What a connection may have the process hold: the defaults allow megabytes, and hundreds of streams. Six at once
+		// are what browsers have had by HTTP/1.1.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 6, MaxReadFrameSize: 16 << 10,
+			MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 32 << 10},
 	}}
 	guarded.watch(s.http)
 	serve := s.http.Serve

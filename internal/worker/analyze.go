@@ -76,6 +76,10 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 		return a.refuse(ctx, j, unrecordable(err))
 	case err != nil:
 		return a.unrecorded(ctx, j)
+	case recorded.How == journal.Stale:
+		a.log.Warn("job was given to another while this worker stood still, and answered; nothing is recorded",
+			zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key))
+		return Reply{Action: Superseded}
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
@@ -124,7 +128,7 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 	n := &journal.Analysis{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: p.Name, ID: f.ID},
 		JobKey:  j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
-		Rule: a.rule, Policy: p, Failure: f, Error: redact.Line(f.Error, maxErrorBytes), ReceivedAt: received,
+		LockedUntil: j.LockedUntil, Rule: a.rule, Policy: p, Failure: f, Error: redact.Line(f.Error, maxErrorBytes), ReceivedAt: received,
 	}
 	f.Match.Text, f.Destination, f.Context = shownText(f, f.Match.Text, n.Error), destinationOf(f), redacted(f.Context)
 	n.Identity = journal.IdentityOf(n)

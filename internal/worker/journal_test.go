@@ -63,6 +63,36 @@ func TestRetryThatCameTooLateIsCountedAsExceeded(t *testing.T) {
 	}
 }
 
+// TestStaleDelivery: what was given to another while this worker stood still, and answered, is neither recorded nor answered;
+// what comes later is another failure. Without the engine's deadline nobody can tell.
+func TestStaleDelivery(t *testing.T) {
+	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
+		bubble(t, func(t *testing.T) {
+			store, e := testkit.NewMemory(), newEngine()
+			deliver := func(until int64) (worker.Action, int, int64) {
+				answers, records := len(e.told()), store.End().Record
+				j := job(jobType, "{}", claim(transient))
+				j.LockedUntil, j.Deadline = until, time.Now().Add(time.Minute)
+				memory := testkit.StartJournal(t, store, time.Now) // of another replica
+				w := worker.New(e, config(), nil, newTally().hooks(), zap.NewNop())
+				action := w.Handle(t.Context(), &j, handlerOf(jobType, memory, time.Now(), newTally().hooks(), zap.NewNop()))
+				time.Sleep(2 * time.Second) // until it is marked
+				return action, len(e.told()) - answers, store.End().Record - records
+			}
+			for _, d := range []struct {
+				until  int64
+				action worker.Action
+				both   int // answers, and records
+			}{{20, worker.Completed, 1}, {10, worker.Superseded, 0}, {20, worker.Superseded, 0}, {21, worker.Completed, 1}} {
+				action, answers, records := deliver(d.until)
+				if action != d.action || answers != d.both || records != int64(d.both) {
+					t.Errorf("%s until %d: %s, %d answers and %d records; want %s and %d", jobType, d.until, action, answers, records, d.action, d.both)
+				}
+			}
+		})
+	}
+}
+
 // TestForgottenCountIsRaised: a model that does not carry retryCount on must not retry for ever.
 func TestForgottenCountIsRaised(t *testing.T) {
 	store := testkit.NewMemory()

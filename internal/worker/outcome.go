@@ -67,5 +67,6 @@ func readOutcome(j *Job, policy *decision.Policy, vs values) (*journal.Outcome, 
 	return &journal.Outcome{
 		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Success: success, Team: policy.LimitTeam,
 		JobKey: j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
+		LockedUntil: j.LockedUntil,
 	}, rejection
 }

@@ -60,6 +60,9 @@ type Job struct {
 	Headers, Variables string
 	// Lease is shown with the answer; empty: the job has none.
 	Lease string
+	// LockedUntil is when the engine gives the job to another, in milliseconds by its own clock: it tells deliveries
+	// apart, and is compared with no clock here. 0: the engine does not say.
+	LockedUntil int64
 	// Deadline up to which this process may answer, on the local monotonic clock; the loop sets it.
 	Deadline time.Time
 }

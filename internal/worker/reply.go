@@ -65,8 +65,8 @@ func release(j *Job, message string) Reply {
 // deliver sends r until the engine takes it, says that nobody waits for it, the job's own deadline is
 // reached, or ctx ends. Sending again is safe: an engine takes one answer per job.
 func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
-	if r.Action == kept {
-		return kept
+	if r.Action == kept || r.Action == Superseded { // nobody waits for it
+		return r.Action
 	}
 	pause := newBackoff(deliveryFirst, deliveryMost, uint64(j.Key))
 	action := Released // as long as nothing that could have arrived was sent

@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/worker"
@@ -104,6 +106,8 @@ type Client struct {
 	tokens      *tokenSource
 	plainErrors bool
 
+	// choosing is held by who asks the gateways which of them answers.
+	choosing turn
 	mu       sync.Mutex
 	options  Options   // one address is emptied when the other is chosen
 	gateways []gateway // the one in use, or those to choose from, in order
@@ -111,7 +115,7 @@ type Client struct {
 
 // Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
 func Dial(o Options, log *zap.Logger) (_ *Client, err error) {
-	c := &Client{options: o, tokens: o.tokens(log), plainErrors: o.PlainErrors}
+	c := &Client{options: o, tokens: o.tokens(log), plainErrors: o.PlainErrors, choosing: make(turn, 1)}
 	defer func() {
 		if err != nil {
 			_ = c.Close()
@@ -156,27 +160,45 @@ func (c *Client) Settle(ctx context.Context) Options {
 	return c.options
 }
 
-// gateway returns the one to call. Of two, those that answer are chosen from; while none does it is the first.
+// gateway returns the one to call. Of two, those that answer are chosen from, then one that says that it may not be
+// asked; while neither does it is the first, as it is for whom ctx ends while another asks.
 func (c *Client) gateway(ctx context.Context) gateway {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.gateways) == 1 {
-		return c.gateways[0]
+	all := c.choices()
+	if len(all) == 1 || !c.choosing.take(ctx) {
+		return all[0]
 	}
-	for i, g := range c.gateways {
+	defer c.choosing.give()
+	if all = c.choices(); len(all) == 1 {
+		return all[0]
+	}
+	denied := -1
+	for i, g := range all {
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		_, err := g.topology(asking)
 		cancel()
-		if err == nil {
-			c.choose(i)
-			break
+		switch {
+		case err == nil:
+			return c.choose(i)
+		case denied < 0 && status.Code(err) == codes.PermissionDenied:
+			denied = i
 		}
 	}
-	return c.gateways[0]
+	if denied >= 0 {
+		return c.choose(denied)
+	}
+	return all[0]
 }
 
-// choose the gateway, for good; mu is held.
-func (c *Client) choose(i int) {
+func (c *Client) choices() []gateway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gateways
+}
+
+// choose the gateway, for good; choosing is held.
+func (c *Client) choose(i int) gateway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_ = c.gateways[1-i].close()
 	c.gateways = c.gateways[i : i+1]
 	if c.options.Reason = "it answered first"; i == 0 {
@@ -184,7 +206,23 @@ func (c *Client) choose(i int) {
 	} else {
 		c.options.Address = ""
 	}
+	return c.gateways[0]
 }
+
+// turn is a lock of capacity 1 that nobody waits for longer than he has time.
+type turn chan struct{}
+
+// take reports whether it was had before ctx ended.
+func (t turn) take(ctx context.Context) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t turn) give() { <-t }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
 	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)

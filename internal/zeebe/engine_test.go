@@ -33,6 +33,7 @@ func TestPollAsItIsMeant(t *testing.T) {
 	want := worker.Job{
 		Key: key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey, Type: "work",
 		TenantID: "hospital-a", Retries: 5, Headers: `{"retryPolicy":"p"}`, Variables: `{"claimId":"CLM-T-1"}`,
+		LockedUntil: j.Activations[0].Deadline.UnixMilli(),
 	}
 	if jobs[0] != want {
 		t.Errorf("got %+v, want %+v", jobs[0], want)

@@ -115,7 +115,7 @@ func (g *grpcGateway) activate(ctx context.Context, r *worker.ActivateRequest) (
 			jobs = append(jobs, worker.Job{
 				Key: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey,
 				Type: j.Type, TenantID: j.TenantId, Retries: j.Retries,
-				Headers: j.CustomHeaders, Variables: j.Variables,
+				Headers: j.CustomHeaders, Variables: j.Variables, LockedUntil: j.Deadline,
 			})
 		}
 	}

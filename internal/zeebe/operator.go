@@ -1,7 +1,9 @@
 package zeebe
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -109,15 +111,21 @@ func (c *Client) Create(ctx context.Context, processID, variables string) (int64
 // noSuch is the id of an element, and the type of a job, that no model has.
 const noSuch = "retry-worker-check"
 
+// ErrStarted says that an instance was started where none was to be.
+var ErrStarted = errors.New("the gateway ignores where an instance is to begin, and started one: cancel it")
+
 // HasProcess reports whether a process is deployed. The protocol has no query for it: an instance that
 // is to begin at an element that does not exist is refused as invalid where the process is known, and
-// as not found where it is not. Nothing is ever started.
+// as not found where it is not. Nothing is started: gateways before 8.1, which know no such beginning, are not asked.
 func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool, error) {
+	if t, err := c.Topology(ctx); err != nil || !t.atLeast(8, 1) {
+		return false, cmp.Or(err, fmt.Errorf("look for the process %s: a gateway %q cannot be asked without starting it",
+			processID, t.GatewayVersion))
+	}
 	_, err := c.gateway(ctx).create(ctx, &instance{processID: processID, tenant: tenant, startAt: noSuch})
 	switch status.Code(err) {
 	case codes.OK:
-		return true, fmt.Errorf("look for the process %s: the gateway ignores where an instance is to begin, and started one",
-			processID)
+		return true, fmt.Errorf("look for the process %s: %w", processID, ErrStarted)
 	case codes.NotFound:
 		return false, nil
 	case codes.InvalidArgument:

@@ -19,7 +19,7 @@ const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/
 func TestTopology(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	got, err := c.Topology(wait.Context(t))
-	want := zeebe.Topology{GatewayVersion: "8.8.0", Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
+	want := zeebe.Topology{GatewayVersion: gateway.Version, Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
 	if err != nil || got != want {
 		t.Errorf("got %+v with %v, want %+v", got, err, want)
 	}
@@ -58,6 +58,14 @@ func TestDeployAndStart(t *testing.T) {
 	wantRefusal(t, err, "start an instance of MISSING: ", codes.NotFound)
 	_, err = c.Deploy(wait.Context(t), "broken.bpmn", []byte("<definitions"), "")
 	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
+}
+
+// TestOldGatewaysAreNotAsked: one of before 8.1 would start an instance.
+func TestOldGatewaysAreNotAsked(t *testing.T) {
+	g, c := connected(t, gateway.Options{Version: "8.0.12"})
+	if _, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err == nil || g.Calls(gateway.CreateProcessInstance) != 0 {
+		t.Errorf("%v, %d instances were asked for", err, g.Calls(gateway.CreateProcessInstance))
+	}
 }
 
 // TestHasProcess asks without starting anything.

@@ -13,10 +13,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/worker"
 )
@@ -37,9 +38,9 @@ type restGateway struct {
 	http      *http.Client
 	tokens    *tokenSource
 
-	mu     sync.Mutex
+	asking turn      // held by who reads or writes what follows
 	leases bool      // the engine has them
-	asked  time.Time // when it said so
+	asked  time.Time // when it said so, or that it does not say
 }
 
 func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
@@ -65,7 +66,8 @@ func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
 		}
 	}
 	return &restGateway{
-		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
+		asking: make(turn, 1),
+		base:   base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
 		// Nobody is followed: a command is for the engine, and so is the token. The caller's context bounds each call.
 		http: &http.Client{Transport: transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
@@ -150,6 +152,7 @@ type restJob struct {
 	CustomHeaders      json.RawMessage `json:"customHeaders"`
 	Variables          json.RawMessage `json:"variables"`
 	LeaseToken         string          `json:"leaseToken"`
+	Deadline           key             `json:"deadline"`
 }
 
 func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
@@ -178,20 +181,27 @@ func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) (
 			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
 			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
 			Headers: string(j.CustomHeaders), Variables: string(j.Variables), Lease: j.LeaseToken,
+			LockedUntil: int64(j.Deadline),
 		}
 	}
 	return jobs, nil
 }
 
-// hasLeases reports whether the engine says that it is 8.10 or later. One that does not say is asked again.
+// hasLeases reports whether the engine says that it is 8.10 or later. One that does not answer is asked again, one that
+// refuses to say as late as one that says.
 func (g *restGateway) hasLeases(ctx context.Context) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if !g.asking.take(ctx) {
+		return false
+	}
+	defer g.asking.give()
 	if g.asked.IsZero() || time.Since(g.asked) > leasesEvery {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		if t, err := g.topology(ctx); err == nil {
+		switch t, err := g.topology(ctx); status.Code(err) {
+		case codes.OK:
 			g.leases, g.asked = t.atLeast(8, 10), time.Now()
+		case codes.PermissionDenied, codes.Unauthenticated, codes.NotFound, codes.Unimplemented:
+			g.asked = time.Now()
 		}
 	}
 	return g.leases

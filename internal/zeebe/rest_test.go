@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -194,14 +196,60 @@ func TestFirstToAnswer(t *testing.T) {
 	expect(neither, "REST at ")
 }
 
+// TestNobodyWaitsForHangingAddresses: while one call asks two addresses that hang, another whose context has ended returns
+// at once.
+func TestNobodyWaitsForHangingAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dial(t, zeebe.Options{Address: "passthrough:///silent", Plaintext: true, KeepAlive: 45 * time.Second, RESTAddress: "http://127.0.0.1:1",
+			Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+		asking, end := context.WithCancel(t.Context())
+		go func() { _, _ = c.Topology(asking) }()
+		synctest.Wait() // it asks the first of them
+		began := time.Now()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := c.Topology(ended); err == nil || time.Since(began) > 0 {
+			t.Errorf("a call whose context has ended returns %v after %v", err, time.Since(began))
+		}
+		end()
+		synctest.Wait()
+	})
+}
+
+// TestRefusedTopologyIsNotAskedAgain: an engine that does not tell this client of its cluster is asked once, not at each
+// poll; nor are two of which neither tells.
+func TestRefusedTopologyIsNotAskedAgain(t *testing.T) {
+	byGRPC, byREST := gateway.New(t, gateway.Options{}), gateway.New(t, gateway.Options{REST: true})
+	for _, g := range []*gateway.Gateway{byGRPC, byREST} {
+		g.Inject(gateway.Fault{Method: gateway.Topology, Code: codes.PermissionDenied})
+	}
+	both := zeebe.Options{Address: byGRPC.Addr(), Plaintext: true, RESTAddress: byREST.RESTAddress(), KeepAlive: 45 * time.Second}
+	for name, c := range map[string]*zeebe.Client{"one": dialREST(t, byREST.RESTAddress()), "two": dial(t, both)} {
+		asked := func() int { return byGRPC.Calls(gateway.Topology) + byREST.Calls(gateway.Topology) }
+		before := asked()
+		for range 5 {
+			r := poll(1, time.Millisecond)
+			r.Lease = true
+			if _, err := c.Activate(wait.Context(t), r); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if n := asked() - before; n > 2 {
+			t.Errorf("%s: the topology was asked for %d times in 5 polls", name, n)
+		}
+	}
+}
+
 // TestLeases: jobs that were given to another cannot be completed by a worker that stood still meanwhile. Without leases
 // the first who answers wins.
 func TestLeases(t *testing.T) {
 	const atOnce = 500
-	for shape, jobs := range map[string]int{"8.6": atOnce, "8.8": atOnce, "": 10_000} {
-		leased := shape == ""
-		t.Run(shape, func(t *testing.T) {
-			g := gateway.New(t, gateway.Options{REST: true, Shape: shape, Leases: leased})
+	for version, jobs := range map[string]int{"8.6.0": atOnce, "8.9.3": atOnce, gateway.LeaseVersion: 10_000} {
+		t.Run(version, func(t *testing.T) {
+			g := gateway.New(t, gateway.Options{REST: true, Version: version})
 			frozen, other := dialREST(t, g.RESTAddress()), dialREST(t, g.RESTAddress())
 			stale, newest := 0, 0
 			for range jobs / atOnce {
@@ -212,7 +260,7 @@ func TestLeases(t *testing.T) {
 				stale += completed(t, frozen, late)
 				newest += completed(t, other, newer)
 			}
-			want := map[bool]int{true: 0, false: jobs}[leased]
+			want := map[bool]int{true: 0, false: jobs}[version == gateway.LeaseVersion]
 			if timedOut := g.Counts().TimedOut; stale != want || newest != jobs-want || timedOut != jobs {
 				t.Errorf("%d stale completions and %d of the newest, want %d and %d; %d timed out", stale, newest, want, jobs-want, timedOut)
 			}

@@ -3,6 +3,7 @@
 package bpmn
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -62,6 +63,15 @@ type Flow struct {
 type Task struct {
 	Type, Retries Value
 	Headers       string // a JSON object
+}
+
+// Count returns the number of retries that a job of the task begins with.
+func (t *Task) Count(lookup func(string) (feel.Raw, bool)) (n int32, err error) {
+	value := t.Retries.Eval(lookup)
+	if json.Unmarshal([]byte(value.String()), &n) != nil || value == "null" {
+		return 0, fmt.Errorf("Expected result of the expression '%s' to be 'NUMBER', but was '%s'", t.Retries.String(), value.Kind())
+	}
+	return n, nil
 }
 
 // Timer of a catch event: an instant, or else a duration.

@@ -86,6 +86,7 @@ type reader struct {
 	problems []string
 	errors   map[string]*node // root elements by their ids
 	messages map[string]*node
+	unknown  []string // ids of what was refused for what it is: its flows are not
 }
 
 // Refused is why a model is not taken: all of what is wrong with it.
@@ -167,6 +168,7 @@ func (r *reader) known(n *node, children ...string) {
 			if at == "" {
 				at = id
 			}
+			r.unknown = append(r.unknown, c.attribute("id"))
 			r.refuse(at, "Elements of type <%s> are not supported by the development engine here", c.Local)
 		}
 	}
@@ -303,15 +305,6 @@ func (r *reader) task(e *Element, x *node) {
 	}
 }
 
-// Count returns the number of retries that a job of the task begins with.
-func (t *Task) Count(lookup func(string) (feel.Raw, bool)) (n int32, err error) {
-	value := t.Retries.Eval(lookup)
-	if json.Unmarshal([]byte(value.String()), &n) != nil || value == "null" {
-		return 0, fmt.Errorf("Expected result of the expression '%s' to be 'NUMBER', but was '%s'", t.Retries.String(), value.Kind())
-	}
-	return n, nil
-}
-
 func headers(extensions *node) string {
 	all := map[string]string{}
 	for _, h := range extensions.all(zeebeSpace, "taskHeaders") {
@@ -375,6 +368,9 @@ func (r *reader) flow(n *node, p *Process) {
 	source, target := p.Elements[n.attribute("sourceRef")], p.Elements[n.attribute("targetRef")]
 	id := n.attribute("id")
 	if source == nil || target == nil {
+		if slices.Contains(r.unknown, n.attribute("sourceRef")) || slices.Contains(r.unknown, n.attribute("targetRef")) {
+			return
+		}
 		r.refuse(id, "Must have a sourceRef and a targetRef among the elements of its process")
 		return
 	}

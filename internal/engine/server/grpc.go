@@ -1,8 +1,8 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -58,7 +58,7 @@ type gateway struct {
 }
 
 // version of Zeebe whose protocol is spoken.
-func (s *Server) version() string { return s.options.Shape + ".0" }
+func (s *Server) version() string { return cmp.Or(s.options.Version, s.options.Shape+".0") }
 
 // host is what the topology calls the only broker.
 const host = "development-engine"
@@ -130,16 +130,6 @@ func (s *Server) jobs(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine
 	tenants, err := s.tenants(in.TenantIds)
 	if err != nil {
 		return nil, err
-	}
-	for _, wrong := range []struct {
-		is   bool
-		what string
-	}{{in.Type == "", "type to be present, but it was blank"},
-		{in.Timeout < 1, fmt.Sprintf("timeout to be greater than zero, but it was %d", in.Timeout)},
-		{in.MaxJobsToActivate < 1, fmt.Sprintf("maxJobsToActivate to be greater than zero, but it was %d", in.MaxJobsToActivate)}} {
-		if wrong.is {
-			return nil, status.Error(codes.InvalidArgument, "Expected to activate jobs with "+wrong.what)
-		}
 	}
 	wait := millis(in.RequestTimeout)
 	if wait == 0 {

@@ -25,6 +25,8 @@ type Options struct {
 	Fsync bool
 	// Shape is the version that REST answers as: "8.6" or "8.8", which empty means.
 	Shape string
+	// Version is what the topology tells; empty: the first of the shape.
+	Version string
 	// Tenants turns multi-tenancy on, with these beside the default one.
 	Tenants []string
 	// MaxInFlight is how many commands may be under way before others are refused; 0: any number. Completions and failures are
@@ -311,16 +313,16 @@ func (s *Server) round(batch []*request) {
 		return
 	}
 	var happened [][]engine.Event
+	const mostTicks = 50 // then others get a turn
+	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
+		happened = append(happened, s.core.Tick(s.Now()))
+	}
 	apply := func(command engine.Command) ([]engine.Event, error) {
 		events, err := s.core.Apply(command, s.Now())
 		if len(events) > 0 {
 			happened = append(happened, events)
 		}
 		return events, err
-	}
-	const mostTicks = 50 // then others get a turn
-	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
-		_, _ = apply(engine.Tick{}) // is never refused
 	}
 	var served []*poll
 	for _, r := range batch {
@@ -333,7 +335,7 @@ func (s *Server) round(batch []*request) {
 		if r.err == nil && r.look != nil {
 			r.look(s.core, events)
 		}
-		if r.poll != nil && !r.poll.take(s.core, events) {
+		if r.err == nil && r.poll != nil && !r.poll.take(s.core, events) {
 			r.waits = true
 			s.enqueue(r.poll)
 		}

@@ -20,6 +20,10 @@ func TestMigrations(t *testing.T) {
 	storetest.RunMigrations(t, func(t *testing.T) storetest.Database {
 		address := realserver.Database(t)
 		return storetest.Database{
+			Planted: map[string]string{
+				"trigger": "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; CREATE TRIGGER planted BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION planted()",
+				"rule":    "CREATE RULE planted AS ON INSERT TO figures DO INSTEAD NOTHING", "check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record < 9)",
+				"policy": "CREATE POLICY planted ON records USING (record > 3)"},
 			Open:       func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) },
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, address) },
 			Exec: func(ctx context.Context, statement string) error {
@@ -42,7 +46,11 @@ func TestEditsAreFound(t *testing.T) {
 	testkit.Must(t, err)
 	pool := stdlib.OpenDB(*c)
 	t.Cleanup(func() { _ = pool.Close() })
-	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Dialect: &dialect})
+	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Dialect: &dialect,
+		Schema: map[string]string{"row security": "ALTER TABLE subjects ENABLE ROW LEVEL SECURITY", "forced row security": "ALTER TABLE subjects FORCE ROW LEVEL SECURITY",
+			"a policy": "CREATE POLICY planted ON records USING (record > 3)", "not logged": "ALTER TABLE outbox SET UNLOGGED",
+			"a check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record > 0)", "a check gone": "ALTER TABLE ledger_head DROP CONSTRAINT ledger_head_one_check",
+			"a foreign key": "ALTER TABLE dead_letters ADD CONSTRAINT planted FOREIGN KEY (subject) REFERENCES subjects (key)"}})
 }
 
 func TestUnreadableRecord(t *testing.T) {
@@ -71,4 +79,9 @@ func TestPlantedTrigger(t *testing.T) {
 func TestRebuild(t *testing.T) {
 	address := realserver.Database(t)
 	storetest.RunRebuild(t, open(t, address), executor(t, address))
+}
+
+func TestForgedMessages(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunForged(t, open(t, address), executor(t, address))
 }

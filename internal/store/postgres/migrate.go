@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 )
 
@@ -29,16 +31,31 @@ func prepare(ctx context.Context, config *pgx.ConnConfig, written bool) error {
 		return err
 	}
 	switch made, err := look(ctx, c); {
-	case err != nil || made:
+	case err != nil:
 		return err
+	case made:
+		return compatible(ctx, config, written)
 	case !written:
-		return refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
+		none := refuse("the database has no journal in it yet; it is made when `retry-worker serve` first starts with this " +
 			"address")
+		return &journal.StoreError{Kind: journal.Invalid,
+			Err: &sqlstore.NotBegunError{Err: fmt.Errorf("%s: %w", opening, none)}}
 	}
 	if err := makeTables(ctx, c); err != nil {
 		return makingError(err)
 	}
 	return nil
+}
+
+// compatible refuses tables that are not this binary's.
+func compatible(ctx context.Context, config *pgx.ConnConfig, written bool) error {
+	pool := stdlib.OpenDB(*config)
+	defer pool.Close()
+	what, err := dialect.Incompatible(ctx, pool, written)
+	if err == nil && what != "" {
+		err = refuse("%s", what)
+	}
+	return err
 }
 
 // makeTables makes the tables, while no other process does.
@@ -88,10 +105,14 @@ const described = `SELECT 'column ' || c.relname || '.' || a.attname, format_typ
 		|| CASE WHEN a.attidentity <> '' OR a.attgenerated <> '' OR a.atthasdef THEN ' generated' ELSE '' END
 	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 	WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
-UNION ALL SELECT CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' ELSE 'relation ' END || c.relname, ''
+UNION ALL SELECT CASE c.relkind WHEN 'r' THEN 'table ' WHEN 'v' THEN 'view ' WHEN 'm' THEN 'view ' ELSE 'relation ' END || c.relname,
+		CASE c.relpersistence WHEN 'p' THEN '' ELSE 'not kept by a crash' END || CASE WHEN c.relrowsecurity OR c.relforcerowsecurity THEN ' under row security' ELSE '' END
 	FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 UNION ALL SELECT 'trigger ' || t.tgname || ' on ' || c.relname, ''
 	FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = current_schema()::regnamespace AND NOT t.tgisinternal
+UNION ALL SELECT 'constraint ' || t.conname || ' on ' || c.relname, pg_get_constraintdef(t.oid)
+	FROM pg_constraint t JOIN pg_class c ON c.oid = t.conrelid WHERE c.relnamespace = current_schema()::regnamespace AND t.contype NOT IN ('p', 'u', 'n')
+UNION ALL SELECT 'policy ' || policyname || ' on ' || tablename, '' FROM pg_policies WHERE schemaname = current_schema()
 UNION ALL SELECT 'rule ' || r.rulename || ' on ' || r.tablename, '' FROM pg_rules r WHERE r.schemaname = current_schema()
 UNION ALL SELECT 'index ' || i.indexname || ' on ' || i.tablename, '' FROM pg_indexes i WHERE i.schemaname = current_schema()`
 
@@ -126,6 +147,9 @@ func expectTable(all map[string]string, table, statement string) {
 			if strings.Contains(line, "PRIMARY KEY") {
 				all["index "+table+"_pkey on "+table] = ""
 			}
+			if _, check, is := strings.Cut(line, "CHECK ("); is {
+				all["constraint "+table+"_"+words[0]+"_check on "+table] = "CHECK ((" + strings.TrimSuffix(strings.TrimSuffix(check, ","), ")") + "))"
+			}
 		}
 	}
 }
@@ -133,9 +157,6 @@ func expectTable(all map[string]string, table, statement string) {
 func columnType(is, line string) string {
 	if strings.Contains(line, "NOT NULL") || strings.Contains(line, "PRIMARY KEY") {
 		is += " NOT NULL"
-	}
-	if strings.Contains(line, "GENERATED") {
-		is += " generated"
 	}
 	return is
 }

@@ -18,7 +18,7 @@ const opening = "open the journal in PostgreSQL"
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
-		"SEQUENCE": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", ")STRICT;": ")", ")KEYED;": ")",
+		")STRICT;": ")", ")KEYED;": ")",
 		"zero hash": `'\x` + "0000000000000000000000000000000000000000000000000000000000000000" + "'"},
 	Numbered: true,
 	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",

@@ -31,13 +31,20 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	testkit.Must(t, os.Symlink(path, link))
 	_, err = Open(t.Context(), link)
 	wantRefused(t, err, path, "another retry-worker")
+	hard := filepath.Join(t.TempDir(), "hard.db")
+	testkit.Must(t, os.Link(path, hard))
+	_, err = Open(t.Context(), hard)
+	wantRefused(t, err, hard, "another retry-worker that knows it by another name", "PostgreSQL")
 	r, err := OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatalf("a reader was refused beside the process that writes: %v", err)
 	}
 	defer r.Close()
 	c.kill()
-	opened(t, path) // the lock ends with its process
+	testkit.Must(t, opened(t, path).Close()) // the lock ends with its process
+	opened(t, hard)
+	_, err = Open(t.Context(), path) // of a file that was there before the first was opened
+	wantRefused(t, err, path, "another retry-worker that knows it by another name")
 }
 
 // asked ends the context when it was asked for its end so often.

@@ -41,11 +41,11 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	}
 	switch info, err := os.Stat(f.path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")
+		return nil, &sqlstore.NotBegunError{Err: f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")}
 	case err != nil:
 		return nil, f.wrong("cannot be read (%v)", smallfile.Cause(err))
 	case info.Size() == 0:
-		return nil, f.wrong("is empty: the worker has not begun it yet")
+		return nil, &sqlstore.NotBegunError{Err: f.wrong("is empty: the worker has not begun it yet")}
 	}
 	r, err := f.reader(forReading)
 	if still := f.stamp(); err == nil && still.log == 0 {
@@ -70,7 +70,7 @@ func isJournal(ctx context.Context, tx sqlstore.Querier) error {
 	if application != applicationID {
 		return errors.New("found no journal in it: name the file that the worker writes")
 	}
-	return compatible(ctx, tx)
+	return compatible(ctx, tx, false)
 }
 
 func (f *file) reader(way url.Values) (*Reader, error) {

@@ -31,9 +31,7 @@ const (
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
-		"SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
-	Now:  "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
 	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
 }
@@ -61,7 +59,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := openLocked(ctx, f)
+	db, err := openLocked(ctx, f, l)
 	if err != nil {
 		_ = l.release() // the first error is the one that tells
 		// Where who asked does not wait any longer, all that comes then comes of that.
@@ -74,8 +72,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-func openLocked(ctx context.Context, f *file) (*DB, error) {
-	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure} {
+func openLocked(ctx context.Context, f *file, l *lock) (*DB, error) {
+	made := func() error { return l.take(f) }
+	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure, made} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -107,11 +106,13 @@ func (db *DB) begin(ctx context.Context) error {
 		return err
 	}
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: db.file.room}
-	if err := db.Probe(ctx); err != nil {
-		_ = db.Free() // the first error is the one that tells
-		return err
+	if err = db.Probe(ctx); err == nil {
+		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // whoever held one has ended
 	}
-	return nil
+	if err != nil {
+		_ = db.Free() // the first error is the one that tells
+	}
+	return err
 }
 
 // acquire waits for the writer's turn.
@@ -161,7 +162,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	if objects > 0 {
-		return compatible(ctx, tx)
+		return compatible(ctx, tx, true)
 	}
 	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -172,7 +173,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 }
 
 // compatible fails where the tables are not of this version.
-func compatible(ctx context.Context, tx sqlstore.Querier) error {
+func compatible(ctx context.Context, tx sqlstore.Querier, written bool) error {
 	var tables int
 	var version int64
 	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'journal_schema'").Scan(&tables)
@@ -184,6 +185,13 @@ func compatible(ctx context.Context, tx sqlstore.Querier) error {
 	}
 	if err == nil {
 		err = sqlstore.Known(version)
+	}
+	if err != nil {
+		return err
+	}
+	what, err := dialect.Incompatible(ctx, tx, written)
+	if err == nil && what != "" {
+		err = errors.New(what)
 	}
 	return err
 }
@@ -197,6 +205,9 @@ var (
 	}}
 	forReading = url.Values{"mode": {"ro"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "query_only(1)", "trusted_schema(0)",
+	}}
+	forCopying = url.Values{"mode": {"ro"}, "_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "trusted_schema(0)",
 	}}
 	// frozen reads a file that nobody writes, and makes none beside it.
 	frozen = url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"query_only(1)", "trusted_schema(0)"}}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
@@ -24,6 +26,7 @@ func TestMigrations(t *testing.T) {
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, path) },
 			Exec:       func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
 			Exclusive:  true,
+			Planted:    map[string]string{"trigger": "CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
 		}
 	})
 }
@@ -99,4 +102,31 @@ func TestPlantedTrigger(t *testing.T) {
 func TestRebuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	storetest.RunRebuild(t, opened(t, path), executor(t, path))
+}
+
+func TestForgedMessages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunForged(t, opened(t, path), executor(t, path))
+}
+
+// TestLeasesGoByThisProcess: they go by its clock, that of a bubble too, and whoever held one before has ended.
+func TestLeasesGoByThisProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		take := func(db *DB, holder string, span time.Duration, want bool) {
+			t.Helper()
+			if held, err := db.Lease(t.Context(), "gates", holder, span); held != want || err != nil {
+				t.Errorf("%s asks for the lease: %t (%v), want %t", holder, held, err, want)
+			}
+		}
+		db := opened(t, path)
+		take(db, "a", 15*time.Second, true)
+		time.Sleep(14 * time.Second)
+		take(db, "b", 15*time.Second, false)
+		time.Sleep(time.Second)
+		take(db, "b", 15*time.Second, true)
+		testkit.Must(t, db.Close())
+		db = opened(t, path)
+		take(db, "c", 15*time.Second, true)
+	})
 }

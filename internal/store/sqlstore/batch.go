@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"encoding/json"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -41,6 +42,30 @@ func (b *batch) upsert(t *journal.Table, rows []journal.Row, set string) {
 		set = " ON CONFLICT (" + strings.Join(t.Columns[:t.Keys], ", ") + ") DO UPDATE SET " + set
 	}
 	b.insert(t.Name+" ("+strings.Join(t.Columns, ", ")+")", set, rows)
+}
+
+// textOf is runs as JSON, and none as nothing.
+func textOf(runs []journal.Run) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(runs) // whole numbers
+	return string(text)
+}
+
+func (b *batch) answered(runs []journal.Run) {
+	var all []journal.Row
+	known := map[[2]int64]int64{} // PostgreSQL changes no row twice in a statement
+	for _, r := range runs {
+		for ; r.First <= r.Last; r.First += journal.MostRun {
+			key := [2]int64{r.First, r.Until}
+			known[key] = max(known[key], min(r.Last, r.First+journal.MostRun-1))
+		}
+	}
+	for key, last := range known {
+		all = append(all, journal.Row{key[0], last, key[1]})
+	}
+	b.insert("answered (first, last, until)", " ON CONFLICT (first, until) DO UPDATE SET "+replaceAnswered, all)
 }
 
 // rows returns the values' rows.

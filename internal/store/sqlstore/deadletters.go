@@ -3,11 +3,13 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -295,7 +297,9 @@ func readItem(scan scanner) (i deadletter.Item, err error) {
 		return i, err
 	}
 	var a journal.Attempt
-	err = json.Unmarshal([]byte(*attempt), &a)
+	if err = json.Unmarshal([]byte(*attempt), &a); err != nil {
+		err = fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
+	}
 	i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 	return i, err
 }
@@ -317,10 +321,15 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 }
 
 // DeadLettersAsked implements deadletter.Reader.
-func (r *Reader) DeadLettersAsked(ctx context.Context, limit int) ([]deadletter.Item, error) {
+func (r *Reader) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
+	w := &where{}
+	if w.and("(body ->> 'asked') IS NOT NULL"); len(teams) > 0 {
+		oneOf(w, "team", teams)
+	}
 	return reading(ctx, r, "read the dead letters that are asked about", func(s *snapshot) ([]deadletter.Item, error) {
-		found, err := collect(s, "SELECT record FROM dead_letters WHERE (body ->> 'asked') IS NOT NULL ORDER BY record LIMIT ?",
-			[]any{limit}, func(scan scanner, l *letter) error { return scan(&l.Record) })
+		query := "SELECT record FROM dead_letters WHERE " + strings.Join(w.conditions, " AND ") + " ORDER BY record LIMIT ?"
+		found, err := collect(s, query, append(w.args, limit),
+			func(scan scanner, l *letter) error { return scan(&l.Record) })
 		if err != nil {
 			return nil, err
 		}

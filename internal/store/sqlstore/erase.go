@@ -3,8 +3,8 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -43,14 +43,59 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 		func() error { p.OthersDigests, err = w.signed(p.Others); return err },
 		func() error { p.Letters, err = w.keyedLetters("WHERE d.subject = ?", p.Key); return err },
 		func() error { p.Runs, err = w.bulkRuns(""); return err },
+		func() error { p.Alone, err = w.alone(p, of); return err },
+		func() error { p.Failures, err = w.failures(); return err },
 		func() error { p.Items, err = w.named(string(name)); return err },
-		func() error { p.Going, err = w.waits(journal.GateQueue, of.OutboxKey()); return err },
+		func() error { p.Waiting, err = w.keyed(p.MessageKeys(of)); return err },
 	} {
 		if err == nil {
 			err = read()
 		}
 	}
 	return p, err
+}
+
+// alone are the bulk runs whose filter finds the subject and no other.
+func (w *writer) alone(p *journal.Erasing, of journal.Subject) (map[string]bool, error) {
+	all := map[string]bool{}
+	only := func(run, table string, others where) error {
+		var one int64
+		shared, err := w.one("SELECT 1 FROM "+table+others.String()+" LIMIT 1", others.args, &one)
+		all[run] = all[run] || !shared
+		return err
+	}
+	for i := range p.Runs {
+		prefix, context := p.Finds(&p.Runs[i], of)
+		if prefix != "" {
+			others := where{conditions: []string{"key <> ?", "id >= ?"}, args: []any{p.Key, prefix}}
+			if end, ok := deadletter.AfterPrefix(prefix); ok {
+				others.and("id < ?", end)
+			}
+			if err := only(p.Runs[i].ID, "subjects", others); err != nil {
+				return nil, err
+			}
+		}
+		if context != "" {
+			others := where{conditions: []string{"subject <> ?"}, args: []any{p.Key}}
+			others.picks(&journal.DeadLetterFilter{Context: context})
+			if err := only(p.Runs[i].ID, "dead_letters", others); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// failures are how many are counted, by their causes.
+func (w *writer) failures() (map[string]int64, error) {
+	all := map[string]int64{}
+	return all, w.each("SELECT id, failures FROM fingerprints", func(scan scanner) error {
+		var id string
+		var n int64
+		err := scan(&id, &n)
+		all[id] = n
+		return err
+	})
 }
 
 // named are the items of bulk runs that name a subject, which is given as its JSON.
@@ -102,8 +147,9 @@ func (b *batch) expunge(c *journal.Changes) {
 		return
 	}
 	b.add("DELETE FROM records WHERE subject = ? AND record < ?", e.Key, c.Records[len(c.Records)-1].Entry.Record)
-	b.add("DELETE FROM outbox WHERE key = ? OR body LIKE ? ESCAPE '!'", e.OutboxKey,
-		"%"+strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(e.Quoted)+"%")
+	for _, id := range e.Causes {
+		b.add("UPDATE fingerprints SET pattern = '' WHERE id = ?", id)
+	}
 	for i := range e.Amended {
 		r := &e.Amended[i].Entry
 		b.add("UPDATE records SET body = ? WHERE record = ?", r.Kept(), r.Record)

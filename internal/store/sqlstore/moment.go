@@ -89,13 +89,18 @@ func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err er
 
 func (m *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
-	err := m.each("SELECT first, last FROM answered ORDER BY first", func(scan scanner) error {
+	err := m.each("SELECT first, last, until FROM answered ORDER BY first", func(scan scanner) error {
 		var r journal.Run
-		err := scan(&r.First, &r.Last)
+		err := scan(&r.First, &r.Last, &r.Until)
 		all.Add(r)
 		return err
 	})
 	return all.All(), m.failed("read what was answered", err)
+}
+
+func (m *moment) Messages(after int64, limit int) ([]journal.Message, error) {
+	all, err := m.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit)
+	return all, m.failed("read the outbox", err)
 }
 
 func (m *moment) Letters() (n int64, err error) {

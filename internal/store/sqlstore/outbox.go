@@ -1,8 +1,12 @@
 package sqlstore
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -11,20 +15,37 @@ import (
 
 // Pending implements journal.Outbox.
 func (s *Store) Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error) {
-	const query = "SELECT sequence, id, queue, key, type, body, at FROM outbox WHERE queue = ? AND sequence > ? ORDER " +
-		"BY sequence LIMIT ?"
 	return reading(ctx, &s.Reader, "read the outbox", func(s *snapshot) ([]journal.Message, error) {
-		return collect(s, query, []any{queue, after, max(limit, 0)}, func(scan scanner, m *journal.Message) error {
-			return scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At})
-		})
+		return s.messages("WHERE queue = ? AND sequence > ? ORDER BY sequence LIMIT ?", queue, after, max(limit, 0))
 	})
+}
+
+// messages of the outbox, each held against the link that it came with.
+func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, error) {
+	query := `SELECT sequence, id, queue, key, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
+		THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
+		WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox ` + clause
+	return collect(s, query, args, func(scan scanner, m *journal.Message) error {
+		var signed []byte
+		err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At}, &signed)
+		digest := m.Digest()
+		m.Forged = !bytes.Equal(signed, digest[:])
+		return err
+	})
+}
+
+// keyed are the messages with one of the keys.
+func (s *snapshot) keyed(keys []string) ([]journal.Message, error) {
+	var w where
+	oneOf(&w, "key", keys)
+	return s.messages(w.String()+" ORDER BY sequence", w.args...)
 }
 
 // Backlog implements journal.Outbox.
 func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 	return reading(ctx, &s.Reader, "count what waits in the outbox", func(s *snapshot) (map[string]int64, error) {
 		waiting := map[string]int64{}
-		return waiting, s.each("SELECT queue, count(*) FROM outbox GROUP BY queue", func(scan scanner) error {
+		return waiting, s.each("SELECT queue, count(*) FROM outbox WHERE queue <> '"+sessions+"' GROUP BY queue", func(scan scanner) error {
 			var queue string
 			var n int64
 			err := scan(&queue, &n)
@@ -34,25 +55,60 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 	})
 }
 
-// Lease implements journal.Outbox, by the database's clock.
+// Lease implements journal.Outbox.
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
-	ms := (span + time.Millisecond - 1).Milliseconds()
+	ms := max((span + time.Millisecond - 1).Milliseconds(), 0)
+	var whose string
+	var ahead int64
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		n, err := w.exec(`INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, `+w.Now+` + ?)
-			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-			WHERE leases.holder = excluded.holder OR leases.expires_at <= `+w.Now, name, holder, max(ms, 0))
-		if held = n > 0; held && ms <= 0 {
-			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
+		var until int64
+		found, err := w.one("SELECT holder, expires_at FROM leases WHERE name = ?"+w.Lock, []any{name}, &whose, &until)
+		if err != nil {
+			return false, err
 		}
+		now, err := w.now() // once its row is held
+		if ahead = until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
+			return false, err
+		}
+		if ms == 0 {
+			held = true
+			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
+			return true, err
+		}
+		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "+
+			"holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = ?", name, holder, now+ms, whose)
+		held = n > 0
 		return held, err
 	})
-	return held && err == nil, err
+	if held = held && err == nil; held && whose != holder && ahead > 0 && s.wrongLease != nil {
+		s.wrongLease(name, whose, time.Duration(ahead)*time.Millisecond)
+	}
+	return held, err
 }
 
-// Leases implements journal.Outbox, by the database's clock. The prefix has no character that LIKE knows.
-func (s *Store) Leases(ctx context.Context, prefix string) (held int, err error) {
+// OnWrongLease has told be called with each lease that ends because it lies further ahead than its span. Call it before
+// Lease.
+func (s *Store) OnWrongLease(told func(name, holder string, ahead time.Duration)) {
+	s.wrongLease = told
+}
+
+// now is the instant by the clock that leases go by.
+func (s *snapshot) now() (ms int64, err error) {
+	if s.Now == "" {
+		return time.Now().UnixMilli(), nil
+	}
+	_, err = s.one("SELECT "+s.Now, nil, &ms)
+	return ms, err
+}
+
+// Leases implements journal.Outbox. The prefix has no character that LIKE knows.
+func (s *Store) Leases(ctx context.Context, prefix string, span time.Duration) (held int, err error) {
 	return reading(ctx, &s.Reader, "count leases", func(s *snapshot) (n int, err error) {
-		_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > "+s.Now, []any{prefix + "%"}, &n)
+		now, err := s.now()
+		if err == nil {
+			_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > ? AND expires_at <= ?",
+				[]any{prefix + "%", now, now + span.Milliseconds()}, &n)
+		}
 		return n, err
 	})
 }
@@ -72,7 +128,8 @@ func (s *Store) MoveWatermark(
 	ctx context.Context, from, to deadletter.Watermark, m *journal.Message,
 ) (moved bool, err error) {
 	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
-		if _, err := w.head(w.Lock); err != nil {
+		head, err := w.head(w.Lock)
+		if err != nil {
 			return false, err
 		}
 		free, err := w.mayMove(&from, m)
@@ -83,11 +140,13 @@ func (s *Store) MoveWatermark(
 		b.add(`INSERT INTO notice_marks (team, channel, kind, record, day, at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (team, channel, kind) DO UPDATE SET record = excluded.record, day = excluded.day, at = excluded.at`,
 			string(to.Team), to.Channel, string(to.Kind), to.Record, to.Day, journal.Milli(to.At))
+		c := &journal.Changes{}
 		if m != nil {
-			b.messages(*m)
+			c.Outbox = []journal.Message{*m}
 		}
+		c.Seal(head, to.At)
 		moved = true
-		return true, w.execute(b)
+		return true, cmp.Or(w.execute(b), w.save(head, c))
 	})
 	return moved && err == nil, err
 }
@@ -114,13 +173,26 @@ func (w *writer) waits(queue, key string) (bool, error) {
 	return w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{queue, key}, &one)
 }
 
+// sessions is the queue of those that were ended, which nobody carries: a message is let go of when the time of its
+// session is over, which At tells.
+const sessions = "sessions"
+
 // EndSession implements access.EndedSessions.
 func (s *Store) EndSession(ctx context.Context, id [sha256.Size]byte, until, now time.Time) error {
-	return s.write(ctx, "end a session", func(w *writer) (bool, error) {
-		b := &batch{Dialect: w.Dialect}
-		b.add("DELETE FROM ended_sessions WHERE until <= ?", now.UnixMilli())
-		b.add("INSERT INTO ended_sessions (id, until) VALUES (?, ?) ON CONFLICT (id) DO NOTHING", id[:], until.UnixMilli())
-		return true, w.execute(b)
+	return s.change(ctx, "end a session", func(w *writer, head journal.Head) (*journal.Changes, error) {
+		ended, err := w.messages("WHERE queue = ?", sessions)
+		m := journal.Message{ID: hex.EncodeToString(id[:]), Queue: sessions, At: until}
+		c := &journal.Changes{}
+		for i := range ended {
+			if !ended[i].At.After(now) {
+				c.Published = append(c.Published, ended[i].Sequence)
+			}
+		}
+		if !slices.ContainsFunc(ended, func(e journal.Message) bool { return e.ID == m.ID }) {
+			c.Outbox = []journal.Message{m}
+		}
+		c.Seal(head, now)
+		return c, err
 	})
 }
 
@@ -128,6 +200,6 @@ func (s *Store) EndSession(ctx context.Context, id [sha256.Size]byte, until, now
 func (s *Store) SessionEnded(ctx context.Context, id [sha256.Size]byte) (bool, error) {
 	return reading(ctx, &s.Reader, "look for an ended session", func(s *snapshot) (bool, error) {
 		var one int64
-		return s.one("SELECT 1 FROM ended_sessions WHERE id = ?", []any{id[:]}, &one)
+		return s.one("SELECT 1 FROM outbox WHERE queue = ? AND id = ?", []any{sessions, hex.EncodeToString(id[:])}, &one)
 	})
 }

@@ -10,8 +10,12 @@ import (
 // LastRecordBefore implements journal.Purger.
 func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (int64, error) {
 	return reading(ctx, &s.Reader, "find the last record before an instant", func(s *snapshot) (last int64, err error) {
-		found, err := s.one("SELECT record - 1 FROM records WHERE at >= ? ORDER BY record LIMIT 1",
-			[]any{journal.CeilMilli(t)}, &last)
+		reached, err := s.reached(t)
+		if err != nil {
+			return 0, err
+		}
+		found, err := s.one("SELECT record - 1 FROM records WHERE record >= ? AND at >= ? ORDER BY record LIMIT 1",
+			[]any{reached, journal.CeilMilli(t)}, &last)
 		if err == nil && !found {
 			_, err = s.one("SELECT record FROM ledger_head WHERE one = 1", nil, &last)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"retry-worker/internal/journal"
 )
@@ -138,25 +139,36 @@ func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
 }
 
 func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
-	return collect(s, "SELECT number, at, first, digests, answered, hash FROM ledger "+clause, args,
+	return collect(s, "SELECT number, at, first, digests, answered, message, messages, letgo, hash FROM ledger "+clause, args,
 		func(scan scanner, l *journal.Link) error {
-			var digests, hash []byte
-			var answered string
-			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &hash); err != nil {
+			var digests, messages, hash []byte
+			var answered, letGo string
+			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &l.Message, &messages, &letGo, &hash); err != nil {
 				return err
 			}
-			const size = len(journal.Digest{})
-			// A last one that was cut short is told by its link's hash.
-			l.Digests = make([]journal.Digest, (len(digests)+size-1)/size)
-			for i := range l.Digests {
-				copy(l.Digests[i][:], digests[i*size:])
-			}
+			l.Digests, l.Messages = digestsOf(digests), digestsOf(messages)
+			l.Answered, l.LetGo = runsOf(answered), runsOf(letGo)
 			copy(l.Hash[:], hash)
-			if answered != "" && json.Unmarshal([]byte(answered), &l.Answered) != nil {
-				l.Answered = []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
-			}
 			return nil
 		})
+}
+
+// digestsOf reads digests. A last one that was cut short is told by its link's hash.
+func digestsOf(b []byte) []journal.Digest {
+	const size = len(journal.Digest{})
+	all := make([]journal.Digest, (len(b)+size-1)/size)
+	for i := range all {
+		copy(all[i][:], b[i*size:])
+	}
+	return all
+}
+
+// runsOf reads what textOf wrote.
+func runsOf(text string) (runs []journal.Run) {
+	if text != "" && json.Unmarshal([]byte(text), &runs) != nil {
+		return []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
+	}
+	return runs
 }
 
 // Records implements journal.Archive.
@@ -180,8 +192,30 @@ func (r *Reader) Records(
 	})
 }
 
+// reached is the first record of the last link before an instant, or 0: no record before it is of that instant or
+// later, as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
+func (s *snapshot) reached(t time.Time) (record int64, err error) {
+	const query = `WITH RECURSIVE halves (low, high) AS (
+		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1
+		UNION ALL
+		SELECT CASE WHEN l.at < ? THEN l.number ELSE h.low END, CASE WHEN l.at < ? THEN h.high ELSE l.number END
+		FROM halves h JOIN ledger l ON l.number = (h.low + h.high) / 2 WHERE h.low + 1 < h.high
+	) SELECT first FROM ledger WHERE number = (SELECT max(low) FROM halves)`
+	at := journal.CeilMilli(t.Add(-journal.ClockTolerance))
+	_, err = s.one(query, []any{at, at}, &record)
+	return record, err
+}
+
 // filter is what the records behind one must have; false where there are none.
 func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possible bool, err error) {
+	if !f.Since.IsZero() {
+		reached, err := s.reached(f.Since)
+		if err != nil {
+			return w, false, err
+		}
+		after = max(after, reached-1)
+		w.and("r.at >= ?", journal.CeilMilli(f.Since))
+	}
 	w.and("r.record > ?", after)
 	if f.Subject != (journal.Subject{}) {
 		key, err := s.keyOf(f.Subject)
@@ -189,9 +223,6 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 			return w, false, err
 		}
 		w.and("r.subject = ?", key)
-	}
-	if !f.Since.IsZero() {
-		w.and("r.at >= ?", journal.CeilMilli(f.Since))
 	}
 	if !f.Until.IsZero() {
 		w.and("r.at < ?", journal.CeilMilli(f.Until))

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 
 	"retry-worker/internal/journal"
@@ -31,11 +32,12 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 func (w *writer) mendHead() error {
 	b := &batch{Dialect: w.Dialect}
 	b.add("DELETE FROM ledger_head")
-	b.add(`INSERT INTO ledger_head (one, link, record, subject, hash, at, purged, probed_at)
-		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects), hash, at,
+	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, purged, probed_at)
+		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
+			message - 1 + length(messages) / 32, hash, at,
 			(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
 	return w.execute(b)
 }
 
@@ -43,6 +45,8 @@ type rebuild struct {
 	*writer
 	progress func(at, of, counted int64)
 	fold     *journal.Refold
+	// letGo are the messages that were let go of.
+	letGo journal.Runs
 }
 
 func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error {
@@ -63,10 +67,51 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 		return err
 	}
 	c, err := record(head)
+	if err == nil {
+		err = r.messages(c, head)
+	}
 	if err != nil {
 		return err
 	}
 	return r.save(head, c)
+}
+
+// messages deletes those of the outbox that are not what was signed, lets go of what is lost, and tells the processes anew
+// whose answer it was.
+func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
+	b, kept, known := &batch{Dialect: r.Dialect}, map[string]bool{}, journal.Runs{}
+	for after := int64(-1 << 62); ; {
+		page, err := r.snapshot.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, rebuildPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			m := &page[i]
+			if after = m.Sequence; m.Forged || r.letGo.Holds(m.Sequence) {
+				b.add("DELETE FROM outbox WHERE sequence = ?", m.Sequence)
+				continue
+			}
+			known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
+			if m.Queue == journal.ReviewQueue {
+				kept[m.ID] = true
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	for _, run := range r.letGo.All() {
+		known.Add(run)
+	}
+	c.Link.LetGo = known.Missing(head.Message)
+	letters, err := r.keyedLetters("WHERE (d.body ->> 'answer') IS NOT NULL ORDER BY d.record")
+	for i := range letters {
+		if m := letters[i].AnswerAnew(c.Link.At); !kept[m.ID] {
+			c.Outbox = append(c.Outbox, m)
+		}
+	}
+	c.Seal(head, c.Link.At)
+	return cmp.Or(err, r.execute(b))
 }
 
 // ledger takes what was answered from the links, and folds the records that are of no subject.
@@ -82,6 +127,9 @@ func (r *rebuild) ledger() error {
 			for _, run := range links[i].Answered {
 				answered.Add(run)
 			}
+			for _, run := range links[i].LetGo {
+				r.letGo.Add(run)
+			}
 		}
 		if len(links) == 0 {
 			break
@@ -89,7 +137,8 @@ func (r *rebuild) ledger() error {
 	}
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM answered")
-	b.answered(journal.After(answered.All(), r.fold.Through()), "")
+	r.letGo.All()
+	b.answered(journal.After(answered.All(), r.fold.Through()))
 	if err := r.execute(b); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
--- The journal's schema, version 1, of both dialects: a dialect says what it calls INT, BLOB, JSON and SEQUENCE, and what it
--- puts behind a table. Instants are milliseconds since 1970, 0 is none.
+-- The journal's schema, version 1, of both dialects: a dialect says what it calls INT, BLOB and JSON, and what it puts
+-- behind a table. Instants are milliseconds since 1970, 0 is none.
 
 -- Append-only: what happened. body is the JSON that the digest in the ledger covers, with record, kind, subject and at.
 CREATE TABLE records (
@@ -15,25 +15,32 @@ CREATE INDEX records_of_subject ON records (subject, record);
 CREATE INDEX records_of_erasures ON records (record) WHERE kind = 'erasure';
 
 -- The hash chain, one link per commit. digests are 32 bytes for each of its records; answered are runs of records whose
--- answer the engine took.
+-- answer the engine took. messages are those of the outbox that came with it, as digests and from the number in message
+-- on, and letgo runs of those that were let go of.
 CREATE TABLE ledger (
     number   INT  NOT NULL PRIMARY KEY,
     at       INT  NOT NULL,
     first    INT  NOT NULL,
     digests  BLOB NOT NULL,
     answered TEXT NOT NULL,
+    message  INT  NOT NULL,
+    messages BLOB NOT NULL,
+    letgo    TEXT NOT NULL,
     hash     BLOB NOT NULL
 )STRICT;
 
 CREATE INDEX ledger_by_first ON ledger (first, number);
 
--- One row: where the next link, record and subject are numbered from. purged is the record of the last purge, 0 for none;
+CREATE INDEX ledger_by_message ON ledger (message, number);
+
+-- One row: where the next link, record, subject and message are numbered from. purged is the record of the last purge, 0 for none;
 -- what is below the record that it names is gone. Who writes takes the row first.
 CREATE TABLE ledger_head (
     one       INT  NOT NULL PRIMARY KEY CHECK (one = 1),
     link      INT  NOT NULL,
     record    INT  NOT NULL,
     subject   INT  NOT NULL,
+    message   INT  NOT NULL,
     hash      BLOB NOT NULL,
     at        INT  NOT NULL,
     purged    INT  NOT NULL,
@@ -120,11 +127,14 @@ CREATE TABLE dead_letter_counts (
     PRIMARY KEY (fingerprint, policy, state, team, reason)
 )KEYED;
 
--- Runs of records of attempts whose answer the engine took, both ends included; they never overlap.
+-- Runs of at most 4096 records of attempts whose answer the engine took, both ends included. until is when the engine
+-- would have given the job to another, in milliseconds, where who answered was not who recorded; else 0.
 CREATE TABLE answered (
-    first INT NOT NULL PRIMARY KEY,
-    last  INT NOT NULL
-)STRICT;
+    first INT NOT NULL,
+    last  INT NOT NULL,
+    until INT NOT NULL,
+    PRIMARY KEY (first, until)
+)KEYED;
 
 -- Sums of what happened in each slot of time (R19); of a cause (fingerprints.id) at a destination where one stands there (R26).
 CREATE TABLE figures (
@@ -180,11 +190,10 @@ CREATE TABLE bulk_counts (
     PRIMARY KEY (run, outcome)
 )KEYED;
 
--- What follows is work in hand, and no part of the audit.
-
--- Events and answers on their way, one queue per destination, in order of sequence per key.
+-- Events and answers on their way, one queue per destination, in order of sequence per key; the queue sessions is of those
+-- that were ended. Links vouch for what is there.
 CREATE TABLE outbox (
-    sequence SEQUENCE,
+    sequence INT  NOT NULL PRIMARY KEY,
     id       TEXT NOT NULL,
     queue    TEXT NOT NULL,
     key      TEXT NOT NULL,
@@ -194,6 +203,8 @@ CREATE TABLE outbox (
 )STRICT;
 
 CREATE INDEX outbox_of_queue ON outbox (queue, sequence);
+
+-- What follows is work in hand, and no part of the audit.
 
 -- Who does alone what one of several must do, and until when.
 CREATE TABLE leases (
@@ -211,11 +222,6 @@ CREATE TABLE notice_marks (
     day     TEXT NOT NULL,
     at      INT  NOT NULL,
     PRIMARY KEY (team, channel, kind)
-)KEYED;
-
-CREATE TABLE ended_sessions (
-    id    BLOB NOT NULL PRIMARY KEY,
-    until INT  NOT NULL
 )KEYED;
 
 -- One row: the version of this schema.

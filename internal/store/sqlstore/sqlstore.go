@@ -30,7 +30,8 @@ type Dialect struct {
 	Types map[string]string
 	// Numbered tells that parameters are $1 and not ?.
 	Numbered bool
-	// Now is an expression for the database's clock, in milliseconds; Lock what takes the ledger's head.
+	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
+	// database, whose clock it is then. Lock takes a row, such as the ledger's head.
 	Now, Lock string
 	// Rows are how many rows of a statement are made in one, the fewest first; the first is 1.
 	Rows []int
@@ -64,7 +65,7 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON|SEQUENCE)\b|\)(STRICT|KEYED);`)
+var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
 // Schema returns the statements that make the tables.
 func (d *Dialect) Schema() []string {
@@ -81,7 +82,7 @@ func (d *Dialect) Schema() []string {
 			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
 	}
 	return append(all,
-		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
+		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
 		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
 }
 
@@ -136,6 +137,9 @@ type snapshot struct {
 // read runs do in a transaction that sees one state of the journal.
 func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
 	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
+	if errors.Is(err, journal.ErrUnreadable) { // one row: others can be read
+		err = invalid("%w", err)
+	}
 	if err != nil {
 		return r.Failed(doing, err, false)
 	}
@@ -255,7 +259,10 @@ func fromJSON[T any](scan scanner, row *T) error {
 	if err := scan(&text); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(text), row)
+	if err := json.Unmarshal([]byte(text), row); err != nil {
+		return fmt.Errorf("%w row: %w", journal.ErrUnreadable, err)
+	}
+	return nil
 }
 
 // milli scans an instant, which is kept in milliseconds.
@@ -287,6 +294,8 @@ type Store struct {
 	Acquire func(ctx context.Context) (conn *Conn, release func(broken bool), err error)
 	// Room fails where there is no room for a batch; nil where nobody knows.
 	Room func() error
+
+	wrongLease func(name, holder string, ahead time.Duration)
 }
 
 // Conn is a connection to write with. Prepared keeps its statements; nil where the driver does.
@@ -396,3 +405,9 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 	}
 	return r.RowsAffected()
 }
+
+// NotBegunError says that there is no journal yet where one is looked for: the worker makes it at its first start.
+type NotBegunError struct{ Err error }
+
+func (e *NotBegunError) Error() string { return e.Err.Error() }
+func (e *NotBegunError) Unwrap() error { return e.Err }

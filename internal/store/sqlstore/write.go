@@ -61,8 +61,8 @@ func (s *Store) Probe(ctx context.Context) error {
 // head is the ledger's; lock is what takes it.
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
-	found, err := s.one("SELECT link, record, subject, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,
-		&h.Record, &h.Subject, &hash, milli{&h.At})
+	found, err := s.one("SELECT link, record, subject, message, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,
+		&h.Record, &h.Subject, &h.Message, &hash, milli{&h.At})
 	if err == nil && (!found || len(hash) != len(h.Hash)) {
 		err = journal.ErrNoHead
 	}
@@ -241,10 +241,13 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		return nil
 	}
 	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
-	// second.
-	var one int64
-	h.SameAnswered, err = w.one(`SELECT 1 FROM records r WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?
-		AND r.record <= (SELECT last FROM answered WHERE first <= r.record ORDER BY first DESC LIMIT 1) LIMIT 1`, []any{h.Key, h.Same.Number}, &one)
+	// second. Runs of several workers may lie inside each other.
+	var answered, until int64
+	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'lockedUntil' AS BIGINT)), 0)
+		FROM records r JOIN answered a ON a.first > r.record - ? AND a.first <= r.record AND a.last >= r.record
+		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?`,
+		[]any{journal.MostRun, h.Key, h.Same.Number}, &answered, &h.SameUntil, &until)
+	h.SameAnswered, h.SameUntil = answered > 0, max(h.SameUntil, until)
 	if err == nil && h.Same.DeadLetter != "" {
 		_, err = w.one("SELECT state FROM dead_letters WHERE id = ? AND subject = ?", []any{h.Same.DeadLetter, h.Key},
 			&h.SameDeadLetter)
@@ -270,8 +273,8 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	b.upsert(journal.FiguresTable, rows(c.Figures), addFigure)
 	b.upsert(journal.FingerprintsTable, rows(c.Fingerprints), addFingerprint)
 	b.messages(c.Outbox...)
-	for _, sequence := range c.Published {
-		b.add("DELETE FROM outbox WHERE sequence = ?", sequence)
+	for _, r := range c.Link.LetGo {
+		b.add("DELETE FROM outbox WHERE sequence >= ? AND sequence <= ?", r.First, r.Last)
 	}
 	b.forget(c)
 	b.expunge(c)
@@ -292,6 +295,7 @@ const (
 	addFingerprint  = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
 		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
 		recovered = fingerprints.recovered + excluded.recovered,
+		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
@@ -301,52 +305,43 @@ const (
 )
 
 // errLink is the caller's mistake, and would be the chain's end if it got in.
-var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record")
+var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record and message")
 
 // link appends the link to the ledger, where there is one, and moves the head.
 func (b *batch) link(head journal.Head, c *journal.Changes) error {
 	l := &c.Link
-	if len(l.Digests)+len(l.Answered)+len(c.Records) == 0 {
+	if len(l.Digests)+len(l.Answered)+len(c.Records)+len(l.Messages)+len(c.Outbox)+len(l.LetGo) == 0 {
 		return nil
 	}
-	if len(l.Digests) != len(c.Records) || l.Number != head.Link+1 || l.First != head.Record+1 ||
-		l.Hash != l.HashAfter(head.Hash) {
+	if len(l.Digests) != len(c.Records) || len(l.Messages) != len(c.Outbox) || l.Number != head.Link+1 ||
+		l.First != head.Record+1 || l.Message != head.Message+1 || l.Hash != l.HashAfter(head.Hash) {
 		return errLink
 	}
-	digests := []byte{} // not nil: of a link of answers alone there are none
+	digests, messages := []byte{}, []byte{} // not nil: of a link of answers alone there are none
 	for i := range l.Digests {
 		if c.Records[i].Entry.Record != l.First+int64(i) {
 			return errLink
 		}
 		digests = append(digests, l.Digests[i][:]...)
 	}
+	for i := range l.Messages {
+		if c.Outbox[i].Sequence != l.Message+int64(i) {
+			return errLink
+		}
+		messages = append(messages, l.Messages[i][:]...)
+	}
 	subject := head.Subject
 	for i := range c.Subjects {
 		subject = max(subject, c.Subjects[i].Key)
 	}
-	answered := ""
-	if len(l.Answered) > 0 {
-		text, err := json.Marshal(l.Answered)
-		if err != nil {
-			return err
-		}
-		answered = string(text)
-	}
-	at, record := journal.Milli(l.At), head.Record+int64(len(l.Digests))
-	b.add("INSERT INTO ledger (number, at, first, digests, answered, hash) VALUES (?, ?, ?, ?, ?, ?)",
-		l.Number, at, l.First, digests, answered, l.Hash[:])
-	b.add("UPDATE ledger_head SET link = ?, record = ?, subject = ?, hash = ?, at = ? WHERE one = 1",
-		l.Number, record, subject, l.Hash[:], at)
-	b.answered(l.Answered, " ON CONFLICT (first) DO UPDATE SET "+replaceAnswered)
+	at, record, message := journal.Milli(l.At), head.Record+int64(len(l.Digests)), head.Message+int64(len(l.Messages))
+	b.add("INSERT INTO ledger (number, at, first, digests, answered, message, messages, letgo, hash) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		l.Number, at, l.First, digests, textOf(l.Answered), l.Message, messages, textOf(l.LetGo), l.Hash[:])
+	b.add("UPDATE ledger_head SET link = ?, record = ?, subject = ?, message = ?, hash = ?, at = ? WHERE one = 1",
+		l.Number, record, subject, message, l.Hash[:], at)
+	b.answered(l.Answered)
 	return nil
-}
-
-func (b *batch) answered(runs []journal.Run, tail string) {
-	all := make([]journal.Row, len(runs))
-	for i, r := range runs {
-		all[i] = journal.Row{r.First, r.Last}
-	}
-	b.insert("answered (first, last)", tail, all)
 }
 
 func invalid(format string, args ...any) error {
@@ -411,9 +406,9 @@ func (b *batch) messages(messages ...journal.Message) {
 	all := make([]journal.Row, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		all[i] = journal.Row{m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
+		all[i] = journal.Row{m.Sequence, m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
 	}
-	b.insert("outbox (id, queue, key, type, body, at)", "", all)
+	b.insert("outbox (sequence, id, queue, key, type, body, at)", "", all)
 }
 
 // forget deletes what a purge takes; its record is the last one of the changes.

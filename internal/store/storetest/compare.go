@@ -178,7 +178,9 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 // compareLetters compares lists of dead letters, each of them, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	same(o, r, "the counts of dead letters", func(s ports) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
-	same(o, r, "what is asked about", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, 2) })
+	for _, teams := range [][]decision.Team{nil, {"ti"}, {"faturamento", "cadastro"}} {
+		same(o, r, "what is asked about", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, teams, 2) })
+	}
 	for range 3 {
 		f := o.drawFilter(r)
 		f.Since, f.Until = time.Time{}, time.Time{}

@@ -23,6 +23,8 @@ type Editable struct {
 	Dialect *sqlstore.Dialect
 	// Body is how the dialect appends to a column of JSON.
 	Body string
+	// Schema are edits of the schema that the dialect alone has.
+	Schema map[string]string
 }
 
 // RunEdits plays single edits of a database: every column of every table, deletions, insertions, and of the schema. Each must
@@ -30,7 +32,11 @@ type Editable struct {
 func RunEdits(t *testing.T, e *Editable) {
 	Fill(t, e.Store)
 	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.verify(t.Context(), tx) }))
-	for _, edit := range edits(e.Body) {
+	all := edits(e.Body)
+	for name, statement := range e.Schema {
+		all = append(all, edit{name, []string{statement}, false})
+	}
+	for _, edit := range all {
 		t.Run(edit.name, func(t *testing.T) {
 			var found error
 			testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error {
@@ -147,6 +153,78 @@ func RunPlanted(t *testing.T, s rebuildable, exec func(statements ...string), pl
 	Verify(t, s)
 }
 
+// RunForged has somebody edit answers on their way while nobody carries them: none of those is sent, the audit names them, and
+// once the journal is rebuilt each process is told what was decided.
+func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
+	w := newBulkWorld(t, s)
+	decide := func(n int64) string {
+		id := fmt.Sprintf("CLM-%d-1", n)
+		letter := w.die(id, n)
+		w.Await(letter)
+		testkit.Must(t, w.decide("", id, letter, n%2 == 0))
+		return letter
+	}
+	sent := decide(9)
+	taken := pending(t, s, journal.ReviewQueue, 9)[0]
+	a, err := journal.ReadAnswer(&taken)
+	testkit.Must(t, err)
+	testkit.Must(t, w.j.Delivered(t.Context(), a, true))
+	want := map[string]string{}
+	for n := range int64(4) {
+		want[decide(n)] = map[bool]string{true: "discard", false: "reprocess"}[n%2 == 0]
+	}
+	var letters []string
+	for _, m := range pending(t, s, journal.ReviewQueue, 9) {
+		a, err := journal.ReadAnswer(&m)
+		testkit.Must(t, err)
+		letters = append(letters, a.DeadLetter)
+	}
+	said := func() map[string]string {
+		all := map[string]string{}
+		for _, m := range pending(t, s, journal.ReviewQueue, 99) {
+			if a, err := journal.ReadAnswer(&m); m.Held() == nil && err == nil {
+				all[a.DeadLetter] = a.Decision
+			}
+		}
+		return all
+	}
+	wantSame(t, "what is said", said(), want)
+	where := func(letter string) string { return " WHERE queue = 'reviews' AND id LIKE '" + letter + "%'" }
+	for what, edits := range map[string][]string{
+		"an answer turned round": {"UPDATE outbox SET body = replace(body, 'discard', 'reprocess')" + where(letters[0])},
+		"a name":                 {"UPDATE outbox SET body = replace(body, 'ana', 'eva')" + where(letters[1])},
+		"another's answer": {"UPDATE outbox SET body = (SELECT body FROM outbox" + where(letters[2]) + ")" + where(letters[1]),
+			"UPDATE outbox SET key = (SELECT key FROM outbox" + where(letters[2]) + ")" + where(letters[1])},
+		"an answer gone":              {"DELETE FROM outbox" + where(letters[3])},
+		"an answer put in":            {"INSERT INTO outbox SELECT 90, id, queue, key, type, body, at FROM outbox" + where(letters[0])},
+		"an answer put in far behind": {"INSERT INTO outbox SELECT 9000000000000, id, queue, key, type, body, at FROM outbox" + where(letters[0])},
+		"an answer put in again": {fmt.Sprintf("INSERT INTO outbox VALUES (%d, '%s', 'reviews', '%s', '%s', '%s', %d)", taken.Sequence, taken.ID, taken.Key,
+			taken.Type, taken.Body, taken.At.UnixMilli())},
+		"all at once": {"UPDATE outbox SET body = replace(body, 'e', 'a')"},
+		"none left":   {"DELETE FROM outbox"},
+	} {
+		before := said()
+		exec(edits...)
+		for letter, decision := range said() {
+			if before[letter] != decision && letter != sent { // which its process has been told
+				t.Errorf("%s: the process of %s would be told %q, decided was %q", what, letter, decision, before[letter])
+			}
+		}
+		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
+		if broken, is := errors.AsType[*audit.Broken](err); !is || broken.What != "message" {
+			t.Errorf("%s: verify says %v, want what is wrong with the message", what, err)
+		}
+		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
+		Verify(t, s)
+		wantSame(t, "what is said once it is rebuilt after "+what, said(), want)
+	}
+	w.Deliver(true)
+	if left := said(); len(left) != 0 {
+		t.Errorf("%v waits once all were told", left)
+	}
+	Verify(t, s)
+}
+
 // inTx runs do in a transaction that is taken back.
 func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	t.Helper()
@@ -187,6 +265,9 @@ func Fill(t *testing.T, s Store) {
 	_, err = s.MoveWatermark(t.Context(), deadletter.Watermark{Team: "ti"}, deadletter.Watermark{Team: "ti", At: at(1)}, notice("a", "ti"))
 	testkit.Must(t, err)
 	wantLease(t, s, "relay", "a", time.Hour, true)
+	for i := range 2 { // the first is over as the second ends
+		testkit.Must(t, s.EndSession(t.Context(), [32]byte{byte(i)}, at(int64(i)*1000+100), at(int64(i)*1000)))
+	}
 }
 
 // edit of a database; idle tells that it is without effect.
@@ -205,19 +286,19 @@ var tables = []struct {
 	columns   []column
 }{
 	{"records", "record", columnsOf("record INT, kind TEXT, subject INT, at INT, body JSON")},
-	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, hash BLOB")},
-	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, hash BLOB, at INT, purged INT, probed_at IDLE")},
+	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, message INT, messages BLOB, letgo TEXT, hash BLOB")},
+	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, purged INT, probed_at IDLE")},
 	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
 	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, seen IDLE, deadline INT, cents INT, body JSON")},
 	{"dead_letter_counts", "fingerprint, policy, state, team, reason", columnsOf("fingerprint TEXT, policy TEXT, state TEXT, team TEXT, reason TEXT, n INT, cents INT")},
-	{"answered", "first", columnsOf("first INT, last INT")},
+	{"answered", "first", columnsOf("first INT, last INT, until INT")},
 	{"figures", "slot, policy, name, bucket", columnsOf("slot INT, policy TEXT, name TEXT, bucket INT, value INT")},
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT, failures INT, retried INT, exhausted INT, permanent INT, recovered INT")},
 	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
 	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, dead_letter TEXT, outcome TEXT, body JSON")},
 	{"bulk_counts", "run, outcome", columnsOf("run TEXT, outcome TEXT, n INT")},
+	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, type TEXT, body TEXT, at INT")},
 	// Work in hand is no part of the audit.
-	{"outbox", "sequence", columnsOf("id IDLETEXT, queue IDLETEXT, key IDLETEXT, type IDLETEXT, body IDLETEXT, at IDLE")},
 	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
 	{"notice_marks", "team, channel, kind", columnsOf("team IDLETEXT, channel IDLETEXT, kind IDLETEXT, record IDLE, day IDLETEXT, at IDLE")},
 }
@@ -260,14 +341,18 @@ func edits(body string) (all []edit) {
 		{"an erased record put in", []string{"INSERT INTO records SELECT 4, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a record that an erasure changed", []string{"UPDATE records SET body = " + strings.ReplaceAll(body, "%s", "body") + " WHERE record = 6"}, false},
 		{"a pseudonym", []string{"UPDATE subjects SET id = 'CLM-GONE-1' WHERE id LIKE 'erased-%'"}, false},
-		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, hash FROM ledger WHERE number = 1"}, false},
+		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"}, false},
 		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, deadline, cents, body FROM dead_letters LIMIT 1"}, false},
 		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', '', '', 'closed', 0, 7)"}, false},
 		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, 1, 1, 1, 1, 1 FROM fingerprints LIMIT 1"}, false},
-		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8)"}, false},
+		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8, 0)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
 		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, dead_letter, outcome, body FROM bulk_items"}, false},
+		{"a message put in", []string{"INSERT INTO outbox SELECT sequence + 900, id, queue, key, type, body, at FROM outbox"}, false},
+		{"a message put in again", []string{"INSERT INTO outbox SELECT 1, id, queue, key, type, body, at FROM outbox LIMIT 1"}, false},
+		{"all messages gone", []string{"DELETE FROM outbox"}, false},
+		{"an ended session brought back", []string{"DELETE FROM outbox WHERE queue = 'sessions'"}, false},
 		{"all records gone", []string{"DELETE FROM records"}, false},
 		{"an index dropped", []string{"DROP INDEX records_of_subject"}, false},
 		{"a table planted", []string{"CREATE TABLE planted (n INTEGER)"}, false},

@@ -10,7 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -41,7 +43,7 @@ func testErase(t *testing.T, s Store) {
 	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
 	must(t, s, nil, func(x *transaction) {
 		for key, body := range map[string]string{
-			"<default>/tiss-submission/" + gone: `{}`, "a": `{"items":[{"id":"` + gone + `"}]}`, "b": `{"id":"` + gone + `0"}`,
+			"<default>/tiss-submission/" + gone: `{}`, "b": `{"id":"` + gone + `0"}`,
 		} {
 			x.Outbox = append(x.Outbox, journal.Message{ID: key, Queue: "events", Key: key, Body: body})
 		}
@@ -70,6 +72,127 @@ func testErase(t *testing.T, s Store) {
 	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
 	w.wantRefused(done.Pseudonym.ID, journal.ErrSubjectUnknown, "subject_not_found")
 	w.want("after the erasure", "run-1", journal.BulkDiscarded, journal.BulkPlanned)
+}
+
+// testEraseOne erases one of several subjects that have the same id, or nearly, and an answer on its way each: those of the
+// others stay, and reach their processes; then they can be erased, too.
+func testEraseOne(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	const gone = "CLM-GONE-1"
+	subjects := []journal.Subject{subject(gone), subject("clm-gone-1"), subject("CLM-OTHER-1"),
+		{Tenant: "<default>", Policy: "job-queue", ID: gone}, {Tenant: "other", Policy: decision.DefaultPolicy, ID: gone}}
+	waiting, discards := map[journal.Subject]int64{}, []string{}
+	for i, of := range subjects {
+		a := w.Analysis(decision.DefaultPolicy, gone, "DUPLICATE_CLAIM", 0)
+		a.Subject, a.JobKey, a.ElementInstanceKey = of, int64(i+1), int64(i+1)
+		a.Identity = journal.IdentityOf(a)
+		r, err := w.j.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		_, err = w.j.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: r.Attempt.DeadLetter, JobKey: int64(i + 90)})
+		testkit.Must(t, err)
+		_, err = w.j.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: r.Attempt.DeadLetter, Verb: journal.DiscardLater, Text: "x"})
+		testkit.Must(t, err)
+		discards = append(discards, r.Attempt.DeadLetter)
+		_, err = w.j.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: r.Attempt.DeadLetter, Discard: true,
+			Reason: `como a guia "` + gone + `"`, By: "ana"})
+		testkit.Must(t, err)
+		waiting[of] = int64(i + 90)
+	}
+	answers := func() (all []*journal.Answer) {
+		for _, m := range pending(t, s, journal.ReviewQueue, 99) {
+			a, err := journal.ReadAnswer(&m)
+			testkit.Must(t, err)
+			all = append(all, a)
+		}
+		return all
+	}
+	for _, of := range subjects {
+		for _, a := range answers() {
+			if a.Subject() == of {
+				testkit.Must(t, w.j.Delivered(t.Context(), a, true))
+				delete(waiting, of)
+			}
+		}
+		_, err := w.j.Erase(t.Context(), s, journal.Erasure{Subject: of, Reason: "pedido", By: "ana"})
+		if err != nil {
+			t.Fatalf("%v is not erased once its process has its answer: %v", of, err)
+		}
+		left := map[journal.Subject]int64{}
+		for _, a := range answers() {
+			left[a.Subject()] = a.JobKey
+		}
+		var asked []string
+		for _, m := range pending(t, s, journal.DiscardQueue, 99) {
+			asked = append(asked, m.Key)
+		}
+		discards = discards[1:]
+		wantSame(t, "the dead letters that were to be discarded later", asked, discards)
+		wantSame(t, fmt.Sprintf("the jobs whose answers wait once %v is erased", of), left, waiting)
+		Verify(t, s)
+	}
+}
+
+// testEraseWords erases claims whose error, id or context is in what is kept of others: in the cause's pattern, and in the
+// filters of bulk runs. What others share stays.
+func testEraseWords(t *testing.T, s Store) {
+	w := newBulkWorld(t, s)
+	job := int64(0)
+	die := func(id, text, card string) {
+		job++
+		a := w.Analysis(decision.DefaultPolicy, id, text, 0)
+		a.JobKey, a.ElementInstanceKey = job, job
+		a.Failure.Context = decision.Context{{Variable: "plano", Type: decision.ContextText, Value: "ouro"},
+			{Variable: "carteira", Type: decision.ContextText, Value: card}}
+		a.Identity = journal.IdentityOf(a)
+		r, err := w.j.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		testkit.Must(t, w.decide("", id, r.Attempt.DeadLetter, true))
+	}
+	die("CLM-GONE-1", "DUPLICATE_CLAIM: xyzzy falta", "cartao-plugh")
+	die("CLM-GONE-1", "DUPLICATE_CLAIM: frotz de ambas", "cartao-plugh")
+	die("CLM-GOES-2", "DUPLICATE_CLAIM: frotz de ambas", "cartao-other")
+	filters := map[string]journal.DeadLetterFilter{"id": {Query: "clm-gone"}, "words": {Query: "guia clm-gone-1 xyzzy"}, "all": {Query: "CLM-GO"},
+		"card": {Context: "carteira=cartao-plugh"}, "plan": {Context: "plano=ouro"}, "other": {Query: "clm-goes", Policy: "tiss-submission"}}
+	for id, f := range filters {
+		w.step(journal.BulkStart, journal.BulkRun{ID: id, Action: journal.BulkDiscard, Filter: f, Reason: "x", PerMinute: 1})
+		if id == "id" || id == "words" || id == "card" {
+			w.wantRefused("CLM-GONE-1", journal.ErrSubjectBusy, id)
+		}
+		w.step(journal.BulkCancel, journal.BulkRun{ID: id})
+	}
+	erase := func(id string) {
+		_, err := w.j.Erase(t.Context(), s, journal.Erasure{Subject: subject(id), Reason: "de " + strings.ToLower(id), By: "ana"})
+		testkit.Must(t, err)
+	}
+	erase("CLM-GONE-1")
+	w.wantNowhere("once it is erased", "CLM-GONE", "clm-gone", "xyzzy", "plugh")
+	for id, f := range filters {
+		r, _, err := s.BulkRun(t.Context(), id)
+		testkit.Must(t, err)
+		if id == "id" || id == "words" || id == "card" {
+			f.Query, f.Context = "", ""
+		}
+		wantSame(t, "the filter of the run "+id, r.Filter, f)
+	}
+	patterns := func() (all []string) {
+		causes, err := s.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
+		testkit.Must(t, err)
+		for _, c := range causes {
+			all = append(all, c.Pattern)
+		}
+		slices.Sort(all)
+		return all
+	}
+	wantSame(t, "the causes", patterns(), []string{"", "duplicate_claim: frotz de ambas"})
+	erase("CLM-GOES-2")
+	w.wantNowhere("once both are erased", "frotz", "clm-goes")
+	die("CLM-NEXT-1", "DUPLICATE_CLAIM: xyzzy falta", "cartao-next")
+	wantSame(t, "the causes once one came again", patterns(), []string{"", "duplicate_claim: xyzzy falta"})
+	Verify(t, s)
+	if r, is := s.(audit.Rebuilder); is {
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
+		Verify(t, s)
+	}
 }
 
 // testEraseAgain erases a name that came again, and purges what is left, record by record.
@@ -202,7 +325,7 @@ func everywhere(t *testing.T, s Store, text string) (where string) {
 		page, err := m.Subjects(-1, 1000)
 		testkit.Must(t, err)
 		rows := slices.Concat(page.Subjects, page.Letters)
-		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable} {
+		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable, journal.FingerprintsTable} {
 			more, err := m.Rows(table)
 			testkit.Must(t, err)
 			rows = append(rows, more...)

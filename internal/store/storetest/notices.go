@@ -60,9 +60,10 @@ func testWatermarks(t *testing.T, s Store) {
 	must(t, s, nil, func(x *transaction) { x.Published = []int64{waiting[0].Sequence} })
 	wantMoved(t, s, first, second, notice("b", "ti/email"), true)
 	wantMarks(t, s, daily, second, moved)
-	if head, _ := recall(t, s); head.Link != 0 {
-		t.Error("marks are in the ledger")
+	if head, _ := recall(t, s); head.Link != 4 || head.Message != 3 {
+		t.Errorf("the ledger has %d links and %d messages, want one for each that came or went, and none for marks", head.Link, head.Message)
 	}
+	Verify(t, s)
 }
 
 // testNoticeOnce: of many that see the same news, one tells.

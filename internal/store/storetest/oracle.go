@@ -34,7 +34,7 @@ func testOracle(t *testing.T, s Store) {
 			o.subjects = append(o.subjects, journal.Subject{Tenant: text().Draw(r, "tenant"), Policy: o.policy, ID: id})
 		}
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
-			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour,
+			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour, -30 * time.Hour,
 				47 * time.Hour}).Draw(r, "later"))
 			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}
@@ -174,7 +174,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	f, _ := p.Read(v) // sound but for an empty error
 	f.Context, f.Deadline = brought(r), o.deadline(r)
 	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
-		ProcessInstanceKey: job % 2, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+		ProcessInstanceKey: job % 2, LockedUntil: rapid.Int64Range(0, 5).Draw(r, "locked until"), Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
 }
 
 // note says something of a dead letter.

@@ -82,12 +82,39 @@ func testLeases(t *testing.T, s Store) {
 	wantLease(t, s, "gates/2", "b", time.Hour, true)
 	wantLease(t, s, "gates/3", "c", time.Hour, true)
 	wantLease(t, s, "gates/3", "c", 0, true)
-	if n, err := s.Leases(t.Context(), "gates/"); n != 2 || err != nil {
+	if n, err := s.Leases(t.Context(), "gates/", time.Hour); n != 2 || err != nil {
 		t.Errorf("%d leases begin so (%v), want 2", n, err)
 	}
 	if head, _ := recall(t, s); head.Link != 0 {
 		t.Error("leases are in the ledger")
 	}
+}
+
+// testLeaseAhead: a lease that lies further ahead than its span is of a clock that was wrong. It ends, and that is
+// told.
+func testLeaseAhead(t *testing.T, s Store) {
+	var told []string
+	if w, ok := s.(interface {
+		OnWrongLease(func(name, holder string, ahead time.Duration))
+	}); ok {
+		w.OnWrongLease(func(name, holder string, ahead time.Duration) {
+			told = append(told, fmt.Sprint(name, " of ", holder, " ", ahead.Round(time.Hour)))
+		})
+	} else {
+		told = []string{"gates/1 of a 25h0m0s"}
+	}
+	const span = 15 * time.Second
+	wantLease(t, s, "gates/1", "a", 25*time.Hour, true)
+	wantLease(t, s, "gates/2", "b", span, true)
+	if n, err := s.Leases(t.Context(), "gates/", span); n != 1 || err != nil {
+		t.Errorf("%d leases begin so (%v), want 1", n, err)
+	}
+	wantLease(t, s, "gates/1", "c", 0, false) // nobody gives back another's
+	wantLease(t, s, "gates/2", "c", span, false)
+	wantLease(t, s, "gates/1", "c", span, true)
+	wantLease(t, s, "gates/1", "a", span, false)
+	wantLease(t, s, "gates/2", "b", 25*time.Hour, true) // its own
+	wantSame(t, "what is told", told, []string{"gates/1 of a 25h0m0s"})
 }
 
 // testLeaseEnds waits for another's lease to end: not before its time, and by itself.

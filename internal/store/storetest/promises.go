@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -111,6 +112,38 @@ func testSame(t *testing.T, s Store) {
 	}
 	if n := histories[0].Attempts; n != attempts {
 		t.Errorf("counted %d attempts, want %d: revisions are none", n, attempts)
+	}
+}
+
+// testAnswered has two replicas mark what they answered, as each gathered it: their runs lie inside each other, in whatever
+// order they come, and some say when an answer was not that of who recorded.
+func testAnswered(t *testing.T, s Store) {
+	of, ids := subject("CLM-5-1"), make([]journal.Identity, 12)
+	for i := range ids {
+		ids[i] = identity()
+		failure(t, s, of, ids[i])
+	}
+	for _, runs := range [][]journal.Run{{{First: 2, Last: 5}}, {{First: 3, Last: 3}, {First: 3, Last: 3, Until: 70}}, {{First: 3, Last: 3, Until: 60}},
+		{{First: 8, Last: 8}}, {{First: 7, Last: 10}, {First: 7, Last: 7}}} {
+		must(t, s, nil, func(x *transaction) { x.Link.Answered = runs })
+	}
+	for i, id := range ids {
+		record, until := int64(i+1), int64(0)
+		if record == 3 {
+			until = 70
+		}
+		_, h := recall(t, s, journal.Lookup{Subject: of, Identity: id})
+		if want := record >= 2 && record <= 5 || record >= 7 && record <= 10; h[0].SameAnswered != want || h[0].SameUntil != until {
+			t.Errorf("record %d: answered %t until %d, want %t until %d", record, h[0].SameAnswered, h[0].SameUntil, want, until)
+		}
+	}
+	Verify(t, s)
+	if r, is := s.(audit.Rebuilder); is {
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
+		if _, h := recall(t, s, journal.Lookup{Subject: of, Identity: ids[4]}); !h[0].SameAnswered {
+			t.Error("record 5 is answered no more once the journal is rebuilt")
+		}
+		Verify(t, s)
 	}
 }
 

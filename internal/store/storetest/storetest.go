@@ -80,7 +80,9 @@ var (
 		{"readers see whole transactions", testReaders},
 		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
+		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},
+		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
 	}
 	archived = []test{
@@ -95,12 +97,15 @@ var (
 		{"every record is told", testTold},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
+		{"a lease of a wrong clock", testLeaseAhead},
 		{"what a purge leaves of a subject", testPurgeLeaves},
 		{"what a purge leaves of a cause", testPurgedCause},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
+		{"an erasure takes nothing of others", testEraseOne},
+		{"an erasure takes words that nobody shares", testEraseWords},
 		{"erasures of a name that comes again", testEraseAgain},
 	}
 )
@@ -167,11 +172,8 @@ func (x *transaction) seal() *journal.Changes {
 	if c == nil {
 		c = &journal.Changes{}
 	}
-	if c.Link.Answered = x.Link.Answered; len(c.Link.Digests)+len(c.Link.Answered) > 0 {
-		c.Link.At = at(x.head.Link)
-		c.Link = c.Link.After(x.head)
-	}
-	c.Published, c.Outbox = x.Published, append(c.Outbox, x.Outbox...)
+	c.Link.Answered, c.Published, c.Outbox = x.Link.Answered, x.Published, append(c.Outbox, x.Outbox...)
+	c.Seal(x.head, at(x.head.Link))
 	x.sealed = c
 	return c
 }

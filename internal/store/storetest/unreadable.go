@@ -39,7 +39,13 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 			}
 		}
 	}
-	exec("UPDATE dead_letters SET body = '7' WHERE record = 1")
+	first, err := s.Records(t.Context(), journal.RecordFilter{Subject: subject("CLM-2-1")}, 0, 1)
+	testkit.Must(t, err)
+	exec("UPDATE dead_letters SET body = '7'")
+	_, _, err = s.DeadLetter(t.Context(), first[0].Attempt.DeadLetter)
+	if wantKind(t, err, journal.Invalid); !errors.Is(err, journal.ErrUnreadable) {
+		t.Errorf("a dead letter that cannot be read: %v", err)
+	}
 	if all, _, err := s.DeadLetterPage(t.Context(), journal.DeadLetterFilter{}, "", 10); err == nil {
 		t.Errorf("a dead letter that cannot be read is listed: %+v", all)
 	}

@@ -6,10 +6,12 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,17 +31,21 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
-	// REST serves the REST API instead of gRPC.
+	// REST serves the REST API instead of gRPC: in the shape of 8.6 where that is the Version, with leases from 8.10 on.
 	REST bool
-	// Shape is the engine's; see [server.Options].
-	Shape string
-	// Leases has REST say that it is 8.10, and hand out leases.
-	Leases bool
+	// Version is what the topology tells, the package's if empty.
+	Version string
 	// Tenants beside the default one turn multi-tenancy on.
 	Tenants []string
 	// JobsPerMessage splits a poll's answer into messages; 0: one message. REST has no messages.
 	JobsPerMessage int
 }
+
+// Version is what the topology tells of a gateway, and LeaseVersion one with leases.
+const (
+	Version      = server.Shape88 + ".0"
+	LeaseVersion = "8.10.0"
+)
 
 // Gateway is a running gateway. Its methods may be called from any goroutine.
 type Gateway struct {
@@ -78,8 +84,12 @@ func New(tb testing.TB, o Options) *Gateway {
 		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
 	}
 	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
+	settings := server.Options{Version: cmp.Or(o.Version, Version), Tenants: o.Tenants, Happened: g.happened, Around: g.around}
+	if strings.HasPrefix(o.Version, server.Shape86) {
+		settings.Shape = server.Shape86
+	}
 	var err error
-	g.engine, err = server.Open(server.Options{Shape: o.Shape, Tenants: o.Tenants, Happened: g.happened, Around: g.around})
+	g.engine, err = server.Open(settings)
 	testkit.Must(tb, err)
 	if g.addr = "passthrough:///memory"; !o.InMemory {
 		g.addr = Nowhere(tb)

@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// testGrown reads what was recorded since the last moments of a journal with many records: that costs what it finds,
+// not what lies before. It is held against a read that is told where to begin. The clock went back in between.
+func testGrown(t *testing.T, s Store) {
+	const links, records, most = 500, 200, 20
+	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry,
+		Body: `{"code":"MISSING_FIELD","job":1,"text":"` + strings.Repeat("x", 400) + `"}`}}, records)
+	now := func(link int64) time.Time { // the last of each hundred is of a clock a day behind
+		return at(0).Add(time.Duration(link)*time.Hour - time.Duration(link%100/99)*24*time.Hour)
+	}
+	for range links {
+		testkit.Must(t, s.Transact(t.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+			c, err := journal.Append(head, now(head.Link), nil, nil, entries...)
+			testkit.Must(t, err)
+			return c
+		}))
+	}
+	read := func(f journal.RecordFilter, after int64) func() int64 {
+		return func() int64 {
+			all, err := s.Records(t.Context(), f, after, 5)
+			testkit.Must(t, err)
+			if len(all) == 0 {
+				return 0
+			}
+			return all[0].Number()
+		}
+	}
+	const wanted = (links-3)*records + 1
+	since := now(links - 3)
+	_, told := best(read(journal.RecordFilter{}, wanted-1))
+	first, found := best(read(journal.RecordFilter{Since: since}, 0))
+	last, before := best(func() int64 {
+		n, err := s.LastRecordBefore(t.Context(), since)
+		testkit.Must(t, err)
+		return n
+	})
+	if first != wanted || last != wanted-1 {
+		t.Errorf("the first record since %s is %d, the last before it %d, want %d and %d", since, first, last, wanted, wanted-1)
+	}
+	t.Logf("of %d records: told where to begin %s, since an instant %s, the last before it %s",
+		links*records, told, found, before)
+	if found > most*told || before > most*told {
+		t.Errorf("it takes %s and %s, where %s is enough once the place is known", found, before, told)
+	}
+}
+
+// best returns what read does, and the shortest time it took.
+func best(read func() int64) (n int64, least time.Duration) {
+	least = time.Hour
+	for range 5 {
+		began := time.Now()
+		n = read()
+		least = min(least, time.Since(began))
+	}
+	return n, least
+}

@@ -45,11 +45,14 @@ type result struct {
 
 // measure lets client answer the gateway's jobs.
 func (b *bench) measure(ctx context.Context, g *gateway, client func(address string) *exec.Cmd) (r result, err error) {
-	address, stop, err := g.serve()
+	if err := g.open(ctx); err != nil {
+		return r, err
+	}
+	defer g.Close()
+	address, err := g.listen()
 	if err != nil {
 		return r, err
 	}
-	defer stop()
 	cmd, began := client(address), time.Now()
 	cmd.Stderr = new(bytes.Buffer)
 	if err := cmd.Start(); err != nil {

@@ -4,31 +4,29 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/engine"
+	"retry-worker/internal/engine/server"
 )
 
-// gateway is an engine that always has claims to decide on, until all jobs are handed out.
+// gateway is the development engine with claims to decide on: as many as are asked for, until all jobs are handed out.
 type gateway struct {
-	pb.UnimplementedGatewayServer
+	*server.Server
 	jobs      int64
 	mix       mix
 	latency   time.Duration // between a command's effect and its answer
 	now       time.Time
 	allServed chan struct{} // closed when all jobs are answered
 
-	mu               sync.Mutex
-	made, done       int64
-	held             map[int64]bool
-	maxHeld, refused int
-	polled           bool
-	firstAnswer      time.Time
+	mu                     sync.Mutex
+	made, done             int64
+	held, maxHeld, refused int
+	polled                 bool
+	firstAnswer            time.Time
 }
 
 // mix is how many of 100 jobs are of a kind; the others meet a transient error. Or all are those of a gate that is open.
@@ -62,72 +60,109 @@ func (m mix) variables(n int64, now time.Time) string {
 		n, texts[n/7%int64(len(texts))], retries, last.UTC().Format(time.RFC3339))
 }
 
-// serve listens until stop is called.
-func (g *gateway) serve() (address string, stop func(), err error) {
+// model is a process of one task, which ends with it.
+const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">
+<process id="BENCH" isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
+<serviceTask id="task"><extensionElements><zeebe:taskDefinition type=%q/></extensionElements></serviceTask>
+<sequenceFlow id="done" sourceRef="task" targetRef="end"/><endEvent id="end"/>
+<boundaryEvent id="caught" attachedToRef="task"><errorEventDefinition/></boundaryEvent>
+<sequenceFlow id="thrown" sourceRef="caught" targetRef="end"/></process></definitions>`
+
+// open starts the engine; Close ends it.
+func (g *gateway) open(ctx context.Context) (err error) {
+	g.allServed, g.now = make(chan struct{}), time.Now()
+	g.Server, err = server.Open(server.Options{Shape: server.Shape86, Happened: g.happened, Around: g.around})
+	if err != nil {
+		return err
+	}
+	resource := engine.Resource{Name: "bench.bpmn", Content: fmt.Sprintf(model, g.mix.jobType())}
+	_, err = g.Do(ctx, engine.Deploy{Resources: []engine.Resource{resource}, Tenant: engine.DefaultTenant})
+	return err
+}
+
+// listen returns the address at which the engine is served until it is closed.
+func (g *gateway) listen() (address string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, fmt.Errorf("listen for the stub gateway: %w", err)
+		return "", fmt.Errorf("listen for the engine: %w", err)
 	}
-	g.held, g.allServed, g.now = map[int64]bool{}, make(chan struct{}), time.Now()
 	if g.mix.rest {
-		server := &http.Server{Handler: g.rest(), ReadHeaderTimeout: time.Minute}
-		go func() { _ = server.Serve(l) }() // ends with the server
-		return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
+		g.ServeREST(l)
+		return "http://" + l.Addr().String(), nil
 	}
-	server := grpc.NewServer()
-	pb.RegisterGatewayServer(server, g)
-	go func() { _ = server.Serve(l) }() // ends with the server
-	return l.Addr().String(), server.Stop, nil
+	g.ServeGRPC(l)
+	return l.Addr().String(), nil
 }
 
-func (g *gateway) ActivateJobs(r *pb.ActivateJobsRequest, to pb.Gateway_ActivateJobsServer) error {
-	if jobs := g.take(r); len(jobs) > 0 {
-		return to.Send(&pb.ActivateJobsResponse{Jobs: jobs})
+// make starts n processes, and returns what happened.
+func (g *gateway) make(ctx context.Context, n int64) ([]engine.Event, error) {
+	g.mu.Lock()
+	first := g.made + 1
+	g.made += n
+	g.mu.Unlock()
+	all := make([]engine.Command, n)
+	for i := range all {
+		all[i] = engine.Create{
+			ProcessID: "BENCH", Version: engine.Latest, Tenant: engine.DefaultTenant, Variables: g.mix.variables(first+int64(i), g.now),
+		}
 	}
-	select {
-	case <-to.Context().Done():
-	case <-time.After(time.Duration(r.RequestTimeout) * time.Millisecond):
-	}
-	return nil
+	return g.Do(ctx, all...)
 }
 
-func (g *gateway) take(r *pb.ActivateJobsRequest) (jobs []*pb.ActivatedJob) {
+// wanted is how many jobs there are to be more, where so many are asked for.
+func (g *gateway) wanted(in *pb.ActivateJobsRequest) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.mix.gate && !g.polled { // until it knows the journal it holds all; those that are held are not what is measured
-		g.polled = r.Type == g.mix.jobType()
-		return nil
+	if in.Type != g.mix.jobType() {
+		return 0
 	}
-	for r.Type == g.mix.jobType() && g.made < g.jobs && len(jobs) < int(r.MaxJobsToActivate) {
-		g.made++
-		g.held[g.made] = true
-		jobs = append(jobs, &pb.ActivatedJob{
-			Key: g.made, Type: r.Type, ProcessInstanceKey: g.made, ElementInstanceKey: g.made, BpmnProcessId: "SUB_06",
-			ElementId: "task", Worker: r.Worker, Retries: 3, CustomHeaders: "{}", TenantId: "<default>",
-			Deadline: g.now.Add(time.Hour).UnixMilli(), Variables: g.mix.variables(g.made, g.now),
-		})
+	first := !g.polled
+	g.polled = true
+	if g.mix.gate && first { // until it knows the journal it holds all; those that are held are not what is measured
+		return 0
 	}
-	g.maxHeld = max(g.maxHeld, len(g.held))
-	return jobs
+	return min(int64(in.MaxJobsToActivate), max(0, g.jobs-g.made))
 }
 
-// answer takes the answer to a job, once.
-func (g *gateway) answer(key int64) error {
+func (g *gateway) around(ctx context.Context, asked any, effect func() error) error {
+	switch in := asked.(type) {
+	case *pb.ActivateJobsRequest:
+		if n := g.wanted(in); n > 0 {
+			if _, err := g.make(ctx, n); err != nil {
+				return err
+			}
+		}
+	case engine.Complete, engine.Throw:
+		err := effect()
+		if err != nil {
+			g.mu.Lock()
+			g.refused++
+			g.mu.Unlock()
+		}
+		time.Sleep(g.latency)
+		return err
+	}
+	return effect()
+}
+
+func (g *gateway) happened(events []engine.Event) {
 	g.mu.Lock()
-	defer time.Sleep(g.latency)
 	defer g.mu.Unlock()
-	if !g.held[key] {
-		g.refused++
-		return status.Error(codes.NotFound, "no such job")
+	for i := range events {
+		switch e := &events[i]; e.ValueType + " " + e.Intent {
+		case "JOB_BATCH ACTIVATED":
+			g.held += len(e.Value.JobKeys)
+			g.maxHeld = max(g.maxHeld, g.held)
+		case "JOB COMPLETED", "JOB ERROR_THROWN":
+			g.held--
+			if g.done++; g.done == 1 {
+				g.firstAnswer = time.Now()
+			}
+			if g.done == g.jobs {
+				close(g.allServed)
+			}
+		}
 	}
-	delete(g.held, key)
-	if g.done++; g.done == 1 {
-		g.firstAnswer = time.Now()
-	}
-	if g.done == g.jobs {
-		close(g.allServed)
-	}
-	return nil
 }
 
 // answered is how many jobs were so far.
@@ -135,21 +170,4 @@ func (g *gateway) answered() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.done
-}
-
-func (g *gateway) CompleteJob(_ context.Context, r *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
-	return &pb.CompleteJobResponse{}, g.answer(r.JobKey)
-}
-
-func (g *gateway) ThrowError(_ context.Context, r *pb.ThrowErrorRequest) (*pb.ThrowErrorResponse, error) {
-	return &pb.ThrowErrorResponse{}, g.answer(r.JobKey)
-}
-
-func (g *gateway) SetVariables(context.Context, *pb.SetVariablesRequest) (*pb.SetVariablesResponse, error) {
-	return &pb.SetVariablesResponse{}, nil
-}
-
-func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
-	leader := &pb.Partition{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}
-	return &pb.TopologyResponse{Brokers: []*pb.BrokerInfo{{Partitions: []*pb.Partition{leader}}}}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/engine"
 	"retry-worker/internal/journal"
 )
 
@@ -28,21 +29,15 @@ const (
 // heldClaims measures what it costs that b.held claims wait: the memory of a worker above that of one that holds none,
 // how long the console's pages take, and how many go in a minute when they may.
 func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
-	few, many := b.freshDatabase(), b.freshDatabase()
-	for database, n := range map[string]int{few: 1, many: b.held} {
-		if err := hold(ctx, "sqlite:"+database, n); err != nil {
-			return fmt.Errorf("hold %d claims: %w", n, err)
-		}
-	}
 	var without, with, perMinute float64
 	var page time.Duration
-	if err := b.whileHeld(ctx, "sqlite:"+few, 1, func(w *heldWorker) (err error) {
+	if err := b.whileHeld(ctx, "sqlite:"+b.freshDatabase(), 1, func(w *heldWorker) (err error) {
 		without, err = w.memory()
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := b.whileHeld(ctx, "sqlite:"+many, b.held, func(w *heldWorker) (err error) {
+	if err := b.whileHeld(ctx, "sqlite:"+b.freshDatabase(), b.held, func(w *heldWorker) (err error) {
 		if page, err = w.pages(ctx, "/", "/destinations", "/destinations/"+heldPortal, "/api/v1/destinations"); err == nil {
 			if with, err = w.memory(); err == nil {
 				perMinute, err = w.released(ctx, 10*b.span)
@@ -59,8 +54,18 @@ func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// hold makes a journal in which so many claims wait for a destination that a person holds.
-func hold(ctx context.Context, url string, n int) error {
+// hold makes a journal in which the claims of so many jobs wait for a destination that a person holds; the engine gave
+// them away for days.
+func (g *gateway) hold(ctx context.Context, url string, n int) error {
+	events, err := g.make(ctx, int64(n))
+	for err == nil && g.held < n { // one activation is bounded
+		_, err = g.Do(ctx, engine.Activate{
+			Type: g.mix.jobType(), Worker: "bench", Timeout: 48 * time.Hour, Max: n, Tenants: []string{engine.DefaultTenant},
+		})
+	}
+	if err != nil {
+		return err
+	}
 	return (&place{}).with(ctx, url, func(s *session) error {
 		order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
 		if err := s.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order}); err != nil {
@@ -69,12 +74,16 @@ func hold(ctx context.Context, url string, n int) error {
 		policy, now := catalogue.Default().Policies[decision.DefaultPolicy], time.Now()
 		callers, inCall := errgroup.WithContext(ctx)
 		callers.SetLimit(usualCallers)
-		for key := int64(1); key <= int64(n); key++ {
+		for i := range events {
+			e, v := &events[i], &events[i].Value
+			if e.ValueType != "JOB" {
+				continue
+			}
 			callers.Go(func() error {
 				return s.Hold(inCall, &journal.Arrival{
-					Subject: journal.Subject{Tenant: "<default>", Policy: policy.Name, ID: "CLM-BENCH-" + strconv.FormatInt(key, 10)},
-					JobKey:  key, ProcessInstanceKey: key, ElementInstanceKey: key, Destination: heldPortal,
-					Deadline: now.Add(24*time.Hour + time.Duration(key)*time.Second), Policy: policy,
+					Subject: journal.Subject{Tenant: "<default>", Policy: policy.Name, ID: "CLM-BENCH-" + strconv.FormatInt(e.Key, 10)},
+					JobKey:  e.Key, ProcessInstanceKey: v.ProcessInstanceKey, ElementInstanceKey: v.ElementInstanceKey, Destination: heldPortal,
+					Deadline: now.Add(24*time.Hour + time.Duration(i)*time.Second), Policy: policy,
 				})
 			})
 		}
@@ -89,23 +98,29 @@ type heldWorker struct {
 	address string
 }
 
-// whileHeld has a worker work on that journal until f ends, from when it knows of so many claims.
+// whileHeld has a worker work on that journal, in which so many claims are made to wait, until f ends, from when it knows
+// of them.
 func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*heldWorker) error) error {
-	w := &heldWorker{gateway: &gateway{}}
-	engine, stop, err := w.gateway.serve()
-	if err != nil {
+	w := &heldWorker{gateway: &gateway{mix: mix{gate: true}}}
+	if err := w.gateway.open(ctx); err != nil {
 		return err
 	}
-	defer stop()
-	for key := range int64(held) {
-		w.gateway.held[key+1] = true
+	defer w.gateway.Close()
+	if held > 0 {
+		if err := w.gateway.hold(ctx, url, held); err != nil {
+			return fmt.Errorf("hold %d claims: %w", held, err)
+		}
+	}
+	address, err := w.gateway.listen()
+	if err != nil {
+		return err
 	}
 	ports, err := harness.FreePorts(1)
 	if err != nil {
 		return fmt.Errorf("look for a port for the console: %w", err)
 	}
 	w.address = harness.Address(ports[0])
-	w.cmd = b.workerCommand(engine)
+	w.cmd = b.workerCommand(address)
 	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL="+url)
 	if err := w.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", w.cmd.Path, err)

@@ -1,6 +1,6 @@
 // Command bench measures what the worker costs beside the one call per job that the engine demands: CPU per job against
-// a bare loop by the same protocol, in alternation, on a stub gateway that always has jobs; memory with 1,000 jobs in flight; time from
-// start to the first answer. Then it measures the journal alone, on SQLite and on PostgreSQL, every commit synced.
+// a bare loop by the same protocol, in alternation, on the development engine, which always has jobs; memory with 1,000 jobs in
+// flight; time from start to the first answer. Then it measures the journal alone, on SQLite and on PostgreSQL, every commit synced.
 // Absolute figures swing with the machine; the ratios hold.
 package main
 

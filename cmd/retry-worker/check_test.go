@@ -49,8 +49,8 @@ func TestCheck(t *testing.T) {
 		"tls-none-there":        {gateway.Options{}, none, nil, ""},
 
 		"tenants-off":     {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
-		"tenants-none":    {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, none, plain, ""},
-		"tenants-another": {gateway.Options{MultiTenancy: true, Tenants: []string{"clinic-a"}}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
+		"tenants-none":    {gateway.Options{Tenants: []string{"clinic-a"}}, none, plain, ""},
+		"tenants-another": {gateway.Options{Tenants: []string{"clinic-a"}}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
 
 		"token":                {gateway.Options{}, wantsToken, client("worker", "canary-secret", "zeebe-api"), ""},
 		"token-none":           {gateway.Options{}, wantsToken, client("", "", ""), ""},

@@ -31,7 +31,7 @@ func TestDeploy(t *testing.T) {
 }
 
 func TestDeployJSON(t *testing.T) {
-	g := gateway.New(t, gateway.Options{MultiTenancy: true})
+	g := gateway.New(t, gateway.Options{Tenants: []string{"clinic-a", "clinic-b"}})
 	testkit.Environment(t, map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a,clinic-b",
 	})

@@ -18,7 +18,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// stub is the stub gateway with the claims that were put into it.
+// stub is the gateway with the claims that were put into it.
 type stub struct {
 	*gateway.Gateway
 	t    *testing.T

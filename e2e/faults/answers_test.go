@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,9 +37,10 @@ func answerRows() []row {
 	}
 }
 
-// kinds puts in perKind jobs of each way to end.
+// kinds puts in perKind jobs of each way to end, at one instant.
 func (f *fixture) kinds() (completing, throwing, failing []int64) {
-	return f.same(perKind, passing), f.same(perKind, permanent), f.same(perKind, rejected)
+	keys := f.AddJobs(slices.Concat(alike(perKind, passing), alike(perKind, permanent), alike(perKind, rejected))...)
+	return keys[:perKind], keys[perKind : 2*perKind], keys[2*perKind:]
 }
 
 // oncePerJob returns what is true of the workers' first call about each job, but that of the jobs that throw, every

@@ -93,12 +93,14 @@ func (f *fixture) claims(n int) []int64 {
 }
 
 // same puts in n jobs that end alike.
-func (f *fixture) same(n int, problem string) []int64 {
+func (f *fixture) same(n int, problem string) []int64 { return f.AddJobs(alike(n, problem)...) }
+
+func alike(n int, problem string) []gateway.Job {
 	jobs := make([]gateway.Job, n)
 	for i := range jobs {
 		jobs[i] = claim(i, problem)
 	}
-	return f.AddJobs(jobs...)
+	return jobs
 }
 
 // isAnswer reports whether a call is one by which a worker answers a job, or prepares that.

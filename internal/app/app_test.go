@@ -103,7 +103,7 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 }
 
 func TestSettingsReachTheEngine(t *testing.T) {
-	g := gateway.New(t, gateway.Options{MultiTenancy: true})
+	g := gateway.New(t, gateway.Options{Tenants: []string{"clinic-a", "clinic-b"}})
 	s := settings(t, g.Addr())
 	s.TenantIDs = []string{"clinic-a", "clinic-b"}
 	serve(t, s)

@@ -19,7 +19,7 @@ import (
 
 // TestPollAsItIsMeant holds the request and the jobs against the protocol's fields.
 func TestPollAsItIsMeant(t *testing.T) {
-	g, c := connected(t, gateway.Options{MultiTenancy: true})
+	g, c := connected(t, gateway.Options{Tenants: []string{"hospital-a", "hospital-b"}})
 	given := work()
 	given.TenantID, given.Retries = "hospital-a", 5
 	key := g.AddJob(given)

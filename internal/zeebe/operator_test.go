@@ -13,7 +13,7 @@ import (
 )
 
 const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL">
-<process id="SUB_06" isExecutable="true"><startEvent id="begin"/></process></definitions>`
+<process id="SUB_06" isExecutable="true"><startEvent id="begin"/><sequenceFlow id="on" sourceRef="begin" targetRef="end"/><endEvent id="end"/></process></definitions>`
 
 func TestTopology(t *testing.T) {
 	g, c := connected(t, gateway.Options{})

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -30,14 +31,20 @@ const (
 	defaultWait = 10 * time.Second
 )
 
-// ServeGRPC serves the gateway's protocol until Close.
-func (s *Server) ServeGRPC(l net.Listener) {
-	server := grpc.NewServer(
+// GRPC returns a server of the gateway's protocol, which Close stops.
+func (s *Server) GRPC(more ...grpc.ServerOption) *grpc.Server {
+	server := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxConcurrentStreams(mostStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-	)
+	}, more...)...)
 	pb.RegisterGatewayServer(server, &gateway{s: s, unread: map[string]int{}})
 	s.atClose(server.Stop)
+	return server
+}
+
+// ServeGRPC serves the gateway's protocol until Close.
+func (s *Server) ServeGRPC(l net.Listener) {
+	server := s.GRPC()
 	go func() { _ = server.Serve(l) }() // ends with Stop
 }
 
@@ -51,19 +58,23 @@ type gateway struct {
 }
 
 // version of Zeebe whose protocol is spoken.
-func (s *Server) version() string { return s.options.Shape + ".0" }
+func (s *Server) version() string { return cmp.Or(s.options.Version, s.options.Shape+".0") }
 
 // host is what the topology calls the only broker.
 const host = "development-engine"
 
-func (g *gateway) Topology(context.Context, *pb.TopologyRequest) (*pb.TopologyResponse, error) {
+func (g *gateway) Topology(ctx context.Context, _ *pb.TopologyRequest) (*pb.TopologyResponse, error) {
 	return &pb.TopologyResponse{
 		ClusterSize: 1, PartitionsCount: 1, ReplicationFactor: 1, GatewayVersion: g.s.version(),
 		Brokers: []*pb.BrokerInfo{{
 			Host: host, Version: g.s.version(),
 			Partitions: []*pb.Partition{{PartitionId: 1, Role: pb.Partition_LEADER, Health: pb.Partition_HEALTHY}},
 		}},
-	}, nil
+	}, g.s.topology(ctx)
+}
+
+func (s *Server) topology(ctx context.Context) error {
+	return s.options.Around(ctx, nil, func() error { return nil })
 }
 
 // tenant returns the tenant that a request names, and the default one where it names none and need not.
@@ -107,7 +118,15 @@ func millis(ms int64) time.Duration {
 }
 
 // poll gives jobs to a worker as a request of either protocol wants them.
-func (s *Server) poll(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine.Job, error) {
+func (s *Server) poll(ctx context.Context, in *pb.ActivateJobsRequest) (jobs []engine.Job, err error) {
+	err = s.options.Around(ctx, in, func() (err error) {
+		jobs, err = s.jobs(ctx, in)
+		return err
+	})
+	return jobs, err
+}
+
+func (s *Server) jobs(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine.Job, error) {
 	tenants, err := s.tenants(in.TenantIds)
 	if err != nil {
 		return nil, err
@@ -220,6 +239,30 @@ func (s *Server) create(ctx context.Context, command engine.Create, within time.
 	defer cancel()
 	variables, err = s.result(ctx, i.Key, position)
 	return i, variables, err
+}
+
+// result waits for the end of an instance that was created with Await at that position, and returns its variables.
+func (s *Server) result(ctx context.Context, instance, position int64) (variables string, err error) {
+	for {
+		events, _, more := s.recent.from(position)
+		for i := range events {
+			if key, variables, is := events[i].Result(); is && key == instance {
+				return variables, nil
+			}
+			position = events[i].Position + 1
+		}
+		if len(events) > 0 {
+			continue
+		}
+		if more == nil {
+			return "", errStopping
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
+		}
+	}
 }
 
 // creation reads a request.

@@ -30,8 +30,8 @@ const (
 	bodyTime, sendTime = 30 * time.Second, 30 * time.Second
 )
 
-// ServeREST serves the REST API, version 2, until Close. Of most requests it makes the one of the other protocol.
-func (s *Server) ServeREST(l net.Listener) {
+// REST returns what serves the REST API, version 2. Of most requests it makes the one of the other protocol.
+func (s *Server) REST() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, r := range s.routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, request *http.Request) { s.serveREST(w, request, r) })
@@ -39,8 +39,11 @@ func (s *Server) ServeREST(l net.Listener) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, http.StatusNotFound, "Not Found", "No endpoint "+r.Method+" "+r.URL.Path+" in the development engine")
 	})
-	s.serveHTTP(l, mux)
+	return mux
 }
+
+// ServeREST serves the REST API until Close.
+func (s *Server) ServeREST(l net.Listener) { s.serveHTTP(l, s.REST()) }
 
 func (s *Server) serveHTTP(l net.Listener, h http.Handler) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
@@ -206,6 +209,7 @@ var statuses = map[codes.Code]problem{
 	codes.FailedPrecondition: {http.StatusConflict, "INVALID_STATE", ""},
 	codes.AlreadyExists:      {http.StatusConflict, "ALREADY_EXISTS", ""},
 	codes.PermissionDenied:   {http.StatusForbidden, "FORBIDDEN", ""},
+	codes.Unauthenticated:    {http.StatusUnauthorized, "UNAUTHORIZED", ""},
 	codes.ResourceExhausted:  {http.StatusServiceUnavailable, "RESOURCE_EXHAUSTED", ""},
 	codes.DeadlineExceeded:   {http.StatusGatewayTimeout, "DEADLINE_EXCEEDED", ""},
 	codes.Unavailable:        {http.StatusServiceUnavailable, "UNAVAILABLE", ""},
@@ -263,7 +267,7 @@ func (s *Server) topologyREST(c *call) (any, error) {
 	if !c.numbers {
 		t["lastCompletedChangeId"], t["clusterId"] = "-1", host
 	}
-	return t, nil
+	return t, s.topology(c.Context())
 }
 
 func (s *Server) deployREST(c *call) (any, error) {

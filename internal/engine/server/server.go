@@ -25,6 +25,8 @@ type Options struct {
 	Fsync bool
 	// Shape is the version that REST answers as: "8.6" or "8.8", which empty means.
 	Shape string
+	// Version is what the topology tells; empty: the first of the shape.
+	Version string
 	// Tenants turns multi-tenancy on, with these beside the default one.
 	Tenants []string
 	// MaxInFlight is how many commands may be under way before others are refused; 0: any number. Completions and failures are
@@ -32,6 +34,12 @@ type Options struct {
 	MaxInFlight int
 	// Now is the clock that the engine's own stands on; nil: time.Now.
 	Now func() time.Time
+	// Happened is told what happened before anybody else is; nil: nobody. It must not ask the server for anything but Now.
+	Happened func([]engine.Event)
+	// Around is called with what either protocol asks for, an [engine.Command], the *pb.ActivateJobsRequest of a poll or nil for the
+	// topology, and with its effect, which it may leave out; its error, a gRPC status, is what the caller is told. Tests play
+	// faults by it. nil: the effect alone.
+	Around func(ctx context.Context, asked any, effect func() error) error
 }
 
 // The shapes of REST.
@@ -61,12 +69,12 @@ type Server struct {
 
 // request is something to be done in the loop.
 type request struct {
-	command engine.Command                     // nil: nothing
-	look    func(*engine.Core, []engine.Event) // at what came of it; nil: nobody does
-	poll    *poll                              // that is to wait where nothing came of it
-	waits   bool                               // the poll does
-	done    chan error
-	err     error
+	commands []engine.Command
+	look     func(*engine.Core, []engine.Event) // at what came of them; nil: nobody does
+	poll     *poll                              // that is to wait where nothing came of it
+	waits    bool                               // the poll does
+	done     chan error
+	err      error
 }
 
 // Open starts an engine. Close it.
@@ -79,6 +87,9 @@ func Open(o Options) (*Server, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Around == nil {
+		o.Around = func(_ context.Context, _ any, effect func() error) error { return effect() }
 	}
 	s := &Server{
 		options: o, core: engine.New(), requests: make(chan *request), stop: make(chan struct{}), stopped: make(chan struct{}),
@@ -204,11 +215,21 @@ func (s *Server) inLoop(ctx context.Context, r *request) error {
 
 // do carries out a command by its name in Zeebe. The error is a gRPC status.
 func (s *Server) do(ctx context.Context, name string, command engine.Command, look func(*engine.Core, []engine.Event)) error {
-	if s.busy(command) {
-		return errBusy
-	}
-	defer s.inFlight.Add(-1)
-	return rejected(name, s.inLoop(ctx, &request{command: command, look: look}))
+	return s.options.Around(ctx, command, func() error {
+		if s.busy(command) {
+			return errBusy
+		}
+		defer s.inFlight.Add(-1)
+		ctx := context.WithoutCancel(ctx) // what has arrived takes effect, whether or not anybody hears of it
+		return rejected(name, s.inLoop(ctx, &request{commands: []engine.Command{command}, look: look}))
+	})
+}
+
+// Do carries out commands at one instant, up to the first that is refused, and returns what came of them if none is. Nobody is
+// given a job between them.
+func (s *Server) Do(ctx context.Context, commands ...engine.Command) (all []engine.Event, err error) {
+	err = s.inLoop(ctx, &request{commands: commands, look: func(_ *engine.Core, events []engine.Event) { all = events }})
+	return all, err
 }
 
 // busy counts a command in, and reports whether it is to be refused; then it is not counted.
@@ -306,8 +327,10 @@ func (s *Server) round(batch []*request) {
 	var served []*poll
 	for _, r := range batch {
 		var events []engine.Event
-		if r.command != nil {
-			events, r.err = apply(r.command)
+		for i := 0; i < len(r.commands) && r.err == nil; i++ {
+			var more []engine.Event
+			more, r.err = apply(r.commands[i])
+			events = append(events, more...)
 		}
 		if r.err == nil && r.look != nil {
 			r.look(s.core, events)
@@ -324,6 +347,9 @@ func (s *Server) round(batch []*request) {
 	if err == nil {
 		for _, events := range happened {
 			s.recent.add(events)
+			if s.options.Happened != nil {
+				s.options.Happened(events)
+			}
 		}
 	}
 	s.answer(batch, served, err)
@@ -415,7 +441,7 @@ func (s *Server) activate(ctx context.Context, a engine.Activate, variables []st
 		return nil, errBusy
 	}
 	p := &poll{Activate: a, variables: variables, served: make(chan struct{})}
-	r := &request{command: a}
+	r := &request{commands: []engine.Command{a}}
 	if wait > 0 {
 		r.poll = p
 	} else {
@@ -453,30 +479,6 @@ func (s *Server) activate(ctx context.Context, a engine.Activate, variables []st
 func (s *Server) giveBack(jobs []engine.Job) {
 	for i := range jobs {
 		j := &jobs[i]
-		_ = s.do(context.Background(), "FAIL", engine.Fail{Key: j.Key, Retries: j.Retries, Message: "Failed to send activated jobs to client"}, nil)
-	}
-}
-
-// result waits for the end of an instance that was created with Await at that position, and returns its variables.
-func (s *Server) result(ctx context.Context, instance, position int64) (variables string, err error) {
-	for {
-		events, _, more := s.recent.from(position)
-		for i := range events {
-			if key, variables, is := events[i].Result(); is && key == instance {
-				return variables, nil
-			}
-			position = events[i].Position + 1
-		}
-		if len(events) > 0 {
-			continue
-		}
-		if more == nil {
-			return "", errStopping
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return "", status.Error(codes.DeadlineExceeded, "Expected to await the result of the process instance, but it has not ended in time")
-		}
+		_, _ = s.Do(context.Background(), engine.Fail{Key: j.Key, Retries: j.Retries, Message: "Failed to send activated jobs to client"})
 	}
 }

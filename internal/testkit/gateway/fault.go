@@ -1,17 +1,11 @@
 package gateway
 
 import (
-	"context"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"retry-worker/internal/clock"
 )
 
 // Method is a call of the gateway protocol.
@@ -35,6 +29,8 @@ type Call struct {
 	Method Method
 	JobKey int64  // of the job that it is about, 0 where it is about none
 	Worker string // that polled by the same connection, as far as known
+
+	from, token string // the connection's name, empty where the test makes the call itself; what it shows
 }
 
 // Answers reports whether the call is a worker's answer to a job.
@@ -89,60 +85,59 @@ func (f *Fault) err() error {
 // Rule is a fault in force.
 type Rule struct {
 	Fault
-	faults *faults
-	met    int // calls that matched; faults.mu is held
-	fired  int
+	gateway    *Gateway
+	met, fired int // calls that matched, and that it happened to
+}
+
+// Inject puts a fault in force for calls that come from now on.
+func (g *Gateway) Inject(f Fault) *Rule {
+	r := &Rule{Fault: f, gateway: g}
+	g.change(func() { g.rules = append(slices.Clone(g.rules), r) })
+	return r
+}
+
+// RequireToken makes every call need a bearer token that accepts takes; others are answered UNAUTHENTICATED.
+func (g *Gateway) RequireToken(accepts func(token string) bool) {
+	g.Inject(Fault{
+		Code: codes.Unauthenticated, Message: "the token is missing, or not valid, or no longer",
+		Match: func(c Call) bool { return !accepts(c.token) },
+	})
 }
 
 // Fired returns how many calls the fault happened to.
 func (r *Rule) Fired() int {
-	r.faults.mu.Lock()
-	defer r.faults.mu.Unlock()
+	r.gateway.mu.Lock()
+	defer r.gateway.mu.Unlock()
 	return r.fired
 }
 
 // Remove ends the fault for calls that come from now on.
 func (r *Rule) Remove() {
-	r.faults.mu.Lock()
-	defer r.faults.mu.Unlock()
-	r.faults.rules = slices.DeleteFunc(slices.Clone(r.faults.rules), func(other *Rule) bool { return other == r })
-}
-
-// faults are the rules in force, in the order they were set.
-type faults struct {
-	mu    sync.Mutex
-	rules []*Rule
-}
-
-// Inject puts a fault in force for calls that come from now on.
-func (g *Gateway) Inject(f Fault) *Rule {
-	r := &Rule{Fault: f, faults: &g.faults}
-	g.faults.mu.Lock()
-	defer g.faults.mu.Unlock()
-	g.faults.rules = append(g.faults.rules, r)
-	return r
+	g := r.gateway
+	g.change(func() {
+		g.rules = slices.DeleteFunc(slices.Clone(g.rules), func(other *Rule) bool { return other == r })
+	})
 }
 
 // happens reports whether the fault happens to a call, and counts it.
-func (r *Rule) happens(c Call) bool {
+func (r *Rule) happens(c Call) (happens bool) {
 	if r.Method != "" && r.Method != c.Method || r.Match != nil && !r.Match(c) {
 		return false
 	}
-	r.faults.mu.Lock()
-	defer r.faults.mu.Unlock()
-	r.met++
-	if r.Times > 0 && r.fired == r.Times || r.Every > 0 && r.met%r.Every != 0 {
-		return false
-	}
-	r.fired++
-	return true
+	r.gateway.change(func() {
+		r.met++
+		if happens = (r.Times == 0 || r.fired < r.Times) && (r.Every == 0 || r.met%r.Every == 0); happens {
+			r.fired++
+		}
+	})
+	return happens
 }
 
 // plan returns what is to happen to a call: the sum of the pauses, and the fault that answers it, or nil.
-func (f *faults) plan(c Call) (delay, slow time.Duration, last *Fault) {
-	f.mu.Lock()
-	rules := f.rules
-	f.mu.Unlock()
+func (g *Gateway) plan(c Call) (delay, slow time.Duration, last *Fault) {
+	g.mu.Lock()
+	rules := g.rules
+	g.mu.Unlock()
 	for _, r := range rules {
 		if !r.happens(c) {
 			continue
@@ -153,77 +148,4 @@ func (f *faults) plan(c Call) (delay, slow time.Duration, last *Fault) {
 		}
 	}
 	return delay, slow, nil
-}
-
-// call lets a call through the faults to its effect, and returns what the caller is told. A CutStream is left to the
-// poll: it is returned.
-func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (cut *Fault, err error) {
-	defer func() {
-		g.change(func() { g.calls[outcome{c.Method, status.Code(err)}]++ })
-	}()
-	if !g.admits(ctx) {
-		return nil, status.Error(codes.Unauthenticated, "the token is missing, or not valid, or no longer")
-	}
-	delay, slow, last := g.faults.plan(c)
-	g.change(func() {}) // a fault may have happened that a test waits for
-	if err := pause(ctx, delay); err != nil {
-		return nil, err
-	}
-	if last == nil || last.DropAck || last.CutStream {
-		err = effect()
-		if waited := pause(ctx, slow); waited != nil {
-			return nil, waited
-		}
-	}
-	switch {
-	case last == nil:
-		return nil, err
-	case last.CutStream:
-		return last, err
-	case last.Hang:
-		<-ctx.Done()
-		return nil, status.FromContextError(ctx.Err()).Err()
-	case last.DropConnection:
-		if from := connOf(ctx); from != nil {
-			g.cut(from)
-		}
-	}
-	return nil, last.err()
-}
-
-// admits reports whether a call has a token that is taken, where one is asked for.
-func (g *Gateway) admits(ctx context.Context) bool {
-	g.mu.Lock()
-	accepts := g.accepts
-	g.mu.Unlock()
-	return accepts == nil || accepts(bearer(ctx))
-}
-
-func bearer(ctx context.Context) string {
-	md, _ := metadata.FromIncomingContext(ctx)
-	return strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
-}
-
-// pause waits for d, or fails with the context's status.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	clock.Machine{}.Rest(ctx, d)
-	if err := ctx.Err(); err != nil {
-		return status.FromContextError(err).Err()
-	}
-	return nil
-}
-
-// Calls returns how many calls of a method ended with one of the codes, with any if none is given.
-func (g *Gateway) Calls(m Method, of ...codes.Code) (n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for o, count := range g.calls {
-		if o.method == m && (len(of) == 0 || slices.Contains(of, o.code)) {
-			n += count
-		}
-	}
-	return n
 }

@@ -1,25 +1,27 @@
-// Package gateway provides a scripted Zeebe gateway for tests: a real server, by gRPC or REST, that hands out the jobs a test
-// puts in, plays the faults a test asks for, and remembers who was given what and answered how.
+// Package gateway provides the development engine behind scripted faults, for tests: by gRPC or REST, with jobs that a
+// test puts in and a record of who was given what and answered how.
 //
-// Its answers follow what the project saw on real brokers 8.5.8 and 8.6.0. It is no engine: processes do not run,
-// a job ends where a worker's answer ends it.
+// What becomes of a job, and what the engine says of it, is the engine's; the faults are in front of it, as a network or
+// an overloaded gateway would be.
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
 
+	"retry-worker/internal/engine"
+	"retry-worker/internal/engine/server"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/tlstest"
 )
 
@@ -29,92 +31,81 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
-	// REST serves the REST API instead of gRPC. Version is the gateway's, 8.6.0 or [Version] if that is empty; from 8.10 on
-	// REST leases jobs.
-	REST    bool
+	// REST serves the REST API instead of gRPC: in the shape of 8.6 where that is the Version, with leases from 8.10 on.
+	REST bool
+	// Version is what the topology tells, the package's if empty.
 	Version string
-	// MultiTenancy demands tenant ids on every poll; those not in Tenants are refused, unless that is nil.
-	MultiTenancy bool
-	Tenants      []string
-	// JobsPerMessage splits a poll's answer into messages; 0: one message.
+	// Tenants beside the default one turn multi-tenancy on.
+	Tenants []string
+	// JobsPerMessage splits a poll's answer into messages; 0: one message. REST has no messages.
 	JobsPerMessage int
 }
 
-// Version is what the topology tells of the gateway.
-const Version = "8.5.8"
-
+// Version is what the topology tells of a gateway, and LeaseVersion one with leases.
 const (
-	// minPing is the shortest interval of pings that a client may use.
-	minPing = 10 * time.Second
-	// maxBatch bounds the variables of one poll's jobs, in bytes. The first job comes whatever its size.
-	maxBatch = 4 << 20
+	Version      = server.Shape88 + ".0"
+	LeaseVersion = "8.10.0"
 )
 
 // Gateway is a running gateway. Its methods may be called from any goroutine.
 type Gateway struct {
-	pb.UnimplementedGatewayServer
 	options   Options
-	network   *network
+	engine    *server.Server
+	addr      string
 	authority *tlstest.Authority // nil without TLS
-	faults    faults
+	grpc      []grpc.ServerOption
 
-	serverOptions []grpc.ServerOption
+	serving  sync.Mutex
+	stop     func()            // nil while down
+	commands sync.Mutex        // held while a worker's command takes effect
+	putting  sync.Mutex        // held while jobs are put in
+	started  int               // instances
+	models   map[string]string // processes by tenant and headers
 
-	serving sync.Mutex
-	server  server // nil while down
-	served  chan struct{}
-
-	mu        sync.Mutex
-	changed   chan struct{} // closed and replaced at every change
-	offset    time.Duration // of the clock
-	accepts   func(token string) bool
-	lastKey   int64
-	jobs      map[int64]*job
-	ready     map[string][]*job   // by type, in the order of keys
-	timed     map[*job]bool       // activated, or backing off
-	instances map[int64]bool      // whether each process instance runs
-	deployed  map[string][]string // the contents of a process, by version
-	polls     []*Poll
-	workers   map[string]string // connection to the name that polled by it last
-	calls     map[outcome]int
-	counts    Counts
-}
-
-// outcome is how a call ended.
-type outcome struct {
-	method Method
-	code   codes.Code
+	mu          sync.Mutex
+	changed     chan struct{} // closed and replaced at every change
+	memory      *memory
+	connections map[string]net.Conn // by name; nil: was cut
+	rules       []*Rule
+	jobs        map[int64]*job
+	elements    map[int64]int64 // to the job of each
+	instances   map[int64]scope
+	polls       []*Poll
+	workers     map[string]string // connection to the name that polled by it last
+	calls       map[outcome]int
+	counts      Counts
 }
 
 // New starts a gateway that is closed with the test.
 func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
 	g := &Gateway{
-		options: o, changed: make(chan struct{}), lastKey: 1 << 51, jobs: map[int64]*job{}, ready: map[string][]*job{},
-		timed: map[*job]bool{}, instances: map[int64]bool{}, deployed: map[string][]string{}, workers: map[string]string{},
-		calls: map[outcome]int{},
-		serverOptions: []grpc.ServerOption{
-			grpc.WaitForHandlers(true), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing}),
-		},
+		options: o, models: map[string]string{}, changed: make(chan struct{}), connections: map[string]net.Conn{}, jobs: map[int64]*job{},
+		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
+	}
+	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
+	settings := server.Options{Version: cmp.Or(o.Version, Version), Tenants: o.Tenants, Happened: g.happened, Around: g.around}
+	if strings.HasPrefix(o.Version, server.Shape86) {
+		settings.Shape = server.Shape86
 	}
 	var err error
-	if g.network, err = newNetwork(o.InMemory); err != nil {
-		tb.Fatal(err)
+	g.engine, err = server.Open(settings)
+	testkit.Must(tb, err)
+	if g.addr = "passthrough:///memory"; !o.InMemory {
+		g.addr = Nowhere(tb)
 	}
 	if o.TLS {
 		cert, key := filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
 		g.authority = tlstest.NewAuthority(tb)
 		g.authority.Issue(tb, cert, key, "gateway")
 		creds, err := credentials.NewServerTLSFromFile(cert, key)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		g.serverOptions = append(g.serverOptions, grpc.Creds(creds))
+		testkit.Must(tb, err)
+		g.grpc = append(g.grpc, grpc.Creds(creds))
 	}
 	g.Up()
 	tb.Cleanup(func() {
 		g.Down()
-		g.network.release()
+		_ = g.engine.Close() // it keeps nothing
 	})
 	return g
 }
@@ -123,133 +114,94 @@ func New(tb testing.TB, o Options) *Gateway {
 func Nowhere(tb testing.TB) string {
 	tb.Helper()
 	addr, release, err := reservePort()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testkit.Must(tb, err)
 	tb.Cleanup(release)
 	return addr
 }
 
 // Addr returns the gateway's host:port.
-func (g *Gateway) Addr() string { return g.network.addr }
+func (g *Gateway) Addr() string { return g.addr }
 
 // RESTAddress returns the URL of the REST API.
 func (g *Gateway) RESTAddress() string {
 	if g.options.InMemory {
 		return "http://memory"
 	}
-	return "http://" + g.Addr()
+	return "http://" + g.addr
 }
-
-// Dial connects to an InMemory gateway, whatever the address.
-func (g *Gateway) Dial(ctx context.Context, _ string) (net.Conn, error) { return g.network.dial(ctx) }
 
 // CAFile returns the file that holds the authority a client must trust.
 func (g *Gateway) CAFile() string { return g.authority.File }
 
-// Up listens again at the same address, with the jobs as they were left. It panics where that fails.
+// Up listens again at the same address. It panics where that fails.
 func (g *Gateway) Up() {
 	g.serving.Lock()
 	defer g.serving.Unlock()
-	if g.server != nil {
+	if g.stop != nil {
 		return
 	}
-	listener, err := g.network.listen()
+	l, err := g.listen()
 	if err != nil {
 		panic(fmt.Errorf("listen: %w", err))
 	}
+	var server interface {
+		Serve(l net.Listener) error
+		Stop()
+	} = g.engine.GRPC(g.grpc...)
 	if g.options.REST {
-		g.server = newRESTServer(g)
-	} else {
-		server := grpc.NewServer(g.serverOptions...)
-		pb.RegisterGatewayServer(server, g)
-		g.server = server
+		server = newREST(g)
 	}
-	server, served := g.server, make(chan struct{})
-	g.served = served
+	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // ends with the server's stop
+		_ = server.Serve(l) // ends with Stop
 	}()
+	g.stop = func() {
+		server.Stop()
+		<-served
+	}
 }
 
-// Down cuts all connections and refuses new ones until Up. Time-outs go on running.
+// Down cuts all connections and refuses new ones until Up. The engine goes on.
 func (g *Gateway) Down() {
 	g.serving.Lock()
 	defer g.serving.Unlock()
-	if g.server == nil {
+	if g.stop == nil {
 		return
 	}
-	for _, c := range g.network.connections() {
-		g.cut(c)
+	g.cut("")
+	g.stop()
+	g.stop = nil
+}
+
+// Now returns the time on the engine's clock: this machine's, and what Advance added.
+func (g *Gateway) Now() time.Time { return g.engine.Now() }
+
+// Advance moves the engine's clock by d, and returns when what has become due is done.
+func (g *Gateway) Advance(d time.Duration) { g.engine.AddTime(d) }
+
+// do carries out commands that the engine cannot refuse.
+func (g *Gateway) do(commands ...engine.Command) []engine.Event {
+	events, err := g.engine.Do(context.Background(), commands...)
+	if err != nil {
+		panic(fmt.Errorf("ask the engine behind the gateway: %w", err))
 	}
-	g.server.Stop()
-	<-g.served
-	g.server = nil
+	return events
 }
 
-// cut closes a connection. What was acknowledged by it may not have arrived.
-func (g *Gateway) cut(c *conn) {
-	_ = c.Close()
-	g.change(func() {
-		for _, j := range g.jobs {
-			for i := range j.answers {
-				j.answers[i].Acked = j.answers[i].Acked && j.answers[i].caller != c.name
-			}
-		}
-	})
-}
-
-// RequireToken makes every call need a bearer token that accepts takes; others are answered UNAUTHENTICATED.
-func (g *Gateway) RequireToken(accepts func(token string) bool) {
-	g.change(func() { g.accepts = accepts })
-}
-
-// Now returns the time on the gateway's clock: this machine's, and what Advance added.
-func (g *Gateway) Now() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.now()
-}
-
-func (g *Gateway) now() time.Time { return time.Now().Add(g.offset) }
-
-// Advance moves the gateway's clock by d, and does what has become due.
-func (g *Gateway) Advance(d time.Duration) { g.change(func() { g.offset += d }) }
-
-// change does what has become due, then applies f, then tells all who wait.
+// change applies f, then tells all who wait. f must not ask the engine for anything but its time.
 func (g *Gateway) change(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire()
 	f()
-	g.expire()
 	close(g.changed)
 	g.changed = make(chan struct{})
-}
-
-// wait returns when changed is closed, or the next job is due; it reports false where limit or ctx ended first.
-func (g *Gateway) wait(ctx context.Context, changed chan struct{}, limit <-chan time.Time) bool {
-	g.mu.Lock()
-	due := time.NewTimer(g.untilDue())
-	g.mu.Unlock()
-	defer due.Stop()
-	select {
-	case <-changed:
-	case <-due.C:
-	case <-limit:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	return true
 }
 
 // look returns the counts, and what is closed when they may have changed.
 func (g *Gateway) look() (Counts, chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire()
 	return g.counts, g.changed
 }
 
@@ -266,7 +218,9 @@ func (g *Gateway) WaitFor(ctx context.Context, met func(Counts) bool) error {
 		if met(counts) {
 			return nil
 		}
-		if !g.wait(ctx, changed, nil) {
+		select {
+		case <-changed:
+		case <-ctx.Done():
 			return fmt.Errorf("wait for the gateway: %w; it has %+v", context.Cause(ctx), counts)
 		}
 	}

@@ -3,20 +3,23 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc/codes"
+
+	"retry-worker/internal/engine"
 )
 
-// DefaultTenant owns every job where multi-tenancy is off.
-const DefaultTenant = "<default>"
-
 // Job is a job as a test puts it in. Only Type is needed: Variables and CustomHeaders are "{}" if empty, Retries 3 if
-// zero, TenantID the [DefaultTenant]; a process instance is drawn if none is given. Key and ElementInstanceKey are
-// the gateway's to fill.
+// zero, TenantID the default one. It comes in a process instance of its own, or as another task of the instance that is
+// named; that must have no task at the time. Key and ElementInstanceKey are the engine's to fill.
 type Job struct {
 	Key                int64
 	Type               string
@@ -43,17 +46,16 @@ const (
 )
 
 // Settled reports whether a worker has nothing more to do with the job.
-func (s State) Settled() bool { return s.gone() || s == Incident }
+func (s State) Settled() bool {
+	return s == Incident || s == Completed || s == ErrorThrown || s == Cancelled
+}
 
-// gone reports whether the gateway knows the job's key no more.
-func (s State) gone() bool { return s == Completed || s == ErrorThrown || s == Cancelled }
-
-// Record is all that happened to one job.
+// Record is all that happened to one job. Its Variables are the process's as they are now; CustomHeaders is left out.
 type Record struct {
 	Job
 	State       State
 	Added       time.Time
-	Output      string // the variables that the process was given last
+	Output      string // the variables that the process was given since the job was there
 	Activations []Activation
 	Answers     []Answer // in the order they were met; SetVariables on its element and UpdateJobTimeout among them
 }
@@ -75,13 +77,12 @@ type Answer struct {
 	Message   string
 	Retries   int
 	BackOff   time.Duration
-	Code      codes.Code // the gateway's word, or that of the fault which kept the command from it
-	Reached   bool       // no fault kept it from the gateway
+	Code      codes.Code // the engine's word, or that of the fault which kept the command from it
+	Reached   bool       // no fault kept it from the engine
 	Settled   bool       // it settled the job
 	Acked     bool       // it took effect, and the worker was told so
 
-	caller string // the connection's name
-	lease  string // that it shows
+	from string // the connection's name
 }
 
 // Accepted reports whether the command took effect.
@@ -106,117 +107,222 @@ type Counts struct {
 // job is a job with its history; the gateway's mutex guards it.
 type job struct {
 	Record
-	due     time.Time // end of the activation, or of the back-off
 	answers []*Answer
-	lease   string // of the newest activation; empty: it has none
+	since   int64 // the position of the event that made it
 }
 
-func (j *job) record() Record {
-	r := j.Record
-	r.Activations = slices.Clone(r.Activations)
-	for _, a := range j.answers {
-		r.Answers = append(r.Answers, *a)
-	}
-	return r
+// scope is a process instance's variables.
+type scope map[string]variable
+
+// variable is a value and the position of the event that set it.
+type variable struct {
+	value json.RawMessage
+	set   int64
 }
+
+// since returns the variables that were set behind a position, but for the gateway's own.
+func (s scope) since(position int64) string {
+	all := map[string]json.RawMessage{}
+	for name, v := range s {
+		if v.set > position && name != ownVariable {
+			all[name] = v.value
+		}
+	}
+	text, _ := json.Marshal(all) // cannot fail: the values are the engine's JSON
+	return string(text)
+}
+
+// ownVariable of a process instance says what its next job is.
+const ownVariable = "gatewayTask"
+
+// model is a process of one task that comes again with each message; errors are caught. Headers are the model's own.
+const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">
+<process id=%q isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
+<serviceTask id="task"><extensionElements><zeebe:taskDefinition type="=gatewayTask.type" retries="=gatewayTask.retries"/>
+<zeebe:taskHeaders>%s</zeebe:taskHeaders></extensionElements></serviceTask>
+<boundaryEvent id="caught" attachedToRef="task"><errorEventDefinition/></boundaryEvent>
+<sequenceFlow id="done" sourceRef="task" targetRef="next"/><sequenceFlow id="thrown" sourceRef="caught" targetRef="next"/>
+<intermediateCatchEvent id="next"><messageEventDefinition messageRef="message"/></intermediateCatchEvent>
+<sequenceFlow id="again" sourceRef="next" targetRef="task"/></process><message id="message" name="next">
+<extensionElements><zeebe:subscription correlationKey="=gatewayTask.id"/></extensionElements></message></definitions>`
 
 // AddJob puts a job in, and returns its key.
 func (g *Gateway) AddJob(j Job) int64 { return g.AddJobs(j)[0] }
 
 // AddJobs puts jobs in at one instant, and returns their keys.
 func (g *Gateway) AddJobs(jobs ...Job) (keys []int64) {
-	g.change(func() {
-		for _, j := range jobs {
-			keys = append(keys, g.add(j))
+	g.putting.Lock()
+	defer g.putting.Unlock()
+	commands := make([]engine.Command, len(jobs))
+	for i, j := range jobs {
+		commands[i] = g.command(j)
+	}
+	for _, e := range g.do(commands...) {
+		if e.ValueType == "JOB" {
+			keys = append(keys, e.Key)
 		}
-	})
+	}
+	if len(keys) != len(jobs) {
+		panic(fmt.Sprintf("%d jobs came of %+v: an instance has a task already", len(keys), jobs))
+	}
 	return keys
 }
 
-func (g *Gateway) add(values Job) int64 {
-	g.lastKey += 3 // of an instance, its element and the element's job
-	j := &job{Record: Record{Job: values, Added: g.now()}}
-	j.Key, j.ElementInstanceKey = g.lastKey, g.lastKey-1
-	j.ProcessInstanceKey = cmp.Or(j.ProcessInstanceKey, g.lastKey-2)
-	j.Variables, j.CustomHeaders = cmp.Or(j.Variables, "{}"), cmp.Or(j.CustomHeaders, "{}")
-	j.Retries, j.TenantID = cmp.Or(j.Retries, 3), cmp.Or(j.TenantID, DefaultTenant)
-	if _, known := g.instances[j.ProcessInstanceKey]; !known {
-		g.instances[j.ProcessInstanceKey] = true
-	}
-	g.jobs[j.Key] = j
-	g.move(j, Activatable)
-	return j.Key
+// task is the value of the gateway's own variable.
+type task struct {
+	Type    string `json:"type"`
+	Retries int    `json:"retries"`
+	ID      int    `json:"id"` // of the instance
 }
 
-// move changes a job's state, and keeps what is derived from it in step.
-func (g *Gateway) move(j *job, to State) {
-	if j.State == Activatable {
-		g.ready[j.Type] = slices.DeleteFunc(g.ready[j.Type], func(other *job) bool { return other == j })
-	}
-	g.counts.Held += boolToInt(to == Activated) - boolToInt(j.State == Activated)
-	g.counts.Settled += boolToInt(to.Settled()) - boolToInt(j.State.Settled())
-	j.State = to
-	if to == Activated || to == BackingOff {
-		g.timed[j] = true
-		return
-	}
-	delete(g.timed, j)
-	if to == Activatable {
-		at, _ := slices.BinarySearchFunc(g.ready[j.Type], j, func(a, b *job) int { return cmp.Compare(a.Key, b.Key) })
-		g.ready[j.Type] = slices.Insert(g.ready[j.Type], at, j)
-	}
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// expire makes the jobs activatable whose activation ran out or whose back-off ended.
-func (g *Gateway) expire() {
-	for j := range g.timed {
-		if j.due.After(g.now()) {
-			continue
+// command starts an instance that has the job, or has one go on with it; putting is held.
+func (g *Gateway) command(j Job) engine.Command {
+	all, own, tenant := map[string]any{}, task{ID: g.started}, cmp.Or(j.TenantID, engine.DefaultTenant)
+	read(cmp.Or(j.Variables, "{}"), &all)
+	g.change(func() {
+		if mine, there := g.instances[j.ProcessInstanceKey][ownVariable]; there {
+			read(string(mine.value), &own)
 		}
-		if j.State == Activated {
-			g.counts.TimedOut++
-			j.Activations[len(j.Activations)-1].TimedOut = true
+	})
+	own.Type, own.Retries = j.Type, cmp.Or(j.Retries, 3)
+	all[ownVariable] = own
+	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
+	if j.ProcessInstanceKey != 0 {
+		return engine.Publish{Name: "next", Key: strconv.Itoa(own.ID), Tenant: tenant, Variables: string(text)}
+	}
+	g.started++
+	return engine.Create{ProcessID: g.deployed(tenant, j.CustomHeaders), Version: engine.Latest, Tenant: tenant, Variables: string(text)}
+}
+
+// read reads JSON, and panics where it is not what is expected.
+func read(text string, to any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(to); err != nil {
+		panic(fmt.Errorf("read %.60q of a job: %w", text, err))
+	}
+}
+
+// header of a task.
+type header struct {
+	XMLName xml.Name `xml:"zeebe:header"`
+	Key     string   `xml:"key,attr"`
+	Value   string   `xml:"value,attr"`
+}
+
+// deployed returns the id of the tenant's process whose task has these headers; putting is held.
+func (g *Gateway) deployed(tenant, headers string) string {
+	id, known := g.models[tenant+headers]
+	if known {
+		return id
+	}
+	var texts map[string]string
+	read(cmp.Or(headers, "{}"), &texts)
+	var all []header
+	for name, value := range texts {
+		all = append(all, header{Key: name, Value: value})
+	}
+	inner, _ := xml.Marshal(all) // texts can be encoded
+	id = fmt.Sprintf("GATEWAY_%d", len(g.models)+1)
+	g.models[tenant+headers] = id
+	g.do(engine.Deploy{Resources: []engine.Resource{{Name: id + ".bpmn", Content: fmt.Sprintf(model, id, inner)}}, Tenant: tenant})
+	return id
+}
+
+// happened takes what the engine did into the records, before anybody is told.
+func (g *Gateway) happened(events []engine.Event) {
+	g.change(func() {
+		at := g.Now()
+		for i := range events {
+			g.record(&events[i], at)
 		}
+	})
+}
+
+func (g *Gateway) record(e *engine.Event, at time.Time) {
+	v, j := &e.Value, g.jobs[e.Key]
+	switch e.ValueType + " " + e.Intent {
+	case "VARIABLE CREATED", "VARIABLE UPDATED":
+		if in := g.instances[v.ScopeKey]; in != nil { // others are local to an element
+			in[v.Name] = variable{json.RawMessage(v.Value), e.Position}
+		}
+	case "PROCESS_INSTANCE ELEMENT_ACTIVATED":
+		if e.Key == v.ProcessInstanceKey {
+			g.instances[e.Key] = scope{}
+		}
+	case "JOB CREATED":
+		j = &job{Record: Record{Job: Job{
+			Key: e.Key, Type: v.Type, Retries: int(v.Retries), TenantID: v.TenantID, ProcessInstanceKey: v.ProcessInstanceKey,
+			ElementInstanceKey: v.ElementInstanceKey,
+		}, Added: at}, since: e.Position}
+		g.jobs[e.Key], g.elements[v.ElementInstanceKey] = j, e.Key
+	case "JOB_BATCH ACTIVATED":
+		for _, key := range v.JobKeys {
+			j := g.jobs[key]
+			j.Activations = append(j.Activations, Activation{At: at, Deadline: time.UnixMilli(v.Deadline), Worker: v.Worker})
+			g.counts.HandedOut++
+			g.move(j, Activated)
+		}
+	case "JOB TIMED_OUT":
+		j.Activations[len(j.Activations)-1].TimedOut = true
+		g.counts.TimedOut++
+	case "JOB TIMEOUT_UPDATED":
+		j.Activations[len(j.Activations)-1].Deadline = time.UnixMilli(v.Deadline)
+	case "JOB FAILED":
+		j.Retries = int(v.Retries)
+	}
+	switch to := becomes[e.ValueType+" "+e.Intent]; {
+	case to == BackingOff && v.RecurringTime == 0:
 		g.move(j, Activatable)
+	case to == Incident && v.JobKey == 0: // an element's own
+	case to == Incident:
+		g.move(g.jobs[v.JobKey], to)
+	case to != "":
+		g.move(j, to)
 	}
 }
 
-// untilDue returns the time until the next job is due.
-func (g *Gateway) untilDue() time.Duration {
-	next := time.Hour
-	for j := range g.timed {
-		next = min(next, j.due.Sub(g.now()))
+// becomes is the state of a job behind an event.
+var becomes = map[string]State{
+	"JOB CREATED": Activatable, "JOB TIMED_OUT": Activatable, "JOB RECURRED_AFTER_BACKOFF": Activatable, "JOB FAILED": BackingOff,
+	"JOB COMPLETED": Completed, "JOB ERROR_THROWN": ErrorThrown, "JOB CANCELED": Cancelled, "INCIDENT CREATED": Incident,
+}
+
+// move changes a job's state, and the counts with it.
+func (g *Gateway) move(j *job, to State) {
+	count := map[bool]int{true: 1}
+	g.counts.Held += count[to == Activated] - count[j.State == Activated]
+	g.counts.Settled += count[to.Settled()] - count[j.State.Settled()]
+	j.State = to
+}
+
+// told returns the job's record; the gateway's mutex is held.
+func (g *Gateway) told(j *job) Record {
+	r, in := j.Record, g.instances[j.ProcessInstanceKey]
+	r.Activations, r.Variables, r.Output = slices.Clone(r.Activations), in.since(0), in.since(j.since)
+	for _, a := range j.answers {
+		r.Answers = append(r.Answers, *a)
 	}
-	return next
+	return r
 }
 
 // Job returns the record of one job, and whether there is one.
 func (g *Gateway) Job(key int64) (Record, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire()
 	j, known := g.jobs[key]
 	if !known {
 		return Record{}, false
 	}
-	return j.record(), true
+	return g.told(j), true
 }
 
 // Journal returns the records of all jobs, in the order of keys.
-func (g *Gateway) Journal() []Record {
+func (g *Gateway) Journal() (all []Record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.expire()
-	all := make([]Record, 0, len(g.jobs))
 	for _, key := range slices.Sorted(maps.Keys(g.jobs)) {
-		all = append(all, g.jobs[key].record())
+		all = append(all, g.told(g.jobs[key]))
 	}
 	return all
 }
@@ -233,35 +339,5 @@ func (g *Gateway) Polls(jobType string) (all []Poll) {
 	return all
 }
 
-// Cancel ends a process instance and its jobs.
-func (g *Gateway) Cancel(instance int64) {
-	g.change(func() {
-		g.instances[instance] = false
-		for _, j := range g.jobs {
-			if j.ProcessInstanceKey == instance && !j.State.gone() {
-				g.move(j, Cancelled)
-			}
-		}
-	})
-}
-
-// fetched returns the named members of a JSON object; all if no names are given.
-func fetched(doc string, names []string) string {
-	var all map[string]json.RawMessage
-	if len(names) == 0 || json.Unmarshal([]byte(doc), &all) != nil {
-		return doc
-	}
-	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !slices.Contains(names, name) })
-	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
-	return string(text)
-}
-
-// merged returns a JSON object with the members of another added.
-func merged(doc, more string) string {
-	all := map[string]json.RawMessage{}
-	if json.Unmarshal([]byte(doc), &all) != nil || json.Unmarshal([]byte(more), &all) != nil {
-		return doc
-	}
-	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
-	return string(text)
-}
+// Cancel ends a process instance and its job.
+func (g *Gateway) Cancel(instance int64) { g.do(engine.Cancel{Key: instance}) }

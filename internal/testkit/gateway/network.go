@@ -3,106 +3,107 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
-	"sync"
-
-	"google.golang.org/grpc/test/bufconn"
+	"syscall"
 )
 
-// network is what a gateway's connections have in common: they have names, and can be cut.
-type network struct {
-	addr    string
-	release func()
-	listen  func() (net.Listener, error)
-
-	mu       sync.Mutex
-	accepted int // connections there ever were
-	open     map[*conn]bool
-	memory   *bufconn.Listener
+// listen begins to take connections.
+func (g *Gateway) listen() (net.Listener, error) {
+	if !g.options.InMemory {
+		l, err := net.Listen("tcp", g.addr)
+		return listener{l, g}, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m := &memory{make(chan net.Conn), ctx, stop}
+	g.change(func() { g.memory = m })
+	return listener{m, g}, nil
 }
 
-func newNetwork(inMemory bool) (*network, error) {
-	n := &network{open: map[*conn]bool{}, addr: "passthrough:///memory", release: func() {}}
-	n.listen = func() (net.Listener, error) {
-		memory := bufconn.Listen(1 << 16)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.memory = memory
-		return &listener{Listener: memory, network: n}, nil
-	}
-	if inMemory {
-		return n, nil
-	}
-	var err error
-	if n.addr, n.release, err = reservePort(); err != nil {
-		return nil, fmt.Errorf("reserve a port: %w", err)
-	}
-	n.listen = func() (net.Listener, error) {
-		l, err := net.Listen("tcp", n.addr)
-		return &listener{Listener: l, network: n}, err
-	}
-	return n, nil
+// memory is a listener for [Gateway.Dial]. Its connections are net.Pipe's: a deadline of bufconn's may pass after it was
+// taken back.
+type memory struct {
+	dialed chan net.Conn
+	ctx    context.Context // ends with it
+	stop   func()
 }
 
-// listener accepts a network's connections.
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.dialed:
+		return c, nil
+	case <-m.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Addr() net.Addr { return conn{name: "memory"} }
+
+func (m *memory) Close() error {
+	m.stop()
+	return nil
+}
+
+// Dial connects to an InMemory gateway, whatever the address.
+func (g *Gateway) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	g.mu.Lock()
+	m := g.memory
+	g.mu.Unlock()
+	client, server := net.Pipe()
+	select {
+	case m.dialed <- server:
+		return client, nil
+	case <-m.ctx.Done():
+		return nil, syscall.ECONNREFUSED
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// cut closes a connection, or all of them where it has no name. What was acknowledged by it may not have arrived.
+func (g *Gateway) cut(which string) {
+	g.change(func() {
+		for name, c := range g.connections {
+			if c != nil && (name == which || which == "") {
+				_ = c.Close()
+				g.connections[name] = nil
+			}
+		}
+		for _, j := range g.jobs {
+			for _, a := range j.answers {
+				a.Acked = a.Acked && g.arrives(a.from)
+			}
+		}
+	})
+}
+
+// arrives reports whether what is answered by a connection may arrive; it does where the test makes the call itself.
+func (g *Gateway) arrives(from string) bool { return from == "" || g.connections[from] != nil }
+
+// listener gives its connections names.
 type listener struct {
 	net.Listener
-	network *network
+	gateway *Gateway
 }
 
-func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	n := l.network
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.accepted++
-	c := &conn{accepted, n, fmt.Sprintf("connection %d", n.accepted)}
-	n.open[c] = true
-	return c, nil
+	name := ""
+	l.gateway.change(func() {
+		name = fmt.Sprintf("connection %d", len(l.gateway.connections)+1)
+		l.gateway.connections[name] = c
+	})
+	return conn{c, name}, nil
 }
 
-func (n *network) dial(ctx context.Context) (net.Conn, error) {
-	n.mu.Lock()
-	memory := n.memory
-	n.mu.Unlock()
-	return memory.DialContext(ctx)
-}
-
-// conn is a connection that is its own remote address, by which gRPC tells a call where it came from.
+// conn is a connection that is its own remote address, by which a call is told where it came from.
 type conn struct {
 	net.Conn
-	network *network
-	name    string
+	name string
 }
 
-func (c *conn) RemoteAddr() net.Addr { return c }
-func (c *conn) Network() string      { return "tcp" }
-func (c *conn) String() string       { return c.name }
-
-func (c *conn) Close() error {
-	c.network.mu.Lock()
-	delete(c.network.open, c)
-	c.network.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// isClosed reports whether the connection was cut; none, as of a call that the test makes itself, never is.
-func (c *conn) isClosed() bool {
-	if c == nil {
-		return false
-	}
-	c.network.mu.Lock()
-	defer c.network.mu.Unlock()
-	return !c.network.open[c]
-}
-
-func (n *network) connections() []*conn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Collect(maps.Keys(n.open))
-}
+func (c conn) RemoteAddr() net.Addr { return c }
+func (c conn) Network() string      { return "tcp" }
+func (c conn) String() string       { return c.name }

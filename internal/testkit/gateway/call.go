@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/clock"
+	"retry-worker/internal/engine"
+)
+
+// around is the way of every call: into the records, through the faults, to its effect.
+func (g *Gateway) around(ctx context.Context, asked any, effect func() error) error {
+	var key int64
+	a := &Answer{from: from(ctx)}
+	switch in := asked.(type) {
+	case *pb.ActivateJobsRequest:
+		return g.poll(ctx, in, a.from, effect)
+	case engine.Complete:
+		key, a.Method, a.Variables = in.Key, CompleteJob, in.Variables
+	case engine.Fail:
+		key, a.Method, a.Variables, a.Retries, a.BackOff, a.Message = in.Key, FailJob, in.Variables, int(in.Retries), in.BackOff, in.Message
+	case engine.Throw:
+		key, a.Method, a.Variables, a.ErrorCode, a.Message = in.Key, ThrowError, in.Variables, in.Code, in.Message
+	case engine.UpdateTimeout:
+		key, a.Method = in.Key, UpdateJobTimeout
+	case engine.SetVariables:
+		key, a.Method, a.Variables = in.Key, SetVariables, in.Variables
+	case engine.Deploy:
+		a.Method = DeployResource
+	case engine.Create:
+		a.Method = CreateProcessInstance
+	case nil:
+		a.Method = Topology
+	}
+	return g.answer(ctx, key, a, effect)
+}
+
+// from returns the name of the connection that a call came by; empty for one that the test makes itself.
+func from(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+// poll is the way of a poll.
+func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, from string, effect func() error) error {
+	p := &Poll{ActivateJobsRequest: in}
+	g.change(func() {
+		p.At = g.Now()
+		g.polls = append(g.polls, p)
+		g.workers[from] = in.Worker
+	})
+	defer g.change(func() { p.Ended = g.Now() })
+	return g.call(ctx, Call{Method: ActivateJobs, Worker: in.Worker, from: from}, func() error {
+		g.change(func() { g.counts.Waiting++ })
+		defer g.change(func() { g.counts.Waiting-- })
+		return effect()
+	})
+}
+
+// answer is the way of every other call, into the record of the job that has this key, or whose element has it.
+func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func() error) error {
+	c := Call{Method: a.Method, from: a.from}
+	var j *job
+	g.change(func() {
+		a.Worker = g.workers[a.from]
+		if j = g.jobs[cmp.Or(g.elements[key], key)]; j == nil {
+			return
+		}
+		// Before its first poll a connection is taken for that of the worker which holds the job.
+		if c.JobKey = j.Key; a.Worker == "" && a.from != "" && len(j.Activations) > 0 {
+			a.Worker = j.Activations[len(j.Activations)-1].Worker
+		}
+	})
+	c.Worker = a.Worker
+	if j == nil {
+		return g.call(ctx, c, effect)
+	}
+	note := func(err error) {
+		a.Code = status.Code(err)
+		j.answers = append(j.answers, a)
+	}
+	err := g.call(ctx, c, func() error {
+		g.commands.Lock() // so that what becomes of the job is this command's doing
+		defer g.commands.Unlock()
+		a.At, a.Reached = g.Now(), true
+		err := effect()
+		g.change(func() {
+			a.Settled = err == nil && c.Answers() && j.State.Settled()
+			if err == nil && c.Method == FailJob && !a.Settled {
+				g.counts.HandedBack++
+			}
+			note(err)
+		})
+		return err
+	})
+	g.change(func() {
+		if !a.Reached {
+			a.At = g.Now()
+			note(err)
+		}
+		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil && g.arrives(a.from)
+	})
+	return err
+}
+
+// CompleteJob is another worker's answer, by the test itself.
+func (g *Gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
+	command := engine.Complete{Key: in.JobKey, Variables: in.Variables}
+	return &pb.CompleteJobResponse{}, g.around(ctx, command, func() error {
+		_, err := g.engine.Do(ctx, command)
+		return err
+	})
+}
+
+// call lets a call through the faults to its effect, and returns what the caller is told.
+func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err error) {
+	defer func() {
+		g.change(func() { g.calls[outcome{c.Method, status.Code(err)}]++ })
+	}()
+	md, _ := metadata.FromIncomingContext(ctx)
+	c.token = strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
+	delay, slow, last := g.plan(c)
+	if err := pause(ctx, delay); err != nil {
+		return err
+	}
+	if last == nil || last.DropAck || last.CutStream {
+		err = effect()
+		if waited := pause(ctx, slow); waited != nil {
+			return waited
+		}
+	}
+	switch {
+	case last == nil:
+		return err
+	case last.CutStream && err == nil:
+		if s, is := ctx.Value(streamKey{}).(*stream); is {
+			s.cut = last
+			return nil
+		}
+	case last.Hang:
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	case last.DropConnection:
+		g.cut(c.from)
+	}
+	return last.err()
+}
+
+// pause waits for d, or fails with the context's status.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	clock.Machine{}.Rest(ctx, d)
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+type streamKey struct{}
+
+// stream is a poll's answer by gRPC.
+type stream struct {
+	grpc.ServerStream
+	perMessage int
+	cut        *Fault // CutStream; nil: none
+	err        error  // that it ends with
+}
+
+// intercept is what gRPC's server does with a poll.
+func (g *Gateway) intercept(server any, to grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	s := &stream{ServerStream: to, perMessage: g.options.JobsPerMessage}
+	return cmp.Or(handler(server, s), s.err)
+}
+
+func (s *stream) Context() context.Context {
+	return context.WithValue(s.ServerStream.Context(), streamKey{}, s)
+}
+
+func (s *stream) SendMsg(m any) error {
+	jobs := m.(*pb.ActivateJobsResponse).Jobs
+	if s.cut != nil {
+		jobs, s.err = jobs[:min(s.cut.CutAfter, len(jobs))], s.cut.err()
+	}
+	for part := range slices.Chunk(jobs, max(1, cmp.Or(s.perMessage, len(jobs)))) {
+		if err := s.ServerStream.SendMsg(&pb.ActivateJobsResponse{Jobs: part}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outcome is how a call ended.
+type outcome struct {
+	method Method
+	code   codes.Code
+}
+
+// Calls returns how many calls of a method ended with one of the codes, with any if none is given.
+func (g *Gateway) Calls(m Method, of ...codes.Code) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for o, count := range g.calls {
+		if o.method == m && (len(of) == 0 || slices.Contains(of, o.code)) {
+			n += count
+		}
+	}
+	return n
+}

@@ -13,12 +13,6 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-// asKnown answers what a real engine answers to the check's question for a process that it has; the
-// stub would start an instance.
-func asKnown(_ *testing.T, g *gateway.Gateway) {
-	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.InvalidArgument, Message: "no element found with id 'retry-worker-check'"})
-}
-
 func topologyFails(code codes.Code) func(*testing.T, *gateway.Gateway) {
 	return func(_ *testing.T, g *gateway.Gateway) { g.Inject(gateway.Fault{Method: gateway.Topology, Code: code}) }
 }
@@ -28,6 +22,7 @@ func topologyFails(code codes.Code) func(*testing.T, *gateway.Gateway) {
 func TestCheck(t *testing.T) {
 	plain := map[string]string{"ZEEBE_INSECURE_CONNECTION": "true"}
 	none := func(*testing.T, *gateway.Gateway) {}
+	deployed := func(t *testing.T, _ *gateway.Gateway) { retryWorker("deploy").done(t) }
 	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
 	wantsToken := func(_ *testing.T, g *gateway.Gateway) { g.RequireToken(idp.Accepts) }
 	client := func(id, secret, audience string) map[string]string {
@@ -43,11 +38,8 @@ func TestCheck(t *testing.T) {
 		args    string
 	}{
 		"not-deployed": {gateway.Options{}, none, plain, ""},
-		"deployed": {gateway.Options{}, func(t *testing.T, g *gateway.Gateway) {
-			retryWorker("deploy").done(t)
-			asKnown(t, g)
-		}, plain, ""},
-		"json":         {gateway.Options{}, asKnown, plain, "-o json"},
+		"deployed":     {gateway.Options{}, deployed, plain, ""},
+		"json":         {gateway.Options{}, deployed, plain, "-o json"},
 		"json-down":    {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, "-o json"},
 		"nobody-there": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, ""},
 		"bad-settings": {gateway.Options{}, none, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_CONCURRENCY": "0"}, ""},
@@ -59,9 +51,9 @@ func TestCheck(t *testing.T) {
 		"tls-none-there":        {gateway.Options{}, none, nil, ""},
 
 		// What such an engine answers, whether it has the process or not: nothing may be made of it.
-		"tenants-off":     {gateway.Options{}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
-		"tenants-none":    {gateway.Options{Tenants: []string{"clinic-a"}}, asKnown, plain, ""},
-		"tenants-another": {gateway.Options{Tenants: []string{"clinic-a"}}, asKnown, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
+		"tenants-off":     {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
+		"tenants-none":    {gateway.Options{Tenants: []string{"clinic-a"}}, none, plain, ""},
+		"tenants-another": {gateway.Options{Tenants: []string{"clinic-a"}}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
 
 		"token":                {gateway.Options{}, wantsToken, client("worker", "canary-secret", "zeebe-api"), ""},
 		"token-none":           {gateway.Options{}, wantsToken, client("", "", ""), ""},

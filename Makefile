@@ -57,10 +57,10 @@ chart: ## Every test of the Helm chart, those on a Kubernetes that is built here
 	CHART_APISERVER=1 $(GO) test -count=1 -timeout 60m ./e2e/helm
 	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestKubernetes ./e2e/image
 
-image: ## Build the Dockerfile twice, check what it makes and run it hardened, by Docker or else Podman, which root installs
+image: ## Build the Dockerfile's images twice, check what it makes and run it hardened, by Docker or else Podman, which root installs
 	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestImage ./e2e/image
 
-compose: ## Start docker-compose.yml, kill its broker, play the demo, take it down: by Docker or else Podman
+compose: ## Start docker-compose.yml, kill its engine, play the samples, take it down: by Docker or else Podman
 	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestCompose ./e2e/image
 
 race: ## The unit tests under the race detector

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"retry-worker/bpmn"
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
@@ -31,7 +30,7 @@ func (c *cli) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check the connection to the engine step by step, and say what to do where one fails",
 		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
-			"engine address, TLS, token, cluster, tenants and deployed processes. Changes nothing anywhere.\n" +
+			"engine address, TLS, token, cluster and tenants. Changes nothing anywhere.\n" +
 			"Exit 1 when a step fails.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
@@ -135,27 +134,10 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 	}) {
 		return
 	}
-	if !i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
+	i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
 		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
 		return "jobs may be taken from " + tenants, advised(client.MayActivate(ctx, s.TenantIDs))
-	}) {
-		return // an engine that refuses the tenant says the same of a process it has and of one it has not
-	}
-	for _, tenant := range tenantsOrDefault(s.TenantIDs) {
-		for _, m := range bpmn.Models() {
-			started := false
-			i.step(ctx, "process "+m.ProcessID, func(ctx context.Context) (string, error) {
-				found, err := client.HasProcess(ctx, m.ProcessID, tenant)
-				if started = errors.Is(err, zeebe.ErrStarted); err == nil && !found {
-					return "", errors.New("not deployed; run `retry-worker deploy`, or leave it if you use a model of your own")
-				}
-				return "deployed", advised(err)
-			})
-			if started { // once was too often
-				return
-			}
-		}
-	}
+	})
 }
 
 func advised(err error) error {
@@ -163,14 +145,6 @@ func advised(err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w; %s", err, zeebe.Advice(err))
-}
-
-// tenantsOrDefault returns each tenant to look at; the empty one is the engine's default.
-func tenantsOrDefault(ids []string) []string {
-	if len(ids) == 0 {
-		return []string{""}
-	}
-	return ids
 }
 
 // inspectConsole looks at the files that let people in, as far as there are any.

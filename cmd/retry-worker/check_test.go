@@ -22,7 +22,6 @@ func topologyFails(code codes.Code) func(*testing.T, *gateway.Gateway) {
 func TestCheck(t *testing.T) {
 	plain := map[string]string{"ZEEBE_INSECURE_CONNECTION": "true"}
 	none := func(*testing.T, *gateway.Gateway) {}
-	deployed := func(t *testing.T, _ *gateway.Gateway) { retryWorker("deploy").done(t) }
 	idp := gateway.NewIDP(t, "worker", "canary-secret", "zeebe-api")
 	wantsToken := func(_ *testing.T, g *gateway.Gateway) { g.RequireToken(idp.Accepts) }
 	client := func(id, secret, audience string) map[string]string {
@@ -37,9 +36,8 @@ func TestCheck(t *testing.T) {
 		vars    map[string]string
 		args    string
 	}{
-		"not-deployed": {gateway.Options{}, none, plain, ""},
-		"deployed":     {gateway.Options{}, deployed, plain, ""},
-		"json":         {gateway.Options{}, deployed, plain, "-o json"},
+		"plain":        {gateway.Options{}, none, plain, ""},
+		"json":         {gateway.Options{}, none, plain, "-o json"},
 		"json-down":    {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, "-o json"},
 		"nobody-there": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, ""},
 		"bad-settings": {gateway.Options{}, none, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_CONCURRENCY": "0"}, ""},
@@ -50,7 +48,6 @@ func TestCheck(t *testing.T) {
 		"tls-not-expected":      {gateway.Options{TLS: true}, none, plain, ""},
 		"tls-none-there":        {gateway.Options{}, none, nil, ""},
 
-		// What such an engine answers, whether it has the process or not: nothing may be made of it.
 		"tenants-off":     {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-a"}, ""},
 		"tenants-none":    {gateway.Options{Tenants: []string{"clinic-a"}}, none, plain, ""},
 		"tenants-another": {gateway.Options{Tenants: []string{"clinic-a"}}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "RETRY_WORKER_TENANT_IDS": "clinic-b"}, ""},
@@ -93,15 +90,15 @@ var (
 	instants    = regexp.MustCompile(`valid until \S+`)
 )
 
-// checked holds a check's lines and exit code against the case's file, and that it took no job.
+// checked holds a check's lines and exit code against the case's file, and that it took no job and started nothing.
 func checked(t *testing.T, name string, g *gateway.Gateway, args ...string) {
 	t.Helper()
 	r := retryWorker(append([]string{"check"}, args...)...)
 	if (r.code == exitFailed) != (strings.Contains(r.stdout, "FAIL ") || strings.Contains(r.stdout, `"ok":false`)) {
 		t.Errorf("exit %d after\n%s", r.code, r.stdout)
 	}
-	if n := len(g.Journal()); n != 0 || g.Counts().HandedOut != 0 {
-		t.Errorf("the check started %d jobs", n)
+	if n := len(g.Journal()) + g.Calls(gateway.CreateProcessInstance); n != 0 || g.Counts().HandedOut != 0 {
+		t.Errorf("the check started %d jobs or instances", n)
 	}
 	said := othersWords.ReplaceAllString(r.stdout+r.stderr, "$1: …")
 	said = instants.ReplaceAllString(addresses.ReplaceAllString(said, "ADDRESS"), "valid until INSTANT")

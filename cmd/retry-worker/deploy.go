@@ -70,3 +70,11 @@ func (c *cli) deploy(ctx context.Context) error {
 		}
 	})
 }
+
+// tenantsOrDefault returns each tenant to deploy to; the empty one is the engine's default.
+func tenantsOrDefault(ids []string) []string {
+	if len(ids) == 0 {
+		return []string{""}
+	}
+	return ids
+}

@@ -92,13 +92,10 @@ type gateway interface {
 	touch(ctx context.Context, processInstanceKey int64) error
 	topology(ctx context.Context) (Topology, error)
 	deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error)
-	create(ctx context.Context, i *instance) (key int64, err error)
+	create(ctx context.Context, processID, variables string) (key int64, err error)
 	publish(ctx context.Context, name, key string, life time.Duration) error
 	close() error
 }
-
-// instance of a process that is to be started. All but the process may be empty.
-type instance struct{ processID, tenant, startAt, variables string }
 
 // Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
 // concurrent use.

@@ -192,14 +192,9 @@ func (g *grpcGateway) deploy(ctx context.Context, name string, content []byte, t
 	return all, nil
 }
 
-func (g *grpcGateway) create(ctx context.Context, i *instance) (int64, error) {
-	request := &pb.CreateProcessInstanceRequest{
-		BpmnProcessId: i.processID, Version: newestVersion, Variables: i.variables, TenantId: i.tenant,
-	}
-	if i.startAt != "" {
-		request.StartInstructions = []*pb.ProcessInstanceCreationStartInstruction{{ElementId: i.startAt}}
-	}
-	r, err := g.CreateProcessInstance(ctx, request)
+func (g *grpcGateway) create(ctx context.Context, processID, variables string) (int64, error) {
+	r, err := g.CreateProcessInstance(ctx,
+		&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables})
 	return r.GetProcessInstanceKey(), err
 }
 

@@ -1,9 +1,7 @@
 package zeebe
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -96,11 +94,11 @@ const busyPause = 100 * time.Millisecond
 // Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A gateway that
 // is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	g, wanted := c.gateway(ctx), &instance{processID: processID, variables: variables}
-	key, err := g.create(ctx, wanted)
+	g := c.gateway(ctx)
+	key, err := g.create(ctx, processID, variables)
 	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
 		clock.Machine{}.Rest(ctx, busyPause)
-		key, err = g.create(ctx, wanted)
+		key, err = g.create(ctx, processID, variables)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
@@ -108,32 +106,8 @@ func (c *Client) Create(ctx context.Context, processID, variables string) (int64
 	return key, nil
 }
 
-// noSuch is the id of an element, and the type of a job, that no model has.
+// noSuch is the type of a job that no model has.
 const noSuch = "retry-worker-check"
-
-// ErrStarted says that an instance was started where none was to be.
-var ErrStarted = errors.New("the gateway ignores where an instance is to begin, and started one: cancel it")
-
-// HasProcess reports whether a process is deployed. The protocol has no query for it: an instance that
-// is to begin at an element that does not exist is refused as invalid where the process is known, and
-// as not found where it is not. Nothing is started: gateways before 8.1, which know no such beginning, are not asked.
-func (c *Client) HasProcess(ctx context.Context, processID, tenant string) (bool, error) {
-	if t, err := c.Topology(ctx); err != nil || !t.atLeast(8, 1) {
-		return false, cmp.Or(err, fmt.Errorf("look for the process %s: a gateway %q cannot be asked without starting it",
-			processID, t.GatewayVersion))
-	}
-	_, err := c.gateway(ctx).create(ctx, &instance{processID: processID, tenant: tenant, startAt: noSuch})
-	switch status.Code(err) {
-	case codes.OK:
-		return true, fmt.Errorf("look for the process %s: %w", processID, ErrStarted)
-	case codes.NotFound:
-		return false, nil
-	case codes.InvalidArgument:
-		return true, nil
-	default:
-		return false, fmt.Errorf("look for the process %s: %w", processID, err)
-	}
-}
 
 // MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
 func (c *Client) MayActivate(ctx context.Context, tenants []string) error {

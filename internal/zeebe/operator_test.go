@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
@@ -58,38 +57,4 @@ func TestDeployAndStart(t *testing.T) {
 	wantRefusal(t, err, "start an instance of MISSING: ", codes.NotFound)
 	_, err = c.Deploy(wait.Context(t), "broken.bpmn", []byte("<definitions"), "")
 	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
-}
-
-// TestOldGatewaysAreNotAsked: one of before 8.1 would start an instance.
-func TestOldGatewaysAreNotAsked(t *testing.T) {
-	g, c := connected(t, gateway.Options{Version: "8.0.12"})
-	if _, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err == nil || g.Calls(gateway.CreateProcessInstance) != 0 {
-		t.Errorf("%v, %d instances were asked for", err, g.Calls(gateway.CreateProcessInstance))
-	}
-}
-
-// TestHasProcess asks without starting anything.
-func TestHasProcess(t *testing.T) {
-	g, c := connected(t, gateway.Options{})
-	ask := func(want bool) {
-		t.Helper()
-		if got, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err != nil || got != want {
-			t.Errorf("got %t with %v, want %t", got, err, want)
-		}
-	}
-	ask(false)
-	_, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(model), "")
-	testkit.Must(t, err)
-	ask(true)
-	if n := g.Calls(gateway.CreateProcessInstance, codes.OK); n > 0 {
-		t.Errorf("%d instances were started", n)
-	}
-	denied := g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Code: codes.PermissionDenied})
-	_, err = c.HasProcess(wait.Context(t), "SUB_06", "")
-	wantRefusal(t, err, "look for the process SUB_06: ", codes.PermissionDenied)
-	denied.Remove()
-	g.Inject(gateway.Fault{Method: gateway.CreateProcessInstance, Empty: true})
-	if _, err := c.HasProcess(wait.Context(t), "SUB_06", ""); err == nil || !strings.Contains(err.Error(), "started one") {
-		t.Errorf("a gateway that starts an instance all the same: %v", err)
-	}
 }

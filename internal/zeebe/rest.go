@@ -310,19 +310,11 @@ func (g *restGateway) deploy(ctx context.Context, name string, content []byte, t
 	return all, err
 }
 
-func (g *restGateway) create(ctx context.Context, i *instance) (int64, error) {
-	type start struct {
-		ElementID string `json:"elementId"`
-	}
+func (g *restGateway) create(ctx context.Context, processID, variables string) (int64, error) {
 	in := struct {
 		ProcessDefinitionID string          `json:"processDefinitionId"`
-		TenantID            string          `json:"tenantId,omitempty"`
 		Variables           json.RawMessage `json:"variables,omitempty"`
-		StartInstructions   []start         `json:"startInstructions,omitempty"`
-	}{i.processID, i.tenant, json.RawMessage(i.variables), nil}
-	if i.startAt != "" {
-		in.StartInstructions = []start{{i.startAt}}
-	}
+	}{processID, json.RawMessage(variables)}
 	var out struct{ ProcessInstanceKey key }
 	err := g.call(ctx, http.MethodPost, "process-instances", in, &out)
 	return int64(out.ProcessInstanceKey), err

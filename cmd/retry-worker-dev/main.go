@@ -42,8 +42,8 @@ const box = `┏━━━━━━━━━━━━━━━━━━━━━�
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the whole program but for the process around it. It ends at the first Ctrl-C or SIGTERM; a second one ends the
-// process at once.
+// run is the whole program but for the process around it. It ends at the first Ctrl-C, SIGTERM or closed terminal; a second
+// one ends the process at once.
 func run(args []string, out, errOut io.Writer) int {
 	var o options
 	help, err := o.parse(args)
@@ -52,7 +52,7 @@ func run(args []string, out, errOut io.Writer) int {
 		return exitDone
 	}
 	if err == nil {
-		ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		ctx, restore := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		context.AfterFunc(ctx, restore)
 		err = o.run(ctx, out)
 	}

@@ -138,7 +138,7 @@ func TestItEndsWithAllThatItStarted(t *testing.T) {
 				p.sees(stage)
 				pid := p.cmd.Process.Pid
 				testkit.Must(t, syscall.Kill(pid, s))
-				want := map[syscall.Signal]int{syscall.SIGHUP: -1, syscall.SIGKILL: -1}[s] // else in order
+				want := map[syscall.Signal]int{syscall.SIGKILL: -1}[s] // the others in order
 				if code := p.exit(); code != want {
 					t.Errorf("exit code %d, expected %d; it printed:\n%s", code, want, p.out.Text())
 				}

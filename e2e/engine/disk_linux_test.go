@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"context"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
@@ -21,6 +23,9 @@ import (
 func TestFullDisk(t *testing.T) {
 	c := start(t)
 	c.deploy("ONE", "one")
+	ctx, enough := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() { c.follow(ctx, func(*event) {}) }) // sees a gap
 	create := func() (int64, error) {
 		r, err := c.CreateProcessInstance(t.Context(), &pb.CreateProcessInstanceRequest{BpmnProcessId: "ONE", Version: -1}, grpc.WaitForReady(true))
 		return r.GetProcessInstanceKey(), err
@@ -49,6 +54,8 @@ func TestFullDisk(t *testing.T) {
 	key, err = create()
 	testkit.Must(t, err)
 	acknowledged[key] = true
+	enough()
+	reading.Wait()
 	for key := range acknowledged {
 		_, err := c.SetVariables(t.Context(), &pb.SetVariablesRequest{ElementInstanceKey: key, Variables: "{}", Local: true})
 		if err != nil {

@@ -51,8 +51,9 @@ const (
 // Server is a running engine. Its methods are safe for concurrent use.
 type Server struct {
 	options  Options
-	core     *engine.Core // the loop's own
-	log      *logFile     // the loop's own; nil: all is in memory
+	core     *engine.Core     // the loop's own
+	log      *logFile         // the loop's own; nil: all is in memory
+	unsaid   [][]engine.Event // what happened and could not be written yet; the loop's own
 	requests chan *request
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -312,7 +313,9 @@ func (s *Server) round(batch []*request) {
 		s.answer(batch, nil, err)
 		return
 	}
-	var happened [][]engine.Event
+	happened := s.unsaid
+	unwritten := len(happened) // of them none is to be written any more
+	s.unsaid = nil
 	const mostTicks = 50 // then others get a turn
 	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
 		happened = append(happened, s.core.Tick(s.Now()))
@@ -343,8 +346,10 @@ func (s *Server) round(batch []*request) {
 	for _, of := range s.core.Woken() {
 		served = append(served, s.serve(of, apply)...)
 	}
-	err := s.log.write(happened)
-	if err == nil {
+	err := s.log.write(happened[unwritten:])
+	if err != nil {
+		s.unsaid = happened
+	} else {
 		for _, events := range happened {
 			s.recent.add(events)
 			if s.options.Happened != nil {

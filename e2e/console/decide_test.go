@@ -112,9 +112,11 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.write("#retry-reason", "Operadora confirmou que voltou.")
 	b.click(`#retry input[name=how][value=force]`)
 	b.click(`#retry input[name=when][value=now]`)
+	release := s.portal.hold(claimID)
 	b.click("#retry button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
 	b.says("#decision .notice.ok", "Feito: será reenviada", "tentativa extra, além das 5")
+	release()
 	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
 	var l *deadLetter
 	wait.Until(t, "a dead letter again", func() bool {
@@ -125,9 +127,11 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.write("#retry-reason", "De novo, desde o começo.")
 	b.click(`#retry input[name=how][value=fresh]`)
 	b.click(`#retry input[name=when][value=now]`)
+	release = s.portal.hold(claimID)
 	b.click("#retry button[type=submit]")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
 	b.says("#decision .notice.ok", "recomeçando do zero")
+	release()
 	if result := process.ended(t); result["reviewedBy"] != "local" || result["reviewDecision"] != "reprocess" {
 		t.Errorf("the process ended with %v", result)
 	}

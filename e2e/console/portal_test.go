@@ -22,6 +22,7 @@ type portal struct {
 
 	mu     sync.Mutex
 	visits map[string]int // submissions, by claim
+	held   map[string]chan struct{}
 }
 
 func startPortal(e *engine.Engine) (*portal, error) {
@@ -29,9 +30,9 @@ func startPortal(e *engine.Engine) (*portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &portal{client: client, visits: map[string]int{}}
+	h := &portal{client: client, visits: map[string]int{}, held: map[string]chan struct{}{}}
 	w := worker.New(client, worker.Config{
-		Name: "portal", JobTimeout: 10 * time.Second, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+		Name: "portal", JobTimeout: time.Minute, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, []worker.Subscription{{JobType: "submit-claim", Begin: worker.Always(h.submit, "claimId", "failures")}}, worker.NoHooks(), zap.NewNop())
 	stop, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
@@ -52,6 +53,11 @@ func (h *portal) submit(_ context.Context, j *worker.Job) worker.Reply {
 		panic(err) // it is none of the tests'
 	}
 	h.mu.Lock()
+	if held := h.held[claim.ClaimID]; held != nil {
+		h.mu.Unlock()
+		<-held
+		h.mu.Lock()
+	}
 	n := h.visits[claim.ClaimID]
 	h.visits[claim.ClaimID]++
 	h.mu.Unlock()
@@ -67,6 +73,21 @@ func (h *portal) submit(_ context.Context, j *worker.Job) worker.Reply {
 		panic(err)
 	}
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{Code: "SUBMISSION_FAILED", Message: "refused", Variables: string(variables)}}
+}
+
+// hold has a claim's submissions wait until release is called: what a page says of a claim that is on its way is read before
+// it fails again.
+func (h *portal) hold(claimID string) (release func()) {
+	held := make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held[claimID] = held
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.held, claimID)
+		close(held)
+	}
 }
 
 // submissions of a claim so far.

@@ -154,7 +154,7 @@ func (s *strangers) drop(one *stranger) {
 func (o *stranger) cut() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.w != nil { // a writer that cannot, in tests, is let be
+	if o.w != nil { // a test's writer cannot be cut
 		_ = o.w.SetReadDeadline(time.Unix(1, 0))
 		_ = o.w.SetWriteDeadline(time.Unix(1, 0))
 	}

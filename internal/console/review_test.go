@@ -137,7 +137,7 @@ func TestPeopleTellEachOther(t *testing.T) {
 	s.page("/").mustNotSay("Requests for approval")
 }
 
-// TestRequestStands: who asks again and again is told that somebody has, and nothing more is recorded.
+// TestRequestStands holds that asking again is answered 409 and records nothing more.
 func TestRequestStands(t *testing.T) {
 	s, below, _ := reviewing(t)
 	viewer, to := s.as(access.Viewer), "/dead-letters/"+below.ID+"/ask"

@@ -54,8 +54,8 @@ func (e *Evidence) answer() {
 	e.Streak, e.StreakSince = nil, time.Time{}
 }
 
-// counts returns the admissions and failures of the window. What came back without a counted admission, or of one
-// longer ago, was admitted all the same.
+// counts returns the admissions and failures of the window. It counts an answer or a failure whose
+// own admission was not counted, or is older than the window, as admitted.
 func (e *Evidence) counts() (admitted, failed int) {
 	answered := 0
 	for i := range slots {

@@ -20,7 +20,7 @@ type Outcome struct {
 	// LockedUntil is the job's, as of an Analysis.
 	LockedUntil int64
 	// By is the person who tells it; empty where a job does. An episode that has a dead letter is ended by a person's
-	// word only where it is this one: whoever names it knows whose it is.
+	// word only where DeadLetter names it, so that the caller has seen its team.
 	By, DeadLetter string
 }
 

@@ -306,8 +306,8 @@ func (s *Server) untilDue() time.Duration {
 	return min(longest, max(0, next.Sub(s.Now())))
 }
 
-// round carries out what is due and a batch of requests, writes what happened, and only then tells anybody. Where it cannot be
-// written nobody is told that it happened, and nothing else does until it is.
+// round carries out what is due and a batch of requests, writes the events, and then answers. While they cannot be written,
+// requests are refused and nothing else happens.
 func (s *Server) round(batch []*request) {
 	if err := s.log.write(nil); err != nil {
 		s.answer(batch, nil, err)

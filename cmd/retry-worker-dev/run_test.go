@@ -311,7 +311,7 @@ func (v *viewer) waitsAreMinutes() {
 }
 
 // reviews reads what is left, of which 20 have one cause, and decides on one of each other cause: all are sent again but one,
-// which is let go. What follows shows.
+// which is discarded. What follows shows.
 func (v *viewer) reviews() {
 	v.t.Helper()
 	if status, page := testkit.Get(v.t, v.console+"/dead-letters"); status != http.StatusOK {

@@ -40,8 +40,8 @@ const (
 // carried through; no job is given again that was answered, or before its time-out that a client holds.
 func TestKilledEngineLosesNothing(t *testing.T) {
 	t.Parallel()
-	kills := setting(t, "ENGINE_KILLS", 5)
-	seed := uint64(setting(t, "ENGINE_SEED", 20260301))
+	kills := harness.Setting(t, "ENGINE_KILLS", 5)
+	seed := uint64(harness.Setting(t, "ENGINE_SEED", 20260301))
 	dice := rand.New(rand.NewPCG(seed, 0))
 	w := &witness{client: start(t), created: map[int64]bool{}, held: map[int64]int64{}, answered: map[int64]bool{}, jobs: map[int64]int{},
 		ended: map[int64]bool{}}

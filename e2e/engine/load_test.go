@@ -26,7 +26,7 @@ const mostMemory = 400
 // TestManyInstances plays ENGINE_INSTANCES through SUB_06's loop, 500 at a time: one failure, a wait that is over at once, a
 // success. What has ended takes no memory.
 func TestManyInstances(t *testing.T) {
-	instances := setting(t, "ENGINE_INSTANCES", 2000)
+	instances := harness.Setting(t, "ENGINE_INSTANCES", 2000)
 	c := start(t)
 	testkit.Must(t, engine.Deploy(t.Context(), c))
 	before, begun := cpuTime(t, c.PID()), time.Now()

@@ -5,7 +5,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -64,13 +63,4 @@ func (c *client) deploy(process string, tasks ...string) {
 		<process id="%s" isExecutable="true">%s%s</process></definitions>`, process, nodes, flows)
 	_, err := c.DeployResource(c.t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: process + ".bpmn", Content: []byte(content)}}})
 	testkit.Must(c.t, err)
-}
-
-// setting is a number from the environment.
-func setting(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	if os.Getenv(name) == "" {
-		return otherwise
-	}
-	return harness.Setting(t, name, otherwise)
 }

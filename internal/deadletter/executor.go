@@ -187,7 +187,7 @@ func (c *runExecutor) settle(run *journal.BulkRun, i *journal.BulkItem) landing 
 	switch {
 	case refusal != nil:
 		return landing{true, c.refuse(run, i, refusal.Code)}
-	case isOnes(err): // asking again is of no use
+	case concernsOneAlone(err): // asking again is of no use
 		return landing{true, c.refuse(run, i, NotRecordable)}
 	default:
 		return landing{false, err}

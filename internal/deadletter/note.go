@@ -58,13 +58,13 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed er
 			if m.At.Add(journal.UndoFor).After(s.now()) {
 				continue // whoever asked for those behind it may have had another clock
 			}
-			if m.Held() != nil {
+			if m.Held() != nil { // it is not what was signed
 				continue
 			}
 			switch one := s.discardAsked(ctx, m); {
 			case one == nil:
 				done = append(done, m.Sequence)
-			case isOnes(one):
+			case concernsOneAlone(one):
 				failed = cmp.Or(failed, fmt.Errorf("dead letter %s: %w", m.Key, one))
 			default:
 				err = one
@@ -81,9 +81,9 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed er
 	return failed
 }
 
-// isOnes reports whether an error is of the dead letter that was asked for alone: asking again is of no use, and others
-// can be decided on.
-func isOnes(err error) bool {
+// concernsOneAlone reports whether an error is about this dead letter alone: trying it again is of no use, and others can
+// be decided on.
+func concernsOneAlone(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }
 

@@ -143,7 +143,7 @@ func (e *element) value() Value {
 	}
 }
 
-// of returns what every event of something that belongs to the element tells.
+// owned returns what every event of something that belongs to the element tells: a job, a timer, an incident.
 func (e *element) owned() Value {
 	v := e.value()
 	v.ElementInstanceKey, v.ElementType = e.key, ""
@@ -342,7 +342,7 @@ func (c *Core) cancelWaits(e *element) {
 // correlate gives a message to who waits for it.
 func (c *Core) correlate(w *wait, key int64, doc scopeVariables) {
 	v := w.at.owned()
-	v.ElementID, v.Name, v.CorrelationKey, v.MessageKey = w.target.ID, w.key2.name, w.key2.key, key
+	v.ElementID, v.Name, v.CorrelationKey, v.MessageKey = w.target.ID, w.awaits.name, w.awaits.key, key
 	c.emit(subscriptionType, correlated, w.key, v)
 	c.caught(w, doc)
 }

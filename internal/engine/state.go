@@ -97,7 +97,7 @@ type wait struct {
 	at     *element
 	target *bpmn.Element // the catch event
 	due    *due          // of a timer
-	key2   messageKey    // of a subscription
+	awaits messageKey    // of a subscription
 }
 
 // incident is a problem that somebody must resolve.
@@ -301,8 +301,7 @@ func (c *Core) foldElement(e *Event) {
 		delete(c.elements, e.Key)
 		delete(x.in.elements, e.Key)
 	}
-	c.counts.element(v.ElementType, map[string]string{elementActivated: "activated", elementCompleted: "completed",
-		elementTerminated: "terminated"}[e.Intent])
+	c.counts.element(v.ElementType, elementActions[e.Intent])
 }
 
 func (c *Core) foldJob(e *Event) {
@@ -350,8 +349,8 @@ func (c *Core) foldWait(e *Event) {
 		if e.ValueType == timerType {
 			w.due = c.schedule(nil, &due{at: v.DueDate, key: e.Key, wait: w})
 		} else {
-			w.key2 = messageKey{v.TenantID, v.Name, v.CorrelationKey}
-			c.subscriptions[w.key2] = append(c.subscriptions[w.key2], w)
+			w.awaits = messageKey{v.TenantID, v.Name, v.CorrelationKey}
+			c.subscriptions[w.awaits] = append(c.subscriptions[w.awaits], w)
 		}
 		return
 	}
@@ -359,10 +358,10 @@ func (c *Core) foldWait(e *Event) {
 	delete(c.waits, e.Key)
 	delete(w.at.waits, e.Key)
 	w.due = c.schedule(w.due, nil)
-	if w.key2 != (messageKey{}) {
-		c.subscriptions[w.key2] = slices.DeleteFunc(c.subscriptions[w.key2], func(other *wait) bool { return other == w })
-		if len(c.subscriptions[w.key2]) == 0 {
-			delete(c.subscriptions, w.key2)
+	if w.awaits != (messageKey{}) {
+		c.subscriptions[w.awaits] = slices.DeleteFunc(c.subscriptions[w.awaits], func(other *wait) bool { return other == w })
+		if len(c.subscriptions[w.awaits]) == 0 {
+			delete(c.subscriptions, w.awaits)
 		}
 	}
 	if m := c.messages[v.MessageKey]; m != nil {
@@ -412,6 +411,11 @@ func (c *Core) foldMessage(e *Event) {
 // Counts are how often things happened since the core was made: to jobs by type and action, to elements by type and action.
 type Counts struct {
 	Jobs, Elements map[[2]string]int64
+}
+
+// elementActions are the names of what happens to elements, as Zeebe's counters have them.
+var elementActions = map[string]string{
+	elementActivated: "activated", elementCompleted: "completed", elementTerminated: "terminated",
 }
 
 // jobActions are the names of what happens to jobs, as Zeebe's counters have them.

@@ -173,8 +173,8 @@ func (w *writer) waits(queue, key string) (bool, error) {
 	return w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{queue, key}, &one)
 }
 
-// sessions is the queue of those that were ended, which nobody carries: a message is let go of when the time of its
-// session is over, which At tells.
+// sessions is the queue of ended sessions. No relay reads it: a message is removed at its At, when the session would have
+// expired.
 const sessions = "sessions"
 
 // EndSession implements access.EndedSessions.

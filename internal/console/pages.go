@@ -29,7 +29,7 @@ type Options struct {
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
 	Operate, Grafana string
-	// Zone is the hospital's, for readers who have chosen none and whose browser tells none; nil is America/Sao_Paulo.
+	// Zone is the hospital's, in which pages tell and take times.
 	Zone *time.Location
 }
 

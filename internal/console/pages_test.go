@@ -20,6 +20,9 @@ import (
 
 var now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
 
+// brasilia is the hospital's zone.
+var brasilia = time.FixedZone("America/Sao_Paulo", -3*3600)
+
 func subjectAddress(policy, id string) string {
 	return "/subjects/" + policy + "/" + url.PathEscape(id)
 }

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -215,6 +216,25 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	got := trendsOf(all, home0)[0]
 	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestTheSuccessRate is the default policy's where it has one, and says whether both rules' targets are met.
+func TestTheSuccessRate(t *testing.T) {
+	figure := func(policy string, name journal.FigureName, n int64) journal.Figure {
+		return journal.Figure{Policy: policy, Slot: journal.SlotOf(home0), Name: name, Value: n}
+	}
+	others := []journal.Figure{figure("a", journal.FigureRecoveredRetried, 82), figure("a", journal.FigureExhaustedRetried, 18)}
+	v := &visit{Lang: English}
+	for want, figures := range map[string][]journal.Figure{
+		"a 82 % warn": others,
+		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.FigureRecoveredRetried, 9),
+			figure("tiss-submission", journal.FigureExhaustedRetried, 1)),
+	} {
+		got := v.success(kpi.All(figures, nil, home0))
+		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
 	}
 }
 

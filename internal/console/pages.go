@@ -81,7 +81,6 @@ func (p *Pages) route() {
 		answer       http.HandlerFunc
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
-		{http.MethodGet, "/kpis", p.reading(p.kpiPage)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
 		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},

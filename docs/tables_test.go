@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,7 +97,7 @@ func exposition(t *testing.T) string {
 	m.WatchDestinations(func() ([]gate.Destination, error) {
 		return []gate.Destination{{State: destination.New(now), Deadline: now}}, nil
 	}, gate.Settings{}.Label, time.Now)
-	server, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
+	server, err := metrics.Listen(net.Listen, "127.0.0.1:0", m, &metrics.Readiness{}, false)
 	testkit.Must(t, err)
 	defer server.Close(t.Context())
 	_, text := testkit.Get(t, "http://"+server.Addr()+"/metrics")

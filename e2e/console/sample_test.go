@@ -198,7 +198,7 @@ func (s *sample) reviewedClaim() {
 // serve shows the sample's pages, behind the console's own gate.
 func (s *sample) serve() string {
 	up := console.Signal{Known: true, Up: true, Since: sampleNow.Add(-engineUp)}
-	p := console.New(console.Options{Now: s.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
+	p := console.New(console.Options{Now: s.Now, Zone: time.FixedZone("America/Sao_Paulo", -3*3600), Catalogue: catalogue.Default, Log: zap.NewNop(), Health: func() console.Health {
 		return console.Health{Journal: up, Engine: up}
 	}})
 	p.Open(s.Memory, s.DeadLetters, s.Gates())

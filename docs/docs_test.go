@@ -2,7 +2,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -219,90 +218,4 @@ func anchors(text string) (all []string) {
 		all = append(all, strings.ReplaceAll(plain, " ", "-"))
 	}
 	return all
-}
-
-// TestProofsExist: each test that a document names as what holds it is there.
-func TestProofsExist(t *testing.T) {
-	there := testsOfTheTree(t)
-	for page, least := range map[string]int{"proofs.md": 30, "security.md": 90, "asvs.md": 90} {
-		named := found(testkit.Read(t, page), "`((?:Test|Fuzz)\\w+)`")
-		if len(named) < least {
-			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
-		}
-		for _, name := range named {
-			if !there[name] {
-				t.Errorf("docs/%s names %s, which does not exist", page, name)
-			}
-		}
-	}
-}
-
-// testsOfTheTree are the names of all tests.
-func testsOfTheTree(t *testing.T) map[string]bool {
-	t.Helper()
-	there := make(map[string]bool)
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		for _, found := range declared.FindAllStringSubmatch(string(source), -1) {
-			there[found[1]] = true
-		}
-		return err
-	})
-	testkit.Must(t, err)
-	return there
-}
-
-// TestThreatsAreAnswered: each threat of docs/security.md names a test, and each limit; each requirement of docs/asvs.md shows
-// that it is met, or says what stands instead.
-func TestThreatsAreAnswered(t *testing.T) {
-	text := testkit.Read(t, "security.md") + testkit.Read(t, "asvs.md")
-	threats, limits, requirements := 0, 0, 0
-	heading := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		switch {
-		case strings.HasPrefix(line, "#"):
-			heading = line
-		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
-		case strings.HasPrefix(heading, "### B") && cells[0] != " " && len(cells) == 5:
-			threats++
-			if !strings.Contains(cells[3], "`Test") {
-				t.Errorf("no test holds what answers a threat: %s", line)
-			}
-		case heading == "## Limits" && !strings.HasPrefix(line, "| input"):
-			limits++
-			if !strings.Contains(cells[len(cells)-1], "`Test") {
-				t.Errorf("no test holds a limit: %s", line)
-			}
-		case strings.HasPrefix(heading, "## V") && !strings.HasPrefix(line, "| requirement"):
-			requirements++
-			if !answersRequirement(strings.TrimSpace(cells[1]), line) {
-				t.Errorf("it shows nothing that it is met, or does not say why it is not: %s", line)
-			}
-		}
-	}
-	if threats < 35 || limits < 30 || requirements < 120 {
-		t.Errorf("%d threats, %d limits and %d requirements were found; this test looks for the wrong thing", threats, limits, requirements)
-	}
-}
-
-// shown is what shows that a requirement is met: a test, a section, a file, a command.
-var shown = regexp.MustCompile("`(?:Test|Fuzz)\\w+`|\\*[A-Z][^*]+\\*|\\]\\(|`[\\w./-]+\\.\\w+`|`make \\w+`")
-
-// answersRequirement reports whether a row of the standard shows what its answer claims, or gives the reason.
-func answersRequirement(answer, row string) bool {
-	switch {
-	case strings.Contains(answer, "**left**"):
-		_, why, _ := strings.Cut(answer, "**left**")
-		return len(why) > len(": why it is")
-	case strings.HasPrefix(answer, "met"):
-		return shown.MatchString(row)
-	default:
-		return answer == "operator" || strings.HasPrefix(answer, "operator;") || strings.HasPrefix(answer, "operator:") || strings.HasPrefix(answer, "n/a: ")
-	}
 }

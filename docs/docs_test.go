@@ -169,16 +169,56 @@ func TestReadmeDecidesAsItSays(t *testing.T) {
 	}
 }
 
-// TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
-func TestAlertIsTheConsoles(t *testing.T) {
-	var rules struct {
-		Groups []struct {
-			Rules []struct{ Alert, Expr string }
+// rule is an alert, or a recording, of deploy/prometheus.
+type rule struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// rules returns the rules of one file, or of all.
+func rules(t *testing.T, pattern string) (all []rule) {
+	t.Helper()
+	files, err := filepath.Glob("../deploy/prometheus/" + pattern)
+	testkit.Must(t, err)
+	for _, file := range files {
+		var content struct {
+			Groups []struct{ Rules []rule }
+		}
+		testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, file)), &content))
+		for _, group := range content.Groups {
+			all = append(all, group.Rules...)
 		}
 	}
-	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "../deploy/prometheus/dead-letters.rules.yaml")), &rules))
+	return all
+}
+
+// TestRunbooksFitTheirAlerts: an alert links to its section, which says how bad it is.
+func TestRunbooksFitTheirAlerts(t *testing.T) {
+	page := testkit.Read(t, "runbooks.md")
+	for _, heading := range found(page, `(?m)^## (\w+)$`) {
+		if !slices.ContainsFunc(rules(t, "*.rules.yaml"), func(r rule) bool { return r.Alert == heading }) {
+			t.Errorf("docs/runbooks.md has a section of %s, which is no alert", heading)
+		}
+	}
+	for _, r := range rules(t, "*.rules.yaml") {
+		if r.Alert == "" {
+			continue
+		}
+		if want := "docs/runbooks.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %q, expected %s", r.Alert, r.Annotations["runbook_url"], want)
+		}
+		_, text, _ := strings.Cut(page, "\n## "+r.Alert+"\n\n")
+		if severity := r.Labels["severity"]; !strings.HasPrefix(strings.ToLower(text), "**"+severity) {
+			t.Errorf("docs/runbooks.md does not say of %s that it is %s", r.Alert, severity)
+		}
+	}
+}
+
+// TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
+func TestAlertIsTheConsoles(t *testing.T) {
+	first := rules(t, "dead-letters.rules.yaml")[0]
 	want := "> " + strconv.Itoa(deadletter.AlertAbove)
-	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
+	if !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
 	}
 }
@@ -203,12 +243,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
-	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
-		more, err := filepath.Glob(pattern)
-		testkit.Must(t, err)
-		all = append(all, more...)
-	}
-	return all
+	more, err := filepath.Glob("*.md")
+	testkit.Must(t, err)
+	return append(all, more...)
 }
 
 // anchors returns what the headings of a page can be linked by.

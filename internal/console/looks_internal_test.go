@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -51,10 +52,10 @@ var variable = regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]{6});`)
 
 // TestColoursCanBeRead computes the contrast of each pair of colours that stand on one another (WCAG 1.4.3, 1.4.11).
 func TestColoursCanBeRead(t *testing.T) {
-	light, err := assetFiles.ReadFile("assets/console.css")
+	sheet, err := assetFiles.ReadFile("assets/console.css")
 	testkit.Must(t, err)
-	dark, err := assetFiles.ReadFile("assets/dark.css")
-	testkit.Must(t, err)
+	light, rest, _ := strings.Cut(string(sheet), "@media (prefers-color-scheme: dark)")
+	dark, _, _ := strings.Cut(rest, "\n}\n")
 	text := []string{
 		"ink paper", "ink card", "ink tint", "ink bad-tint", "ink warn-tint", "ink ok-tint", "soft paper", "soft card", "soft tint", "soft bad-tint", "soft ok-tint", "soft warn-tint",
 		"accent paper", "accent card", "accent tint", "on-accent accent", "bad bad-tint", "warn warn-tint", "ok ok-tint", "wait wait-tint", "on-bad bad",
@@ -62,7 +63,7 @@ func TestColoursCanBeRead(t *testing.T) {
 	shapes := []string{
 		"edge paper", "edge card", "accent paper", "accent card", "bad card", "bad paper", "warn card", "warn paper", "ok card", "wait card", "wait paper", "wait tint", "bad bad-tint", "ok ok-tint",
 	}
-	for name, sheet := range map[string]string{"light": string(light), "dark": string(dark)} {
+	for name, sheet := range map[string]string{"light": light, "dark": dark} {
 		colours := map[string]float64{}
 		for _, m := range variable.FindAllStringSubmatch(sheet, -1) {
 			colours[m[1]] = luminance(t, m[2])
@@ -215,6 +216,25 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	got := trendsOf(all, home0)[0]
 	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestTheSuccessRate is the default policy's where it has one, and says whether both rules' targets are met.
+func TestTheSuccessRate(t *testing.T) {
+	figure := func(policy string, name journal.FigureName, n int64) journal.Figure {
+		return journal.Figure{Policy: policy, Slot: journal.SlotOf(home0), Name: name, Value: n}
+	}
+	others := []journal.Figure{figure("a", journal.FigureRecoveredRetried, 82), figure("a", journal.FigureExhaustedRetried, 18)}
+	v := &visit{Lang: English}
+	for want, figures := range map[string][]journal.Figure{
+		"a 82 % warn": others,
+		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.FigureRecoveredRetried, 9),
+			figure("tiss-submission", journal.FigureExhaustedRetried, 1)),
+	} {
+		got := v.success(kpi.All(figures, nil, home0))
+		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
 	}
 }
 

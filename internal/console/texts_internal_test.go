@@ -16,7 +16,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -98,10 +97,6 @@ func TestClosedSetsHaveNames(t *testing.T) {
 	for _, s := range claims {
 		statuses = append(statuses, string(s.Status()))
 	}
-	var kpis []string
-	for _, k := range kpi.All(nil, []string{"p"}, home0) {
-		kpis = append(kpis, k.Name)
-	}
 	decided := slices.DeleteFunc(journal.DeadLetterStates(), func(s journal.DeadLetterState) bool { return s == journal.DeadLetterOpen })
 	keys := slices.Concat(
 		named(decision.Reasons(), "reason.*"),
@@ -116,7 +111,6 @@ func TestClosedSetsHaveNames(t *testing.T) {
 		named([]access.Role{access.Viewer, access.Operator, access.Admin}, "role.*"),
 		named([]journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
 			journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry}, "event.kind.*", "audit.kind.*"),
-		named(kpis, "kpi.*"),
 		named(slices.Collect(maps.Keys(catalogue.Default().Teams)), "team.*"),
 		named([]string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable,
 			access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm, access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts},
@@ -147,7 +141,7 @@ func TestClosedSetsHaveNames(t *testing.T) {
 func TestNoTextIsLeftOver(t *testing.T) {
 	code, markup := sources(t)
 	all := code + markup
-	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|kpi|login|problem|event\.(final|note|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty|sort)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|theme|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|zone|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
+	made := regexp.MustCompile(`^(reason|policy|letter|letters|state|status|process|delivery|class|team|role|login|problem|event\.(final|note|delivery|kind|bulk|order)|form\.wrong|list\.(state|empty|sort)|decision\.none|audit\.kind|limits\.(unknown|empty)|mark|health\.(queue|engine|journal|way)|outcome|item|refused|run\.(state|means|hold|what|wrong|done)|plan\.(wrong|go)|zone|portal\.(up|down|testing|ramping|order|done|wrong))(\.|$)`)
 	for key := range texts() {
 		base := strings.TrimSuffix(strings.TrimSuffix(key, ".one"), ".other")
 		if !made.MatchString(key) && !strings.Contains(all, `"`+base+`"`) {
@@ -186,8 +180,7 @@ func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
 func TestNumbersAndSpansAreThoseOfTheLanguage(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Portuguese.Number(1234567), "1.234.567"}, {English.Number(1234567), "1,234,567"}, {English.Number(-12), "−12"}, {Portuguese.Number(999), "999"},
-		{Portuguese.quantity("ratio", 0.8333), "83,3 %"}, {English.quantity("ratio", 1), "100 %"}, {English.quantity("retries", 1.2), "1.2"},
-		{Portuguese.quantity("seconds", 0.0034), "0,003 s"}, {Portuguese.quantity("minutes", 125), "2 h 5 min"},
+		{Portuguese.percent(0.8333), "83,3 %"}, {English.percent(1), "100 %"},
 		{Portuguese.Count("letters.open", 1), "1 pendência aberta"}, {Portuguese.Count("letters.open", 1200), "1.200 pendências abertas"},
 	} {
 		if c.got != c.want {

@@ -32,7 +32,7 @@ type workerEnv struct {
 	Proxies              string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
 	Token                string `split_words:"true" desc:"token that the other commands show to the API; serve does not read it"`
 	PoliciesFile         string `group:"Jobs and policies" split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
-	Engine               string `split_words:"true" default:"auto" desc:"grpc, rest, or auto: as the addresses say; with both, the one that answers first"`
+	Engine               string `split_words:"true" default:"auto" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
 	MaxJobsActive        string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout           string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
 	Concurrency          string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`

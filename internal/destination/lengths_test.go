@@ -15,7 +15,7 @@ import (
 // recordedOutages returns recorded outages by service, in their order. They were recorded in steps of up to 20 minutes: each
 // ends somewhere in its last step, or canaries would know the instants beforehand.
 func recordedOutages(t *testing.T) map[string][]time.Duration {
-	file, err := os.Open("../simulate/testdata/outages.csv")
+	file, err := os.Open("../../bench/outages/testdata/outages.csv")
 	must(t, err)
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()

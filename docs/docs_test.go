@@ -2,7 +2,6 @@
 package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -170,16 +169,56 @@ func TestReadmeDecidesAsItSays(t *testing.T) {
 	}
 }
 
-// TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
-func TestAlertIsTheConsoles(t *testing.T) {
-	var rules struct {
-		Groups []struct {
-			Rules []struct{ Alert, Expr string }
+// rule is an alert, or a recording, of deploy/prometheus.
+type rule struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// rules returns the rules of one file, or of all.
+func rules(t *testing.T, pattern string) (all []rule) {
+	t.Helper()
+	files, err := filepath.Glob("../deploy/prometheus/" + pattern)
+	testkit.Must(t, err)
+	for _, file := range files {
+		var content struct {
+			Groups []struct{ Rules []rule }
+		}
+		testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, file)), &content))
+		for _, group := range content.Groups {
+			all = append(all, group.Rules...)
 		}
 	}
-	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "../deploy/prometheus/dead-letters.rules.yaml")), &rules))
+	return all
+}
+
+// TestRunbooksFitTheirAlerts: an alert links to its section, which says how bad it is.
+func TestRunbooksFitTheirAlerts(t *testing.T) {
+	page := testkit.Read(t, "runbooks.md")
+	for _, heading := range found(page, `(?m)^## (\w+)$`) {
+		if !slices.ContainsFunc(rules(t, "*.rules.yaml"), func(r rule) bool { return r.Alert == heading }) {
+			t.Errorf("docs/runbooks.md has a section of %s, which is no alert", heading)
+		}
+	}
+	for _, r := range rules(t, "*.rules.yaml") {
+		if r.Alert == "" {
+			continue
+		}
+		if want := "docs/runbooks.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %q, expected %s", r.Alert, r.Annotations["runbook_url"], want)
+		}
+		_, text, _ := strings.Cut(page, "\n## "+r.Alert+"\n\n")
+		if severity := r.Labels["severity"]; !strings.HasPrefix(strings.ToLower(text), "**"+severity) {
+			t.Errorf("docs/runbooks.md does not say of %s that it is %s", r.Alert, severity)
+		}
+	}
+}
+
+// TestAlertIsTheConsoles: the banner of the console and the alert speak of the same number (TRD-0003).
+func TestAlertIsTheConsoles(t *testing.T) {
+	first := rules(t, "dead-letters.rules.yaml")[0]
 	want := "> " + strconv.Itoa(deadletter.AlertAbove)
-	if first := rules.Groups[0].Rules[0]; !strings.HasSuffix(first.Expr, want) {
+	if !strings.HasSuffix(first.Expr, want) {
 		t.Errorf("%s is raised at %s, want %s", first.Alert, first.Expr, want)
 	}
 }
@@ -204,12 +243,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{"../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md", "../deploy/helm/retry-worker/README.md"}
-	for _, pattern := range []string{"*.md", "runbooks/*.md"} {
-		more, err := filepath.Glob(pattern)
-		testkit.Must(t, err)
-		all = append(all, more...)
-	}
-	return all
+	more, err := filepath.Glob("*.md")
+	testkit.Must(t, err)
+	return append(all, more...)
 }
 
 // anchors returns what the headings of a page can be linked by.
@@ -219,90 +255,4 @@ func anchors(text string) (all []string) {
 		all = append(all, strings.ReplaceAll(plain, " ", "-"))
 	}
 	return all
-}
-
-// TestProofsExist: each test that a document names as what holds it is there.
-func TestProofsExist(t *testing.T) {
-	there := testsOfTheTree(t)
-	for page, least := range map[string]int{"proofs.md": 30, "security.md": 90, "asvs.md": 90} {
-		named := found(testkit.Read(t, page), "`((?:Test|Fuzz)\\w+)`")
-		if len(named) < least {
-			t.Errorf("docs/%s names %d tests only; this test looks for the wrong thing", page, len(named))
-		}
-		for _, name := range named {
-			if !there[name] {
-				t.Errorf("docs/%s names %s, which does not exist", page, name)
-			}
-		}
-	}
-}
-
-// testsOfTheTree are the names of all tests.
-func testsOfTheTree(t *testing.T) map[string]bool {
-	t.Helper()
-	there := make(map[string]bool)
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		for _, found := range declared.FindAllStringSubmatch(string(source), -1) {
-			there[found[1]] = true
-		}
-		return err
-	})
-	testkit.Must(t, err)
-	return there
-}
-
-// TestThreatsAreAnswered: each threat of docs/security.md names a test, and each limit; each requirement of docs/asvs.md shows
-// that it is met, or says what stands instead.
-func TestThreatsAreAnswered(t *testing.T) {
-	text := testkit.Read(t, "security.md") + testkit.Read(t, "asvs.md")
-	threats, limits, requirements := 0, 0, 0
-	heading := ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		switch {
-		case strings.HasPrefix(line, "#"):
-			heading = line
-		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| ---"):
-		case strings.HasPrefix(heading, "### B") && cells[0] != " " && len(cells) == 5:
-			threats++
-			if !strings.Contains(cells[3], "`Test") {
-				t.Errorf("no test holds what answers a threat: %s", line)
-			}
-		case heading == "## Limits" && !strings.HasPrefix(line, "| input"):
-			limits++
-			if !strings.Contains(cells[len(cells)-1], "`Test") {
-				t.Errorf("no test holds a limit: %s", line)
-			}
-		case strings.HasPrefix(heading, "## V") && !strings.HasPrefix(line, "| requirement"):
-			requirements++
-			if !answersRequirement(strings.TrimSpace(cells[1]), line) {
-				t.Errorf("it shows nothing that it is met, or does not say why it is not: %s", line)
-			}
-		}
-	}
-	if threats < 35 || limits < 30 || requirements < 120 {
-		t.Errorf("%d threats, %d limits and %d requirements were found; this test looks for the wrong thing", threats, limits, requirements)
-	}
-}
-
-// shown is what shows that a requirement is met: a test, a section, a file, a command.
-var shown = regexp.MustCompile("`(?:Test|Fuzz)\\w+`|\\*[A-Z][^*]+\\*|\\]\\(|`[\\w./-]+\\.\\w+`|`make \\w+`")
-
-// answersRequirement reports whether a row of the standard shows what its answer claims, or gives the reason.
-func answersRequirement(answer, row string) bool {
-	switch {
-	case strings.Contains(answer, "**left**"):
-		_, why, _ := strings.Cut(answer, "**left**")
-		return len(why) > len(": why it is")
-	case strings.HasPrefix(answer, "met"):
-		return shown.MatchString(row)
-	default:
-		return answer == "operator" || strings.HasPrefix(answer, "operator;") || strings.HasPrefix(answer, "operator:") || strings.HasPrefix(answer, "n/a: ")
-	}
 }

@@ -85,7 +85,7 @@ type cli struct {
 	out    *checkedWriter
 	errOut io.Writer
 	asks   bool   // somebody answers on in, though that is no terminal (tests)
-	format string // text or json; svg in plan
+	format string // text or json; that of a picture where a command draws one
 	begun  bool   // flags and arguments were understood
 	server serverFlags
 	page   pageFlags

@@ -26,10 +26,10 @@ func (c *cli) planCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Show what a policy means: when each of its retries comes",
 		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from\n" +
-			"the first failure on, and the total limit. As a table, as JSON (times in seconds) or, for one policy,\n" +
-			"as a picture (SVG). Needs no engine and no store.",
+			"the first failure on, and the total limit. As a table or as JSON (times in seconds). Needs no engine and\n" +
+			"no store.",
 		Example: `  retry-worker plan
-  retry-worker plan --policy tiss-submission -o svg > ladder.svg
+  retry-worker plan --policy tiss-submission -o json
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
 		Args: noArgs,
@@ -41,7 +41,6 @@ func (c *cli) planCommand() *cobra.Command {
 		"attempts that a job asks for, the first one included, where its policy lets it")
 	flags.StringVar(&f.delay, delayFlag, "",
 		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
-	c.draws(cmd, "svg")
 	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
 	flags.StringVar(&f.at, "at", "",
 		"when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
@@ -82,19 +81,10 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		}
 		all.Plans = append(all.Plans, shown)
 	}
-	switch c.format {
-	case "svg":
-		if !cmd.Flags().Changed("policy") {
-			return &usageError{fmt.Errorf("--output svg draws one policy, expected --policy with one of %s",
-				strings.Join(policies.Policies.Names(), ", "))}
-		}
-		_, err = c.out.Write(all.Plans[0].SVG())
-		return err
-	case "json":
+	if c.format == "json" {
 		return c.printJSON(all)
-	default:
-		return c.printPlans(all.Plans)
 	}
+	return c.printPlans(all.Plans)
 }
 
 func (c *cli) printPlans(all []*plan.Plan) error {

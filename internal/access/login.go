@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -170,14 +169,14 @@ func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	return once(r.Form)
 }
 
-// boxes are fields of check boxes, given once for each that is ticked.
-var boxes = []string{"columns", "ids"}
+// box is the field of check boxes, given once for each that is ticked.
+const box = "ids"
 
 // once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers
 // take different ones.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
-		if len(values) > 1 && !slices.Contains(boxes, name) {
+		if len(values) > 1 && name != box {
 			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
 				Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
 		}

@@ -3,7 +3,6 @@ package console_test
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 
 	"golang.org/x/net/html"
@@ -36,26 +35,11 @@ func TestDeadLettersAreChosen(t *testing.T) {
 	}
 }
 
-// TestViewsAreSaved: a filter is a chip, which its link takes away; a list is saved under a name, by the browser.
-func TestViewsAreSaved(t *testing.T) {
+// TestAFilterIsAChip, which its link takes away.
+func TestAFilterIsAChip(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	list := s.page("/dead-letters?team=ti&sort=deadline&reason=MAX_RETRIES")
 	if chip := list.link("Take away the filter Team: IT (ti)"); chip == nil || attr(chip, "href") != "/dead-letters?reason=MAX_RETRIES&sort=deadline" {
 		t.Errorf("the team's chip is %v", chip)
-	}
-	w := s.get("/dead-letters?team=ti&sort=deadline&save=IT+first")
-	cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
-	s.leads(w, "/dead-letters?sort=deadline&team=ti")
-	s.header.Set("Cookie", cookie)
-	saved := s.page("/dead-letters").link("IT first")
-	if saved == nil || attr(saved, "href") != "/dead-letters?sort=deadline&team=ti" {
-		t.Fatalf("the saved view is %v", saved)
-	}
-	cookie, _, _ = strings.Cut(s.get("/dead-letters?forget=IT+first").Header().Get("Set-Cookie"), ";")
-	if s.header.Set("Cookie", cookie); s.page("/dead-letters").link("IT first") != nil {
-		t.Error("what was forgotten is listed")
-	}
-	if s.header.Set("Cookie", "views=e30"); s.page("/dead-letters").link("IT first") != nil {
-		t.Error("a view of nobody is listed")
 	}
 }

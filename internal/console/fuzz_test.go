@@ -19,7 +19,7 @@ func FuzzPage(f *testing.F) {
 	site := open(f, w)
 	addresses := []string{
 		"GET /", "GET /dead-letters", "GET /dead-letters/groups", "GET /dead-letters/{id}", "GET /subjects/tiss-submission/{id}", "GET /bulk-runs",
-		"GET /bulk-runs/new", "GET /bulk-runs/{id}", "GET /policies", "GET /policies/{id}/ladder.svg", "GET /audit", "GET /audit/export", "GET /assets/{id}",
+		"GET /bulk-runs/new", "GET /bulk-runs/{id}", "GET /policies", "GET /audit", "GET /audit/export", "GET /assets/{id}",
 		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause", "POST /policies",
 	}
 	for i := range addresses {

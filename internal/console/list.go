@@ -46,7 +46,6 @@ type listData struct {
 	Cause    *causeRow
 	AnyCause string
 	Chips    []chip
-	Saved    []shownView
 	// Pick tells that the reader may choose dead letters to act on together.
 	Pick bool
 	// Since and Until as the fields have them.
@@ -59,7 +58,6 @@ type listData struct {
 	Amounts, Deadlines bool
 	// Processes tells that a row has something to say of its process.
 	Processes bool
-	Columns   []option
 	// Worth of all that is counted, and what of the open ones is due today.
 	Worth string
 	Due   link
@@ -102,9 +100,6 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	if wrong != "" {
 		return v.misread(o, f, q, wrong)
 	}
-	if to := v.changeViews(f); to != "" {
-		return &page{redirect: to}, nil
-	}
 	items, next, err := someOf(v.r.Context(), o, f, cursor)
 	if errors.Is(err, deadletter.ErrBadCursor) {
 		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
@@ -117,12 +112,9 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d.Rows = items
-	shows := func(column string, something func(i deadletter.Item) bool) bool {
-		return d.Shows(column) && slices.ContainsFunc(items, something)
-	}
-	d.Amounts = shows("amount", func(i deadletter.Item) bool { return i.Cents > 0 })
-	d.Deadlines = shows("deadline", func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
-	d.Processes = shows("process", func(i deadletter.Item) bool { return v.Process(&i) != nil })
+	d.Amounts = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 })
+	d.Deadlines = slices.ContainsFunc(items, func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
+	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.Role.May(access.Bulk)
 	if next != "" {
 		d.Next = listURL(f, next)
@@ -145,9 +137,9 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	}
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
-	d.Here, d.Views, d.Columns = v.here(), v.views("list", f), v.columns()
+	d.Here, d.Views = v.here(), v.views("list", f)
 	v.choices(d, counts)
-	d.Chips, d.Saved = v.chips(&f), v.shownViews(f)
+	d.Chips = v.chips(&f)
 	if f.Context != "" && f.State == states[0] && !searched(&f) {
 		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
 		if err != nil {

@@ -1,13 +1,9 @@
 package console_test
 
 import (
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/html"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -73,29 +69,4 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 		!strings.HasPrefix(lines[1], "CLM-2-2;") || !strings.Contains(lines[1], `;153200,00;`) || !strings.Contains(lines[1], `;"'=Unimed; SP";153200,00;`) {
 		t.Errorf("the file is %s", file)
 	}
-}
-
-// TestColumnsAreChosen with a form, and remembered.
-func TestColumnsAreChosen(t *testing.T) {
-	s := open(t, sampleDead(t, now))
-	heads := func(d *doc) (all []string) {
-		for _, n := range d.all(func(n *html.Node) bool { return attr(n, "role") == "columnheader" }) {
-			all = append(all, text(n))
-		}
-		return all
-	}
-	every := heads(s.page("/dead-letters"))
-	if len(every) < 5 {
-		t.Fatalf("the columns are %q", every)
-	}
-	answer := s.get("/dead-letters?columns=&columns=age&columns=%3Cscript%3E&q=CLM")
-	d := s.doc(answer, http.StatusOK)
-	if got := heads(d); !slices.Equal(got, []string{every[0], every[1], "Waiting since"}) || strings.Contains(d.raw, "list=columns") {
-		t.Errorf("the columns are %q", got)
-	}
-	s.keep(answer.Header())
-	if got := heads(s.page("/dead-letters?state=all")); len(got) != 3 {
-		t.Errorf("another list has the columns %q", got)
-	}
-	s.keep(s.get("/dead-letters?columns=").Header())
 }

@@ -113,7 +113,6 @@ func (p *Pages) route() {
 		{http.MethodGet, "/learning", p.reading(p.learning)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
-		{http.MethodGet, "/policies/{policy}/ladder.svg", p.picture},
 		{http.MethodGet, "/audit", p.reading(p.audit)},
 		{http.MethodGet, "/audit/export", p.reading(p.export)},
 		{http.MethodGet, AssetsPrefix + "{name}", p.asset},

@@ -21,7 +21,6 @@ const maxPlaceBytes = 2000
 func (v *visit) here() place {
 	q := v.r.URL.Query()
 	q.Del("lang")
-	q.Del(columnsCookie)
 	if q.Get("state") == "" {
 		q.Set("state", states[0])
 	}

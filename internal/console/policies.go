@@ -300,15 +300,3 @@ func (v *visit) result(d *decision.Decision) *tryResult {
 	}
 	return r
 }
-
-// picture is a policy's ladder as a file of its own. It brings its style with it, and nothing that acts.
-func (p *Pages) picture(w http.ResponseWriter, r *http.Request) {
-	policy, ok := p.Catalogue().Policies[r.PathValue("policy")]
-	if !ok {
-		p.fail(p.visit(w, r), notFound)
-		return
-	}
-	w.Header().Set("Content-Type", "image/svg+xml")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	_, _ = w.Write(plan.Of(policy, decision.OwnPolicy{}).SVG()) // nobody is left to be told
-}

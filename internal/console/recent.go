@@ -22,22 +22,6 @@ func (v *visit) keep(name, value string, session bool) {
 	http.SetCookie(v.w, c)
 }
 
-// keepAll is keep for what is no text.
-func (v *visit) keepAll(name string, value any, session bool) {
-	raw, _ := json.Marshal(value) // of texts, which can be
-	v.keep(name, base64.RawURLEncoding.EncodeToString(raw), session)
-}
-
-// kept reads what keepAll had the browser keep, and reports whether it is there and ours.
-func (v *visit) kept(name string, into any) bool {
-	c, err := v.r.Cookie(name)
-	if err != nil {
-		return false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(c.Value)
-	return err == nil && json.Unmarshal(raw, into) == nil
-}
-
 // choice is what was chosen, now (by the address) or before; now tells which. It is empty where nothing was.
 func (v *visit) choice(name string) (value string, now bool) {
 	if value = v.r.URL.Query().Get(name); value != "" {
@@ -64,8 +48,11 @@ type recent struct {
 
 // recentReasons of the reader; of somebody else's at the same browser nothing is shown.
 func (v *visit) recentReasons() (r recent) {
-	if !v.kept(recentCookie, &r) || r.By != v.who.Name {
-		r = recent{}
+	if c, err := v.r.Cookie(recentCookie); err == nil {
+		raw, _ := base64.RawURLEncoding.DecodeString(c.Value)
+		if json.Unmarshal(raw, &r) != nil || r.By != v.who.Name {
+			r = recent{}
+		}
 	}
 	r.By = v.who.Name
 	return r
@@ -83,7 +70,8 @@ func (v *visit) remember(n *journal.ReviewNote) {
 	}
 	*of = append([]string{n.Reason}, slices.DeleteFunc(*of, func(s string) bool { return s == n.Reason })...)
 	*of = (*of)[:min(len(*of), mostRecent)]
-	v.keepAll(recentCookie, r, true)
+	raw, _ := json.Marshal(r) // texts, which can be
+	v.keep(recentCookie, base64.RawURLEncoding.EncodeToString(raw), true)
 }
 
 const teamCookie = "team"

@@ -1,5 +1,4 @@
-// Package plan shows what a policy means before it is live: when each of its retries comes, as a table, as JSON and as
-// a picture.
+// Package plan shows what a policy means before it is live: when each of its retries comes, as a table or as JSON.
 package plan
 
 import (

@@ -73,7 +73,6 @@ func TestPlans(t *testing.T) {
 			object, err := json.MarshalIndent(p, "", "  ")
 			testkit.Must(t, err)
 			golden.Check(t, "testdata/"+name+".json", string(object)+"\n")
-			golden.Check(t, "testdata/"+name+".svg", string(p.SVG()))
 		})
 	}
 }

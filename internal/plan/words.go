@@ -19,15 +19,7 @@ var units = [...]struct {
 
 // Words returns d, which is at least 0, as people write it: 5 min, 2 h 35 min, 1.5 s, 48 h, 3 d. Days are used from
 // three on; exact to the millisecond.
-func Words(d time.Duration) string { return strings.Join(parts(d), " ") }
-
-// short returns d by its two largest units.
-func short(d time.Duration) string {
-	all := parts(d)
-	return strings.Join(all[:min(len(all), 2)], " ")
-}
-
-func parts(d time.Duration) []string {
+func Words(d time.Duration) string {
 	var all []string
 	for _, unit := range units {
 		if unit.length == day && d < 3*day {
@@ -41,25 +33,13 @@ func parts(d time.Duration) []string {
 	if d >= time.Millisecond || len(all) == 0 {
 		all = append(all, seconds(d)+" s")
 	}
-	return all
+	return strings.Join(all, " ")
 }
 
 // seconds of d with at most three decimals.
 func seconds(d time.Duration) string {
 	s := strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
-}
-
-// words of what the jitter may draw, without the nominal: 5 min to 6 min.
-func (r Range) words() string {
-	from, to := short(time.Duration(r.Earliest)), short(time.Duration(r.Latest))
-	if from == to {
-		return from
-	}
-	if n, unit, ok := strings.Cut(from, " "); ok && strings.HasSuffix(to, " "+unit) && strings.Count(to, " ") == 1 {
-		from = n // 5 to 6 min
-	}
-	return from + " to " + to
 }
 
 // Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.

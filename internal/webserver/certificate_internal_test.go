@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func load(t *testing.T, p pair, hooks CertificateHooks) *Certificate {
 func TestServesTLS(t *testing.T) {
 	p, authority := newPair(t), tlstest.NewAuthority(t)
 	authority.Issue(t, p.cert, p.key, "console")
-	s, err := Listen("127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s, err := Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
 	}), load(t, p, CertificateHooks{}), Peers{})
 	must(t, err)

@@ -9,7 +9,7 @@ NODE     := scripts/models/node_modules/.package-lock.json
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check proof verify format lint vet race models vulnerabilities cover mutants model bench soak fuzz chaos chart image compose picture release outdated clean
+.PHONY: help build run test check proof verify format lint vet race models vulnerabilities cover mutants model bench outages soak fuzz chaos chart image compose picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ model: ## Check the specifications of the simulator's world by TLC, and what it 
 
 bench: build ## Measure the worker against a bare gRPC loop; prints a table with the ratio
 	$(GO) run ./bench
+
+outages: ## Play recorded outages against a policy, beside its plain ladder and a clairvoyant (ARGS='--outages FILE --claims-per-minute 0.1 -o json')
+	$(GO) run ./bench/outages $(ARGS)
 
 soak: build ## Claims for SOAK (60m) on each store, the worker rolled every 5 minutes; prints a table, draws docs/pictures/soak.svg
 	SOAK=$${SOAK:-60m} $(GO) test -count=1 -timeout 4h -v -run TestSoak ./e2e/scenarios

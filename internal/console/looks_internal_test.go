@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
@@ -110,6 +112,27 @@ func TestColoursAreNamed(t *testing.T) {
 	for _, m := range regexp.MustCompile(`var\(--([a-z-]+)\)`).FindAllStringSubmatch(string(css), -1) {
 		if !strings.Contains(string(css), "--"+m[1]+":") {
 			t.Errorf("there is no variable %s", m[1])
+		}
+	}
+}
+
+// TestEveryStyleIsWorn: each class of the style sheet is one of a template's or of a closed set that a template puts in, and each id
+// is a template's.
+func TestEveryStyleIsWorn(t *testing.T) {
+	css, _ := assetFiles.ReadFile("assets/console.css")
+	code, markup := sources(t)
+	worn := slices.Concat(marks, []string{"story-wide", "story-narrow"}, named(journal.BulkOutcomes(), "o-*"),
+		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "o-*"))
+	for _, m := range regexp.MustCompile(`class="([^"]*(?:\{\{[^}]*\}\}[^"]*)*)"`).FindAllStringSubmatch(code+markup, -1) {
+		worn = append(worn, regexp.MustCompile(`[a-z][a-z-]*`).FindAllString(m[1], -1)...)
+	}
+	for _, tone := range tones {
+		worn = append(worn, tone)
+	}
+	selectors := regexp.MustCompile(`(?s)/\*.*?\*/|\{[^{}]*\}`).ReplaceAllString(string(css), "")
+	for _, m := range regexp.MustCompile(`([.#])([a-z][a-z_-]*)`).FindAllStringSubmatch(selectors, -1) {
+		if m[1] == "." && !slices.Contains(worn, m[2]) || m[1] == "#" && !strings.Contains(markup, `id="`+m[2]+`"`) {
+			t.Errorf("nothing on a page is styled by %s", m[0])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -64,7 +65,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
 	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load, Hooks: access.NoHooks()}, Policies: w.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
-	server, err := served.Listen("127.0.0.1:0", nil)
+	server, err := served.Listen(net.Listen, "127.0.0.1:0", nil)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
 	w.addr = server.Addr()

@@ -19,7 +19,7 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 	t.Helper()
 	readiness = &metrics.Readiness{}
 	readiness.NotReady("engine", "the engine has not been seen yet")
-	s, err := metrics.Listen(net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness, false)
+	s, err := metrics.Listen(net.Listen, net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness, false)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close(context.Background())) })
 	return readiness, s.Addr()

@@ -78,7 +78,8 @@ func (c *cli) serve() error {
 	lines := newLogLines(c.out.w, func(n int) { log.Warn("lines of the log were lost: nobody read them", zap.Int("lines", n)) })
 	defer lines.Stop()
 	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
-	a, err := app.New(settings, build(), clock.Machine{}, log)
+	app.RedirectLogs(log)
+	a, err := app.New(app.Options{Settings: settings, Build: build(), Clock: clock.Machine{}, Log: log})
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		return &usageError{problems}
 	}
@@ -86,7 +87,7 @@ func (c *cli) serve() error {
 		return err
 	}
 	stop, kill := signals(log)
-	log.Info("serving", zap.String("version", build().Version), zap.String("engine", settings.Engine.Address),
+	log.Info("serving", zap.String("version", build().Version), zap.Stringer("engine", settings.Engine),
 		zap.String("ops", a.OpsAddr()), zap.String("api", a.HTTPAddr()), zap.String("worker", settings.WorkerName))
 	return a.Run(stop, kill)
 }

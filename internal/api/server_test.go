@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -29,7 +30,7 @@ func starting(t *testing.T) string {
 
 func listen(t *testing.T, served *api.API) string {
 	t.Helper()
-	server, err := served.Listen("127.0.0.1:0", nil)
+	server, err := served.Listen(net.Listen, "127.0.0.1:0", nil)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, server.Close(context.Background())) })
 	return "http://" + server.Addr()
@@ -166,7 +167,7 @@ func TestMethods(t *testing.T) {
 // Without tokens nothing is served where other machines reach it, whatever the settings were.
 func TestListensOnLoopbackWithoutTokens(t *testing.T) {
 	served := api.New(api.Options{Gate: access.Options{Now: time.Now, Hooks: access.NoHooks()}, Policies: decisiontest.Policies, Log: zap.NewNop()})
-	if _, err := served.Listen("0.0.0.0:0", nil); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
+	if _, err := served.Listen(net.Listen, "0.0.0.0:0", nil); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -70,15 +71,36 @@ const (
 	aboutCertificate = "certificate"
 )
 
+// Options of a service. Listen and Dial may be nil: then it is this machine's network.
+type Options struct {
+	Settings config.Settings
+	Build    metrics.Build
+	// Clock is what everything goes by that decides, plans or is told to people; what is agreed with others goes by this
+	// machine's: deadlines of jobs, leases, time-outs.
+	Clock clock.Clock
+	Log   *zap.Logger
+	// Listen opens the addresses of metrics and console.
+	Listen webserver.Opener
+	// Dial connects to the engine, to webhooks and to what is probed.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
 // New opens what the service needs; the engine and a database server need not be there yet. When it fails,
 // everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
-// config.Problems. Everything that decides, plans or is told to people goes by the clock c; what is agreed with others
-// goes by this machine's: deadlines of jobs, leases, time-outs.
-func New(s config.Settings, b metrics.Build, c clock.Clock, log *zap.Logger) (_ *App, err error) {
-	a := &App{settings: s, version: b.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: c,
-		readiness: &metrics.Readiness{}, health: health{now: c.Now}}
+// config.Problems.
+func New(o Options) (_ *App, err error) {
+	s, log := o.Settings, o.Log
+	if o.Listen == nil {
+		o.Listen = net.Listen
+	}
+	if o.Dial != nil {
+		s.Engine.Dialer = func(ctx context.Context, address string) (net.Conn, error) { return o.Dial(ctx, "tcp", address) }
+		s.Notify.Webhooks.Dial = o.Dial
+	}
+	a := &App{settings: s, version: o.Build.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: o.Clock,
+		readiness: &metrics.Readiness{}, health: health{now: o.Clock.Now}}
 	a.warnOfPlaintext()
-	if err = a.openCatalogue(b); err != nil {
+	if err = a.openCatalogue(o.Build); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -87,11 +109,11 @@ func New(s config.Settings, b metrics.Build, c clock.Clock, log *zap.Logger) (_ 
 		}
 	}()
 	a.readiness.NotReady(aboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
-	if a.ops, err = metrics.Listen(s.OpsAddr, a.metrics, a.readiness, s.Profiles); err != nil {
+	if a.ops, err = metrics.Listen(o.Listen, s.OpsAddr, a.metrics, a.readiness, s.Profiles); err != nil {
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
-	if err = a.openConsole(); err != nil {
+	if err = a.openConsole(o.Listen); err != nil {
 		return nil, err
 	}
 	if err = a.openTracing(); err != nil {
@@ -123,7 +145,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		a.health.set(&a.health.shown.Engine, up)
 		if up {
 			seen.Do(func() { // a later loss is an alert, not an unready service
-				a.readiness.Note(aboutEngine, "engine: "+a.engine.Settle(context.Background()).String())
+				a.readiness.Note(aboutEngine, "engine: "+a.settings.Engine.String())
 				a.readiness.Ready(aboutEngine)
 			})
 		}

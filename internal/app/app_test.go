@@ -46,7 +46,7 @@ func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 			s := settings(t, "127.0.0.1:1")
 			s.OpsAddr = freePort(t)
 			tt.change(&s)
-			_, err := app.New(s, buildInfo, clock.Machine{}, log)
+			_, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
 			if said := fmt.Sprint(err); strings.Contains(said, "\n") || !strings.HasPrefix(said, tt.setting) ||
 				!strings.Contains(said, tt.file) || strings.Contains(said, "canary") {
 				t.Errorf("got %v, want one line that begins with %q and names %s", err, tt.setting, tt.file)

@@ -69,7 +69,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 		leavesNothing(t)
 		s := settings(t, gateway.Nowhere(t))
 		s.PoliciesFile = string(tt.file)
-		_, err := app.New(s, buildInfo, clock.Machine{}, log)
+		_, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
 		problems, ok := errors.AsType[config.Problems](err)
 		if !ok || len(problems) != len(tt.want) {
 			t.Fatalf("got %v, want %d problems", err, len(tt.want))

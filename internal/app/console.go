@@ -17,7 +17,7 @@ import (
 )
 
 // openConsole serves the API and the pages, which say that the journal is not open until it is.
-func (a *App) openConsole() (err error) {
+func (a *App) openConsole(open webserver.Opener) (err error) {
 	tokens, err := a.openTokens()
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (a *App) openConsole() (err error) {
 		Public: []string{console.AssetsPrefix}, LoginPage: a.pages.Login, Refuse: a.pages.Refuse,
 	}
 	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Pages: a.pages, Log: a.log})
-	if a.http, err = a.api.Listen(a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
+	if a.http, err = a.api.Listen(open, a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
 		return err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"API and pages", a.http.Close})

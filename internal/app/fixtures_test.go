@@ -26,7 +26,6 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// Loggers are made before any gRPC connection: each takes over gRPC's, of which there is one per process.
 var (
 	// console is where sparse writes, in the other format.
 	console = &sink{}
@@ -35,6 +34,8 @@ var (
 	logged = &sink{}
 	log    = app.NewLogger(logged, zapcore.InfoLevel, "json")
 )
+
+func init() { app.RedirectLogs(log) }
 
 // sink keeps what was logged. Safe for concurrent use.
 type sink struct {
@@ -114,7 +115,7 @@ func serve(t *testing.T, s config.Settings) *service {
 // serveLogging is serve with a log of its own, for tests that run beside others.
 func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	t.Helper()
-	a, err := app.New(s, buildInfo, clock.Machine{}, log)
+	a, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
 	testkit.Must(t, err)
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())

@@ -13,20 +13,22 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// NewLogger writes lines in format (json or console) to out, instants in UTC. The standard library's
-// logger and gRPC's go the same way from then on. Messages and errors, which hold the words of others, lose what is
-// personal or secret.
+// NewLogger writes lines in format (json or console) to out, instants in UTC. Messages and errors, which hold the words of
+// others, lose what is personal or secret.
 func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(encoderConfig())
 	if format == "console" {
 		encoder = zapcore.NewConsoleEncoder(encoderConfig())
 	}
-	log := zap.New(redacting{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
+	return zap.New(redacting{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
+}
+
+// RedirectLogs has the standard library's logger and gRPC's go the way of log from then on.
+func RedirectLogs(log *zap.Logger) {
 	zap.RedirectStdLog(log)
 	// GRPC reports each failed connection; the worker says it once.
 	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel))
 	grpcLog.to(quiet.Core())
-	return log
 }
 
 // redacting writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.

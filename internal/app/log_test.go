@@ -95,8 +95,10 @@ func TestLevelAndFormat(t *testing.T) {
 // TestLogHasNoSecrets: neither in errors and messages of others, nor in the paths of requests.
 func TestLogHasNoSecrets(t *testing.T) {
 	var out strings.Builder
-	log := app.NewLogger(&out, zap.InfoLevel, "json").With(zap.NamedError("with", errors.New("senha=Abc1")))
-	t.Cleanup(func() { app.NewLogger(io.Discard, zap.InfoLevel, "json") })
+	log := app.NewLogger(&out, zap.InfoLevel, "json")
+	app.RedirectLogs(log)
+	t.Cleanup(func() { app.RedirectLogs(app.NewLogger(io.Discard, zap.InfoLevel, "json")) })
+	log = log.With(zap.NamedError("with", errors.New("senha=Abc1")))
 	log.Warn("not sent", zap.Error(errors.New("Post https://ana:Abc2@h/x: Authorization: Bearer Abc3")), zap.String("path", "/subjects/p/CLM-ana@h.com-Abc4"))
 	stdlog.Print("client_secret=Abc5")
 	log.Warn("ours", zap.String("found", "whsec_Abc6Abc6Abc6Abc6Abc6Abc6"), zap.Error(errors.New("rwt_AbcdefAbcdefAbcdefAbcdef")))

@@ -26,11 +26,6 @@ type Gate struct {
 	Leaving bool
 	// waits is since when somebody waits without a break, as far as was heard.
 	waits time.Time
-	// all is where it belongs; nil where it is alone.
-	all *Registry
-	// curve is what lengths said last, at curveAt.
-	curve   *survival
-	curveAt time.Time
 }
 
 // sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
@@ -84,7 +79,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
 		if g.State.isDown() && !now.Before(g.State.testAt()) {
-			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
+			turn.Canary = g.Queue.Canary(now)
 		}
 		a := g.step(turn, now)
 		if a.Release == "" {
@@ -123,9 +118,7 @@ func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	g.goAlone(now)
 	before := g.State
-	if g.State, a = g.State.Step(g.settings(now), e, now); g.State.Phase == Up {
-		g.curve = nil
-	}
+	g.State, a = g.State.Step(g.settings(now), e, now)
 	if g.Left == "" {
 		g.Left = a.Went
 	}

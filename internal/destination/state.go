@@ -30,8 +30,7 @@ const (
 const (
 	// inARow is how many failures one after another open the breaker, however few claims there are.
 	inARow = 5
-	// firstTest is the time from going down to the first canary, and the least between two: a portal that restarts
-	// is back within minutes.
+	// firstTest is the time from going down to the first canary: a portal that restarts is back within minutes.
 	firstTest = time.Minute
 	// CanaryTimeout is how long a canary may go without word before another claim follows.
 	CanaryTimeout = 10 * time.Minute
@@ -56,8 +55,8 @@ type State struct {
 	Since time.Time `json:"since"`
 	// Outage is the one that lasts or, once the destination is up, the last one.
 	Outage Outage `json:"outage,omitzero"`
-	// Lasted are the lengths of the last outages, the latest last.
-	Lasted []Lasted `json:"lasted,omitempty"`
+	// Lasted are the lengths of the last outages that ended by themselves, the latest last.
+	Lasted []time.Duration `json:"lasted,omitempty"`
 	// NextTest is when the next canary may go, while down.
 	NextTest time.Time `json:"nextTest,omitzero"`
 	Canary   Canary    `json:"canary,omitzero"`
@@ -117,12 +116,10 @@ type Event interface {
 // The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase
 // began is no evidence of it.
 type (
-	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due, and
-	// Distance how long after it another one goes; 0 is as the settings say.
+	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due.
 	Turn struct {
-		Waiting  int
-		Canary   string
-		Distance time.Duration
+		Waiting int
+		Canary  string
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }

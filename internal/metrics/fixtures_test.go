@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
 // listen is the address at which they are served, with profiles or without.
 func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness, profiles bool) string {
 	t.Helper()
-	s, err := metrics.Listen("127.0.0.1:0", m, r, profiles)
+	s, err := metrics.Listen(net.Listen, "127.0.0.1:0", m, r, profiles)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close(context.Background())) })
 	return "http://" + s.Addr()

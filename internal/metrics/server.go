@@ -56,10 +56,10 @@ func (r *Readiness) answer() (ready bool, body string) {
 	return ready, strings.Join(append([]string{first}, notes...), "\n")
 }
 
-// Listen opens addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
+// Listen has open open addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
 // until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
-func Listen(addr string, m *Metrics, r *Readiness, profiles bool) (*webserver.Server, error) {
-	return webserver.Listen(addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
+func Listen(open webserver.Opener, addr string, m *Metrics, r *Readiness, profiles bool) (*webserver.Server, error) {
+	return webserver.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
 		webserver.Peers{})
 }
 

@@ -76,7 +76,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
 	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	s, err := metrics.Listen("127.0.0.1:0", m, &metrics.Readiness{}, false)
+	s, err := metrics.Listen(net.Listen, "127.0.0.1:0", m, &metrics.Readiness{}, false)
 	testkit.Must(t, err)
 	conn, err := net.Dial("tcp", s.Addr())
 	testkit.Must(t, err)

@@ -16,6 +16,8 @@ type Allowed struct {
 	Networks []netip.Prefix
 	// Hosts by their names in small letters, whatever addresses they have.
 	Hosts []string
+	// Dial connects wherever a request goes; nil: by TCP, where that is allowed.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // public lets addresses of the Internet through: no special ones (RFC 6890), and none that carry an IPv4 address.
@@ -38,6 +40,9 @@ func (e *BlockedError) Error() string {
 // dial connects where that is allowed. It is looked at when the name is resolved, for each address that is tried: what
 // a name stands for may change at any time.
 func (a *Allowed) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if a.Dial != nil {
+		return a.Dial(ctx, network, address)
+	}
 	dialer := &net.Dialer{Timeout: connectTime, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {

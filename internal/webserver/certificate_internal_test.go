@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func load(t *testing.T, p pair, hooks CertificateHooks) *Certificate {
 func TestServesTLS(t *testing.T) {
 	p, authority := newPair(t), tlstest.NewAuthority(t)
 	authority.Issue(t, p.cert, p.key, "console")
-	s, err := Listen("127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s, err := Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
 	}), load(t, p, CertificateHooks{}), Peers{})
 	must(t, err)
@@ -124,7 +125,11 @@ func TestCertificateThatCannotBe(t *testing.T) {
 	write(t, empty, "")
 	large := filepath.Join(t.TempDir(), "large")
 	write(t, large, strings.Repeat("canary", 200_000))
+	exposed := newPair(t)
+	authority.Issue(t, exposed.cert, exposed.key, "exposed")
+	must(t, os.Chmod(exposed.key, 0o644))
 	for name, p := range map[string]pair{
+		"everybody's key":  exposed,
 		"no such file":     {good.cert + ".gone", good.key},
 		"no such key":      {good.cert, good.key + ".gone"},
 		"empty":            {empty, good.key},

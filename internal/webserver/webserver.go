@@ -20,10 +20,13 @@ type Server struct {
 	served   chan struct{} // closed when nothing is accepted any more
 }
 
-// Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
+// Opener opens an address to listen on, as [net.Listen] does.
+type Opener func(network, address string) (net.Listener, error)
+
+// Listen has open open addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
 // certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
-func Listen(addr, what, setting string, handler http.Handler, c *Certificate, peers Peers) (*Server, error) {
-	listener, err := net.Listen("tcp", addr)
+func Listen(open Opener, addr, what, setting string, handler http.Handler, c *Certificate, peers Peers) (*Server, error) {
+	listener, err := open("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
 	}

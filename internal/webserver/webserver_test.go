@@ -21,7 +21,7 @@ const patience = 20 * time.Second
 
 func listen(t *testing.T, h http.HandlerFunc, peers webserver.Peers) *webserver.Server {
 	t.Helper()
-	s, err := webserver.Listen("127.0.0.1:0", "the console", "ADDR", h, nil, peers)
+	s, err := webserver.Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", h, nil, peers)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())

@@ -34,6 +34,7 @@ func serve() error {
 		return err
 	}
 	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
+	app.RedirectLogs(log)
 	var c clock.Clock
 	if file := os.Getenv("SHARED_CLOCK"); file != "" { // see harness.SharedClock
 		shared, err := harness.OpenSharedClock(file)
@@ -44,7 +45,8 @@ func serve() error {
 	} else if c, err = fastClock(); err != nil {
 		return err
 	}
-	a, err := app.New(settings, metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}, c, log)
+	build := metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}
+	a, err := app.New(app.Options{Settings: settings, Build: build, Clock: c, Log: log})
 	if err != nil {
 		return err
 	}

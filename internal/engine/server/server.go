@@ -186,6 +186,12 @@ func (s *Server) NextTimer() (next time.Time, ok bool) {
 	return next, ok
 }
 
+// NextDue returns the instant at which the next thing happens by itself, by the engine's clock; ok is false where there is none.
+func (s *Server) NextDue() (next time.Time, ok bool) {
+	_ = s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { next, ok = c.NextDue() }})
+	return next, ok
+}
+
 func (s *Server) isDue(c *engine.Core) bool {
 	next, ok := c.NextDue()
 	return ok && !next.After(s.Now())

@@ -1,10 +1,10 @@
-package simulate
+package main
 
 import "time"
 
 // drains watches how the backlog of each outage goes: how long it takes, and how many are sent in 10 s meanwhile.
 type drains struct {
-	outages  []Outage
+	outages  []outage
 	claims   []claim
 	capacity int
 	left     []int // claims of each outage that are not done
@@ -15,7 +15,7 @@ type drains struct {
 	peak     int
 }
 
-func newDrains(outages []Outage, claims []claim, capacity int) *drains {
+func newDrains(outages []outage, claims []claim, capacity int) *drains {
 	d := &drains{outages: outages, claims: claims, capacity: capacity, left: make([]int, len(outages)),
 		backlog: make([]int, len(outages)), gone: make([]time.Duration, len(outages)), current: -1}
 	for i := range claims {
@@ -31,10 +31,10 @@ const peakWindow = 10 * time.Second
 
 // sent notes a submission.
 func (d *drains) sent(at time.Duration) {
-	for d.current+1 < len(d.outages) && at >= d.outages[d.current+1].Start {
+	for d.current+1 < len(d.outages) && at >= d.outages[d.current+1].start {
 		d.current, d.window = d.current+1, nil
 	}
-	if d.current < 0 || at < d.outages[d.current].End || d.left[d.current] == 0 {
+	if d.current < 0 || at < d.outages[d.current].end || d.left[d.current] == 0 {
 		return
 	}
 	for len(d.window) > 0 && d.window[0] <= at-peakWindow {
@@ -51,7 +51,7 @@ func (d *drains) done(claim int, at time.Duration) {
 		return
 	}
 	d.left[of]--
-	if at < d.outages[of].End {
+	if at < d.outages[of].end {
 		d.backlog[of]--
 	}
 	d.gone[of] = max(d.gone[of], at)
@@ -62,37 +62,38 @@ func (d *drains) close(t *tally) {
 	allowed := float64((d.capacity + 5) / 6)
 	t.peak = max(t.peak, float64(d.peak)/allowed)
 	for i, o := range d.outages {
-		if d.backlog[i] == 0 || i+1 < len(d.outages) && d.gone[i] > d.outages[i+1].Start {
+		if d.backlog[i] == 0 || i+1 < len(d.outages) && d.gone[i] > d.outages[i+1].start {
 			continue
 		}
-		t.drained += (d.gone[i] - o.End).Minutes()
+		t.drained += (d.gone[i] - o.end).Minutes()
 		t.ideal += float64(d.backlog[i])/float64(d.capacity) + 5
 	}
 }
 
-// foresee sends each claim as soon as the portal is up and has room, in the order of arrival.
-func foresee(outages []Outage, claims []claim, o *Options, t *tally) {
-	d := newDrains(outages, claims, o.Capacity)
+// open returns the first instant from at on at which a service's calendar is open.
+func (o *options) open(service string, at time.Duration) time.Duration {
+	return o.destination(service).Calendar.Next(epoch.Add(at)).Sub(epoch)
+}
+
+// foresee sends each claim as soon as the portal is up, open and has room, in the order of arrival.
+func foresee(outages []outage, claims []claim, o *options, t *tally) {
+	service := outages[0].service
+	d := newDrains(outages, claims, o.capacity)
 	p := portal{outages: outages}
 	var free time.Duration
 	for i := range claims {
 		c := &claims[i]
 		at := max(c.arrived, free)
-		if p.isDown(at) {
-			at = outages[p.past].End
+		for at = o.open(service, at); p.downUntil(at) > 0; at = o.open(service, p.downUntil(at)) {
 		}
-		if limit := o.Policy.TotalLimit; limit > 0 && at-c.arrived > limit {
+		if limit := o.policy.TimeLimit(service, epoch.Add(c.arrived)); !limit.IsZero() && epoch.Add(at).After(limit) {
 			d.done(i, at)
-			t.curve.wait(c.arrived, 1)
-			t.curve.wait(c.arrived+limit, -1)
 			t.giveUp(c)
 			continue
 		}
-		free = at + time.Minute/time.Duration(o.Capacity)
+		free = at + time.Minute/time.Duration(o.capacity)
 		d.sent(at)
-		t.curve.wait(c.arrived, 1)
-		t.submit(c, at, false)
-		t.curve.wait(at+answerTime, -1)
+		t.submit(c, false)
 		d.done(i, at+answerTime)
 		t.recover(c, outages, at+answerTime)
 	}

@@ -1,4 +1,4 @@
-package simulate
+package main
 
 import (
 	"hash/fnv"
@@ -12,22 +12,21 @@ import (
 	"retry-worker/internal/destination"
 )
 
-// Options say what is played.
-type Options struct {
-	Policy *decision.Policy
-	// Destination returns the settings of a service.
-	Destination func(service string) destination.Settings
-	// Gate holds claims; without it the policy is the plain ladder.
-	Gate            bool
-	ClaimsPerMinute float64
-	// Capacity is the submissions a minute that the portal takes; what is above fails with RATE_LIMIT. It is the most
-	// that the gate lets through, too.
-	Capacity int
-	Seed     uint64
+// options say what is played.
+type options struct {
+	policy *decision.Policy
+	// destination returns the settings of a service.
+	destination func(service string) destination.Settings
+	// gate holds claims; without it the policy is the plain ladder.
+	gate            bool
+	claimsPerMinute float64
+	// capacity is the submissions a minute that the portal takes, and the most that the gate lets through.
+	capacity int
+	seed     uint64
 }
 
-// Figures are what became of the claims that arrived while their destination was down.
-type Figures struct {
+// figures are what became of the claims that arrived while their destination was down.
+type figures struct {
 	Claims int `json:"claims"`
 	// Recovered is the share that was submitted within the total limit.
 	Recovered float64 `json:"recovered"`
@@ -43,23 +42,23 @@ type Figures struct {
 	Drain float64 `json:"drainRatio"`
 }
 
-// Result compares a policy with its plain ladder and with a clairvoyant, who knows when the portal is back.
-type Result struct {
-	Policy      Figures `json:"policy"`
-	Ladder      Figures `json:"ladder"`
-	Clairvoyant Figures `json:"clairvoyant"`
+// comparison is a policy beside its plain ladder and a clairvoyant, who knows when the portal is back.
+type comparison struct {
+	Policy      figures `json:"policy"`
+	Ladder      figures `json:"ladder"`
+	Clairvoyant figures `json:"clairvoyant"`
 }
 
-// Run plays the outages. The same options give the same result.
-func Run(outages []Outage, o Options) Result {
+// compare plays the outages. The same options give the same comparison.
+func (o *options) compare(outages []outage) comparison {
 	var policy, ladder, clairvoyant tally
 	for _, of := range byService(outages) {
 		arrivals := o.arrivals(of)
-		play(of, arrivals, &o, o.Gate, &policy)
-		play(of, arrivals, &o, false, &ladder)
-		foresee(of, arrivals, &o, &clairvoyant)
+		play(of, arrivals, o, o.gate, &policy)
+		play(of, arrivals, o, false, &ladder)
+		foresee(of, arrivals, o, &clairvoyant)
 	}
-	return Result{policy.figures(), ladder.figures(), clairvoyant.figures()}
+	return comparison{policy.figures(), ladder.figures(), clairvoyant.figures()}
 }
 
 const (
@@ -77,27 +76,27 @@ type claim struct {
 }
 
 // arrivals draws when claims arrive at a service: at random at the given rate, around its outages.
-func (o *Options) arrivals(outages []Outage) []claim {
-	service := outages[0].Service
+func (o *options) arrivals(outages []outage) []claim {
+	service := outages[0].service
 	h := fnv.New64a()
 	h.Write([]byte(service))
-	dice := rand.New(rand.NewPCG(o.Seed, h.Sum64()))
+	dice := rand.New(rand.NewPCG(o.seed, h.Sum64()))
 	var all []claim
 	at := time.Duration(0)
 	for i, out := range outages {
-		at = max(at, out.Start-before)
-		end := out.End + after
+		at = max(at, out.start-before)
+		end := out.end + after
 		if i+1 < len(outages) {
-			end = min(end, outages[i+1].Start)
+			end = min(end, outages[i+1].start)
 		}
 		for {
-			at += time.Duration(dice.ExpFloat64() / o.ClaimsPerMinute * float64(time.Minute))
+			at += time.Duration(dice.ExpFloat64() / o.claimsPerMinute * float64(time.Minute))
 			if at >= end {
 				at = end
 				break
 			}
 			c := claim{id: "CLM-" + service + "-" + strconv.Itoa(len(all)), arrived: at, outage: -1}
-			if at >= out.Start && at < out.End {
+			if at >= out.start && at < out.end {
 				c.outage = i
 			}
 			all = append(all, c)
@@ -112,12 +111,10 @@ type tally struct {
 	lateness                                     []float64 // minutes
 	peak                                         float64
 	drained, ideal                               float64 // minutes
-	curve                                        *curve  // nil where nothing is drawn
 }
 
 // submit counts a submission.
-func (t *tally) submit(c *claim, at time.Duration, failed bool) {
-	t.curve.attempt(at, failed)
+func (t *tally) submit(c *claim, failed bool) {
 	if c.outage < 0 {
 		return
 	}
@@ -127,11 +124,11 @@ func (t *tally) submit(c *claim, at time.Duration, failed bool) {
 }
 
 // recover counts a claim that was answered.
-func (t *tally) recover(c *claim, outages []Outage, at time.Duration) {
+func (t *tally) recover(c *claim, outages []outage, at time.Duration) {
 	if c.outage >= 0 {
 		t.claims++
 		t.recovered++
-		t.lateness = append(t.lateness, max(0, (at-max(c.arrived, outages[c.outage].End)).Minutes()))
+		t.lateness = append(t.lateness, max(0, (at-max(c.arrived, outages[c.outage].end)).Minutes()))
 	}
 }
 
@@ -143,8 +140,8 @@ func (t *tally) giveUp(c *claim) {
 	}
 }
 
-func (t *tally) figures() Figures {
-	f := Figures{Claims: t.claims, GivenUp: t.givenUp, Peak: round(t.peak), Drain: round(t.drained / max(t.ideal, 1))}
+func (t *tally) figures() figures {
+	f := figures{Claims: t.claims, GivenUp: t.givenUp, Peak: round(t.peak), Drain: round(t.drained / max(t.ideal, 1))}
 	if t.claims == 0 {
 		return f
 	}

@@ -1,7 +1,8 @@
-package simulate
+package main
 
 import (
 	"container/heap"
+	"sort"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -50,7 +51,8 @@ type progress struct {
 
 // player plays one service.
 type player struct {
-	*Options
+	*options
+	service  string
 	portal   portal
 	claims   []claim
 	progress []progress
@@ -64,14 +66,15 @@ type player struct {
 	tally    *tally
 }
 
-func play(outages []Outage, claims []claim, o *Options, gated bool, t *tally) {
-	p := &player{Options: o, portal: portal{outages: outages, capacity: o.Capacity}, claims: claims,
-		progress: make([]progress, len(claims)), tally: t, drains: newDrains(outages, claims, o.Capacity)}
+func play(outages []outage, claims []claim, o *options, gated bool, t *tally) {
+	p := &player{options: o, service: outages[0].service, claims: claims,
+		portal: portal{outages: outages, capacity: o.capacity}, progress: make([]progress, len(claims)),
+		tally: t, drains: newDrains(outages, claims, o.capacity)}
 	if gated {
-		settings := o.Destination(outages[0].Service)
-		settings.Pace.Most = float64(o.Capacity)
+		settings := o.destination(p.service)
+		settings.Pace.Most = float64(o.capacity)
 		settings.Pace.Start = min(settings.Pace.Start, settings.Pace.Most)
-		p.gate = &destination.Gate{Name: outages[0].Service, Settings: settings, State: destination.New(epoch)}
+		p.gate = &destination.Gate{Name: p.service, Settings: settings, State: destination.New(epoch)}
 		p.index, p.woken = make(map[string]int), -1
 	}
 	for p.next < len(claims) || len(p.queue) > 0 {
@@ -84,7 +87,6 @@ func play(outages []Outage, claims []claim, o *Options, gated bool, t *tally) {
 func (p *player) one() {
 	if p.next < len(p.claims) && (len(p.queue) == 0 || p.claims[p.next].arrived <= p.queue[0].at) {
 		p.next++
-		p.tally.curve.wait(p.claims[p.next-1].arrived, 1)
 		p.arrive(p.next-1, p.claims[p.next-1].arrived)
 		return
 	}
@@ -107,10 +109,8 @@ func (p *player) arrive(claim int, at time.Duration) {
 	if c.firstFailure.IsZero() {
 		c.firstFailure = now // the clock of a claim that never failed starts when it is first held (R27)
 	}
-	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.Policy.MaxRetries - c.retries}
-	if p.Policy.TotalLimit > 0 {
-		h.Limit = c.firstFailure.Add(p.Policy.TotalLimit)
-	}
+	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.policy.MaxRetries - c.retries,
+		Limit: p.policy.TimeLimit(p.service, c.firstFailure)}
 	p.index[h.Claim] = claim
 	p.gate.Queue.Add(h)
 	p.open(at)
@@ -130,9 +130,8 @@ func (p *player) open(at time.Duration) {
 		delete(p.index, h.Claim)
 	}
 	if probe {
-		p.tell(destination.Probed{OK: !p.portal.isDown(at)}, at)
+		p.tell(destination.Probed{OK: p.portal.downUntil(at) == 0}, at)
 	}
-	p.tally.curve.phase(at, p.gate.State.Phase)
 	p.sleep(at)
 }
 
@@ -166,7 +165,7 @@ func (p *player) submit(claim int, at time.Duration) {
 	c.error, takes = p.portal.submit(at)
 	c.sent = at
 	p.drains.sent(at)
-	p.tally.submit(&p.claims[claim], at, c.error != "")
+	p.tally.submit(&p.claims[claim], c.error != "")
 	p.at(at+takes, func(at time.Duration) { p.answer(claim, at) })
 }
 
@@ -189,9 +188,10 @@ func (p *player) answer(claim int, at time.Duration) {
 // fail lets the policy decide, and tells the gate.
 func (p *player) fail(claim int, at time.Duration) {
 	c, now := &p.progress[claim], epoch.Add(at)
-	match := p.Policy.Rules.Classify(c.error, 0)
-	f := decision.Failure{ID: p.claims[claim].id, Error: c.error, RetryCount: c.retries, HasRetryCount: true, Match: match}
-	d := decision.Decide(&f, p.Policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true},
+	match := p.policy.Rules.Classify(c.error, 0)
+	f := decision.Failure{ID: p.claims[claim].id, Error: c.error, RetryCount: c.retries, HasRetryCount: true,
+		Destination: p.service, Match: match}
+	d := decision.Decide(&f, p.policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true},
 		now)
 	c.firstFailure, c.retries = d.FirstFailure, d.RetryCount
 	if d.ShouldRetry() {
@@ -208,34 +208,33 @@ func (p *player) fail(claim int, at time.Duration) {
 
 func (p *player) recover(claim int, at time.Duration) {
 	p.drains.done(claim, at)
-	p.tally.curve.wait(at, -1)
 	p.tally.recover(&p.claims[claim], p.portal.outages, at)
 }
 
 func (p *player) giveUp(claim int, at time.Duration) {
 	p.drains.done(claim, at)
-	p.tally.curve.wait(at, -1)
 	p.tally.giveUp(&p.claims[claim])
 }
 
 // portal is the outside system.
 type portal struct {
-	outages  []Outage
+	outages  []outage
 	capacity int
-	past     int             // outages that are over
 	taken    []time.Duration // in the last minute
 }
 
-func (p *portal) isDown(at time.Duration) bool {
-	for p.past < len(p.outages) && at >= p.outages[p.past].End {
-		p.past++
+// downUntil returns when the outage ends that lasts at an instant; 0 where the portal is up.
+func (p *portal) downUntil(at time.Duration) time.Duration {
+	i := sort.Search(len(p.outages), func(i int) bool { return at < p.outages[i].end })
+	if i == len(p.outages) || at < p.outages[i].start {
+		return 0
 	}
-	return p.past < len(p.outages) && at >= p.outages[p.past].Start
+	return p.outages[i].end
 }
 
 // submit returns what becomes of a submission, and after how long; an empty error is a success.
 func (p *portal) submit(at time.Duration) (failure string, takes time.Duration) {
-	if p.isDown(at) {
+	if p.downUntil(at) > 0 {
 		return "TIMEOUT", timeout
 	}
 	for len(p.taken) > 0 && p.taken[0] <= at-time.Minute {

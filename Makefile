@@ -5,10 +5,11 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 COMMIT   ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 DATE     ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)
+NODE     := scripts/models/node_modules/.package-lock.json
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test check proof verify format lint vet race generated vulnerabilities cover mutants model bench soak fuzz chaos chart image compose picture release outdated clean
+.PHONY: help build run test check proof verify format lint vet race models vulnerabilities cover mutants model bench outages soak fuzz chaos chart image compose picture release outdated clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +21,7 @@ run: ## Run a development engine, the worker and its console with seventy sample
 	@echo 'Compiling; the first time it takes some minutes.'
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/retry-worker-dev ./cmd/retry-worker-dev && exec bin/retry-worker-dev
 
-test: build ## Run every test, the end-to-end scenarios on the development engine included
+test: ## Run every test, the end-to-end scenarios on the development engine included
 	@GO='$(GO)' scripts/test
 
 check: ## Unit tests, vet and lint, a minute at most: the loop while writing
@@ -39,7 +40,7 @@ proof: build ## The longer versions of the tests, some five hours: PROOF_KILLS (
 	PROOF_SIM=$${PROOF_SIM:-1h} PROOF_SAME=$${PROOF_SAME:-1000} $(GO) test -count=1 -timeout 100h -v ./internal/sim
 	FUZZTIME=$${PROOF_FUZZ:-60s} scripts/fuzz
 
-verify: format lint vet race generated vulnerabilities ## Format, lint, vet, race detector, generated files, known vulnerabilities
+verify: format lint vet race models vulnerabilities ## Format, lint, vet, race detector, known vulnerabilities; by Node: the process models, accessibility of the console
 
 format: ## Check the formatting
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -51,24 +52,32 @@ lint: ## Lint, the direction of the dependencies included
 vet: ## go vet
 	$(GO) vet ./...
 	$(GO) -C tools vet ./release
-	$(GO) -C deploy/helm/check vet ./...
 
 chart: ## Every test of the Helm chart, those on a Kubernetes that is built here included: an API server, and a node, which takes root
-	CHART_APISERVER=1 $(GO) test -count=1 -timeout 60m ./e2e/helm
-	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestKubernetes ./e2e/image
+	$(GO) test -count=1 -timeout 60m ./e2e/helm
+	$(GO) test -count=1 -timeout 60m -v -run TestKubernetes ./e2e/image
 
 image: ## Build the Dockerfile's images twice, check what it makes and run it hardened, by Docker or else Podman, which root installs
-	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestImage ./e2e/image
+	$(GO) test -count=1 -timeout 60m -v -run TestImage ./e2e/image
 
 compose: ## Start docker-compose.yml, kill its engine, play the samples, take it down: by Docker or else Podman
-	CONTAINERS=1 $(GO) test -count=1 -timeout 60m -v -run TestCompose ./e2e/image
+	$(GO) test -count=1 -timeout 60m -v -run TestCompose ./e2e/image
 
 # The detector allocates, and slows what is timed: those tests say nothing under it.
 race: ## The unit tests under the race detector, without those of time and allocations
 	$(GO) test -short -race -skip 'Allocations|LinearTime' ./internal/... ./cmd/... ./bpmn/...
 
-generated: ## Check that generated files are up to date
-	scripts/models/picture --check
+models: $(NODE) ## Lint the process models and element templates, compare the pictures, check the console by axe; needs Node and npm
+	node scripts/models/lint.mjs bpmn/*.bpmn
+	node scripts/models/validate.mjs bpmn/element-templates/*.json
+	node scripts/models/render.mjs --check
+	$(GO) test -count=1 -run 'Accessible$$' ./e2e/console
+
+picture: $(NODE) ## Draw the models' pictures anew
+	node scripts/models/render.mjs
+
+$(NODE): scripts/models/package-lock.json
+	npm ci --prefix scripts/models --ignore-scripts --no-progress
 
 vulnerabilities: ## Known vulnerabilities in what the binary calls, where the database can be reached
 	@scripts/vulnerabilities
@@ -91,6 +100,9 @@ model: ## Check the specifications of the simulator's world by TLC, and what it 
 bench: build ## Measure the worker against a bare gRPC loop; prints a table with the ratio
 	$(GO) run ./bench
 
+outages: ## Play recorded outages against a policy, beside its plain ladder and a clairvoyant (ARGS='--outages FILE --claims-per-minute 0.1 -o json')
+	$(GO) run ./bench/outages $(ARGS)
+
 soak: build ## Claims for SOAK (60m) on each store, the worker rolled every 5 minutes; prints a table, draws docs/pictures/soak.svg
 	SOAK=$${SOAK:-60m} $(GO) test -count=1 -timeout 4h -v -run TestSoak ./e2e/scenarios
 
@@ -100,11 +112,9 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 chaos: build ## Kill, starve and mislead the worker: CHAOS_KILLS (300) a store, CHAOS_SEED (printed; replays a run)
 	CHAOS_KILLS=$${CHAOS_KILLS:-300} CHAOS_SEED=$${CHAOS_SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 60m -v ./e2e/chaos
 
-picture: ## Draw the models' pictures anew
-	scripts/models/picture
-
-release: ## Build what is released into dist/: amd64 and arm64, bills of materials, licences, sums
+release: ## Build what is released into dist/, and test a release of both: amd64 and arm64, bills of materials, licences, sums
 	GO='$(GO)' scripts/release dist
+	ARCHS='amd64 arm64' $(GO) test -count=1 -timeout 30m ./e2e/release
 
 outdated: ## What the binary is made of and has a newer version
 	@$(GO) list -m -u -f '{{with .Update}}{{.Path}} has {{.Version}}{{end}}' \

@@ -24,10 +24,6 @@ type document struct {
 			CorrelationKey string `xml:"correlationKey,attr"`
 		} `xml:"extensionElements>subscription"`
 	} `xml:"message"`
-	Plane struct {
-		Shapes []shape `xml:"BPMNShape"`
-		Edges  []edge  `xml:"BPMNEdge"`
-	} `xml:"BPMNDiagram>BPMNPlane"`
 }
 
 // node is a flow node, a sequence flow or an annotation.

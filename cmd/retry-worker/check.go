@@ -101,8 +101,7 @@ func inspect(ctx context.Context, i *inspection) {
 		return
 	}
 	defer client.Close()
-	if !i.step(ctx, "engine", func(ctx context.Context) (string, error) {
-		options = client.Settle(ctx)
+	if !i.step(ctx, "engine", func(context.Context) (string, error) {
 		return options.String(), nil
 	}) || !i.step(ctx, "address", func(ctx context.Context) (string, error) {
 		address, err := zeebe.CheckAddress(ctx, options)

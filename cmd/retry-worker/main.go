@@ -155,8 +155,7 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.decideCommand(), c.historyCommand(),
-		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.simulateCommand(), c.policiesCommand(),
-		c.kpiCommand(),
+		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.deadLettersCommand(), c.causesCommand(), c.destinationsCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	return root

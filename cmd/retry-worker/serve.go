@@ -87,7 +87,7 @@ func (c *cli) serve() error {
 		return err
 	}
 	stop, kill := signals(log)
-	log.Info("serving", zap.String("version", build().Version), zap.String("engine", settings.Engine.Address),
+	log.Info("serving", zap.String("version", build().Version), zap.Stringer("engine", settings.Engine),
 		zap.String("ops", a.OpsAddr()), zap.String("api", a.HTTPAddr()), zap.String("worker", settings.WorkerName))
 	return a.Run(stop, kill)
 }

@@ -118,26 +118,14 @@ type Missing string
 
 func (m Missing) Error() string { return string(m) }
 
-// Require ends the test for the error of what provides a server, if there is one. Where a person must install it, by that
-// command, the test is left out, and `make test` says so in its last lines; where CI=true it fails.
+// Require ends the test for the error of what provides a server, if there is one, with the command that installs what a
+// person must install.
 func Require(t testing.TB, server string, err error, install string) {
 	t.Helper()
-	if err == nil {
-		return
+	if missing, ok := errors.AsType[Missing](err); ok {
+		t.Fatalf("no %s (%v); install it with: %s", server, missing, install)
 	}
-	missing, ok := errors.AsType[Missing](err)
-	if !ok {
+	if err != nil {
 		t.Fatal(err)
 	}
-	LeaveOut(t, fmt.Sprintf("the tests on a real %s (%v) — install with: %s", server, missing, install))
-}
-
-// LeaveOut skips a test for what is missing here, and has `make test` say so in its last lines; where CI=true the test fails.
-func LeaveOut(t testing.TB, what string) {
-	t.Helper()
-	fmt.Println("NOT RUN: " + what)
-	if os.Getenv("CI") == "true" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
 }

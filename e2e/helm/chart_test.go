@@ -2,101 +2,137 @@ package helm
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
 )
 
-// helmCase and result are what deploy/helm/check reads and writes.
+// oldest is the oldest version of Kubernetes that Chart.yaml allows, which the schemas are of.
+const oldest = "v1.29.15"
+
+// helmCase is one set of values, as `helm install RELEASE CHART --set … --values FILE` takes them.
 type helmCase struct {
-	Name               string `json:"-"`
-	Release, Namespace string
-	Set                []string       `json:",omitempty"`
-	Values             map[string]any `json:",omitempty"`
-	KubeVersion        string         `json:",omitempty" yaml:"kubeVersion"`
-	Judge              bool           // lint it and check its objects too, which takes longer
+	Name    string
+	Release string
+	Set     []string
+	Values  map[string]any
 }
 
+// result is what became of a case.
 type result struct {
 	Name, Error, Notes string
 	Objects            []object
-	Problems           []string
 }
 
-// checker is deploy/helm/check while it runs: it answers one case after another.
-type checker struct {
-	in  io.WriteCloser
-	out *json.Decoder
-}
-
-// startChecker builds the program, which Go caches, fetches the descriptions, which it keeps, and starts it.
-var startChecker = sync.OnceValues(func() (*checker, error) {
-	folder, err := harness.NewFolder("helm")
+// tools is a folder with helm, kubeconform, and a copy of the chart whose notes are an object of their own, as
+// `helm template` does not print them.
+var tools = sync.OnceValues(func() (folder string, err error) {
+	dir, err := harness.NewFolder("helm")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	harness.AtEnd(folder.Remove)
-	program := folder.Join("check")
-	if _, err := inCheck("go", "build", "-o", program, "."); err != nil {
-		return nil, err
+	harness.AtEnd(dir.Remove)
+	build := exec.Command("go", "-C", "../../tools/kubernetes", "build", "-ldflags=-s -w", "-o", dir.Path+"/",
+		"helm.sh/helm/v3/cmd/helm", "github.com/yannh/kubeconform/cmd/kubeconform")
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, said)
 	}
-	folders, err := download(oldestKubernetes, newKubernetes, prometheus)
-	if err != nil {
-		return nil, err
+	// The copy has what the chart's links lead to.
+	if said, err := exec.Command("cp", "--recursive", "--dereference", chartDir, dir.Join("chart")).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, said)
 	}
-	chart, err := filepath.Abs(chartDir)
-	if err != nil {
-		return nil, err
-	}
-	const api = "api/openapi-spec/v3"
-	command := exec.Command(program, "-chart", chart, "-crds", filepath.Join(folders[2], "example/prometheus-operator-crd"),
-		"-kubernetes", filepath.Join(folders[0], api)+","+filepath.Join(folders[1], api))
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	harness.AtEnd(func() error { return errors.Join(in.Close(), command.Wait()) }) // it ends when it has no more to read
-	return &checker{in, json.NewDecoder(out)}, command.Start()
+	const notes = `{kind: Notes, metadata: {name: notes}, text: {{ include (print $.Template.BasePath "/NOTES.txt") . | quote }}}`
+	return dir.Path, os.WriteFile(dir.Join("chart", "templates", "notes.yaml"), []byte(notes), 0o600)
 })
 
-// render has cases rendered and judged; release and namespace are filled in.
-func render(t *testing.T, cases ...helmCase) []result {
+// play runs helm or kubeconform, and returns what it prints.
+func play(t *testing.T, input, name string, args ...string) (out string, err error) {
 	t.Helper()
 	harness.SkipIfShort(t)
-	check, err := startChecker()
+	folder, err := tools()
 	testkit.Must(t, err)
-	results := make([]result, len(cases))
-	for i, question := range cases {
-		question.Release, question.Namespace = cmp.Or(question.Release, "rw"), "camunda"
-		if err := json.NewEncoder(check.in).Encode(question); err != nil {
-			t.Fatal("ask deploy/helm/check:", err)
-		}
-		if err := check.out.Decode(&results[i]); err != nil {
-			t.Fatal("deploy/helm/check answers:", err)
-		}
-		results[i].Name = question.Name
+	command := exec.Command(filepath.Join(folder, name), args...)
+	command.Stdin = strings.NewReader(input)
+	said, err := command.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = errors.New(string(failed.Stderr))
 	}
-	return results
+	return string(said), err
+}
+
+// template has `helm template` render a case for a version of Kubernetes.
+func template(t *testing.T, c *helmCase, version string) (string, error) {
+	t.Helper()
+	values, err := yaml.Marshal(c.Values)
+	testkit.Must(t, err)
+	folder, err := tools()
+	testkit.Must(t, err)
+	args := []string{"template", cmp.Or(c.Release, "rw"), filepath.Join(folder, "chart"), "--namespace=camunda", "--kube-version", version, "--values=-"}
+	for _, set := range c.Set {
+		args = append(args, "--set", set)
+	}
+	return play(t, string(values), "helm", args...)
+}
+
+// render renders a case, and reads the objects: a key that stands twice is a mistake.
+func render(t *testing.T, c helmCase) result {
+	t.Helper()
+	r := result{Name: c.Name}
+	text, err := template(t, &c, oldest)
+	if err != nil {
+		r.Error = strings.TrimPrefix(strings.Replace(err.Error(), "\nUse --debug flag to render out invalid YAML\n", "", 1), "Error: ")
+		return r
+	}
+	for documents := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var o map[string]any
+		if err := documents.Decode(&o); errors.Is(err, io.EOF) {
+			return r
+		} else if err != nil {
+			t.Fatalf("%s: %v\n%s", c.Name, err, text)
+		}
+		if o["kind"] == "Notes" {
+			r.Notes, _ = o["text"].(string)
+		} else if o != nil {
+			r.Objects = append(r.Objects, o)
+		}
+	}
+}
+
+// checkSchemas: every object of a case is one that Kubernetes, or the Prometheus operator, knows, to the last property.
+func checkSchemas(t *testing.T, r result) {
+	t.Helper()
+	objects, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": r.Objects})
+	testkit.Must(t, err)
+	said, err := play(t, string(objects), "kubeconform", "-strict", "-schema-location", "testdata/schemas/{{.ResourceKind}}{{.KindSuffix}}.json")
+	if err != nil || said != "" {
+		t.Errorf("kubeconform: %v\n%s", err, said)
+	}
+}
+
+// TestLint: nothing is to be warned of.
+func TestLint(t *testing.T) {
+	folder, err := tools()
+	testkit.Must(t, err)
+	if said, err := play(t, "", "helm", "lint", "--strict", "--kube-version", oldest, filepath.Join(folder, "chart")); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
 }
 
 // renderOne renders one case that must render.
 func renderOne(t *testing.T, set ...string) result {
 	t.Helper()
-	r := render(t, helmCase{Name: t.Name(), Set: set})[0]
+	r := render(t, helmCase{Name: t.Name(), Set: set})
 	if r.Error != "" {
 		t.Fatalf("%v: %s", set, r.Error)
 	}

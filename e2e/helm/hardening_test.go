@@ -9,10 +9,29 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// checkHardening: what the restricted profile does not ask for, and how the pods are replaced.
+// checkRestricted: a pod is what the restricted profile allows. The profile itself judges it in TestAPIServer.
+func checkRestricted(t *testing.T, pod any) {
+	t.Helper()
+	container := at(pod, "containers", 0, "securityContext")
+	for what, ok := range map[string]bool{
+		"no root":                 at(pod, "securityContext", "runAsNonRoot") == true,
+		"the runtime's seccomp":   text(pod, "securityContext", "seccompProfile", "type") == "RuntimeDefault",
+		"no gain of privileges":   at(container, "allowPrivilegeEscalation") == false,
+		"no capabilities":         text(container, "capabilities", "drop") == "[ALL]" && at(container, "capabilities", "add") == nil,
+		"no name space of a host": at(pod, "hostNetwork") == nil && at(pod, "hostPID") == nil && at(pod, "hostIPC") == nil,
+	} {
+		if !ok {
+			t.Errorf("expected %s: %v", what, pod)
+		}
+	}
+}
+
+// checkHardening: that, what the restricted profile does not ask for, and how the pods are replaced.
 func checkHardening(t *testing.T, r result) {
 	t.Helper()
 	deployment, pod := r.one(t, "Deployment"), r.pod(t)
+	checkRestricted(t, pod)
+	checkRestricted(t, at(r.one(t, "Pod"), "spec"))
 	container := at(pod, "containers", 0)
 	for what, ok := range map[string]bool{
 		"the root file system is read-only":      at(container, "securityContext", "readOnlyRootFilesystem") == true,
@@ -21,7 +40,6 @@ func checkHardening(t *testing.T, r result) {
 		"requests of CPU and memory, or a limit": at(container, "resources", "requests") != nil || at(container, "resources", "limits") != nil,
 		"a limit of memory":                      at(container, "resources", "limits", "memory") != nil,
 		"an image of a fixed version":            !strings.HasSuffix(text(container, "image"), ":latest") && strings.ContainsAny(text(container, "image"), ":@"),
-		"no host network":                        at(pod, "hostNetwork") == nil,
 		"that it serves":                         text(container, "args") == "[serve]",
 		"a start that is over when it lives":     text(container, "startupProbe", "httpGet", "path") == "/livez",
 		"a restart where it does not live":       text(container, "livenessProbe", "httpGet", "path") == "/livez",

@@ -40,7 +40,7 @@ func TestReadme(t *testing.T) {
 	for _, block := range yamlBlocks.FindAllStringSubmatch(content, -1) {
 		values := map[string]any{}
 		testkit.Must(t, yaml.Unmarshal([]byte(block[1]), &values))
-		if r := render(t, helmCase{Name: block[1], Values: values})[0]; r.Error != "" {
+		if r := render(t, helmCase{Name: block[1], Values: values}); r.Error != "" {
 			t.Errorf("%s\n%s", r.Error, block[1])
 		}
 		commands++

@@ -32,13 +32,10 @@ type engine struct {
 	env     []string
 }
 
-// containers returns the engine. The tests are asked for by CONTAINERS=1, as they compile the whole program.
+// containers returns the engine.
 func containers(t *testing.T) *engine {
 	t.Helper()
-	if os.Getenv("CONTAINERS") == "" {
-		fmt.Println("PRINT image  neither the image nor docker-compose.yml was asked for: make image, make compose")
-		t.SkipNow()
-	}
+	harness.SkipIfShort(t)
 	e, err := opened()
 	harness.Require(t, "container engine", err, "apt-get install -y "+strings.Join(packages, " "))
 	return e

@@ -194,7 +194,7 @@ func TestNoGaugeCountsOncePerReplica(t *testing.T) {
 		}
 	}
 	for _, d := range dashboards(t) {
-		for _, p := range d.panels() {
+		for _, p := range d.Panels {
 			for _, target := range p.Targets {
 				exprs = append(exprs, target.Expr)
 			}

@@ -48,15 +48,13 @@ func documented(t *testing.T, store string) (save, restore string) {
 
 var ledgerHead = regexp.MustCompile(`\b\d+:[0-9a-f]{64}\b`)
 
-// play runs a command of the page on a journal, with backup for /backup; the test is left out where its tool is not
-// installed.
+// play runs a command of the page on a journal, with backup for /backup.
 func play(t *testing.T, command, database, backup string) {
 	t.Helper()
 	path := filepath.Dir(harness.Binary(t)) + ":" + os.Getenv("PATH")
 	tool, _, _ := strings.Cut(command, " ")
 	if _, err := exec.LookPath(tool); err != nil && tool != "retry-worker" {
-		harness.LeaveOut(t, "restoring from a backup: "+tool+
-			" is not installed — install with: apt-get install -y postgresql-client")
+		t.Fatalf("%v; install it with: apt-get install -y postgresql-client", err)
 	}
 	shell := exec.Command("sh", "-c", strings.ReplaceAll(command, "/backup/", backup+"/"))
 	shell.Env = append(os.Environ(), "LC_ALL=C", "PATH="+path, "RETRY_WORKER_DATABASE_URL="+database)

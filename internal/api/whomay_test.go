@@ -183,7 +183,7 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
 	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
-	p := console.New(console.Options{Now: c.Now, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
+	p := console.New(console.Options{Now: c.Now, Zone: time.UTC, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, through, through)
 	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()}
 	served := api.New(api.Options{Gate: gate, Policies: c.Policies, Log: zap.NewNop(), Pages: p})

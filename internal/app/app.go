@@ -145,7 +145,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		a.health.set(&a.health.shown.Engine, up)
 		if up {
 			seen.Do(func() { // a later loss is an alert, not an unready service
-				a.readiness.Note(aboutEngine, "engine: "+a.engine.Settle(context.Background()).String())
+				a.readiness.Note(aboutEngine, "engine: "+a.settings.Engine.String())
 				a.readiness.Ready(aboutEngine)
 			})
 		}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -246,23 +245,21 @@ func (c *checker) engine(protocol string) zeebe.Options {
 	return e
 }
 
-// protocol keeps of the two addresses those that may be used.
+// protocol keeps of the two addresses the one that is used (R36).
 func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
-	e.RESTAddress = cmp.Or(z.RestAddress, "http://127.0.0.1:8080")
-	c.url("ZEEBE_REST_ADDRESS", e.RESTAddress, "http://HOST:8080 or https://…", "http", "https")
-	grpcSet := os.Getenv("ZEEBE_ADDRESS")+z.Host+z.Port != ""
+	address := cmp.Or(z.RestAddress, "http://127.0.0.1:8080")
+	c.url("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…", "http", "https")
 	switch c.oneOf("RETRY_WORKER_ENGINE", protocol, "auto", "grpc", "rest") {
-	case "grpc":
-		e.RESTAddress, e.Reason = "", "RETRY_WORKER_ENGINE is grpc"
-	case "rest":
-		e.Address, e.Reason = "", "RETRY_WORKER_ENGINE is rest"
-	default:
-		switch {
-		case z.RestAddress == "":
-			e.RESTAddress, e.Reason = "", "ZEEBE_REST_ADDRESS is not set"
-		case !grpcSet:
-			e.Address, e.Reason = "", "only ZEEBE_REST_ADDRESS is set"
+	case "auto":
+		e.Reason, protocol = "ZEEBE_REST_ADDRESS is not set", "grpc"
+		if z.RestAddress != "" {
+			e.Reason, protocol = "ZEEBE_REST_ADDRESS is set", "rest"
 		}
+	default:
+		e.Reason = "RETRY_WORKER_ENGINE is " + protocol
+	}
+	if protocol == "rest" {
+		e.Address, e.RESTAddress = "", address
 	}
 }
 

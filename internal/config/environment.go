@@ -32,7 +32,7 @@ type workerEnv struct {
 	Proxies              string `split_words:"true" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
 	Token                string `split_words:"true" desc:"token that the other commands show to the API; serve does not read it"`
 	PoliciesFile         string `group:"Jobs and policies" split_words:"true" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
-	Engine               string `split_words:"true" default:"auto" desc:"grpc, rest, or auto: as the addresses say; with both, the one that answers first"`
+	Engine               string `split_words:"true" default:"auto" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
 	MaxJobsActive        string `split_words:"true" default:"50" desc:"jobs held per job type, 1 to 10000"`
 	JobTimeout           string `split_words:"true" default:"10s" desc:"time to answer a job, 1s to 1h"`
 	Concurrency          string `split_words:"true" default:"50" desc:"jobs handled at once, all types together, 1 to 10000"`
@@ -50,7 +50,7 @@ type workerEnv struct {
 	MailFrom             string `split_words:"true" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
 	NotifyInterval       string `split_words:"true" default:"15m" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
 	DigestTime           string `split_words:"true" default:"07:00" desc:"time of day of the daily and weekly digests: HH:MM"`
-	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of digests, of times in messages, and of the console for who chose none"`
+	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of digests, and of times in messages and in the console"`
 	WebhookAllow         string `split_words:"true" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
 	OpsAddr              string `group:"Operation" split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
 	LogLevel             string `split_words:"true" default:"info" desc:"debug, info, warn or error"`

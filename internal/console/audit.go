@@ -142,7 +142,7 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 
 var errInstant = errors.New("no instant")
 
-// instant of a datetime-local field, in the reader's zone; the zero time for an empty one.
+// instant of a datetime-local field, in the hospital's zone; the zero time for an empty one.
 func (v *visit) instant(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -33,17 +33,3 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 	}
 	return all
 }
-
-const themeCookie = "theme"
-
-// theme that was chosen, now (?theme=) or before: light or dark; empty for the system's.
-func (v *visit) theme() string {
-	chosen, now := v.choice(themeCookie)
-	if now {
-		v.keep(themeCookie, chosen, false)
-	}
-	if chosen != "light" && chosen != "dark" {
-		return ""
-	}
-	return chosen
-}

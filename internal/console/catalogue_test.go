@@ -20,7 +20,7 @@ func withCatalogue(t *testing.T, w world, file string) *site {
 	testkit.Must(t, err)
 	s := open(t, w)
 	s.lang = "pt-BR"
-	s.pages = console.New(console.Options{Now: w.Now, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
+	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
 	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
 	return s
 }
@@ -88,7 +88,7 @@ func TestAdviceOfNewerPolicies(t *testing.T) {
 		c, err := catalogue.Parse("policies.yaml", []byte(text))
 		testkit.Must(t, err)
 		s := open(t, w)
-		s.pages = console.New(console.Options{Now: w.Now, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
+		s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
 		s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
 		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 		if d.mustSay("What to do:"); d.says("This advice is of the policies in force") != tt.says {

@@ -97,7 +97,7 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 	return v.point(of[n].Value)
 }
 
-// cellTime is an instant as a spreadsheet of the language reads it, in the reader's zone; empty for none.
+// cellTime is an instant as a spreadsheet of the language reads it, in the hospital's zone; empty for none.
 func (v *visit) cellTime(t time.Time) string {
 	switch {
 	case t.IsZero():

@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// due is how many open dead letters are to be sent before the reader's day ends, and what they are worth.
+// due is how many open dead letters are to be sent before the day ends, and what they are worth.
 type due []journal.CauseCount
 
 // dueToday counts those with that in their context (a filter's Context); all where it is empty.

@@ -105,7 +105,7 @@ func exact(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// local is t as a datetime-local field has it, in the reader's zone.
+// local is t as a datetime-local field has it, in the hospital's zone.
 func (v *visit) local(t time.Time) string {
 	switch {
 	case t.IsZero():

@@ -46,7 +46,7 @@ func TestTheListIsFilteredByTime(t *testing.T) {
 	w.fails("tiss-submission", "CLM-T-2", "INSURANCE_EXPIRED")
 	w.Set(now)
 	s := open(t, w)
-	// 12:00 UTC is 09:00 in the reader's zone.
+	// 12:00 UTC is 09:00 in the hospital's zone.
 	for address, want := range map[string]string{
 		"/dead-letters?since=2026-03-02T09:00": "CLM-T-2", "/dead-letters?until=2026-03-02T09:00": "CLM-T-1",
 		"/dead-letters?since=2026-03-02T12:00:00Z": "CLM-T-2",

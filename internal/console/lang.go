@@ -91,6 +91,18 @@ func (l Lang) Decimal(x float64, decimals int) string {
 	return l.point(strconv.FormatFloat(x, 'f', decimals, 64))
 }
 
+// short returns x with at most so many decimals.
+func (l Lang) short(x float64, decimals int) string {
+	s := l.Decimal(x, decimals)
+	if strings.ContainsAny(s, ".,") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".,")
+	}
+	return s
+}
+
+// percent returns a ratio in hundredths.
+func (l Lang) percent(ratio float64) string { return l.short(100*ratio, 1) + " %" }
+
 // point is a text with a number in it, with the language's mark for decimals.
 func (l Lang) point(number string) string {
 	if l == Portuguese {

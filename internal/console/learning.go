@@ -62,7 +62,7 @@ func (p *Pages) learning(v *visit, o *open) (*page, error) {
 		c := &causes[i]
 		row := learntCause{Cause: *c, Name: v.reason(c.Reason)}
 		if row.Closed, row.Recovered, row.Hopeless = o.Prospects(c); row.Closed > 0 {
-			row.Share = v.quantity("ratio", float64(row.Recovered)/float64(row.Closed))
+			row.Share = v.percent(float64(row.Recovered) / float64(row.Closed))
 		}
 		row.Taught = v.taught(c.Taught)
 		if row.Closed > 0 || row.Taught != "" {
@@ -91,7 +91,7 @@ func (v *visit) learntPolicy(l *kpi.Learning) learntPolicy {
 		height := max(100*share, 1)
 		p.Bars = append(p.Bars, rect{X: 100 * t.From, Y: 100 - height, Height: height})
 		row := learntTenth{v.T("learning.tenth", v.short(100*t.From, 0), v.short(100*t.From+10, 0)),
-			v.quantity("ratio", share), v.Number(t.Foretold)}
+			v.percent(share), v.Number(t.Foretold)}
 		p.Tenths, words = append(p.Tenths, row), append(words, row.Chance+" "+row.Succeeded)
 	}
 	p.Title = v.T("learning.picture", strings.Join(words, ", "))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -51,10 +54,10 @@ var variable = regexp.MustCompile(`--([a-z-]+): (#[0-9a-f]{6});`)
 
 // TestColoursCanBeRead computes the contrast of each pair of colours that stand on one another (WCAG 1.4.3, 1.4.11).
 func TestColoursCanBeRead(t *testing.T) {
-	light, err := assetFiles.ReadFile("assets/console.css")
+	sheet, err := assetFiles.ReadFile("assets/console.css")
 	testkit.Must(t, err)
-	dark, err := assetFiles.ReadFile("assets/dark.css")
-	testkit.Must(t, err)
+	light, rest, _ := strings.Cut(string(sheet), "@media (prefers-color-scheme: dark)")
+	dark, _, _ := strings.Cut(rest, "\n}\n")
 	text := []string{
 		"ink paper", "ink card", "ink tint", "ink bad-tint", "ink warn-tint", "ink ok-tint", "soft paper", "soft card", "soft tint", "soft bad-tint", "soft ok-tint", "soft warn-tint",
 		"accent paper", "accent card", "accent tint", "on-accent accent", "bad bad-tint", "warn warn-tint", "ok ok-tint", "wait wait-tint", "on-bad bad",
@@ -62,7 +65,7 @@ func TestColoursCanBeRead(t *testing.T) {
 	shapes := []string{
 		"edge paper", "edge card", "accent paper", "accent card", "bad card", "bad paper", "warn card", "warn paper", "ok card", "wait card", "wait paper", "wait tint", "bad bad-tint", "ok ok-tint",
 	}
-	for name, sheet := range map[string]string{"light": string(light), "dark": string(dark)} {
+	for name, sheet := range map[string]string{"light": light, "dark": dark} {
 		colours := map[string]float64{}
 		for _, m := range variable.FindAllStringSubmatch(sheet, -1) {
 			colours[m[1]] = luminance(t, m[2])
@@ -109,6 +112,27 @@ func TestColoursAreNamed(t *testing.T) {
 	for _, m := range regexp.MustCompile(`var\(--([a-z-]+)\)`).FindAllStringSubmatch(string(css), -1) {
 		if !strings.Contains(string(css), "--"+m[1]+":") {
 			t.Errorf("there is no variable %s", m[1])
+		}
+	}
+}
+
+// TestEveryStyleIsWorn: each class of the style sheet is one of a template's or of a closed set that a template puts in, and each id
+// is a template's.
+func TestEveryStyleIsWorn(t *testing.T) {
+	css, _ := assetFiles.ReadFile("assets/console.css")
+	code, markup := sources(t)
+	worn := slices.Concat(marks, []string{"story-wide", "story-narrow"}, named(journal.BulkOutcomes(), "o-*"),
+		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "o-*"))
+	for _, m := range regexp.MustCompile(`class="([^"]*(?:\{\{[^}]*\}\}[^"]*)*)"`).FindAllStringSubmatch(code+markup, -1) {
+		worn = append(worn, regexp.MustCompile(`[a-z][a-z-]*`).FindAllString(m[1], -1)...)
+	}
+	for _, tone := range tones {
+		worn = append(worn, tone)
+	}
+	selectors := regexp.MustCompile(`(?s)/\*.*?\*/|\{[^{}]*\}`).ReplaceAllString(string(css), "")
+	for _, m := range regexp.MustCompile(`([.#])([a-z][a-z_-]*)`).FindAllStringSubmatch(selectors, -1) {
+		if m[1] == "." && !slices.Contains(worn, m[2]) || m[1] == "#" && !strings.Contains(markup, `id="`+m[2]+`"`) {
+			t.Errorf("nothing on a page is styled by %s", m[0])
 		}
 	}
 }
@@ -215,6 +239,25 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	got := trendsOf(all, home0)[0]
 	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestTheSuccessRate is the default policy's where it has one, and says whether both rules' targets are met.
+func TestTheSuccessRate(t *testing.T) {
+	figure := func(policy string, name journal.FigureName, n int64) journal.Figure {
+		return journal.Figure{Policy: policy, Slot: journal.SlotOf(home0), Name: name, Value: n}
+	}
+	others := []journal.Figure{figure("a", journal.FigureRecoveredRetried, 82), figure("a", journal.FigureExhaustedRetried, 18)}
+	v := &visit{Lang: English}
+	for want, figures := range map[string][]journal.Figure{
+		"a 82 % warn": others,
+		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.FigureRecoveredRetried, 9),
+			figure("tiss-submission", journal.FigureExhaustedRetried, 1)),
+	} {
+		got := v.success(kpi.All(figures, nil, home0))
+		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
+			t.Errorf("got %+v, want %s", got, want)
+		}
 	}
 }
 

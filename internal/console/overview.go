@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 // The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due
@@ -32,8 +33,8 @@ type overviewData struct {
 	// Mine are the teams that the reader may say he works for.
 	Mine  []option
 	Trend *trendData
-	// Success is a success rate to begin with; nil where there is none.
-	Success *kpiCell
+	// Success is nil where there is no success rate.
+	Success *successRate
 	Pending []journal.PendingRetry
 	V       *visit
 	Health  []healthRow
@@ -121,7 +122,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	d := &overviewData{
 		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(v.catalogue.Untold()),
-		Success: v.kpiTable(sums.kpis).Success,
+		Success: v.success(sums.kpis),
 		Trend:   v.trend(&sums.trends),
 		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
 	}
@@ -147,6 +148,30 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
 	}, errors.Join(health, causes, runs, gates, asked)
+}
+
+// successRate is a policy's success rate (R19) of 24 hours.
+type successRate struct {
+	Policy, Value, Samples string
+	Badge                  Badge
+}
+
+// success returns the default policy's success rate, or the first of those that have one.
+func (v *visit) success(all []kpi.KPI) *successRate {
+	var k *kpi.KPI
+	for i := range all {
+		if all[i].Name == kpi.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {
+			k = &all[i]
+		}
+	}
+	if k == nil {
+		return nil
+	}
+	met := Badge{"ok", v.T("overview.success.met")}
+	if slices.ContainsFunc(k.Goals, func(g kpi.Goal) bool { return !*g.Holds }) {
+		met = Badge{"warn", v.T("overview.success.missed")}
+	}
+	return &successRate{k.Policy, v.percent(*k.Value), v.Count("overview.success.samples", k.Samples), met}
 }
 
 // waiting adds the open dead letters up by team and reason: the reader's team first, then the most.

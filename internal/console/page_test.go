@@ -42,7 +42,7 @@ func open(t testing.TB, w world) *site {
 // links has the pages lead to Operate and Grafana, too.
 func (s *site) links(operate, grafana string) {
 	w, since := s.world, s.world.Now()
-	s.pages = console.New(console.Options{Now: w.Now, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
+	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
 		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
 	}})
 	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())

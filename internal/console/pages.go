@@ -29,7 +29,7 @@ type Options struct {
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
 	Operate, Grafana string
-	// Zone is the hospital's, for readers who have chosen none and whose browser tells none; nil is America/Sao_Paulo.
+	// Zone is the hospital's, in which pages tell and take times.
 	Zone *time.Location
 }
 
@@ -81,7 +81,6 @@ func (p *Pages) route() {
 		answer       http.HandlerFunc
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
-		{http.MethodGet, "/kpis", p.reading(p.kpiPage)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
 		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},

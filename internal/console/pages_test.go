@@ -20,6 +20,9 @@ import (
 
 var now = time.Date(2026, 3, 2, 15, 0, 0, 0, time.UTC)
 
+// brasilia is the hospital's zone.
+var brasilia = time.FixedZone("America/Sao_Paulo", -3*3600)
+
 func subjectAddress(policy, id string) string {
 	return "/subjects/" + policy + "/" + url.PathEscape(id)
 }
@@ -33,7 +36,7 @@ func addresses() []string {
 		subjectAddress("tiss-submission", deadID), subjectAddress("tiss-submission", permanentID), subjectAddress("tiss-submission", longStoryID),
 		subjectAddress("tiss-submission", "CLM-2026-004901"), subjectAddress("whatsapp-message", hostileID), subjectAddress("job-queue", "import-lote-2219"),
 		"/dead-letters/groups", "/dead-letters/groups?q=credential&team=ti", "/dead-letters?since=2026-03-02T08:00&until=2026-03-02T12:00",
-		"/kpis", "/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
+		"/bulk-runs", "/bulk-runs/new", "/bulk-runs/new?team=ti&perMinute=30", "/bulk-runs/new?action=discard&reason=INSURANCE_EXPIRED", "/bulk-runs/new?q=nothing-is-called-so",
 		"/destinations", portalAddress(portalName), portalAddress(hostileID), subjectAddress("tiss-submission", heldID), subjectAddress("tiss-submission", passedID),
 		"/policies", "/audit", "/audit?policy=tiss-submission&id=" + deadID,
 	}
@@ -57,7 +60,7 @@ func TestEveryPageIsSoundInBothLanguages(t *testing.T) {
 // yet, which say what will appear.
 func TestWhatThePagesSay(t *testing.T) {
 	sampled := []string{
-		"/", "/kpis", "/dead-letters/groups", "/destinations", portalAddress(portalName), subjectAddress("tiss-submission", permanentID),
+		"/", "/dead-letters/groups", "/destinations", portalAddress(portalName), subjectAddress("tiss-submission", permanentID),
 		subjectAddress("tiss-submission", longStoryID), subjectAddress("tiss-submission", heldID), subjectAddress("tiss-submission", passedID), subjectAddress("tiss-submission", "CLM-2026-004901"),
 	}
 	empty := []string{

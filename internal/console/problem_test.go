@@ -16,7 +16,7 @@ import (
 func TestProblemsSayWhatToDo(t *testing.T) {
 	w := sampleDead(t, now)
 	s := open(t, w)
-	closed := &site{t: t, world: w, pages: console.New(console.Options{Now: w.Now, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()}), who: s.who, lang: "en", header: http.Header{}}
+	closed := &site{t: t, world: w, pages: console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()}), who: s.who, lang: "en", header: http.Header{}}
 	for _, c := range []struct {
 		what   string
 		from   *httptest.ResponseRecorder

@@ -2,35 +2,21 @@ package console_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"retry-worker/internal/journal"
 )
 
-func TestTimesAreInTheReadersZone(t *testing.T) {
+// TestTimesAreInTheHospitalsZone, which each page names, whatever the reader's browser is set to.
+func TestTimesAreInTheHospitalsZone(t *testing.T) {
 	s := open(t, sampleDead(t, now))
-	address := subjectAddress("tiss-submission", longStoryID)
 	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
 	first := story.Attempts[0].Decision.AnalysedAt
-	for zone, cookie := range map[string]string{"America/Sao_Paulo": "", "Asia/Tokyo": "tz=Asia/Tokyo", "America/Sao_Paulo ": "tz=../../etc/passwd"} {
-		location, _ := time.LoadLocation(strings.TrimSpace(zone))
-		s.header.Set("Cookie", cookie)
-		s.page(address).mustSay(first.In(location).Format("2 Jan 2006 15:04:05"))
-	}
-}
-
-// TestAZoneIsChosen: one zone for all times of a page, which it names; the browser is not asked again.
-func TestAZoneIsChosen(t *testing.T) {
-	s := open(t, newWorld(t, now))
-	if first := s.page("/"); has(first.tags("body")[0], "data-zone-known") {
-		t.Error("the browser's zone is not asked for")
-	}
-	s.keep(s.get("/?tz=America/Manaus").Header())
-	d := s.page("/")
-	if body := d.tags("body")[0]; !has(body, "data-zone-known") || attr(body, "data-zone") != "America/Manaus" || attr(d.link("Manaus"), "aria-current") != "true" {
-		t.Error("the page does not say which zone it has")
+	d := s.page(subjectAddress("tiss-submission", longStoryID))
+	d.mustSay(first.Add(-3*time.Hour).Format("2 Jan 2006 15:04:05"), "Times of Brasília")
+	if zone := attr(d.tags("body")[0], "data-zone"); zone != "America/Sao_Paulo" {
+		t.Errorf("the script is told the zone %q", zone)
 	}
 }
 

@@ -22,17 +22,6 @@ func (v *visit) keep(name, value string, session bool) {
 	http.SetCookie(v.w, c)
 }
 
-// choice is what was chosen, now (by the address) or before; now tells which. It is empty where nothing was.
-func (v *visit) choice(name string) (value string, now bool) {
-	if value = v.r.URL.Query().Get(name); value != "" {
-		return value, true
-	}
-	if c, err := v.r.Cookie(name); err == nil {
-		value = c.Value
-	}
-	return value, false
-}
-
 const (
 	recentCookie = "recent"
 	// mostRecent reasons are offered; a longer one than maxRecentBytes is not worth a button.

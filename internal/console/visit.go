@@ -31,7 +31,6 @@ type visit struct {
 	who access.Identity
 	Lang
 	zone      *time.Location
-	zoneKnown bool // chosen, or the browser's
 	now       time.Time
 	catalogue *catalogue.Catalogue
 	// mine is the team that the reader works for; empty where that is not known.
@@ -42,12 +41,11 @@ type visit struct {
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
-	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, now: p.Now().UTC(),
+	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
 		catalogue: p.Catalogue(), patterns: map[string]string{}}
 	if chosen {
 		v.keep(langCookie, string(lang), false)
 	}
-	v.readZone(p.Zone)
 	v.readTeam()
 	return v
 }
@@ -101,18 +99,14 @@ type frame struct {
 	OtherURL                string
 	Title, Section, Summary string
 	Body                    template.HTML
-	Version, Zone           string
-	// ZoneKnown tells that the reader's zone need not be asked of the browser; Zones lead to others.
-	ZoneKnown       bool
-	Zones           []viewLink
+	Version                 string
+	// Zone is the hospital's, by its IANA name; ZoneName is what people call it.
+	Zone, ZoneName  string
 	Who, Role       string
 	FormToken       string
 	CanLogOut, Bare bool
 	// Rows tells that the page lists dead letters, and was not refused.
-	Rows bool
-	// Theme is light, dark, or empty for the system's; Themes lead to the others.
-	Theme   string
-	Themes  []viewLink
+	Rows    bool
 	Banners []link
 	// Mine is the list of what waits for the reader's team.
 	Mine string
@@ -202,7 +196,7 @@ func (p *Pages) broken(v *visit, err error) {
 func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
-		Zone: v.zone.String(), ZoneKnown: v.zoneKnown, Zones: v.zones(),
+		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()), Banners: banners,
 		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
@@ -213,20 +207,15 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	if v.Lang == English {
 		f.OtherLang = Portuguese
 	}
-	f.OtherURL = v.with("lang", string(f.OtherLang))
-	f.Banners, f.Theme = banners, v.theme()
-	for _, theme := range []string{"", "light", "dark"} {
-		f.Themes = append(f.Themes, viewLink{v.T("theme." + cmp.Or(theme, "system")),
-			v.with("theme", cmp.Or(theme, "system")), theme == f.Theme})
-	}
+	f.OtherURL = v.otherURL(f.OtherLang)
 	if !pg.fixed && pg.status == 0 {
 		f.Version = version(body, f, pg.pulse)
 	}
 	return f
 }
 
-// with is this page with another field; what answers a form is not there to be had again, its form is.
-func (v *visit) with(name, value string) string {
+// otherURL is this page in another language; what answers a form is not there to be had again, its form is.
+func (v *visit) otherURL(l Lang) string {
 	path, query := v.r.URL.EscapedPath(), v.r.URL.Query()
 	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
 		path, query = "/", url.Values{}
@@ -234,7 +223,7 @@ func (v *visit) with(name, value string) string {
 			path = v.r.URL.Path
 		}
 	}
-	query.Set(name, value)
+	query.Set("lang", string(l))
 	return path + "?" + query.Encode()
 }
 
@@ -251,7 +240,7 @@ func version(body []byte, f *frame, pulse string) string {
 	still := pictures.ReplaceAll(timeText.ReplaceAll(body, []byte("$1")), nil)
 	sum := sha256.New()
 	sum.Write(still)
-	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, f.Theme, pulse,
+	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse,
 		assetURL("console.js"), assetURL("console.css")} {
 		sum.Write([]byte("\x00" + s))
 	}

@@ -1,13 +1,9 @@
 package console
 
 import (
-	"cmp"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // a container need not have the zones
 
 	"retry-worker/internal/decision"
 )
@@ -16,7 +12,7 @@ import (
 type Moment struct {
 	// ISO is the instant in UTC, RFC 3339; UTC says the same to people.
 	ISO, UTC string
-	// Text is what is read: an age, a countdown, or date and time in the reader's zone.
+	// Text is what is read: an age, a countdown, or date and time in the hospital's zone.
 	Text string
 	// Kind tells the script how to keep Text true: ago, in, due, which is in until it is ago, or at, which stays.
 	Kind string
@@ -32,7 +28,7 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 	return Moment{ISO: decision.Instant(t), UTC: t.UTC().Format("2006-01-02 15:04:05") + " UTC", Text: text, Kind: kind}
 }
 
-// At is date and time in the reader's zone.
+// At is date and time in the hospital's zone.
 func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
 
 // Ago is how long ago t was.
@@ -61,7 +57,7 @@ func (v *visit) clock(t time.Time) string {
 	return v.when(t)
 }
 
-// day is the date in the reader's zone.
+// day is the date in the hospital's zone.
 func (v *visit) day(t time.Time) string {
 	if v.Lang == Portuguese {
 		return t.In(v.zone).Format("02/01/2006")
@@ -123,47 +119,4 @@ func (l Lang) fromTo(least, most time.Duration) string {
 		from = number
 	}
 	return l.T("time.from_to", from, to)
-}
-
-// zoneCookie is the reader's time zone: the one that was chosen, or the browser's, which console.js tells where nobody chose.
-const zoneCookie = "tz"
-
-// zones that can be chosen by a link: those of Brazil's clocks, and UTC.
-var zones = []string{"America/Sao_Paulo", "America/Manaus", "America/Rio_Branco", "America/Noronha", "UTC"}
-
-var (
-	zoneForm = regexp.MustCompile(`^[A-Za-z_]{1,30}(/[A-Za-z0-9_+-]{1,30}){0,2}$`)
-	home     = mustZone(zones[0])
-)
-
-// readZone takes the time zone that is chosen now (?tz=) or was before; the hospital's where none was.
-func (v *visit) readZone(hospital *time.Location) {
-	v.zone = cmp.Or(hospital, home)
-	name, now := v.choice(zoneCookie)
-	zone, err := time.LoadLocation(name)
-	if err != nil || !zoneForm.MatchString(name) || name == "Local" {
-		return
-	}
-	if v.zone, v.zoneKnown = zone, true; now {
-		v.keep(zoneCookie, name, false)
-	}
-}
-
-// zones lead to this page in each of them, and say which it is in.
-func (v *visit) zones() (all []viewLink) {
-	for _, name := range append(slices.Clone(zones), v.zone.String()) {
-		if name == v.zone.String() && slices.ContainsFunc(all, func(l viewLink) bool { return l.Current }) {
-			continue // one of those
-		}
-		all = append(all, viewLink{v.Or("zone."+name, name), v.with(zoneCookie, name), name == v.zone.String()})
-	}
-	return all
-}
-
-func mustZone(name string) *time.Location {
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		panic("pages: " + err.Error()) // cannot be: the zones are part of the program
-	}
-	return zone
 }

@@ -2,8 +2,12 @@ package gate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"go.uber.org/zap"
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
@@ -32,16 +36,18 @@ func (g *Gates) follow(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	erased := false
+	anew := false
 	for seen := g.takeAll(nil); open; {
-		page, err := g.Store.Records(ctx, journal.RecordFilter{}, seen, pageRecords)
+		page, more, err := g.page(ctx, journal.RecordFilter{}, seen)
 		if err != nil {
 			return err
 		}
-		seen, open = g.takeAll(page), len(page) == pageRecords
-		erased = erased || slices.ContainsFunc(page, func(r journal.Record) bool { return r.Attempt == nil && r.Entry.Kind == journal.ErasureEntry })
+		seen, open = g.takeAll(page), more
+		anew = anew || slices.ContainsFunc(page, func(r journal.Record) bool {
+			return r.Attempt == nil && (r.Entry.Kind == journal.ErasureEntry || r.Entry.Kind == journal.RebuildEntry)
+		})
 	}
-	if erased { // perhaps that a claim came or left, before it was read
+	if anew { // what was erased may tell that a claim came or left; what was rebuilt can be read now
 		g.forget()
 		return g.read(ctx)
 	}
@@ -78,8 +84,13 @@ func (g *Gates) read(ctx context.Context) error {
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
-		subjects: map[string]journal.Subject{}, recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
+		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
+		recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
+		if of.Unreadable != nil {
+			g.lose(k, of)
+			return
+		}
 		for i := range of.State.Held {
 			k.hold(of.Subject, &of.State.Held[i], of.State.Held[i].Since)
 		}
@@ -148,7 +159,7 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 // records calls take for the records that the filter lets through, of so many pages at most. It returns take's error.
 func (g *Gates) records(ctx context.Context, f journal.RecordFilter, pages int, take func(*journal.Record) error) error {
 	for after, more := int64(0), true; more && pages > 0; pages-- {
-		page, err := g.Store.Records(ctx, f, after, pageRecords)
+		page, follow, err := g.page(ctx, f, after)
 		if err != nil {
 			return err
 		}
@@ -158,9 +169,38 @@ func (g *Gates) records(ctx context.Context, f journal.RecordFilter, pages int, 
 				return err
 			}
 		}
-		more = len(page) == pageRecords
+		more = follow
 	}
 	return nil
+}
+
+// page returns the next records behind one, and whether more may follow. One that cannot be read is among them, and says
+// nothing: the others go on.
+func (g *Gates) page(
+	ctx context.Context, f journal.RecordFilter, after int64,
+) (page []journal.Record, more bool, err error) {
+	page, err = g.Store.Records(ctx, f, after, pageRecords)
+	if more = len(page) == pageRecords; errors.Is(err, journal.ErrUnreadable) && len(page) > 0 {
+		g.unread(err)
+		return page, true, nil
+	}
+	return page, more, err
+}
+
+// lose leaves out what cannot be read: claims stay held, each that it is or all that go to the destination.
+func (g *Gates) lose(k *known, of *journal.KeyedState) {
+	if of.Subject == journal.DestinationSubject(of.Subject.ID) {
+		k.lost[k.registry.Gate(of.Subject.ID, g.Clock.Now()).Name] = true
+	}
+	g.unread(fmt.Errorf("subject %d: %w", of.Key, of.Unreadable))
+}
+
+// unread says once what cannot be read.
+func (g *Gates) unread(err error) {
+	if _, told := g.unreadable.LoadOrStore(err.Error(), true); !told {
+		g.Log.Error("what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, "+
+			"`journal rebuild` makes states anew", zap.String("event", "gates_unreadable"), zap.Error(err))
+	}
 }
 
 // sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.

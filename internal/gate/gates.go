@@ -120,7 +120,8 @@ type Gates struct {
 	// this process's.
 	leads, told, late bool
 
-	forged sync.Once // an answer that is not what was signed was logged
+	forged     sync.Once // an answer that is not what was signed was logged
+	unreadable sync.Map  // what was logged of records and states that cannot be read
 }
 
 // known is what the journal has of destinations.
@@ -128,6 +129,7 @@ type known struct {
 	registry *destination.Registry
 	version  string                     // of the catalogue that the registry is configured by
 	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
+	lost     map[string]bool            // destinations whose state cannot be read: nobody goes there
 	recorded map[string]journal.DestinationState
 	versions map[string]int64 // of what is recorded, or is being recorded by this process
 	counts   counts
@@ -177,7 +179,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) (ok bool) {
 	}
 	d := g.registry.Gate(name, now)
 	d.Replicas = g.share.count()
-	if ok = d.Admit(now); ok {
+	if ok = !g.lost[d.Name] && d.Admit(now); ok {
 		g.Hooks.Admitted(g.Settings().Label(name))
 		g.count(d.Name).Admitted++
 	}
@@ -192,7 +194,7 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.asRecorded(g.registry.Gate(name, now), now).Expected(now)
+	return g.registry.Expected(&g.asRecorded(g.registry.Gate(name, now), now).State, now)
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -431,7 +433,7 @@ func (k *known) asRecorded(d *destination.Gate, now time.Time) *destination.Gate
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
 	shown := k.asRecorded(d, now)
 	oldest, deadline := d.Queue.Bounds()
-	back, _ := shown.Back(now)
+	back, _ := k.registry.Back(&shown.State, now)
 	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(k.recorded[d.Name].Orders) > 0, oldest, deadline, back}
 }
 

@@ -141,7 +141,7 @@ func (g *Gates) next(waits bool) time.Duration {
 		return longestRest / 4
 	}
 	g.registry.Each(func(d *destination.Gate) {
-		if at := d.Next(); !at.IsZero() {
+		if at := d.Next(); !at.IsZero() && !g.lost[d.Name] {
 			rest = min(rest, max(at.Sub(now), 0))
 		}
 	})
@@ -195,6 +195,10 @@ func (g *Gates) look(goes bool) (steps []step) {
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
 	g.registry.Each(func(d *destination.Gate) {
+		if g.lost[d.Name] {
+			return
+		}
+		d.Believe(now)
 		d.Replicas = g.share.count()
 		s := step{name: d.Name}
 		if goes {

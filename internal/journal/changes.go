@@ -66,7 +66,7 @@ func (b *batch) seal() *Changes {
 	b.sums(c)
 	for _, key := range slices.Sorted(maps.Keys(b.subjects)) {
 		l := b.subjects[key]
-		c.Subjects = append(c.Subjects, KeyedState{key, l.subject, l.SubjectState})
+		c.Subjects = append(c.Subjects, KeyedState{Key: key, Subject: l.subject, State: l.SubjectState})
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
 		c.DeadLetters = append(c.DeadLetters, b.letters[id])

@@ -35,7 +35,7 @@ type Reader interface {
 // Holding reads what is held at gates. Its errors hold a *StoreError. Every method is safe for concurrent use.
 type Holding interface {
 	// Held calls take for the states of all destinations and of all subjects that are held, and returns the ledger's head
-	// as of then. Where it fails, it may have called take for some.
+	// as of then; of one that cannot be read, KeyedState says why. Where it fails, it may have called take for some.
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
 }
 
@@ -45,7 +45,8 @@ type Archive interface {
 	// Head is the ledger's end.
 	Head(ctx context.Context) (Head, error)
 	// Records that the filter lets through after the record of that number, in order, at most limit. What was
-	// purged is not among them; what stands there below the purge all the same is, where after is negative.
+	// purged is not among them; what stands there below the purge all the same is, where after is negative. Beside an
+	// ErrUnreadable they end with the one that it is about, undecoded.
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
 }
 
@@ -296,6 +297,8 @@ type KeyedState struct {
 	Key     int64
 	Subject Subject
 	State   SubjectState
+	// Unreadable is why State is not what is kept, where Holding.Held tells of it.
+	Unreadable error
 }
 
 // KeyedDeadLetter is a dead letter of the subject with that key in the store, and its name.

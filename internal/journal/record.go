@@ -361,7 +361,7 @@ func unless[T any](follows bool, value *T) *T {
 	return value
 }
 
-// Decode returns the record with its attempt read, where it is one.
+// Decode returns the record with its attempt read, where it is one and no error tells that it cannot be.
 func (e *Entry) Decode() (Record, error) {
 	if e.Kind != AttemptEntry {
 		return Record{Subject: e.Subject, Entry: e}, nil
@@ -369,7 +369,7 @@ func (e *Entry) Decode() (Record, error) {
 	a := &Attempt{}
 	k := keptAttempt{Attempt: a}
 	if err := json.Unmarshal([]byte(e.Body), &k); err != nil {
-		return Record{}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
+		return Record{Subject: e.Subject, Entry: e}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
 	}
 	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy,
 		e.Subject.ID

@@ -98,7 +98,7 @@ func (f *Refold) subject(
 	for _, d := range l.deadLetters() {
 		letters = append(letters, KeyedDeadLetter{key, s, d})
 	}
-	return (&KeyedState{key, s, l.SubjectState}).Row(), letters, nil
+	return (&KeyedState{Key: key, Subject: s, State: l.SubjectState}).Row(), letters, nil
 }
 
 // Page holds a page of subjects against their records.

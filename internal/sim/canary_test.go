@@ -28,9 +28,8 @@ func (s *sim) checkCanary(name string, j *job) {
 		since = min(since, time.Since(w.wasUp))
 	}
 	least := leastApart
-	lasted := func(other string) bool { b := s.portals[other].recorded; return b.State != nil && len(b.Lasted) > 0 }
-	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
-		least = unknownApart
+	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() {
+		least = nextApart
 	}
 	if since < min(least, time.Since(s.jumped)) && !s.isSlow() && w.testedAt.Sub(w.ordered) > actTime && time.Since(s.ledSince) > 2*time.Minute {
 		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
@@ -45,9 +44,9 @@ func (s *sim) checkCanary(name string, j *job) {
 	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at
 }
 
-// Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages
-// last. Both are less what a record may take, and what clocks may be apart.
-const leastApart, unknownApart = 30 * time.Second, 210 * time.Second
+// Canaries are leastApart, and the first from when its portal went down; nextApart those of an outage that is not
+// probed. Both are less what a record may take, and what clocks may be apart.
+const leastApart, nextApart = 30 * time.Second, 210 * time.Second
 
 // probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
 const probeURL, probeAnew = "https://portal.example/", time.Hour

@@ -46,7 +46,7 @@ func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
 	return &loop{
 		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: clock.NewSignal(),
 		request: ActivateRequest{
-			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs, Lease: !s.Kept,
+			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs,
 			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
 		},
 	}

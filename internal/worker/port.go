@@ -41,8 +41,6 @@ type ActivateRequest struct {
 	PollTimeout time.Duration
 	// Variables to fetch; at least one.
 	Variables []string
-	// Lease asks for jobs that only their newest holder can answer, where the engine has that.
-	Lease bool
 	// TenantIDs whose jobs are wanted; none means the engine's default tenant.
 	TenantIDs []string
 }
@@ -58,8 +56,6 @@ type Job struct {
 	Retries int32
 	// Headers and Variables are JSON objects as the engine gave them.
 	Headers, Variables string
-	// Lease is shown with the answer; empty: the job has none.
-	Lease string
 	// LockedUntil is when the engine gives the job to another, in milliseconds by its own clock: it tells deliveries
 	// apart, and is compared with no clock here. 0: the engine does not say.
 	LockedUntil int64

@@ -76,7 +76,7 @@ func (k *keeper) worker(cfg Config, jobType string, begin func() Activation) *Wo
 	hooks := k.hooks
 	hooks.InFlight = func(int) {}  // they count against nobody's capacity
 	hooks.EngineUp = func(bool) {} // the other loops tell
-	return New(k.engine, cfg, []Subscription{{JobType: jobType, Begin: begin, Kept: true}}, hooks, k.log)
+	return New(k.engine, cfg, []Subscription{{JobType: jobType, Begin: begin}}, hooks, k.log)
 }
 
 // Begin is an activation under the policies that are in force now.

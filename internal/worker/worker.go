@@ -44,8 +44,6 @@ type Subscription struct {
 	// Begin is asked before each poll, by one goroutine. What it answers holds for the jobs that the poll brings,
 	// whatever changes before they are handled.
 	Begin func() Activation
-	// Kept says that the jobs are answered later, by their keys alone: without leases.
-	Kept bool
 }
 
 // Activation is what one poll asks for and who handles what it brings.

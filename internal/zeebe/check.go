@@ -17,7 +17,7 @@ import (
 
 // endpoint returns where the gateway listens, and the setting that switches TLS off there.
 func (o *Options) endpoint() (address, plaintextBy string, plaintext bool) {
-	if o.Address != "" {
+	if o.RESTAddress == "" {
 		return o.Address, "ZEEBE_INSECURE_CONNECTION=true", o.Plaintext
 	}
 	rest, err := url.Parse(o.RESTAddress)
@@ -41,10 +41,10 @@ func CheckAddress(ctx context.Context, o Options) (string, error) {
 
 // setting returns the name of the address in use.
 func (o *Options) setting() string {
-	if o.Address == "" {
-		return "ZEEBE_REST_ADDRESS"
+	if o.RESTAddress == "" {
+		return "ZEEBE_ADDRESS"
 	}
-	return "ZEEBE_ADDRESS"
+	return "ZEEBE_REST_ADDRESS"
 }
 
 // CheckTLS does one TLS handshake with the gateway and describes what was agreed.
@@ -57,7 +57,7 @@ func CheckTLS(ctx context.Context, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if o.Address != "" {
+	if o.RESTAddress == "" {
 		config.NextProtos = []string{"h2"}
 	}
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)

@@ -5,15 +5,11 @@ package zeebe
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/worker"
@@ -27,16 +23,13 @@ const (
 	reconnectMost = 2 * time.Second
 	// connectTimeout of one attempt.
 	connectTimeout = 5 * time.Second
-	// askTimeout bounds what is asked on the way to a call.
-	askTimeout = 2 * time.Second
 )
 
 // Options say how to reach the engine. They are read once, by Dial.
 type Options struct {
-	// Address of the gRPC gateway is host:port; empty: REST only.
+	// Address of the gRPC gateway is host:port. It is not used where there is a RESTAddress.
 	Address string
-	// RESTAddress is the URL that the REST API's /v2 is below; empty: gRPC only. With both the one that answers first,
-	// gRPC preferred, is used until the client is closed.
+	// RESTAddress is the URL that the REST API's /v2 is below; empty: the engine is spoken to by gRPC.
 	RESTAddress string
 	// Reason why it is that protocol, for people.
 	Reason string
@@ -68,14 +61,10 @@ func UserAgent(version string) string { return "retry-worker/" + version }
 
 // String says which protocol is used, where, and why.
 func (o Options) String() string {
-	switch {
-	case o.Address == "":
+	if o.RESTAddress != "" {
 		return "REST at " + o.RESTAddress + " (" + o.Reason + ")"
-	case o.RESTAddress == "":
-		return "gRPC at " + o.Address + " (" + o.Reason + ")"
-	default:
-		return "gRPC at " + o.Address + " or REST at " + o.RESTAddress + " (neither has answered yet)"
 	}
+	return "gRPC at " + o.Address + " (" + o.Reason + ")"
 }
 
 // gateway is the engine in one protocol. Its errors have the status codes of gRPC.
@@ -100,39 +89,24 @@ type gateway interface {
 // Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
 // concurrent use.
 type Client struct {
+	gateway     gateway
 	tokens      *tokenSource
 	plainErrors bool
-
-	// choosing is held by who asks the gateways which of them answers.
-	choosing turn
-	mu       sync.Mutex
-	options  Options   // one address is emptied when the other is chosen
-	gateways []gateway // the one in use, or those to choose from, in order
 }
 
 // Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
-func Dial(o Options, log *zap.Logger) (_ *Client, err error) {
-	c := &Client{options: o, tokens: o.tokens(log), plainErrors: o.PlainErrors, choosing: make(turn, 1)}
-	defer func() {
-		if err != nil {
-			_ = c.Close()
-		}
-	}()
-	if o.Address != "" {
-		g, err := newGRPC(&o, c.tokens)
-		if err != nil {
-			return nil, err
-		}
-		c.gateways = append(c.gateways, g)
-	}
+func Dial(o Options, log *zap.Logger) (*Client, error) {
+	c := &Client{tokens: o.tokens(log), plainErrors: o.PlainErrors}
+	var err error
 	if o.RESTAddress != "" {
-		g, err := newREST(&o, c.tokens)
-		if err != nil {
-			return nil, err
-		}
-		c.gateways = append(c.gateways, g)
+		c.gateway, err = newREST(&o, c.tokens)
+	} else {
+		c.gateway, err = newGRPC(&o, c.tokens)
 	}
-	return c, nil
+	if err != nil && c.tokens != nil {
+		c.tokens.close()
+	}
+	return c, err
 }
 
 // Close ends the connection and every call on it.
@@ -140,86 +114,8 @@ func (c *Client) Close() error {
 	if c.tokens != nil {
 		c.tokens.close()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var err error
-	for _, g := range c.gateways {
-		err = errors.Join(err, g.close())
-	}
-	return err
+	return c.gateway.close()
 }
-
-// Settle returns the options in use: of two addresses, the one that is chosen, or both while neither answers.
-func (c *Client) Settle(ctx context.Context) Options {
-	c.gateway(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.options
-}
-
-// gateway returns the one to call. Of two, those that answer are chosen from, then one that says that it may not be
-// asked; while neither does it is the first, as it is for whom ctx ends while another asks.
-func (c *Client) gateway(ctx context.Context) gateway {
-	all := c.choices()
-	if len(all) == 1 || !c.choosing.take(ctx) {
-		return all[0]
-	}
-	defer c.choosing.give()
-	if all = c.choices(); len(all) == 1 {
-		return all[0]
-	}
-	denied := -1
-	for i, g := range all {
-		asking, cancel := context.WithTimeout(ctx, askTimeout)
-		_, err := g.topology(asking)
-		cancel()
-		switch {
-		case err == nil:
-			return c.choose(i)
-		case denied < 0 && status.Code(err) == codes.PermissionDenied:
-			denied = i
-		}
-	}
-	if denied >= 0 {
-		return c.choose(denied)
-	}
-	return all[0]
-}
-
-func (c *Client) choices() []gateway {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gateways
-}
-
-// choose the gateway, for good; choosing is held.
-func (c *Client) choose(i int) gateway {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = c.gateways[1-i].close()
-	c.gateways = c.gateways[i : i+1]
-	if c.options.Reason = "it answered first"; i == 0 {
-		c.options.RESTAddress = ""
-	} else {
-		c.options.Address = ""
-	}
-	return c.gateways[0]
-}
-
-// turn is a lock of capacity 1 that nobody waits for longer than he has time.
-type turn chan struct{}
-
-// take reports whether it was had before ctx ended.
-func (t turn) take(ctx context.Context) bool {
-	select {
-	case t <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (t turn) give() { <-t }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
 	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)

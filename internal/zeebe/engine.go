@@ -19,40 +19,39 @@ var (
 
 // Activate implements worker.Engine.
 func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-	jobs, err := c.gateway(ctx).activate(ctx, &r)
+	jobs, err := c.gateway.activate(ctx, &r)
 	return jobs, pollError(err)
 }
 
 // Complete implements worker.Engine.
 func (c *Client) Complete(ctx context.Context, j *worker.Job, variables string) error {
-	return replyError(c.gateway(ctx).complete(ctx, j, variables))
+	return replyError(c.gateway.complete(ctx, j, variables))
 }
 
 // Throw implements worker.Engine. The engine drops variables of an error that the boundary event does
 // not map, so they are set on the task's element instance first, from where they reach the process.
 func (c *Client) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
-	g := c.gateway(ctx)
 	if !c.plainErrors {
-		if err := g.setVariables(ctx, j.ElementInstanceKey, e.Variables); err != nil {
+		if err := c.gateway.setVariables(ctx, j.ElementInstanceKey, e.Variables); err != nil {
 			return preparationError(err)
 		}
 	}
-	return replyError(g.throw(ctx, j, &e))
+	return replyError(c.gateway.throw(ctx, j, &e))
 }
 
 // Fail implements worker.Engine.
 func (c *Client) Fail(ctx context.Context, j *worker.Job, f worker.Failure) error {
-	return replyError(c.gateway(ctx).fail(ctx, j, &f))
+	return replyError(c.gateway.fail(ctx, j, &f))
 }
 
 // Hold implements worker.KeepingEngine.
 func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) error {
-	return replyError(c.gateway(ctx).setTimeout(ctx, j, long))
+	return replyError(c.gateway.setTimeout(ctx, j, long))
 }
 
 // Runs implements worker.Waiters.
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
-	err := c.gateway(ctx).touch(ctx, processInstanceKey)
+	err := c.gateway.touch(ctx, processInstanceKey)
 	if err != nil && kindOf(err) == worker.Gone {
 		return false, nil
 	}

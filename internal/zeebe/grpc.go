@@ -88,7 +88,6 @@ func (o *Options) transport() (credentials.TransportCredentials, error) {
 
 func (g *grpcGateway) close() error { return g.conn.Close() }
 
-// activate implements gateway. This protocol's module knows no leases.
 func (g *grpcGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
 	stream, err := g.ActivateJobs(ctx, &pb.ActivateJobsRequest{
 		Type:              r.JobType,

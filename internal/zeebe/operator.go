@@ -22,16 +22,9 @@ type Topology struct {
 	Leaders int32
 }
 
-// atLeast reports whether the gateway is of that version or a later one.
-func (t *Topology) atLeast(major, minor int) bool {
-	var m, n int
-	_, err := fmt.Sscanf(t.GatewayVersion, "%d.%d", &m, &n)
-	return err == nil && (m > major || m == major && n >= minor)
-}
-
 // Topology asks the gateway for its cluster; the cheapest proof that it can be reached.
 func (c *Client) Topology(ctx context.Context) (Topology, error) {
-	t, err := c.gateway(ctx).topology(ctx)
+	t, err := c.gateway.topology(ctx)
 	if err != nil {
 		return t, fmt.Errorf("ask for the topology: %w", err)
 	}
@@ -47,7 +40,7 @@ type Deployment struct {
 
 // Deploy gives the engine a model; one it has already keeps its version. An empty tenant is the default.
 func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
-	all, err := c.gateway(ctx).deploy(ctx, name, content, tenant)
+	all, err := c.gateway.deploy(ctx, name, content, tenant)
 	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument &&
 		!strings.Contains(said, "tenant") {
 		return nil, refusedModel(name, said, err)
@@ -94,11 +87,10 @@ const busyPause = 100 * time.Millisecond
 // Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A gateway that
 // is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	g := c.gateway(ctx)
-	key, err := g.create(ctx, processID, variables)
+	key, err := c.gateway.create(ctx, processID, variables)
 	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
 		clock.Machine{}.Rest(ctx, busyPause)
-		key, err = g.create(ctx, processID, variables)
+		key, err = c.gateway.create(ctx, processID, variables)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
@@ -111,7 +103,7 @@ const noSuch = "retry-worker-check"
 
 // MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
 func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
-	_, err := c.gateway(ctx).activate(ctx, &worker.ActivateRequest{
+	_, err := c.gateway.activate(ctx, &worker.ActivateRequest{
 		JobType: noSuch, Worker: noSuch, MaxJobs: 1, JobTimeout: time.Second, TenantIDs: tenants,
 		PollTimeout: -time.Millisecond, // answer at once
 	})
@@ -123,7 +115,7 @@ func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
 
 // Publish sends a message to the instances that wait for it under key, now or within life (0: now only).
 func (c *Client) Publish(ctx context.Context, name, key string, life time.Duration) error {
-	if err := c.gateway(ctx).publish(ctx, name, key, life); err != nil {
+	if err := c.gateway.publish(ctx, name, key, life); err != nil {
 		return fmt.Errorf("publish the message %s: %w", name, err)
 	}
 	return nil

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/worker"
 )
@@ -27,8 +25,6 @@ const (
 	maxConnections = 200
 	// maxIdle of a connection is shorter than that of the servers, which would close it under a command.
 	maxIdle = 10 * time.Second
-	// leasesEvery is how often the engine is asked whether it has leases: it may be upgraded.
-	leasesEvery = 5 * time.Minute
 )
 
 // restGateway speaks the REST API that engines have since 8.6.
@@ -37,10 +33,6 @@ type restGateway struct {
 	userAgent string
 	http      *http.Client
 	tokens    *tokenSource
-
-	asking turn      // held by who reads or writes what follows
-	leases bool      // the engine has them
-	asked  time.Time // when it said so, or that it does not say
 }
 
 func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
@@ -66,8 +58,7 @@ func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
 		}
 	}
 	return &restGateway{
-		asking: make(turn, 1),
-		base:   base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
+		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
 		// Nobody is followed: a command is for the engine, and so is the token. The caller's context bounds each call.
 		http: &http.Client{Transport: transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
@@ -151,7 +142,6 @@ type restJob struct {
 	Retries            int32           `json:"retries"`
 	CustomHeaders      json.RawMessage `json:"customHeaders"`
 	Variables          json.RawMessage `json:"variables"`
-	LeaseToken         string          `json:"leaseToken"`
 	Deadline           key             `json:"deadline"`
 }
 
@@ -164,10 +154,8 @@ func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) (
 		FetchVariable     []string `json:"fetchVariable,omitempty"`
 		RequestTimeout    int64    `json:"requestTimeout"`
 		TenantIDs         []string `json:"tenantIds,omitempty"`
-		WithLease         bool     `json:"withLease,omitempty"`
 	}{
 		r.JobType, r.Worker, r.JobTimeout.Milliseconds(), r.MaxJobs, r.Variables, r.PollTimeout.Milliseconds(), r.TenantIDs,
-		r.Lease && g.hasLeases(ctx),
 	}
 	var out struct{ Jobs []restJob }
 	if err := g.call(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
@@ -180,31 +168,11 @@ func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) (
 			Key:                int64(cmp.Or(j.JobKey, j.Key)),
 			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
 			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
-			Headers: string(j.CustomHeaders), Variables: string(j.Variables), Lease: j.LeaseToken,
+			Headers: string(j.CustomHeaders), Variables: string(j.Variables),
 			LockedUntil: int64(j.Deadline),
 		}
 	}
 	return jobs, nil
-}
-
-// hasLeases reports whether the engine says that it is 8.10 or later. One that does not answer is asked again, one that
-// refuses to say as late as one that says.
-func (g *restGateway) hasLeases(ctx context.Context) bool {
-	if !g.asking.take(ctx) {
-		return false
-	}
-	defer g.asking.give()
-	if g.asked.IsZero() || time.Since(g.asked) > leasesEvery {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-		switch t, err := g.topology(ctx); status.Code(err) {
-		case codes.OK:
-			g.leases, g.asked = t.atLeast(8, 10), time.Now()
-		case codes.PermissionDenied, codes.Unauthenticated, codes.NotFound, codes.Unimplemented:
-			g.asked = time.Now()
-		}
-	}
-	return g.leases
 }
 
 // command answers a job.
@@ -215,7 +183,6 @@ type command struct {
 	ErrorCode    string          `json:"errorCode,omitempty"`
 	ErrorMessage string          `json:"errorMessage,omitempty"`
 	Changeset    *changeset      `json:"changeset,omitempty"`
-	LeaseToken   string          `json:"leaseToken,omitempty"`
 }
 
 type changeset struct {
@@ -223,7 +190,6 @@ type changeset struct {
 }
 
 func (g *restGateway) answer(ctx context.Context, j *worker.Job, verb string, c command) error {
-	c.LeaseToken = j.Lease
 	return g.call(ctx, http.MethodPost, "jobs/"+strconv.FormatInt(j.Key, 10)+"/"+verb, c, nil)
 }
 
@@ -243,7 +209,7 @@ func (g *restGateway) fail(ctx context.Context, j *worker.Job, f *worker.Failure
 
 func (g *restGateway) setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error {
 	return g.call(ctx, http.MethodPatch, "jobs/"+strconv.FormatInt(j.Key, 10),
-		command{Changeset: &changeset{long.Milliseconds()}, LeaseToken: j.Lease}, nil)
+		command{Changeset: &changeset{long.Milliseconds()}}, nil)
 }
 
 func (g *restGateway) setVariables(ctx context.Context, elementInstanceKey int64, variables string) error {

@@ -3,26 +3,15 @@ package zeebe_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
@@ -126,7 +115,7 @@ func TestRESTJobs(t *testing.T) {
 	const named = `"type":"work","tenantId":"a","retries":3,"customHeaders":{"h":"1"},"variables":{"claimId":"CLM-T-1"}`
 	for name, job := range map[string]string{
 		"8.6":  `{"key":9007199254740993,"processInstanceKey":9007199254740995,"elementInstanceKey":9007199254740997,` + named + `}`,
-		"8.10": `{"jobKey":"9007199254740993","processInstanceKey":"9007199254740995","elementInstanceKey":"9007199254740997","leaseToken":null,"priority":7,` + named + `}`,
+		"8.10": `{"jobKey":"9007199254740993","processInstanceKey":"9007199254740995","elementInstanceKey":"9007199254740997","priority":7,` + named + `}`,
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			asked, _ := io.ReadAll(r.Body)
@@ -171,135 +160,6 @@ func TestBasicAuthentication(t *testing.T) {
 	}
 }
 
-// TestFirstToAnswer: of two addresses gRPC's is preferred, and what was chosen stays.
-func TestFirstToAnswer(t *testing.T) {
-	byGRPC, byREST := gateway.New(t, gateway.Options{}), gateway.New(t, gateway.Options{REST: true})
-	both := zeebe.Options{Address: byGRPC.Addr(), Plaintext: true, RESTAddress: byREST.RESTAddress(), KeepAlive: 45 * time.Second}
-	expect := func(c *zeebe.Client, want string) {
-		t.Helper()
-		if got := c.Settle(wait.Context(t)).String(); !strings.HasPrefix(got, want) {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-	preferred, second := dial(t, both), dial(t, both)
-	expect(preferred, "gRPC at "+byGRPC.Addr()+" (it answered first)")
-	byGRPC.Down()
-	expect(preferred, "gRPC at "+byGRPC.Addr()+" (it answered first)")
-	expect(second, "REST at "+byREST.RESTAddress()+" (it answered first)")
-	byREST.Down()
-	neither := dial(t, both)
-	expect(neither, "gRPC at ")
-	if _, err := neither.Topology(wait.Context(t)); status.Code(err) != codes.Unavailable {
-		t.Errorf("without any: %v", err)
-	}
-	byREST.Up()
-	expect(neither, "REST at ")
-}
-
-// TestNobodyWaitsForHangingAddresses: while one call asks two addresses that hang, another whose context has ended returns
-// at once.
-func TestNobodyWaitsForHangingAddresses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := dial(t, zeebe.Options{Address: "passthrough:///silent", Plaintext: true, KeepAlive: 45 * time.Second, RESTAddress: "http://127.0.0.1:1",
-			Dialer: func(ctx context.Context, _ string) (net.Conn, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}})
-		asking, end := context.WithCancel(t.Context())
-		go func() { _, _ = c.Topology(asking) }()
-		synctest.Wait() // it asks the first of them
-		began := time.Now()
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := c.Topology(ended); err == nil || time.Since(began) > 0 {
-			t.Errorf("a call whose context has ended returns %v after %v", err, time.Since(began))
-		}
-		end()
-		synctest.Wait()
-	})
-}
-
-// TestRefusedTopologyIsNotAskedAgain: an engine that does not tell this client of its cluster is asked once, not at each
-// poll; nor are two of which neither tells.
-func TestRefusedTopologyIsNotAskedAgain(t *testing.T) {
-	byGRPC, byREST := gateway.New(t, gateway.Options{}), gateway.New(t, gateway.Options{REST: true})
-	for _, g := range []*gateway.Gateway{byGRPC, byREST} {
-		g.Inject(gateway.Fault{Method: gateway.Topology, Code: codes.PermissionDenied})
-	}
-	both := zeebe.Options{Address: byGRPC.Addr(), Plaintext: true, RESTAddress: byREST.RESTAddress(), KeepAlive: 45 * time.Second}
-	for name, c := range map[string]*zeebe.Client{"one": dialREST(t, byREST.RESTAddress()), "two": dial(t, both)} {
-		asked := func() int { return byGRPC.Calls(gateway.Topology) + byREST.Calls(gateway.Topology) }
-		before := asked()
-		for range 5 {
-			r := poll(1, time.Millisecond)
-			r.Lease = true
-			if _, err := c.Activate(wait.Context(t), r); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-		if n := asked() - before; n > 2 {
-			t.Errorf("%s: the topology was asked for %d times in 5 polls", name, n)
-		}
-	}
-}
-
-// TestLeases: jobs that were given to another cannot be completed by a worker that stood still meanwhile. Without leases
-// the first who answers wins.
-func TestLeases(t *testing.T) {
-	const atOnce = 500
-	for version, jobs := range map[string]int{"8.6.0": atOnce, "8.9.3": atOnce, gateway.LeaseVersion: 10_000} {
-		t.Run(version, func(t *testing.T) {
-			g := gateway.New(t, gateway.Options{REST: true, Version: version})
-			frozen, other := dialREST(t, g.RESTAddress()), dialREST(t, g.RESTAddress())
-			stale, newest := 0, 0
-			for range jobs / atOnce {
-				g.AddJobs(slices.Repeat([]gateway.Job{work()}, atOnce)...)
-				late := leasing(t, frozen, atOnce)
-				g.Advance(2 * time.Minute)
-				newer := leasing(t, other, atOnce)
-				stale += completed(t, frozen, late)
-				newest += completed(t, other, newer)
-			}
-			want := map[bool]int{true: 0, false: jobs}[version == gateway.LeaseVersion]
-			if timedOut := g.Counts().TimedOut; stale != want || newest != jobs-want || timedOut != jobs {
-				t.Errorf("%d stale completions and %d of the newest, want %d and %d; %d timed out", stale, newest, want, jobs-want, timedOut)
-			}
-		})
-	}
-}
-
-// leasing takes n jobs, with leases where the engine has them.
-func leasing(t *testing.T, c *zeebe.Client, n int) []worker.Job {
-	t.Helper()
-	r := poll(n, time.Second)
-	r.Lease = true
-	jobs, err := c.Activate(wait.Context(t), r)
-	if err != nil || len(jobs) != n {
-		t.Fatalf("%d jobs, %v", len(jobs), err)
-	}
-	return jobs
-}
-
-// completed returns how many of the jobs a client can complete; the others are gone.
-func completed(t *testing.T, c *zeebe.Client, jobs []worker.Job) int {
-	t.Helper()
-	var n atomic.Int64
-	var all errgroup.Group
-	all.SetLimit(16)
-	for i := range jobs {
-		all.Go(func() error {
-			err := c.Complete(context.Background(), &jobs[i], "{}")
-			if e, ok := errors.AsType[*worker.EngineError](err); ok && e.Kind == worker.Gone {
-				return nil
-			}
-			n.Add(1)
-			return err
-		})
-	}
-	testkit.Must(t, all.Wait())
-	return int(n.Load())
-}
-
 // TestCommandsOverREST holds the other commands against the description of the API.
 func TestCommandsOverREST(t *testing.T) {
 	var got []string
@@ -326,7 +186,7 @@ func TestCommandsOverREST(t *testing.T) {
 	}))
 	defer s.Close()
 	c, ctx := dialREST(t, s.URL), wait.Context(t)
-	j := &worker.Job{Key: 9007199254740993, ElementInstanceKey: 5, Lease: "L"}
+	j := &worker.Job{Key: 9007199254740993, ElementInstanceKey: 5}
 	deployed, err := c.Deploy(ctx, "p.bpmn", []byte("<x/>"), "")
 	if err != nil || len(deployed) != 1 || deployed[0] != (zeebe.Deployment{ProcessID: "P", Version: 2, Key: 9007199254740993}) {
 		t.Errorf("deployed %+v, %v", deployed, err)
@@ -356,11 +216,11 @@ func TestCommandsOverREST(t *testing.T) {
 		`GET /v2/topology `,
 		`POST /v2/process-instances/7/modification {}`,
 		`POST /v2/messages/publication {"name":"m","correlationKey":"k","timeToLive":1000}`,
-		`PATCH ` + job + ` {"changeset":{"timeout":60000},"leaseToken":"L"}`,
-		`POST ` + job + `/completion {"variables":{"a":"\u003c"},"leaseToken":"L"}`,
-		`POST ` + job + `/failure {"retries":0,"retryBackOff":1000,"errorMessage":"why","leaseToken":"L"}`,
+		`PATCH ` + job + ` {"changeset":{"timeout":60000}}`,
+		`POST ` + job + `/completion {"variables":{"a":"\u003c"}}`,
+		`POST ` + job + `/failure {"retries":0,"retryBackOff":1000,"errorMessage":"why"}`,
 		`PUT /v2/element-instances/5/variables {"variables":{"a":1},"local":false}`,
-		`POST ` + job + `/error {"variables":{"a":1},"errorCode":"E","errorMessage":"why","leaseToken":"L"}`,
+		`POST ` + job + `/error {"variables":{"a":1},"errorCode":"E","errorMessage":"why"}`,
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {

@@ -66,7 +66,7 @@ async function paint(painter, { id, file, xml, base }) {
 async function check() {
   const problems = [...await orphans(), ...(await Promise.all(drawings.map(staleness))).flat()];
   for (const problem of problems) {
-    console.error(`render: ${problem}; draw again with: npm --prefix scripts/models run render`);
+    console.error(`render: ${problem}; draw again with: make picture`);
   }
   return problems.length === 0 ? 0 : 1;
 }

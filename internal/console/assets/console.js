@@ -36,13 +36,7 @@
     else if (at) skew = 0;
   };
 
-  // The browser's zone is told where nobody chose one, and the page loaded again where it was made for another.
   let version = words.version;
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && zone !== words.zone && !("zoneKnown" in words)) {
-    document.cookie = "tz=" + zone + ";path=/;max-age=31536000;samesite=lax";
-    if (document.cookie.includes("tz=" + zone)) location.reload();
-  }
 
   // A form that somebody is filling in is left alone, and the whole page with it.
   const held = () => {

@@ -58,6 +58,11 @@ func TestUnreadableRecord(t *testing.T) {
 	storetest.RunUnreadable(t, open(t, address), executor(t, address), "7", `{"number":"x"}`)
 }
 
+func TestUnreadableGates(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunUnreadableGates(t, open(t, address), executor(t, address))
+}
+
 // executor executes statements as another program does.
 func executor(t *testing.T, address string) func(statements ...string) {
 	c := connect(t, address)

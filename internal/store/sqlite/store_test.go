@@ -92,6 +92,11 @@ func TestUnreadableRecord(t *testing.T) {
 	storetest.RunUnreadable(t, opened(t, path), executor(t, path), "{", "7", `{"number":"x"}`)
 }
 
+func TestUnreadableGates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	storetest.RunUnreadableGates(t, opened(t, path), executor(t, path))
+}
+
 func TestPlantedTrigger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	storetest.RunPlanted(t, opened(t, path), executor(t, path),

@@ -84,16 +84,24 @@ func (s *snapshot) lastPurge() (*journal.Entry, error) {
 
 // states calls take for the states of the subjects that the clause lets through.
 func (s *snapshot) states(clause string, args []any, take func(*journal.KeyedState)) error {
+	return s.eachState(clause, args, func(k *journal.KeyedState) error {
+		if k.Unreadable == nil {
+			take(k)
+		}
+		return k.Unreadable
+	})
+}
+
+// eachState is states, with those that cannot be read.
+func (s *snapshot) eachState(clause string, args []any, take func(*journal.KeyedState) error) error {
 	return s.each("SELECT key, tenant, policy, id, body FROM subjects"+clause, func(scan scanner) (err error) {
 		var k journal.KeyedState
 		var state string
 		if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
 			return err
 		}
-		if k.State, err = readState(state); err == nil {
-			take(&k)
-		}
-		return err
+		k.State, k.Unreadable = readState(state)
+		return take(&k)
 	}, args...)
 }
 
@@ -123,7 +131,10 @@ func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (jour
 	return reading(ctx, r, "read what is held", func(s *snapshot) (journal.Head, error) {
 		head, err := s.head("")
 		if err == nil {
-			err = s.states(" WHERE destination <> '' ORDER BY key", nil, take)
+			err = s.eachState(" WHERE destination <> '' ORDER BY key", nil, func(k *journal.KeyedState) error {
+				take(k)
+				return nil
+			})
 		}
 		return head, err
 	})
@@ -183,10 +194,9 @@ func (r *Reader) Records(
 		records, err := s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
 		for i := range records {
 			d, failed := records[i].Entry.Decode()
-			if failed != nil {
+			if all = append(all, d); failed != nil {
 				return all, failed
 			}
-			all = append(all, d)
 		}
 		return all, err
 	})

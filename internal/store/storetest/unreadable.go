@@ -1,13 +1,26 @@
 package storetest
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/worker"
 )
 
 // RunUnreadable plays a record that cannot be read, whose body is each of bodies: it is named, its subject is refused, and
@@ -50,3 +63,62 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 		t.Errorf("a dead letter that cannot be read is listed: %+v", all)
 	}
 }
+
+// RunUnreadableGates plays a destination's state, a held claim's and a failure's record that cannot be read: each is told
+// once, and claims that have nothing to do with them go.
+func RunUnreadableGates(t *testing.T, s Store, exec func(statements ...string)) {
+	f, now := testkit.New(t, testkit.Over(s)), time.Now()
+	lost, open := testkit.NewPortal("lost", f.Journal, now), testkit.NewPortal("open", f.Journal, now)
+	lost.Happens(t, now)
+	lost.Hold(t, "CLM-1-1", 1, time.Time{})
+	open.Hold(t, "CLM-2-1", 2, time.Time{})
+	open.Hold(t, "CLM-3-1", 3, time.Time{})
+	tested := testkit.NewPortal("tested", f.Journal, now) // what was recorded since its canary went is looked through
+	tested.Fails(t, now.Add(-time.Hour))
+	tested.Happens(t, now, destination.Turn{Waiting: 1, Canary: "9"})
+	_, err := f.Journal.Analyze(t.Context(), f.Analysis(decision.DefaultPolicy, "CLM-4-1", "DUPLICATE_CLAIM", 0))
+	testkit.Must(t, err)
+	exec("UPDATE records SET body = '7' WHERE kind = 'attempt'",
+		"UPDATE subjects SET body = '7' WHERE id IN ('lost', 'CLM-3-1')")
+
+	e, fast := &gateEngine{}, destination.Defaults()
+	fast.Pace.Most = 60_000
+	core, told := observer.New(zap.ErrorLevel)
+	g := gate.New(gate.Options{Store: s, Memory: f.Journal, Engine: e, Clock: clock.Machine{}, Zone: time.UTC,
+		Hooks: gate.NoHooks(), Log: zap.New(core), Settings: func() gate.Settings {
+			return gate.Settings{Otherwise: fast}
+		}})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx) })
+	running.Go(func() { g.Lead(ctx, ctx) })
+	defer func() { cancel(); running.Wait() }()
+	wait.Until(t, "the claim that can go", func() bool {
+		waiting, err := s.Pending(t.Context(), journal.GateQueue, 0, 1)
+		return err == nil && len(waiting) == 0 && len(e.keys()) > 0
+	})
+	if keys := e.keys(); !slices.Equal(keys, []int64{2}) || told.Len() != 3 {
+		t.Errorf("the jobs %v went, and %d lines tell what cannot be read, want the job 2 and 3 lines", keys, told.Len())
+	}
+}
+
+// gateEngine is an engine that takes the answers of gates.
+type gateEngine struct {
+	mu        sync.Mutex
+	completed []int64
+}
+
+func (e *gateEngine) keys() []int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.completed)
+}
+
+func (e *gateEngine) Complete(_ context.Context, j *worker.Job, _ string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.completed = append(e.completed, j.Key)
+	return nil
+}
+
+func (*gateEngine) Throw(context.Context, *worker.Job, worker.BPMNError) error { return nil }

@@ -31,7 +31,7 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
-	// REST serves the REST API instead of gRPC: in the shape of 8.6 where that is the Version, with leases from 8.10 on.
+	// REST serves the REST API instead of gRPC: in the shape of 8.6 where that is the Version.
 	REST bool
 	// Version is what the topology tells, the package's if empty.
 	Version string
@@ -41,11 +41,8 @@ type Options struct {
 	JobsPerMessage int
 }
 
-// Version is what the topology tells of a gateway, and LeaseVersion one with leases.
-const (
-	Version      = server.Shape88 + ".0"
-	LeaseVersion = "8.10.0"
-)
+// Version is what the topology tells of a gateway.
+const Version = server.Shape88 + ".0"
 
 // Gateway is a running gateway. Its methods may be called from any goroutine.
 type Gateway struct {

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"container/heap"
+	"sort"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+)
+
+// How long the portal takes to answer, and a submission to fail that it does not answer.
+const (
+	answerTime = time.Second
+	timeout    = 30 * time.Second
+)
+
+// epoch is the beginning of every trace.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// event of the virtual time.
+type event struct {
+	at    time.Duration
+	order int // among those of the same instant
+	play  func(at time.Duration)
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// progress of a claim.
+type progress struct {
+	retries      int64
+	firstFailure time.Time
+	kind         destination.Kind
+	sent         time.Duration
+	error        string // of the submission under way
+}
+
+// player plays one service.
+type player struct {
+	*options
+	service  string
+	portal   portal
+	claims   []claim
+	progress []progress
+	next     int // of claims to arrive
+	queue    events
+	order    int
+	gate     *destination.Gate
+	index    map[string]int // of the claims at the gate
+	woken    time.Duration
+	drains   *drains
+	tally    *tally
+}
+
+func play(outages []outage, claims []claim, o *options, gated bool, t *tally) {
+	p := &player{options: o, service: outages[0].service, claims: claims,
+		portal: portal{outages: outages, capacity: o.capacity}, progress: make([]progress, len(claims)),
+		tally: t, drains: newDrains(outages, claims, o.capacity)}
+	if gated {
+		settings := o.destination(p.service)
+		settings.Pace.Most = float64(o.capacity)
+		settings.Pace.Start = min(settings.Pace.Start, settings.Pace.Most)
+		p.gate = &destination.Gate{Name: p.service, Settings: settings, State: destination.New(epoch)}
+		p.index, p.woken = make(map[string]int), -1
+	}
+	for p.next < len(claims) || len(p.queue) > 0 {
+		p.one()
+	}
+	p.drains.close(t)
+}
+
+// one plays the next event.
+func (p *player) one() {
+	if p.next < len(p.claims) && (len(p.queue) == 0 || p.claims[p.next].arrived <= p.queue[0].at) {
+		p.next++
+		p.arrive(p.next-1, p.claims[p.next-1].arrived)
+		return
+	}
+	e := heap.Pop(&p.queue).(event)
+	e.play(e.at)
+}
+
+func (p *player) at(at time.Duration, play func(at time.Duration)) {
+	p.order++
+	heap.Push(&p.queue, event{at, p.order, play})
+}
+
+// arrive at the gate, or, without one, at the portal: before each submission, retries included.
+func (p *player) arrive(claim int, at time.Duration) {
+	if p.gate == nil {
+		p.submit(claim, at)
+		return
+	}
+	c, now := &p.progress[claim], epoch.Add(at)
+	if c.firstFailure.IsZero() {
+		c.firstFailure = now // the clock of a claim that never failed starts when it is first held (R27)
+	}
+	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.policy.MaxRetries - c.retries,
+		Limit: p.policy.TimeLimit(p.service, c.firstFailure)}
+	p.index[h.Claim] = claim
+	p.gate.Queue.Add(h)
+	p.open(at)
+}
+
+// open lets through what may go.
+func (p *player) open(at time.Duration) {
+	released, givenUp, probe := p.gate.Due(epoch.Add(at))
+	for _, r := range released {
+		claim := p.index[r.Claim]
+		delete(p.index, r.Claim)
+		p.progress[claim].kind = r.Kind
+		p.submit(claim, at)
+	}
+	for _, h := range givenUp {
+		p.giveUp(p.index[h.Claim], at)
+		delete(p.index, h.Claim)
+	}
+	if probe {
+		p.tell(destination.Probed{OK: p.portal.downUntil(at) == 0}, at)
+	}
+	p.sleep(at)
+}
+
+func (p *player) tell(e destination.Event, at time.Duration) { p.gate.Apply(e, epoch.Add(at)) }
+
+// sleep until the gate has something to do; one where nothing happens in the next hour is left alone.
+func (p *player) sleep(now time.Duration) {
+	next := p.gate.Next()
+	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 &&
+		(p.next == len(p.claims) || p.claims[p.next].arrived > now+after)
+	if next.IsZero() || idle {
+		return
+	}
+	if at := max(now, next.Sub(epoch)); p.woken < 0 || at < p.woken {
+		p.woken = at
+		p.at(at, p.wake)
+	}
+}
+
+// wake the gate, unless an earlier waking took the place of this one.
+func (p *player) wake(at time.Duration) {
+	if at == p.woken {
+		p.woken = -1
+		p.open(at)
+	}
+}
+
+func (p *player) submit(claim int, at time.Duration) {
+	c := &p.progress[claim]
+	var takes time.Duration
+	c.error, takes = p.portal.submit(at)
+	c.sent = at
+	p.drains.sent(at)
+	p.tally.submit(&p.claims[claim], c.error != "")
+	p.at(at+takes, func(at time.Duration) { p.answer(claim, at) })
+}
+
+func (p *player) answer(claim int, at time.Duration) {
+	c := &p.progress[claim]
+	id, sent := p.claims[claim].id, epoch.Add(c.sent)
+	if c.error == "" {
+		p.recover(claim, at)
+		if p.gate != nil && c.kind.Wanted() {
+			p.tell(destination.Answered{Claim: id, Sent: sent}, at)
+		}
+	} else {
+		p.fail(claim, at)
+	}
+	if p.gate != nil {
+		p.open(at)
+	}
+}
+
+// fail lets the policy decide, and tells the gate.
+func (p *player) fail(claim int, at time.Duration) {
+	c, now := &p.progress[claim], epoch.Add(at)
+	match := p.policy.Rules.Classify(c.error, 0)
+	f := decision.Failure{ID: p.claims[claim].id, Error: c.error, RetryCount: c.retries, HasRetryCount: true,
+		Destination: p.service, Match: match}
+	d := decision.Decide(&f, p.policy, decision.Past{FirstFailure: c.firstFailure, Retries: c.retries, Remembers: true},
+		now)
+	c.firstFailure, c.retries = d.FirstFailure, d.RetryCount
+	if d.ShouldRetry() {
+		p.at(max(at, d.NextRetryTime.Sub(epoch)), func(at time.Duration) { p.arrive(claim, at) })
+	} else {
+		p.giveUp(claim, at)
+	}
+	if p.gate != nil {
+		if e := destination.FailureEvent(&match, f.ID, epoch.Add(c.sent), 0); e != nil {
+			p.tell(e, at)
+		}
+	}
+}
+
+func (p *player) recover(claim int, at time.Duration) {
+	p.drains.done(claim, at)
+	p.tally.recover(&p.claims[claim], p.portal.outages, at)
+}
+
+func (p *player) giveUp(claim int, at time.Duration) {
+	p.drains.done(claim, at)
+	p.tally.giveUp(&p.claims[claim])
+}
+
+// portal is the outside system.
+type portal struct {
+	outages  []outage
+	capacity int
+	taken    []time.Duration // in the last minute
+}
+
+// downUntil returns when the outage ends that lasts at an instant; 0 where the portal is up.
+func (p *portal) downUntil(at time.Duration) time.Duration {
+	i := sort.Search(len(p.outages), func(i int) bool { return at < p.outages[i].end })
+	if i == len(p.outages) || at < p.outages[i].start {
+		return 0
+	}
+	return p.outages[i].end
+}
+
+// submit returns what becomes of a submission, and after how long; an empty error is a success.
+func (p *portal) submit(at time.Duration) (failure string, takes time.Duration) {
+	if p.downUntil(at) > 0 {
+		return "TIMEOUT", timeout
+	}
+	for len(p.taken) > 0 && p.taken[0] <= at-time.Minute {
+		p.taken = p.taken[1:]
+	}
+	if len(p.taken) >= p.capacity {
+		return "RATE_LIMIT", answerTime
+	}
+	p.taken = append(p.taken, at)
+	return "", answerTime
+}

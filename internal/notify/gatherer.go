@@ -19,8 +19,6 @@ import (
 const (
 	// lookEvery is how often a Gatherer looks where nobody wakes it: other replicas have dead letters too.
 	lookEvery = 5 * time.Second
-	// idleEvery is how often it looks whether the catalogue has somebody to be told by now.
-	idleEvery = time.Minute
 	// leastRest is what it rests at least.
 	leastRest = time.Second
 	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that:
@@ -100,7 +98,7 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 // look makes what is due, and says when to look again at the latest.
 func (g *Gatherer) look(ctx context.Context) time.Duration {
 	if !g.tellsAnybody() {
-		return idleEvery
+		return lookEvery
 	}
 	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

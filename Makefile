@@ -33,7 +33,7 @@ proof: build ## The longer versions of the tests, some five hours: PROOF_KILLS (
 	PROOF_FAULTS=$${PROOF_FAULTS:-1000} PROOF_OPERATIONS=$${PROOF_OPERATIONS:-1000000} CHAOS_KILLS=$${PROOF_KILLS:-1000} CHAOS_SEED=$${CHAOS_SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 90m -v ./e2e/chaos
 	ENGINE_KILLS=$${ENGINE_KILLS:-50} ENGINE_INSTANCES=$${ENGINE_INSTANCES:-50000} $(GO) test -count=1 -timeout 30m -v ./e2e/engine
 	PROOF_CLAIMS=$${PROOF_CLAIMS:-1000} $(GO) test -count=1 -timeout 30m -v -run TestEverybodyTellsTheSame ./e2e/scenarios
-	PROOF_HELD=$${PROOF_HELD:-500} PROOF_HELD_KILLS=20 PROOF_PORTALS=6 $(GO) test -count=1 -timeout 60m -v -run TestClaimsWaitForADownPortal ./e2e/scenarios
+	PROOF_HELD=$${PROOF_HELD:-500} PROOF_HELD_KILLS=20 $(GO) test -count=1 -timeout 60m -v -run TestClaimsWaitForADownPortal ./e2e/scenarios
 	PROOF_DUE=$${PROOF_DUE:-200} $(GO) test -count=1 -timeout 30m -v -run TestClaimsGoBeforeThePortalShuts ./e2e/scenarios
 	PROOF_LEARN=$${PROOF_LEARN:-400} $(GO) test -count=1 -timeout 30m -v -run TestWhatCameOfItIsLearnt ./e2e/scenarios
 	PROOF_WORLDS=$${PROOF_WORLDS:-500} $(GO) test -count=1 -v -run 'TestLearns|TestIntervals' ./internal/learning ./internal/compare

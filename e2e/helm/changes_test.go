@@ -113,8 +113,8 @@ func TestTeamsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s\n%v", file, err)
 	}
-	want, err := catalogue.Parse("want.yaml",
-		[]byte("extends: built-in\nteams: {ti: {email: [ti@hospital.example], digests: [weekly]}}\n"))
+	want, err := catalogue.Parse("policies.yaml",
+		[]byte("extends: built-in\nteams:\n  ti:\n    digests:\n    - weekly\n    email:\n    - ti@hospital.example\n"))
 	if err != nil || c.Version != want.Version {
 		t.Errorf("%s\ncomes to %s%v", file, c.Effective(), err)
 	}

@@ -182,10 +182,11 @@ const delivery = "COALESCE(d.body->>'delivery', '')"
 
 // tallies sums up what a query finds of the open ones.
 func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tally, error) {
-	w, err := s.matching(p, false)
+	m, err := s.matching(p, false)
 	if err != nil {
 		return nil, err
 	}
+	w := m.where
 	w.and("d.state = 'open'")
 	sums := deadletter.Sums{}
 	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}

@@ -24,47 +24,80 @@ const letterColumns = "d.deadline, d.cents, d.record"
 
 func scanLetter(scan scanner, l *letter) error { return scan(&l.Deadline, &l.Cents, &l.Record) }
 
-// matching returns what dead letters d of subjects s must have for a query to find them, whatever their state. Of a
-// list of causes ids and subjects are not searched for.
-func (s *snapshot) matching(p *deadletter.Query, causes bool) (w where, err error) {
-	w.fits(&p.Filter)
-	w.picks(&p.Filter)
-	if p.Before != math.MaxInt64 {
-		w.and("d.record < ?", p.Before)
-	}
-	if p.Aged() {
-		w.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
-	}
-	if !p.Searches {
-		return w, nil
-	}
-	found := "d.fingerprint IN (SELECT id FROM fingerprints WHERE "
-	var args []any
-	for i, word := range p.Words {
-		if i > 0 {
-			found += " AND "
-		}
-		found += "(" + s.Contains + "(pattern, ?) > 0 OR " + s.Contains + "(reason, ?) > 0 OR " + s.Contains + "(reason, ?) > 0)"
-		args = append(args, word, word, strings.ToUpper(word))
-	}
-	if found += ")"; len(p.Words) == 0 {
-		found = "1 = 0"
-	}
-	if !causes {
-		of, ofArgs, err := s.searched(p)
-		if err != nil {
-			return w, err
-		}
-		found, args = found+" OR d.id = ? OR "+of, append(append(args, p.ID), ofArgs...)
-	}
-	w.and("("+found+")", args...)
-	return w, nil
+// matching is how a query finds dead letters d of subjects s, whatever their state.
+type matching struct {
+	where
+	// few is a query of the records among which they are, by their causes, subjects and ids, of which there are n or little
+	// more among all; empty where nobody knows.
+	few     string
+	fewArgs []any
+	n, all  int64
 }
 
-// searched returns the condition that the subject's id begins with one of the query's prefixes: by their keys where
-// there are few, for which dead letters have an index.
-func (s *snapshot) searched(p *deadletter.Query) (condition string, args []any, err error) {
+// sought reports whether the first dead letters are found sooner by few than in the list's order, where one of all/n is
+// one of them.
+func (m *matching) sought(limit int) bool { return m.few != "" && m.n*m.n < int64(limit)*m.all }
+
+// matching reads a query. Of a list of causes ids and subjects are not searched for.
+func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err error) {
+	m.fits(&p.Filter)
+	m.picks(&p.Filter)
+	if p.Before != math.MaxInt64 {
+		m.and("d.record < ?", p.Before)
+	}
+	if p.Aged() {
+		m.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
+	}
+	counted := where{}
+	counted.fits(&p.Filter)
+	if p.Searches {
+		counted.add(s.words(p))
+	}
+	switch {
+	case p.Searches && causes:
+		m.add(s.words(p))
+	case p.Searches:
+		err = s.search(p, &m)
+	case len(counted.conditions) > 0:
+		m.few = "SELECT record FROM dead_letters WHERE 1 = 0"
+	}
+	if err != nil || m.few == "" {
+		return m, err
+	}
+	var among where
+	oneOf(&among, "d.state", p.States)
+	counted.add(among)
+	const sum = "SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"
+	if _, err := s.one("SELECT ("+sum+counted.String()+"), ("+sum+among.String()+")", slices.Concat(counted.args, among.args),
+		&m.n, &m.all); err != nil {
+		return m, err
+	}
+	of := where{conditions: []string{"d.fingerprint IN (SELECT d.fingerprint FROM dead_letter_counts d" + counted.String() + ")"}, args: counted.args}
+	of.add(among)
+	m.few, m.fewArgs = "SELECT record FROM dead_letters d"+of.String()+" UNION "+m.few, append(of.args, m.fewArgs...)
+	return m, nil
+}
+
+// words returns what dead letters d have whose cause holds the words of a query.
+func (s *snapshot) words(p *deadletter.Query) (w where) {
+	if len(p.Words) == 0 {
+		w.and("1 = 0")
+		return w
+	}
+	var of where
+	for _, word := range p.Words {
+		of.and("("+s.Contains+"(pattern, ?) > 0 OR "+s.Contains+"(reason, ?) > 0 OR "+s.Contains+"(reason, ?) > 0)",
+			word, word, strings.ToUpper(word))
+	}
+	w.and("d.fingerprint IN (SELECT id FROM fingerprints"+of.String()+")", of.args...)
+	return w
+}
+
+// search adds to m that a dead letter's cause holds the words of a query, its subject begins with one of its prefixes,
+// or it has its id.
+func (s *snapshot) search(p *deadletter.Query, m *matching) error {
 	var ranges []string
+	var args []any
 	for _, prefix := range p.Prefixes {
 		w := where{conditions: []string{"s.id >= ?"}, args: []any{prefix}}
 		if end, ok := deadletter.AfterPrefix(prefix); ok {
@@ -72,29 +105,37 @@ func (s *snapshot) searched(p *deadletter.Query) (condition string, args []any, 
 		}
 		ranges, args = append(ranges, strings.Join(w.conditions, " AND ")), append(args, w.args...)
 	}
-	condition = strings.Join(ranges, " OR ")
-	keys, err := collect(s, "SELECT key FROM subjects s WHERE "+condition+" LIMIT ?", append(slices.Clone(args), fewSubjects+1),
+	subjects, words := strings.Join(ranges, " OR "), s.words(p)
+	keys, err := collect(s, "SELECT key FROM subjects s WHERE "+subjects+" LIMIT ?", append(slices.Clone(args), fewSubjects+1),
 		func(scan scanner, key *int64) error { return scan(key) })
-	if len(keys) > fewSubjects || err != nil {
-		return condition, args, err
+	if err == nil && len(keys) <= fewSubjects {
+		in, of := list(keys)
+		subjects, args = "d.subject IN "+in, of
+		m.few = "SELECT record FROM dead_letters d WHERE " + subjects + " UNION SELECT record FROM dead_letters WHERE id = ?"
+		m.fewArgs = append(slices.Clone(args), p.ID)
 	}
-	in, args := list(keys)
-	return "d.subject IN " + in, args, nil
+	m.and("("+words.conditions[0]+" OR d.id = ? OR "+subjects+")", append(append(words.args, p.ID), args...)...)
+	return err
 }
 
 // letters finds the first dead letters that a query finds, in an order, from behind a place (nil: from the first on).
 func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Place, limit int) (all []letter, err error) {
-	matches, err := s.matching(p, false)
+	m, err := s.matching(p, false)
 	if err != nil {
 		return nil, err
 	}
 	order, behind := orderBy(sort, after)
 	for _, state := range p.States { // each is a stretch of an index in that order
-		w := where{conditions: []string{"d.state = ?"}, args: []any{string(state)}}
-		w.add(matches)
+		from, args, w := "dead_letters d", []any(nil), where{}
+		if m.sought(limit) && (p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1) { // a cause's have an index
+			from, args = "("+m.few+") AS f CROSS JOIN dead_letters d", m.fewArgs
+			w.and("d.record = f.record")
+		}
+		w.and("d.state = ?", string(state))
+		w.add(m.where)
 		w.add(behind)
-		some, err := collect(s, "SELECT "+letterColumns+" FROM dead_letters d JOIN subjects s ON s.key = d.subject"+w.String()+
-			" ORDER BY "+order+" LIMIT ?", append(w.args, limit), scanLetter)
+		some, err := collect(s, "SELECT "+letterColumns+" FROM "+from+" JOIN subjects s ON s.key = d.subject"+w.String()+
+			" ORDER BY "+order+" LIMIT ?", append(slices.Concat(args, w.args), limit), scanLetter)
 		if err != nil {
 			return nil, err
 		}

@@ -51,10 +51,11 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) ([]deadletter.Group, error) 
 	if p.Filter.IDs != "" || p.Filter.Context != "" || p.Before != math.MaxInt64 {
 		from, n = "dead_letters d", "count(*)"
 	}
-	w, err := s.matching(p.Query, true)
+	m, err := s.matching(p.Query, true)
 	if err != nil {
 		return nil, err
 	}
+	w := m.where
 	oneOf(&w, "d.state", p.States)
 	w.and("d.fingerprint <> ''")
 	var all []deadletter.Group

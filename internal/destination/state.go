@@ -43,6 +43,11 @@ const (
 	longestPause = longestTest
 	// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
 	raise = 0.05
+	// LongestOrder is how far ahead a person's order may last: what he forgot must not hold claims, or let them fail, for
+	// ever.
+	LongestOrder = 7 * 24 * time.Hour
+	// clockTolerance is how far the clocks of those who act may be apart.
+	clockTolerance = time.Minute
 	// deepestHalving bounds how often failed ramps halve the pace of the next.
 	deepestHalving = 4
 )
@@ -103,6 +108,31 @@ type Canary struct {
 func New(now time.Time) State {
 	now = now.UTC().Round(0)
 	return State{Phase: Up, Since: now, Flow: Flow{Credit: 1, At: now}}
+}
+
+// believe bounds instants that lie further ahead than is ever recorded, and reports whether there were any: whoever
+// recorded them had a wrong clock, and what waits for them would wait until then.
+func (s *State) believe(c *Settings, now time.Time) (found bool) {
+	now = now.UTC().Round(0)
+	bound := func(ahead time.Duration, instants ...*time.Time) {
+		for _, t := range instants {
+			if t.After(now.Add(ahead + clockTolerance)) {
+				*t, found = now.Add(ahead), true
+			}
+		}
+	}
+	f, o := &s.Flow, &s.Outage
+	bound(0, &s.Since, &o.Since, &o.Until, &o.LastTest, &s.Canary.Sent, &s.Evidence.StreakSince, &f.At, &f.Stepped,
+		&f.Last, &f.LimitAt)
+	bound(longestPause, &f.PauseUntil)
+	bound(max(firstTest, c.Probe.Every), &s.NextProbe)
+	bound(LongestOrder, &s.HeldUntil, &s.UpUntil)
+	canary := longestTest
+	if c.Probe.URL != "" {
+		canary = distrustProbe
+	}
+	bound(max(canary, s.HeldUntil.Sub(now)), &s.NextTest)
+	return found
 }
 
 // isDown reports whether claims wait for the end of an outage.

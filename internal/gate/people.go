@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
 

@@ -169,15 +169,14 @@ func nominal(retry int64) time.Duration {
 	return min(5*time.Minute<<min(max(retry-1, 0), 10), 4*time.Hour)
 }
 
-// isDrawn reports whether a retry's delay is what was drawn for it; a retry alone has one, and its place among all draws.
+// isDrawn reports whether a retry's delay is what was drawn for it.
 func isDrawn(a *journal.Attempt) bool {
-	back, bin := a.Backoff, int64(0)
 	if !a.ShouldRetry() || a.Revision > 0 {
-		return a.JitterBin == bin
+		return true
 	}
-	bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
+	back := a.Backoff
 	drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
-	return a.JitterBin == bin && back.Raw == nominal(a.RetryCount) && back.AtMaximum == (back.Raw == 4*time.Hour) &&
+	return back.Raw == nominal(a.RetryCount) && back.AtMaximum == (back.Raw == 4*time.Hour) &&
 		(back.Delay-drawn).Abs() <= time.Minute
 }
 

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 type tally struct {
 	sums     map[journal.FigureName]int64
 	episodes map[string]*episode // the last of each claim
-	bins     map[int64]int64     // how often each part of the jitter was drawn
 	soon     int64               // recovered as soon as that
 	early    int64               // retries within an hour of their first failure that something is learnt of
 }
@@ -107,7 +105,6 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 			if strings.HasPrefix(a.Error, presumedError) {
 				e.presumed++
 			}
-			t.bins[a.JitterBin-1]++
 			t.sums[journal.FigureScheduled]++
 			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
 		}
@@ -179,21 +176,19 @@ const soon = 20 * time.Minute
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
 	_, _ = s.memory.Learnt(context.Background(), []int64{journal.WeekOf(s.began)}, func(f *journal.LearntFigure) { all = append(all, f.Figure) })
-	sums, bins, early, recovered := map[journal.FigureName]int64{}, map[int64]int64{}, int64(0), int64(0)
+	sums, early, recovered := map[journal.FigureName]int64{}, int64(0), int64(0)
 	for _, f := range all {
 		sums[f.Name] += f.Value
 		switch {
-		case f.Name == journal.FigureJitter:
-			bins[f.Bucket] += f.Value
 		case f.Name == journal.FigureRetryMade && f.Bucket < 3:
 			early += f.Value
 		case f.Name == journal.FigureRecoveryTimeBucket && f.Bucket <= int64(soon.Seconds()):
 			recovered += f.Value
 		}
 	}
-	if recovered != s.tally.soon || early != s.tally.early || !maps.Equal(bins, s.tally.bins) {
-		s.fail("%d are counted that recovered soon, not %d, %d retries within an hour, not %d, and jitter as %v, not %v", recovered, s.tally.soon, early,
-			s.tally.early, bins, s.tally.bins)
+	if recovered != s.tally.soon || early != s.tally.early {
+		s.fail("%d are counted that recovered soon, not %d, and %d retries within an hour, not %d", recovered, s.tally.soon, early,
+			s.tally.early)
 	}
 	causes, _ := s.memory.Causes(context.Background(), journal.CauseFilter{}, nil, 1000)
 	failures := sums[journal.FigureDecisions]
@@ -218,7 +213,6 @@ func (s *sim) checkFigures() {
 		is(name, want)
 	}
 	is(journal.FigureTook, sums[journal.FigureDecisions])
-	is(journal.FigureJitter, sums[journal.FigureScheduled])
 	is(journal.FigureRecoveryTimeBucket, sums[journal.FigureRecoveredRetried])
 	is(journal.FigureRetrySucceeded, sums[journal.FigureCaseRecovered])
 }

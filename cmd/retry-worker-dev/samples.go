@@ -54,7 +54,7 @@ func (o *options) client() (*api.Client, error) {
 	}
 	if o.tokenFile != "" {
 		const most = 4096 // as long as a token can be
-		content, _, err := smallfile.Read(o.tokenFile, most)
+		content, err := smallfile.ReadSecret(o.tokenFile, most)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", o.tokenFile, err)
 		}

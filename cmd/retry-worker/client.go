@@ -119,14 +119,10 @@ func (f *serverFlags) base() (string, error) {
 
 // readToken reads a token from a file that others must not read: who can is in.
 func readToken(path string) (string, error) {
-	const others = 0o007
-	content, mode, err := smallfile.Read(path, 4096) // as long as a token can be
+	content, err := smallfile.ReadSecret(path, 4096) // as long as a token can be
 	switch token := strings.TrimSpace(string(content)); {
 	case err != nil:
 		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
-	case mode.Perm()&others != 0:
-		return "", fmt.Errorf("--token-file %s has mode %04o, expected 0600: everybody on this machine can read or change "+
-			"it; `chmod 600` it", path, mode.Perm())
 	case token == "":
 		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
 	default:

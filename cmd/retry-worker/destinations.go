@@ -161,7 +161,7 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	line("claims a minute", strconv.FormatFloat(d.PerMinute, 'g', 4, 64))
 	line("next test", value(d.NextTest))
 	if b := d.ExpectedBack; b != nil {
-		line("expected back", b.Median+"; 80 % of such outages end from "+b.Earliest+" to "+b.Latest)
+		line("expected back", b.Median+"; half of such outages end from "+b.Earliest+" to "+b.Latest)
 	}
 	line("held", strconv.Itoa(d.Held))
 	line("oldest", value(d.OldestHeldSince))

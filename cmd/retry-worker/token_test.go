@@ -126,8 +126,8 @@ func TestTokenNewRefuses(t *testing.T) {
 			wrong + ":3: hash of length 1, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed",
 		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", shared}, exitFailed, []string{
-			"tokens file " + shared + " has mode 0644, expected 0600: others than its owner can read or change it, and it lets in whoever can; " +
-				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if others may have read it",
+			"tokens file " + shared + " lets in whoever reads it, and others can reach it: it has mode 0644, expected 0600; " +
+				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make what is in it anew if others may have read it",
 		}},
 	} {
 		retryWorker(append([]string{"token", "new"}, tt.args...)...).fails(t, tt.code, tt.lines...)

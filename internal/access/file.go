@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"retry-worker/internal/reload"
@@ -23,9 +21,6 @@ const (
 	maxFileBytes = 256 << 10
 	// maxProblems that are listed; who has more has one cause for many.
 	maxProblems = 20
-	// exposed are the permissions that a tokens file must not give: any to everybody, or that of changing it to its
-	// group. The group may read, which is how Kubernetes gives a Secret to a container that is not root.
-	exposed fs.FileMode = 0o027
 )
 
 // FileError is everything that is wrong with a tokens file, in its order.
@@ -58,78 +53,18 @@ func Load(path string) (*Tokens, error) {
 }
 
 func readFile(path string) ([]byte, error) {
-	content, mode, err := smallfile.ReadRegular(path, maxFileBytes)
-	if errors.Is(err, smallfile.ErrTooLong) {
+	content, err := smallfile.ReadSecret(path, maxFileBytes)
+	switch {
+	case errors.Is(err, smallfile.ErrTooLong):
 		return nil, fmt.Errorf("tokens file %s has more than %d KiB; take out the tokens that have expired", path,
 			maxFileBytes>>10)
+	case errors.Is(err, smallfile.ErrExposed):
+		return nil, fmt.Errorf("tokens file %s lets in whoever reads it, and %w", path, err)
+	case err != nil:
+		return nil, fmt.Errorf("tokens file %s cannot be read: %w; name a readable file, `retry-worker token new --file` "+
+			"makes one", path, err)
 	}
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	if mode = mode.Perm(); mode&exposed != 0 {
-		return nil, fmt.Errorf("tokens file %s has mode %04o, expected 0600: others than its owner can read or change it, "+
-			"and it lets in whoever can; `chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make new tokens if "+
-			"others may have read it", path, mode)
-	}
-	return content, checkFolders(path)
-}
-
-func unreadable(path string, err error) error {
-	return fmt.Errorf("tokens file %s cannot be read: %w; name a readable file, `retry-worker token new --file` makes one",
-		path, smallfile.Cause(err))
-}
-
-// maxLinks are followed on the way to a file, as by the system.
-const maxLinks = 40
-
-// checkFolders refuses a file that is another's, or in whose place others could put another: it, each folder that its
-// path leads through and each link there must be this user's or root's, and no folder everybody's to write. In one
-// with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
-func checkFolders(path string) error {
-	at, rest := "/", path
-	if !filepath.IsAbs(path) {
-		here, err := os.Getwd()
-		if err != nil {
-			return unreadable(path, err)
-		}
-		rest = here + "/" + path
-	}
-	for links := 0; ; {
-		info, err := os.Lstat(at)
-		if err != nil {
-			return unreadable(path, err)
-		}
-		if err := checkOwner(path, at, info); err != nil {
-			return err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			to, err := os.Readlink(at)
-			if links++; err != nil || links > maxLinks {
-				return unreadable(path, cmp.Or(err, error(syscall.ELOOP)))
-			}
-			if at, rest = filepath.Dir(at), to+"/"+rest; filepath.IsAbs(to) {
-				at = "/"
-			}
-		}
-		name, more, _ := strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		if name == "" {
-			return nil
-		}
-		at, rest = filepath.Join(at, name), more // of a place without links .. is what the system takes it for
-	}
-}
-
-// checkOwner refuses what stands at a place on the way to the file.
-func checkOwner(path, at string, info fs.FileInfo) error {
-	if of, is := info.Sys().(*syscall.Stat_t); is && of.Uid != 0 && int(of.Uid) != os.Geteuid() {
-		return fmt.Errorf("tokens file %s: %s belongs to the user %d, expected this one (%d) or root: whoever owns it lets "+
-			"in whom they like; `chown` it, and look at who is in the file", path, at, of.Uid, os.Geteuid())
-	}
-	if mode := info.Mode(); info.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
-		return fmt.Errorf("tokens file %s stands in the folder %s, which has mode %04o: everybody may write there and "+
-			"could put another in its place; `chmod o-w` that folder, and look at who is in the file", path, at, mode.Perm())
-	}
-	return nil
+	return content, nil
 }
 
 // Parse reads a tokens file's content: a line each with name, role, last day (2027-01-31, by UTC; or -), the SHA-256 of

@@ -77,7 +77,7 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 	for want, spoil := range map[string]func(path string) error{
 		"PATH:1: role is":        func(path string) error { return os.WriteFile(path, []byte("maria boss - "+hashes[0]), 0o600) },
 		"PATH:1: there is no":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"tokens file PATH has":   func(path string) error { return os.Chmod(path, 0o644) },
+		"tokens file PATH lets":  func(path string) error { return os.Chmod(path, 0o644) },
 		"tokens file PATH canno": os.Remove,
 	} {
 		t.Run(want, func(t *testing.T) {

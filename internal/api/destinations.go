@@ -47,7 +47,7 @@ type Destination struct {
 	OpensAt *string `json:"opensAt"`
 }
 
-// DestinationBack says that half of the outages like its own end by Median, and 80 % between Earliest and Latest.
+// DestinationBack holds the median and the quartiles of the outages like its own.
 type DestinationBack struct {
 	Median   string `json:"median"`
 	Earliest string `json:"earliest"`

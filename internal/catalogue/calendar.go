@@ -95,7 +95,7 @@ func readBeside(source, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
 		return nil, errors.New("it is not beside this file")
 	}
-	content, _, err := smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
+	content, err := smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
 	return content, err
 }
 

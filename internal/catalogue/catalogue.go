@@ -155,7 +155,7 @@ func Load(path string) (*Catalogue, error) {
 // read returns the content of the file at path, and what tells when a file that it names has changed. What is too long
 // is for Parse to refuse.
 func read(path string) ([]byte, error) {
-	content, _, err := smallfile.ReadRegular(path, maxBytes)
+	content, err := smallfile.ReadRegular(path, maxBytes)
 	if err != nil && !errors.Is(err, smallfile.ErrTooLong) {
 		return nil, fmt.Errorf("%s: the catalogue cannot be read: %w, expected a readable YAML file", path, err)
 	}

@@ -46,11 +46,26 @@ func assignments(t *testing.T, line string) map[string]string {
 	return vars
 }
 
+// private goes where testdata is a copy that only this user may read, as secrets must be, and returns where the cases are.
+func private(t *testing.T) (cases string) {
+	t.Helper()
+	cases, err := filepath.Abs(settingsFile)
+	testkit.Must(t, err)
+	folder := t.TempDir()
+	testkit.Must(t, os.CopyFS(filepath.Join(folder, "testdata"), os.DirFS("testdata")))
+	t.Chdir(folder)
+	files, err := filepath.Glob("testdata/*")
+	testkit.Must(t, err)
+	for _, file := range files {
+		testkit.Must(t, os.Chmod(file, 0o600))
+	}
+	return cases
+}
+
 // TestSettings plays the cases of testdata/settings.txt, whose head says how to add one.
 func TestSettings(t *testing.T) {
-	large := "testdata/large"
-	testkit.Must(t, os.WriteFile(large, []byte(strings.Repeat("canary", 20_000)), 0o600))
-	defer os.Remove(large)
+	settingsFile := private(t)
+	testkit.Must(t, os.WriteFile("testdata/large", []byte(strings.Repeat("canary", 20_000)), 0o600))
 	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	defaults := fields(load(t))
@@ -146,8 +161,31 @@ func TestEverySettingIsTried(t *testing.T) {
 	}
 }
 
+// TestSecretsThatOthersReach: no setting takes a secret from a file that others can read. Which of them name no secret,
+// or one that is read later, stands here.
+func TestSecretsThatOthersReach(t *testing.T) {
+	exposed := testkit.File(t, "secret", []byte("postgres://a@b/c"))
+	testkit.Must(t, os.Chmod(exposed, 0o644))
+	later := []string{"RETRY_WORKER_AUTH_TOKENS_FILE", "RETRY_WORKER_TLS_KEY_FILE", "RETRY_WORKER_SMTP_PASSWORD_FILE"}
+	open := []string{"RETRY_WORKER_TLS_CERT_FILE", "RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_SMTP_CA_FILE"}
+	variables, err := config.Variables()
+	testkit.Must(t, err)
+	for _, v := range variables {
+		if !strings.HasSuffix(v.Name, "_FILE") || slices.Contains(slices.Concat(later, open), v.Name) {
+			continue
+		}
+		testkit.Environment(t, map[string]string{v.Name: exposed})
+		want := fmt.Sprintf("%s is %q, expected a readable file", v.Name, exposed)
+		if _, err := config.Load(); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "others can reach it: it has mode 0644") {
+			t.Errorf("%s: got %v", v.Name, err)
+		}
+	}
+}
+
 // TestCommandsNeedTheirOwn: what a command does not read is not held against it, and what it does is.
 func TestCommandsNeedTheirOwn(t *testing.T) {
+	private(t)
 	parts := map[string]func() (any, error){
 		"client": func() (any, error) { addr, tls, token, err := config.Client(); return []any{addr, tls, token}, err },
 		"engine": func() (any, error) { engine, tenants, err := config.LoadEngine(); return []any{engine, tenants}, err },

@@ -25,7 +25,7 @@ func (c *checker) secret(name, value, preset, path string) string {
 		c.problems = append(c.problems, fmt.Sprintf("%s and %s_FILE are both set, expected one of them", name, name))
 		return value
 	}
-	content, _, err := smallfile.Read(path, maxSecretBytes)
+	content, err := smallfile.ReadSecret(path, maxSecretBytes)
 	text := strings.TrimSpace(string(content))
 	switch {
 	case err != nil:

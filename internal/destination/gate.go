@@ -26,11 +26,6 @@ type Gate struct {
 	Leaving bool
 	// waits is since when somebody waits without a break, as far as was heard.
 	waits time.Time
-	// all is where it belongs; nil where it is alone.
-	all *Registry
-	// curve is what lengths said last, at curveAt.
-	curve   *survival
-	curveAt time.Time
 }
 
 // sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
@@ -84,7 +79,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
 		if g.State.isDown() && !now.Before(g.State.testAt()) {
-			turn.Canary, turn.Distance = g.Queue.Canary(now), g.testDistance(now)
+			turn.Canary = g.Queue.Canary(now)
 		}
 		a := g.step(turn, now)
 		if a.Release == "" {
@@ -123,9 +118,7 @@ func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
 	g.goAlone(now)
 	before := g.State
-	if g.State, a = g.State.Step(g.settings(now), e, now); g.State.Phase == Up {
-		g.curve = nil
-	}
+	g.State, a = g.State.Step(g.settings(now), e, now)
 	if g.Left == "" {
 		g.Left = a.Went
 	}
@@ -142,6 +135,9 @@ func (g *Gate) Take(s State, now time.Time) {
 	g.State, g.Changed, g.Left = s, false, ""
 	g.Wait(now)
 }
+
+// Believe bounds what a wrong clock left in the State, by the clock of who acts now.
+func (g *Gate) Believe(now time.Time) { g.Changed = g.State.believe(&g.Settings, now) || g.Changed }
 
 // Wait takes what credit there is.
 func (g *Gate) Wait(now time.Time) { g.State.Flow.Credit, g.State.Flow.At = 0, now }

@@ -1,80 +1,19 @@
 package destination
 
 import (
-	"cmp"
-	"encoding/csv"
-	"math"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 )
 
-// recordedOutages returns recorded outages by service, in their order. They were recorded in steps of up to 20 minutes: each
-// ends somewhere in its last step, or canaries would know the instants beforehand.
-func recordedOutages(t *testing.T) map[string][]time.Duration {
-	file, err := os.Open("../../bench/outages/testdata/outages.csv")
-	must(t, err)
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	must(t, err)
-	r, services := rand.New(rand.NewPCG(1, 1)), map[string][]time.Duration{}
-	for _, row := range rows[1:] {
-		minutes, err := strconv.Atoi(row[3])
-		must(t, err)
-		length := time.Duration(minutes) * time.Minute
-		services[row[0]] = append(services[row[0]], length-time.Duration(r.Int64N(int64(min(length, 20*time.Minute)))))
-	}
-	return services
+// registered returns a fixture whose gate is in a Registry with those of others.
+func registered(t *testing.T) (*fixture, *Registry) {
+	f, r := newFixture(t, settings(600)), NewRegistry(nil, Defaults(), start)
+	r.gates[f.gate.Name] = &f.gate
+	return f, r
 }
 
-// The first half of each service's outages teaches, the second is played.
-func TestLengthsOfRecordedOutages(t *testing.T) {
-	services, registry := recordedOutages(t), NewRegistry(nil, Defaults(), time.Time{})
-	for name, outages := range services {
-		g := registry.Gate(name, start)
-		for _, length := range outages[max(0, len(outages)/2-keptOutages) : len(outages)/2] {
-			g.State.Lasted = append(g.State.Lasted, Lasted{For: length})
-		}
-	}
-	var canaries, minutes, within, told float64
-	var later []time.Duration
-	for name, outages := range services {
-		g := registry.Gate(name, start)
-		g.State.Phase, g.State.Outage = Down, Outage{Since: start, Cause: CauseFailures}
-		for i, length := range outages[len(outages)/2:] {
-			if i%3 > 0 {
-				continue // some are enough
-			}
-			over, at, minute := start.Add(length), start, start
-			for ; at.Before(over); at = at.Add(cmp.Or(g.testDistance(at), g.Settings.Probe.Every)) {
-				canaries++
-			}
-			for ; minute.Before(over); minute = minute.Add(time.Minute) {
-				minutes++
-			}
-			later = append(later, at.Sub(minute))
-			if b, ok := g.Back(start); ok {
-				told++
-				if !over.Before(b.Low) && !over.After(b.High) {
-					within++
-				}
-			}
-		}
-		g.State.Phase = Up
-	}
-	slices.Sort(later)
-	share, median := canaries/minutes, later[len(later)/2]
-	t.Logf("%.1f %% of the tries of one a minute, at the median %v later; 80 %% intervals hold %.1f %% of %.0f", 100*share, median, 100*within/told, told)
-	if share > 0.4 || median > 2*time.Minute || within/told < 0.75 || told == 0 {
-		t.Error("expected at most 40 %, at most 2m, at least 75 %")
-	}
-}
-
-// Outages that end by themselves are remembered; what is known of them says when the next one ends, and how far apart its
-// canaries go.
+// Outages that end by themselves are remembered, the last 20; what a person began or ended is not.
 func TestLasted(t *testing.T) {
 	f := newFixture(t, settings(600))
 	outage := func(end func()) {
@@ -84,143 +23,82 @@ func TestLasted(t *testing.T) {
 		f.until(f.now.Add(time.Hour))
 		f.want(Up)
 	}
-	answered := func() {
-		for f.gate.State.Phase != Testing {
-			f.until(f.now.Add(time.Minute))
+	answered := func(after time.Duration) func() {
+		return func() {
+			for f.gate.State.Phase != Testing {
+				f.until(f.now.Add(time.Minute))
+			}
+			f.until(f.gate.State.Outage.Since.Add(after))
+			f.apply(Answered{f.gate.State.Canary.Claim, f.now})
 		}
-		f.until(f.now.Add(9 * time.Minute))
-		f.apply(Answered{f.gate.State.Canary.Claim, f.now})
 	}
-	outage(func() { f.apply(Hold{Until: f.now.Add(time.Minute)}); answered() })
-	for range 4 {
-		outage(answered)
-	}
+	outage(answered(9 * time.Minute))
+	outage(func() { f.apply(Hold{Until: f.now.Add(time.Minute)}); answered(9 * time.Minute)() })
 	outage(func() { f.now = f.now.Add(time.Minute); f.apply(TreatAsUp{Until: f.now.Add(time.Minute)}) })
-	f.fail()
-	if _, known := f.gate.Back(f.now); known || f.gate.testDistance(f.now) != 0 {
-		t.Error("four outages that ended tell when the fifth does")
+	outage(func() { f.now = f.now.Add(time.Minute); f.apply(ReleaseAt{Pace: 1}) })
+	outage(answered(4 * time.Minute))
+	if want := []time.Duration{9 * time.Minute, 4 * time.Minute}; !slices.Equal(f.gate.State.Lasted, want) {
+		t.Errorf("remembered are %v, want %v", f.gate.State.Lasted, want)
 	}
-	f.arrive("claim")
-	answered()
-	f.until(f.now.Add(time.Hour))
-	var cut []int
-	for i, l := range f.gate.State.Lasted {
-		if l.Cut {
-			cut = append(cut, i)
-		} else if l.For < 10*time.Minute || l.For > 12*time.Minute {
-			t.Errorf("outage %d lasted %v", i, l.For)
-		}
+	for range 19 {
+		outage(answered(3 * time.Minute))
 	}
-	if len(f.gate.State.Lasted) != 6 || !slices.Equal(cut, []int{4}) {
-		t.Errorf("remembered are %v, those at %v cut", f.gate.State.Lasted, cut)
-	}
-	f.fail()
-	since := f.gate.State.Outage.Since
-	b, known := f.gate.Back(f.now)
-	if !known || b.Low.Before(since) || b.Median.Before(b.Low) || b.High.Before(b.Median) || b.High.After(since.Add(12*time.Minute)) || !f.gate.Expected(f.now).Equal(b.Median) {
-		t.Errorf("down since %v, expected back %+v", since, b)
-	}
-	minute := since.Truncate(time.Minute)
-	curve := f.gate.lengths(minute)
-	if f.apply(Admitted{}); f.gate.lengths(minute.Add(59*time.Second)) != curve {
-		t.Error("outages are gone through twice a minute")
-	}
-	if d := f.gate.testDistance(since.Add(8 * time.Minute)); d != time.Minute {
-		t.Errorf("canaries go %v apart where all outages ended", d)
-	}
-	if _, known := f.gate.Back(since.Add(time.Hour)); known {
-		t.Error("it lasts longer than all before, and is expected back")
-	}
-	f.apply(Hold{Until: f.now.Add(time.Hour)})
-	if _, known := f.gate.Back(f.now); known {
-		t.Error("a person holds it, and it is expected back")
-	}
-	for range 2 * keptOutages {
-		f.apply(TreatAsUp{})
-		f.fail()
-	}
-	if kept := f.gate.State.Lasted; len(kept) != keptOutages || !kept[0].Cut {
+	if kept := f.gate.State.Lasted; len(kept) != 20 || kept[0] != 4*time.Minute || kept[1] != 3*time.Minute {
 		t.Errorf("remembered are %v", kept)
 	}
 }
 
-// TestEstimate: the curve is what the formula of Kaplan and Meier comes to, straight between its points, and quantile turns it
-// around.
-func TestEstimate(t *testing.T) {
-	dice := rand.New(rand.NewPCG(7, 7))
-	for _, destinations := range []int{1, 3, 125} {
-		registry, own := NewRegistry(nil, Defaults(), time.Time{}), []Lasted(nil)
-		var others []Lasted
-		for i := range destinations {
-			g := registry.Gate(strconv.Itoa(i), start)
-			for range 12 {
-				g.State.Lasted = append(g.State.Lasted, Lasted{time.Duration(1+dice.IntN(9)) * time.Minute, dice.IntN(4) == 0})
-			}
-			lasts := time.Duration(i%9) * time.Minute
-			g.State.Outage = Outage{Since: start.Add(-lasts), Cause: []Cause{CauseFailures, CausePerson}[i%2]}
-			if i%3 < 2 {
-				g.State.Phase = Down
-			}
-			if i == 0 {
-				own = g.State.Lasted
-				continue
-			}
-			others = append(others, g.State.Lasted[max(0, 12-1000/destinations):]...)
-			if i%3 < 2 && i%2 == 0 {
-				others = append(others, Lasted{lasts, true})
-			}
+// TestBack: a destination is expected back by its own outages once there are five, otherwise by those of all, and of
+// these by the ones that lasted longer than its own has.
+func TestBack(t *testing.T) {
+	minutes := func(all ...time.Duration) (d []time.Duration) {
+		for _, m := range all {
+			d = append(d, m*time.Minute)
 		}
-		count := func(all []Lasted, length time.Duration) (risk, ended float64) {
-			for _, l := range all {
-				if l.For >= length {
-					risk++
-				}
-				if l.For == length && !l.Cut {
-					ended++
-				}
-			}
-			return risk, ended
+		return d
+	}
+	for name, tt := range map[string]struct {
+		own, others      []time.Duration
+		elapsed          time.Duration
+		low, median, top time.Duration // minutes; 0 is not known
+	}{
+		"nothing known":         {nil, nil, 0, 0, 0, 0},
+		"four of all":           {minutes(10, 20), minutes(30, 40), 0, 0, 0, 0},
+		"five of all":           {minutes(10, 20), minutes(50, 30, 40), 0, 20, 30, 40},
+		"five of its own":       {minutes(9, 1, 3, 7, 5), minutes(100, 200, 300), 0, 3, 5, 7},
+		"eight":                 {minutes(1, 2, 3, 4, 5, 6, 7, 8), nil, 0, 2, 4, 6},
+		"the longer ones":       {minutes(1, 2, 3, 4, 5, 6, 7, 8), nil, 4, 5, 6, 7},
+		"longer than all but 1": {minutes(1, 2, 3, 4, 5, 6, 7, 8), nil, 7, 8, 8, 8},
+		"longer than all":       {minutes(1, 2, 3, 4, 5), minutes(100), 5, 0, 0, 0},
+	} {
+		f, r := registered(t)
+		f.gate.State.Lasted = tt.own
+		r.Gate("other", start).State.Lasted = tt.others
+		if _, known := r.Back(&f.gate.State, f.now); known {
+			t.Errorf("%s: it is up, and expected back", name)
 		}
-		curve := registry.gates["0"].estimate(start)
-		near := func(length time.Duration, want float64) {
-			if got := curve.lasting(length); math.Abs(got-want) > 1e-9 {
-				t.Errorf("of %d destinations %g last longer than %v, want %g", destinations, got, length, want)
-			}
+		f.fail()
+		since := f.gate.State.Outage.Since
+		b, known := r.Back(&f.gate.State, since.Add(tt.elapsed*time.Minute))
+		want := Back{since.Add(tt.median * time.Minute), since.Add(tt.low * time.Minute), since.Add(tt.top * time.Minute)}
+		if known != (tt.median > 0) || known && b != want {
+			t.Errorf("%s: %t, %+v, want %+v", name, known, b, want)
 		}
-		left, before := 1.0, time.Duration(0)
-		for length := time.Minute; length < 10*time.Minute; length += time.Minute {
-			risk, ended := count(own, length)
-			lentRisk, lentEnded := count(others, length)
-			weight := lent / float64(max(1, len(others)))
-			if ended += weight * lentEnded; ended == 0 {
-				continue
-			}
-			was := left
-			left *= 1 - ended/(risk+weight*lentRisk)
-			near(length, left)
-			near((before+length)/2, (was+left)/2)
-			before = length
+		if known && !r.Expected(&f.gate.State, since.Add(tt.elapsed*time.Minute)).Equal(b.Median) {
+			t.Errorf("%s: it is expected back at another time than the median's", name)
 		}
-		near(time.Hour, left)
-		for _, elapsed := range []time.Duration{0, 90 * time.Second, 4 * time.Minute, time.Hour} {
-			for _, q := range []float64{0.03, 0.1, 0.5, 0.9} {
-				want := curve.lasting(elapsed) * (1 - q)
-				length, known := curve.quantile(elapsed, q)
-				if known != (want > left+1e-9) {
-					t.Errorf("of %d destinations, after %v, %g: known %t", destinations, elapsed, q, known)
-				}
-				if known && math.Abs(curve.lasting(length)-want) > 1e-9 {
-					t.Errorf("of %d destinations, after %v, %g end within %v", destinations, elapsed, q, length)
-				}
-			}
+		f.apply(Hold{Until: f.now.Add(time.Hour)})
+		if _, known := r.Back(&f.gate.State, f.now); known {
+			t.Errorf("%s: a person holds it, and it is expected back", name)
 		}
 	}
 }
 
-// TestExpected: an outage is expected to last as long again as it has lasted, within bounds, or until when a person said.
+// TestExpected: where too little is known an outage is expected to last as long again as it has lasted, within bounds,
+// or until when a person said.
 func TestExpected(t *testing.T) {
-	f := newFixture(t, settings(60))
-	if at := f.gate.Expected(f.now); !at.IsZero() {
+	f, r := registered(t)
+	if at := r.Expected(&f.gate.State, f.now); !at.IsZero() {
 		t.Errorf("up, it is expected back at %v", at)
 	}
 	f.fail()
@@ -228,13 +106,13 @@ func TestExpected(t *testing.T) {
 	for lasted, more := range map[time.Duration]time.Duration{
 		time.Minute: 25 * time.Minute, 40 * time.Minute: 40 * time.Minute, 5 * time.Hour: 2 * time.Hour,
 	} {
-		if at := f.gate.Expected(since.Add(lasted)); !at.Equal(since.Add(lasted + more)) {
+		if at := r.Expected(&f.gate.State, since.Add(lasted)); !at.Equal(since.Add(lasted + more)) {
 			t.Errorf("after %v it is expected back at %v", lasted, at.Sub(since))
 		}
 	}
 	until := f.now.Add(3 * time.Hour)
 	f.apply(Hold{Until: until})
-	if at := f.gate.Expected(f.now); !at.Equal(until) {
+	if at := r.Expected(&f.gate.State, f.now); !at.Equal(until) {
 		t.Errorf("held until %v, it is expected back at %v", until, at)
 	}
 }

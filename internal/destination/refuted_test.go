@@ -83,8 +83,8 @@ func TestRefusalsAmongTimeouts(t *testing.T) {
 			t.Errorf("%.0f %% time out: %d changes", 100*share, changes)
 		}
 		for _, l := range f.gate.State.Lasted {
-			if l.For < time.Minute {
-				t.Errorf("%.0f %% time out: an outage of %s is remembered", 100*share, l.For)
+			if l < time.Minute {
+				t.Errorf("%.0f %% time out: an outage of %s is remembered", 100*share, l)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (r *Registry) Gate(name string, now time.Time) *Gate {
 	case !configured && name != Other && len(r.used) >= mostUnconfigured && !r.forget():
 		return r.Gate(Other, now)
 	default:
-		g = &Gate{Name: name, Settings: settings, State: New(now), all: r}
+		g = &Gate{Name: name, Settings: settings, State: New(now)}
 		r.gates[name] = g
 	}
 	if !configured && name != Other {

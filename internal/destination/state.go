@@ -30,8 +30,7 @@ const (
 const (
 	// inARow is how many failures one after another open the breaker, however few claims there are.
 	inARow = 5
-	// firstTest is the time from going down to the first canary, and the least between two: a portal that restarts
-	// is back within minutes.
+	// firstTest is the time from going down to the first canary: a portal that restarts is back within minutes.
 	firstTest = time.Minute
 	// CanaryTimeout is how long a canary may go without word before another claim follows.
 	CanaryTimeout = 10 * time.Minute
@@ -44,6 +43,11 @@ const (
 	longestPause = longestTest
 	// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
 	raise = 0.05
+	// LongestOrder is how far ahead a person's order may last: what he forgot must not hold claims, or let them fail, for
+	// ever.
+	LongestOrder = 7 * 24 * time.Hour
+	// clockTolerance is how far the clocks of those who act may be apart.
+	clockTolerance = time.Minute
 	// deepestHalving bounds how often failed ramps halve the pace of the next.
 	deepestHalving = 4
 )
@@ -56,8 +60,8 @@ type State struct {
 	Since time.Time `json:"since"`
 	// Outage is the one that lasts or, once the destination is up, the last one.
 	Outage Outage `json:"outage,omitzero"`
-	// Lasted are the lengths of the last outages, the latest last.
-	Lasted []Lasted `json:"lasted,omitempty"`
+	// Lasted are the lengths of the last outages that ended by themselves, the latest last.
+	Lasted []time.Duration `json:"lasted,omitempty"`
 	// NextTest is when the next canary may go, while down.
 	NextTest time.Time `json:"nextTest,omitzero"`
 	Canary   Canary    `json:"canary,omitzero"`
@@ -106,6 +110,31 @@ func New(now time.Time) State {
 	return State{Phase: Up, Since: now, Flow: Flow{Credit: 1, At: now}}
 }
 
+// believe bounds instants that lie further ahead than is ever recorded, and reports whether there were any: whoever
+// recorded them had a wrong clock, and what waits for them would wait until then.
+func (s *State) believe(c *Settings, now time.Time) (found bool) {
+	now = now.UTC().Round(0)
+	bound := func(ahead time.Duration, instants ...*time.Time) {
+		for _, t := range instants {
+			if t.After(now.Add(ahead + clockTolerance)) {
+				*t, found = now.Add(ahead), true
+			}
+		}
+	}
+	f, o := &s.Flow, &s.Outage
+	bound(0, &s.Since, &o.Since, &o.Until, &o.LastTest, &s.Canary.Sent, &s.Evidence.StreakSince, &f.At, &f.Stepped,
+		&f.Last, &f.LimitAt)
+	bound(longestPause, &f.PauseUntil)
+	bound(max(firstTest, c.Probe.Every), &s.NextProbe)
+	bound(LongestOrder, &s.HeldUntil, &s.UpUntil)
+	canary := longestTest
+	if c.Probe.URL != "" {
+		canary = distrustProbe
+	}
+	bound(max(canary, s.HeldUntil.Sub(now)), &s.NextTest)
+	return found
+}
+
 // isDown reports whether claims wait for the end of an outage.
 func (s *State) isDown() bool { return s.Phase == Down || s.Phase == Testing }
 
@@ -117,12 +146,10 @@ type Event interface {
 // The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase
 // began is no evidence of it.
 type (
-	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due, and
-	// Distance how long after it another one goes; 0 is as the settings say.
+	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due.
 	Turn struct {
-		Waiting  int
-		Canary   string
-		Distance time.Duration
+		Waiting int
+		Canary  string
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }

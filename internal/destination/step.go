@@ -1,9 +1,6 @@
 package destination
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // machine is a Step under way.
 type machine struct {
@@ -187,21 +184,20 @@ func (m *machine) endRamp(waiting int) {
 	f := &m.Flow
 	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= CanaryTimeout)
 	if idle || !f.Fixed && f.Ramp >= f.limit(&m.c.Pace, m.now) {
-		m.lasted(f.Fixed)
+		m.lasted()
 		m.enter(Up)
 	}
 }
 
-// test sends a claim ahead. The next one follows in the probe's time, or as outages' lengths say, and later where more
-// canaries went than claims wait for: each costs a try, and finding the destination up a minute sooner is worth that for
-// many, not for a few.
+// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims
+// wait for: each costs a try, and finding the destination up sooner is worth that for many, not for a few.
 func (m *machine) test(e *Turn) {
 	m.enter(Testing)
 	m.Canary = Canary{Claim: e.Canary, Sent: m.now}
 	m.Flow.Credit = 0
 	m.Outage.Tests++
 	m.Outage.LastTest = m.now
-	distance := cmp.Or(e.Distance, m.c.Probe.Every)
+	distance := m.c.Probe.Every
 	if m.c.Probe.URL != "" {
 		distance = distrustProbe
 	} else {
@@ -346,7 +342,6 @@ func (e ReleaseAt) apply(m *machine) {
 func (e TreatAsUp) apply(m *machine) {
 	if m.Phase != Up {
 		m.ramp()
-		m.lasted(true)
 		m.enter(Up)
 	}
 	m.Evidence = Evidence{Slot: m.Evidence.Slot}

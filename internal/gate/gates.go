@@ -194,7 +194,7 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.asRecorded(g.registry.Gate(name, now), now).Expected(now)
+	return g.registry.Expected(&g.asRecorded(g.registry.Gate(name, now), now).State, now)
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -433,7 +433,7 @@ func (k *known) asRecorded(d *destination.Gate, now time.Time) *destination.Gate
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
 	shown := k.asRecorded(d, now)
 	oldest, deadline := d.Queue.Bounds()
-	back, _ := shown.Back(now)
+	back, _ := k.registry.Back(&shown.State, now)
 	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(k.recorded[d.Name].Orders) > 0, oldest, deadline, back}
 }
 

@@ -198,6 +198,7 @@ func (g *Gates) look(goes bool) (steps []step) {
 		if g.lost[d.Name] {
 			return
 		}
+		d.Believe(now)
 		d.Replicas = g.share.count()
 		s := step{name: d.Name}
 		if goes {

@@ -24,9 +24,6 @@ type CommandError struct {
 
 func (e *CommandError) Error() string { return e.Message }
 
-// longestOrder is how far ahead Until may lie: what a person forgot must not hold claims, or let them fail, for ever.
-const longestOrder = 7 * 24 * time.Hour
-
 // Command has a person's order recorded, which whoever acts then follows. It fails with ErrUnknown, a *CommandError,
 // journal.ErrReasonRequired, or as Destinations and RecordDestination do.
 func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationCommand) error {
@@ -38,7 +35,7 @@ func (g *Gates) Command(ctx context.Context, name string, c journal.DestinationC
 	switch c.Verb {
 	case journal.HoldClaims, journal.TreatAsUp:
 		c.Until = c.Until.UTC().Truncate(time.Millisecond)
-		if !c.Until.After(now) || c.Until.After(now.Add(longestOrder)) {
+		if !c.Until.After(now) || c.Until.After(now.Add(destination.LongestOrder)) {
 			return &CommandError{"invalid_until",
 				"until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
 		}

@@ -81,3 +81,29 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.
+func TestInstantsOfAWrongClock(t *testing.T) {
+	failed, test := destination.Failed{}, destination.Turn{Waiting: 1, Canary: "9"}
+	down := []destination.Event{failed, failed, failed, failed, failed}
+	for name, events := range map[string][]destination.Event{
+		"down": down, "testing": append(down, destination.TestNow{}, test),
+		"ramping":          append(down, destination.TestNow{}, test, destination.Answered{Claim: "9"}),
+		"up, with a limit": {destination.RateLimited{RetryAfter: 10 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, waits := newWorld(t, func(*world) string { return "" }), make(chan answer, 1)
+				p := testkit.NewPortal(portal, testkit.StartJournal(t, w.memory, time.Now), time.Now())
+				p.Hold(t, "CLM-gate-1", w.newKey(waits), time.Time{})
+				p.Happens(t, time.Now().Add(24*time.Hour), events...)
+				w.start()
+				defer w.stop()
+				time.Sleep(20 * time.Minute)
+				if len(waits) == 0 {
+					t.Error("the claim has not gone within 20 minutes")
+				}
+			})
+		})
+	}
+}

@@ -224,7 +224,7 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 
 // secret returns what stands in a file, without the space around it.
 func secret(path string) (string, error) {
-	content, _, err := smallfile.ReadRegular(path, maxSecret)
+	content, err := smallfile.ReadSecret(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("the secret's file cannot be read: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 func (s *sim) checkCanary(name string, j *job) {
 	w := s.portals[name]
 	s.say("%s is the canary of %s", j.claim, name)
-	if before := w.tested; before != nil && before != j.process && before.phase == "portal" && before.latest() == w.canary && s.begun(before.claim) == 1 && !s.wasStolen(gate.Lease) {
+	if before := w.tested; before != nil && before != j.process && before.phase == atPortal && before.latest() == w.canary && s.begun(before.claim) == 1 && !s.wasStolen(gate.Lease) {
 		unheard := s.jobs[w.canary].unheard || slices.MaxFunc([]time.Time{s.started, s.ledSince, s.forgot}, time.Time.Compare).After(before.since)
 		if late := before.since.Sub(w.testedAt) > destination.CanaryTimeout-clocksApart; !late || !unheard && time.Since(before.since) > hearTime { // else nobody knows that it went
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
@@ -28,9 +28,8 @@ func (s *sim) checkCanary(name string, j *job) {
 		since = min(since, time.Since(w.wasUp))
 	}
 	least := leastApart
-	lasted := func(other string) bool { b := s.portals[other].recorded; return b.State != nil && len(b.Lasted) > 0 }
-	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() && !slices.ContainsFunc(s.portalNames(), lasted) {
-		least = unknownApart
+	if !w.probed && w.testedAt.After(w.wasUp) && w.testedAt.After(w.ramped) && !w.word.IsZero() {
+		least = nextApart
 	}
 	if since < min(least, time.Since(s.jumped)) && !s.isSlow() && w.testedAt.Sub(w.ordered) > actTime && time.Since(s.ledSince) > 2*time.Minute {
 		s.fail("%s is the canary of %s, %s after the last one, or after it went down", j.claim, name, since)
@@ -45,9 +44,9 @@ func (s *sim) checkCanary(name string, j *job) {
 	w.tested, w.canary, w.word, w.testedAt = j.process, j.key, time.Time{}, w.recorded.at
 }
 
-// Canaries are leastApart, and the first from when its portal went down; unknownApart where nobody knows how long outages
-// last. Both are less what a record may take, and what clocks may be apart.
-const leastApart, unknownApart = 30 * time.Second, 210 * time.Second
+// Canaries are leastApart, and the first from when its portal went down; nextApart those of an outage that is not
+// probed. Both are less what a record may take, and what clocks may be apart.
+const leastApart, nextApart = 30 * time.Second, 210 * time.Second
 
 // probeURL is what a portal's name follows in its URL, probeAnew how long one whose probes fail is not tested otherwise.
 const probeURL, probeAnew = "https://portal.example/", time.Hour
@@ -78,7 +77,7 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 func (s *sim) afterProbe(name string, j *job) {
 	w := s.portals[name]
 	last := slices.MaxFunc([]time.Time{w.recorded.Outage.Since, w.testedAt}, time.Time.Compare)
-	lost := w.word.IsZero() && time.Since(w.testedAt) > destination.CanaryTimeout-clocksApart || w.tested != nil && w.tested.phase != "portal"
+	lost := w.word.IsZero() && time.Since(w.testedAt) > destination.CanaryTimeout-clocksApart || w.tested != nil && w.tested.phase != atPortal
 	atEnd := w.command.Verb == journal.HoldClaims && w.testedAt.Before(w.ordered) // of what a person holds
 	if w.probed && w.well.Before(last) && w.ordered.Before(last) && !atEnd && time.Since(last) < probeAnew-clocksApart && !lost && !s.wasStolen(gate.Lease) {
 		s.fail("%s is the canary of %s, and no probe went well since %s", j.claim, name, last.Sub(s.began))

@@ -40,7 +40,6 @@ type invariants struct {
 	reviews       map[string][]review           // people's decisions on dead letters, by their ids
 	went          map[string]*process           // that took the decision on a dead letter, by its id
 	letters       map[string]journal.DeadLetter // as they are to be, by their ids
-	replaced      map[string]bool               // dead letters whose review was begun anew: who took an answer is a guess
 	notices       map[string]string             // by their ids
 	noticedAt     map[string]time.Time          // when a notice was made last, by its type
 	noticing      time.Time                     // when a notice was last on its way
@@ -59,7 +58,7 @@ func (i *invariants) init() {
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
-	i.replaced, i.letters, i.numbers = map[string]bool{}, map[string]journal.DeadLetter{}, map[string]int64{}
+	i.letters, i.numbers = map[string]journal.DeadLetter{}, map[string]int64{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
 	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}}
 	i.decides, i.resting, i.stolen = map[string]schedule{}, map[string]time.Time{}, map[string]time.Time{}

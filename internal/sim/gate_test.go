@@ -217,13 +217,11 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
 		w.asked = append(w.asked, time.Now())
 		if j := s.jobs[b.JobKey]; time.Since(b.Since) > clocksApart && s.sometimes("offered as it goes", 1, 10) { // all know that it waits
-			j.locked = time.Time{}
-			s.offer(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
+			s.offerAgain(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
 		} else if b.Kind == destination.Pass && !s.steady && !s.anybodyWaits(b.Destination) &&
 			s.sometimes("engine away as the last one goes", 1, 6) { // and gives it to somebody as it is back
 			s.goAway(20 * time.Second)
-			j.locked = time.Time{}
-			s.offer(j, 20*time.Second+time.Millisecond)
+			s.offerAgain(j, 20*time.Second+time.Millisecond)
 		}
 	}
 	switch goes := b.Action == journal.GateReleased && b.Kind != destination.Test; {

@@ -124,6 +124,7 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
+	broker
 	trail   *trace
 	holders map[string]string          // of leases, as they were given last
 	terms   map[string]context.Context // for which somebody acts, by the lease
@@ -167,7 +168,7 @@ type replica struct {
 	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
 	// it was last given the right to act for portals.
 	counted, joined, led time.Time
-	handlers             map[string]func() worker.Handler
+	begins               map[string]func() worker.Activation
 }
 
 // part is what of a replica ends together.
@@ -199,7 +200,7 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 
 func newSim(p plan) *sim {
 	s := &sim{memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, terms: map[string]context.Context{},
+		policies: catalogue.Default().Policies, trail: newTrace(), broker: newBroker(), holders: map[string]string{}, terms: map[string]context.Context{},
 		scheduler: scheduler{plan: p, began: time.Now(), nth: map[string]int{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
@@ -343,16 +344,13 @@ func (s *sim) start(n int) {
 	no := worker.NoHooks()
 	r.worker = worker.New(r, worker.Config{}, nil, no, written)
 	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
-	handler := func(begin func() worker.Activation) func() worker.Handler {
-		return func() worker.Handler { return begin().Handler }
-	}
 	analyzer := worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written)
 	analyzer.Expected = r.gates.Expected
-	r.handlers = map[string]func() worker.Handler{
-		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin),
-		worker.AnalyzeRetry:       handler(analyzer.Begin),
-		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
-		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
+	r.begins = map[string]func() worker.Activation{
+		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin,
+		worker.AnalyzeRetry:       analyzer.Begin,
+		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin,
+		worker.RetryReview:        worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin,
 	}
 	runner := deadletter.NewRunner(r.store, r.letters, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
@@ -496,6 +494,9 @@ func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)
 // another instance of a claim has keys that are so far from those of the first. It may tell how often that was tried.
 const another = 500_000
 
+// elsewhere is so far for one that an operator begins.
+const elsewhere = another / 2
+
 // worth is the variable that has what a claim is worth, remark one that has what a person wrote.
 const worth, remark = "valor", "obs"
 
@@ -518,6 +519,6 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 			}
 		}
 		s.say("%s begins, for %s", claim, to)
-		s.ask(p)
+		s.create(p)
 	})
 }

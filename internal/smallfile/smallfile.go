@@ -13,9 +13,14 @@ import (
 // ErrTooLong says that a file has more bytes than are read.
 var ErrTooLong = errors.New("it is too long")
 
-// Read returns the content of the file at path, and the file's mode. Its error does not name the path, and is
-// ErrTooLong, beside the first bytes, where there are more than most.
-func Read(path string, most int) ([]byte, fs.FileMode, error) {
+// Read returns the content of the file at path. Its error does not name the path, and is ErrTooLong, beside the first
+// bytes, where there are more than most.
+func Read(path string, most int) ([]byte, error) {
+	content, _, err := read(path, most)
+	return content, err
+}
+
+func read(path string, most int) ([]byte, fs.FileMode, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, Cause(err)
@@ -33,15 +38,19 @@ func Read(path string, most int) ([]byte, fs.FileMode, error) {
 }
 
 // ReadRegular is Read for files that are read again and again: opening a pipe would wait for its other end.
-func ReadRegular(path string, most int) ([]byte, fs.FileMode, error) {
+func ReadRegular(path string, most int) ([]byte, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	return Read(path, most)
+}
+
+func regular(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no regular file")
 	}
-	if err != nil {
-		return nil, 0, Cause(err)
-	}
-	return Read(path, most)
+	return Cause(err)
 }
 
 // Cause returns what is wrong with a file, without its path.
@@ -78,7 +87,7 @@ func Authorities(setting, path string) (*x509.CertPool, error) {
 		return nil, nil
 	}
 	const expected = "expected a PEM file with the certificates of the authorities to trust"
-	content, _, err := Read(path, maxAuthorities)
+	content, err := Read(path, maxAuthorities)
 	if err != nil {
 		return nil, fmt.Errorf("%s is %q, which cannot be read (%w), %s", setting, path, err, expected)
 	}

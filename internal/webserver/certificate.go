@@ -75,11 +75,11 @@ func (c *Certificate) config() *tls.Config {
 
 // readPair returns the certificate's text and the key's, one behind the other: they change together or not at all.
 func readPair(certFile, keyFile string) ([]byte, error) {
-	cert, _, err := smallfile.Read(certFile, maxPEMBytes)
+	cert, err := smallfile.Read(certFile, maxPEMBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate: %s: %w, expected a PEM file", certFile, err)
 	}
-	key, _, err := smallfile.Read(keyFile, maxPEMBytes)
+	key, err := smallfile.ReadSecret(keyFile, maxPEMBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate's key: %s: %w, expected a PEM file", keyFile, err)
 	}

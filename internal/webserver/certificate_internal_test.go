@@ -125,7 +125,11 @@ func TestCertificateThatCannotBe(t *testing.T) {
 	write(t, empty, "")
 	large := filepath.Join(t.TempDir(), "large")
 	write(t, large, strings.Repeat("canary", 200_000))
+	exposed := newPair(t)
+	authority.Issue(t, exposed.cert, exposed.key, "exposed")
+	must(t, os.Chmod(exposed.key, 0o644))
 	for name, p := range map[string]pair{
+		"everybody's key":  exposed,
 		"no such file":     {good.cert + ".gone", good.key},
 		"no such key":      {good.cert, good.key + ".gone"},
 		"empty":            {empty, good.key},

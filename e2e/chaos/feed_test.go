@@ -1,75 +1,23 @@
 package chaos_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
 
 const (
-	// outage is how long PostgreSQL is away.
-	outage = 30 * time.Second
 	// underWay is how long polls and answers that were on their way when the journal closed may take on a busy machine.
 	underWay = 10 * time.Second
 	// feedEvery is the pause between two portions of load, feed what one holds.
 	feedEvery = 100 * time.Millisecond
 	feed      = 5
 )
-
-// PostgreSQL is away for half a minute under load: jobs go back as they came, none is asked for meanwhile, the
-// probes and metrics say so, and afterwards everything is answered, once.
-func TestPostgreSQLAway(t *testing.T) {
-	t.Parallel()
-	for name, away := range map[string]struct {
-		leave  func(*postgres.Server) error
-		comeUp func(*postgres.Server) error
-	}{
-		"killed": {
-			func(s *postgres.Server) error { s.Kill(); return nil },
-			func(s *postgres.Server) error { return s.Restart(context.Background()) },
-		},
-		"stopped in its tracks": {(*postgres.Server).Pause, (*postgres.Server).Resume},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // half a minute of waiting once
-			server := postgres.New(t, postgres.Options{})
-			url, err := server.CreateDatabase(wait.Context(t))
-			testkit.Must(t, err)
-			s := newStub(t, "AWAY")
-			p := serve(t, settings{name: "worker", gateway: s.Addr(), url: url})
-			end := s.feed()
-			s.answered(20)
-			testkit.Must(t, away.leave(server))
-			left := time.Now()
-			reason := p.unready()
-			noticed := s.Now()
-			s.expectHandedBack()
-			pass(t, outage-time.Since(left))
-			s.expectNoPolls(noticed)
-			waiting := s.asked() - s.Counts().Settled
-			testkit.Must(t, away.comeUp(server))
-			gone := time.Since(left)
-			p.ready()
-			back := time.Since(left) - gone
-			s.answered(s.Counts().Settled + 20)
-			end()
-			s.settle()
-			p.stop()
-			a := look(t, url)
-			found, returned := s.holdAgainst(a), s.handedBack()
-			a.oneAttemptPerCount(false)
-			report(t, "PostgreSQL "+name, "%.0f s under load; %d jobs, %d attempts, one answer each; %d given back with their retries, %d waited, no poll while it was away; open again %.1f s after it was back; /readyz: %.110s…",
-				gone.Seconds(), len(s.jobs), found.attempts, returned, waiting, back.Seconds(), reason)
-		})
-	}
-}
 
 // feed puts in new claims until end is called.
 func (s *stub) feed() (end func()) {

@@ -1,0 +1,89 @@
+package smallfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrExposed says that others can read the file of a secret, or put another in its place.
+var ErrExposed = errors.New("others can reach it")
+
+// exposed are the permissions that such a file must not give: any to everybody, or that of changing it to its group.
+// The group may read, which is how Kubernetes gives a Secret to a container that is not root.
+const exposed fs.FileMode = 0o027
+
+// ReadSecret is ReadRegular for a file that lets in whoever can read or replace it. Its error is an ErrExposed where
+// others can.
+func ReadSecret(path string, most int) ([]byte, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	content, mode, err := read(path, most)
+	if err != nil {
+		return content, err
+	}
+	if mode = mode.Perm(); mode&exposed != 0 {
+		return nil, fmt.Errorf("%w: it has mode %04o, expected 0600; `chmod 600` it (a Kubernetes Secret: defaultMode 0440), "+
+			"and make what is in it anew if others may have read it", ErrExposed, mode)
+	}
+	return content, checkFolders(path)
+}
+
+// maxLinks are followed on the way to a file, as by the system.
+const maxLinks = 40
+
+// checkFolders refuses a file that is another's, or in whose place others could put another: it, each folder that its
+// path leads through and each link there must be this user's or root's, and no folder everybody's to write. In one
+// with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
+func checkFolders(path string) error {
+	at, rest := "/", path
+	if !filepath.IsAbs(path) {
+		here, err := os.Getwd()
+		if err != nil {
+			return Cause(err)
+		}
+		rest = here + "/" + path
+	}
+	for links := 0; ; {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return Cause(err)
+		}
+		if err := checkOwner(at, info); err != nil {
+			return err
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			to, err := os.Readlink(at)
+			if links++; err != nil || links > maxLinks {
+				return Cause(cmp.Or(err, error(syscall.ELOOP)))
+			}
+			if at, rest = filepath.Dir(at), to+"/"+rest; filepath.IsAbs(to) {
+				at = "/"
+			}
+		}
+		name, more, _ := strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		if name == "" {
+			return nil
+		}
+		at, rest = filepath.Join(at, name), more // of a place without links .. is what the system takes it for
+	}
+}
+
+// checkOwner refuses what stands at a place on the way to the file.
+func checkOwner(at string, info fs.FileInfo) error {
+	if of, is := info.Sys().(*syscall.Stat_t); is && of.Uid != 0 && int(of.Uid) != os.Geteuid() {
+		return fmt.Errorf("%w: %s belongs to the user %d, expected this one (%d) or root; `chown` it, and look at what is in "+
+			"the file", ErrExposed, at, of.Uid, os.Geteuid())
+	}
+	if mode := info.Mode(); info.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
+		return fmt.Errorf("%w: it stands in the folder %s, which has mode %04o, so that everybody could put another in its "+
+			"place; `chmod o-w` that folder, and look at what is in the file", ErrExposed, at, mode.Perm())
+	}
+	return nil
+}

@@ -22,7 +22,7 @@ func fullAttempt() journal.Attempt {
 		Decision: decision.Decision{
 			Outcome: decision.Retry, Policy: "tiss-submission", SubjectID: "CLM-1-1", ErrorClassification: decision.Transient, Reason: "TIMEOUT",
 			MatchedRule: "TIMEOUT", MatchedText: "Timeout", Catalogue: "0123456789ab", RetryCount: 12, MaxRetries: 13, Backoff: decision.Backoff{Delay: 14, Raw: 15, JitterRatio: 0.16, AtMaximum: true},
-			NextRetryTime: at.Add(time.Hour), Propensity: 0.25, RetryReason: "Transient error, retry 1 of 5", Team: "ti", CountAssumed: true, SuccessProbability: 0.5, AnalysedAt: at, FirstFailure: at,
+			NextRetryTime: at.Add(time.Hour), RetryReason: "Transient error, retry 1 of 5", Team: "ti", CountAssumed: true, SuccessProbability: 0.5, AnalysedAt: at, FirstFailure: at,
 		},
 	}
 }

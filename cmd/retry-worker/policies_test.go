@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 )
@@ -25,7 +26,7 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 }
 
 // TestPoliciesEffective: a file that extends the built-in catalogue is shown as it was written, comments and all, or whole,
-// with one version; the whole is a file that changes the same.
+// with one version.
 func TestPoliciesEffective(t *testing.T) {
 	const file = "testdata/policies/extends.yaml"
 	written := retryWorker("policies", "show", "--policies-file", file).stdout
@@ -33,16 +34,6 @@ func TestPoliciesEffective(t *testing.T) {
 	first, _, _ := strings.Cut(effective, "\n")
 	if written != first+"\n"+testkit.Read(t, file) || !strings.HasSuffix(first, `, source "`+file+`"`) || strings.Contains(effective, "extends:") || !strings.Contains(effective, "whatsapp-message:") {
 		t.Errorf("shown as written\n%s\nand whole\n%s", written, effective)
-	}
-	whole := testkit.File(t, "whole.yaml", []byte(effective))
-	of, again := retryWorker("policies", "diff", file), retryWorker("policies", "diff", whole)
-	if of != again || of.stdout == "" {
-		t.Errorf("the file changes\n%s\nthe whole of it\n%s%s", of.stdout, again.stdout, again.stderr)
-	}
-	var printed changedCatalogue
-	if r := retryWorker("policies", "diff", file, "-o", "json"); json.Unmarshal([]byte(r.stdout), &printed) != nil || len(printed.Changes) != 3 ||
-		printed.BuiltIn != catalogue.Default().Version || !strings.Contains(first, printed.Version) {
-		t.Errorf("as JSON %s", r.stdout)
 	}
 }
 
@@ -72,5 +63,26 @@ func TestPoliciesFile(t *testing.T) {
 		if r := retryWorker(command...); r.code != exitUsage || r.stdout != "" || strings.Count(r.stderr, "retry-worker: testdata/policies/broken.yaml:") < 3 {
 			t.Errorf("%s with a broken one: exit %d, %q, %q", command[0], r.code, r.stdout, r.stderr)
 		}
+	}
+}
+
+func TestPoliciesDiff(t *testing.T) {
+	audited(t)
+	file := testkit.File(t, "policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"))
+	run := func(args ...string) string {
+		return retryWorker(append([]string{"policies", "diff", "built-in", file}, args...)...).done(t).stdout
+	}
+	var got policiesDiff
+	testkit.Must(t, json.Unmarshal([]byte(run("--since", "2026-03-01", "-o", "json")), &got))
+	want := audit.Differences{Failures: 3, Alike: 2, Otherwise: 1}
+	if got.Differences != want || len(got.Policies) != 1 || got.Policies[0].Differences != want || got.A == got.B {
+		t.Errorf("it came to %+v", got)
+	}
+	text := run("--since", "2026-03-01")
+	if !strings.Contains(text, "not comparable") || !strings.Contains(text, "\ntiss-submission") {
+		t.Errorf("printed\n%s", text)
+	}
+	if none := run("--since", "2026-03-09"); !strings.Contains(none, "no failure was recorded") {
+		t.Errorf("of no failure it prints\n%s", none)
 	}
 }

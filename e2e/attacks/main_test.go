@@ -101,11 +101,3 @@ func (w *worker) logIn(c *http.Client, token string) int {
 	status, _ := w.send(c, w.request(http.MethodPost, "/login", form, url.Values{"token": {token}}.Encode()))
 	return status
 }
-
-// ask as ada.
-func (w *worker) ask(c *http.Client, method, path, kind, body string) (status int, text string) {
-	w.t.Helper()
-	r := w.request(method, path, kind, body)
-	r.Header.Set("Authorization", "Bearer "+w.secret)
-	return w.send(c, r)
-}

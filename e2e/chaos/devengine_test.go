@@ -14,9 +14,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/engine"
@@ -80,12 +78,6 @@ func (v variables) text(name string) (s string) {
 	return s
 }
 
-// analysis starts a process that asks for one analysis.
-func analysis(claim, problem string, retryCount any) *pb.CreateProcessInstanceRequest {
-	given := map[string]any{"analysis": worker.AnalyzeRetry, "claimId": claim, "submissionError": problem, "retryCount": retryCount}
-	return &pb.CreateProcessInstanceRequest{BpmnProcessId: "UNMAPPED", Version: -1, Variables: jsonOf(given)}
-}
-
 func jsonOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -116,21 +108,6 @@ func (e *devEngine) jobs(ctx context.Context, jobType string, most int, hold, po
 		err = nil
 	}
 	return all, err
-}
-
-// ends starts a process and returns the variables that it ends with.
-func (e *devEngine) ends(ctx context.Context, r *pb.CreateProcessInstanceRequest) (instance int64, ended variables, err error) {
-	for {
-		result, err := e.CreateProcessInstanceWithResult(ctx, &pb.CreateProcessInstanceWithResultRequest{
-			Request: r, RequestTimeout: wait.Limit.Milliseconds(),
-		}, grpc.WaitForReady(true))
-		switch {
-		case err == nil:
-			return result.ProcessInstanceKey, ended, json.Unmarshal([]byte(result.Variables), &ended)
-		case status.Code(err) != codes.ResourceExhausted || ctx.Err() != nil:
-			return 0, nil, err
-		}
-	}
 }
 
 // counters of the engine, which lag a moment behind: they are waited for until they are as wanted.

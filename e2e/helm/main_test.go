@@ -1,5 +1,5 @@
-// Package helm holds what the Helm chart promises against Helm, the API's schemas, the worker's settings and a real run
-// with the very environment that the chart renders. No cluster is needed.
+// Package helm holds what the Helm chart promises against Helm, the API's schemas and the worker's settings. No cluster is
+// needed.
 package helm
 
 import (

@@ -26,11 +26,12 @@ const fewAgree = 240
 // TestEverybodyTellsTheSame: a run of claims of four kinds, and the worker's metrics, its KPIs, the claims'
 // histories, the audit, the events in NATS and the engine's own counters agree to the last one.
 func TestEverybodyTellsTheSame(t *testing.T) {
-	s := beginAlone(t, "load")
+	s := onProcesses(t, byGRPC)
+	s.deploy()
 	queue := nats.New(t, nats.Settings{})
 	database := "sqlite:" + filepath.Join(t.TempDir(), "journal.db")
 	w := s.serve("worker", "RETRY_WORKER_JOB_TIMEOUT=1m", "RETRY_WORKER_EVENTS_URL="+queue.URL(), "RETRY_WORKER_DATABASE_URL="+database)
-	s.startPortal(w)
+	s.startPortal(w, submitClaim)
 	each := harness.Setting(t, "PROOF_CLAIMS", fewAgree) / 4
 	l := s.startLoad(4 * each)
 	s.finish(l)
@@ -58,6 +59,7 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 	s.expectKPIs(database, each)
 	records := s.expectAudit(database, each)
 	events := s.expectEvents(queue, each)
+	s.expectCounters()
 	s.done("everybody tells the same", "%d claims: the engine, metrics, KPIs, %d histories, %d audit records and %d events agree",
 		4*each, 4*each, records, events)
 }
@@ -66,9 +68,9 @@ func TestEverybodyTellsTheSame(t *testing.T) {
 func (s *scenario) expectMetrics(w *process, want map[string]float64) {
 	s.t.Helper()
 	wrong := ""
-	wait.Until(s.t, "the metrics to be as expected", func() bool {
+	s.until("the metrics to be as expected", func() bool {
 		wrong = ""
-		text := get(s.t, w.Ops+"/metrics")
+		text := w.get(s.t, w.Ops+"/metrics")
 		for series, n := range want {
 			line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
 			if line == nil || line[1] != strconv.FormatFloat(n, 'f', -1, 64) {
@@ -79,14 +81,16 @@ func (s *scenario) expectMetrics(w *process, want map[string]float64) {
 	}, func() string { return wrong })
 }
 
+var jobsTotal = regexp.MustCompile(`(?m)^retry_worker_jobs_total\{action="(\w+)",job_type="([\w-]+)"\} (\d+)$`)
+
 // expectAnswers waits until the worker has counted so many answers to jobs of each type, those among them of which a busy engine
 // did not say in time that it took them.
 func (s *scenario) expectAnswers(w *process, want map[string]int) {
 	s.t.Helper()
 	got := map[string]int{}
-	wait.Until(s.t, "all answers to be counted", func() bool {
+	s.until("all answers to be counted", func() bool {
 		clear(got)
-		for _, m := range jobsTotal.FindAllStringSubmatch(get(s.t, w.Ops+"/metrics"), -1) {
+		for _, m := range jobsTotal.FindAllStringSubmatch(w.get(s.t, w.Ops+"/metrics"), -1) {
 			if answer := m[1] == "completed" || m[1] == "bpmn_error" || m[1] == "unconfirmed"; answer && want[m[2]] > 0 {
 				n, _ := strconv.Atoi(m[3]) // digits only
 				got[m[2]] += n
@@ -105,7 +109,7 @@ func (s *scenario) expectHistories(w *process, each int) {
 			State    string
 			Attempts []struct{ Outcome string }
 		}
-		testkit.Must(s.t, json.Unmarshal([]byte(get(s.t, w.API+"/api/v1/subjects/tiss-submission/"+s.claimID(n))), &subject))
+		testkit.Must(s.t, json.Unmarshal([]byte(w.get(s.t, w.API+"/api/v1/subjects/tiss-submission/"+s.claimID(n))), &subject))
 		got[fmt.Sprintf("kind %d: %s %v", n%4, subject.State, subject.Attempts)]++
 	}
 	want := map[string]int{
@@ -117,7 +121,7 @@ func (s *scenario) expectHistories(w *process, each int) {
 	}
 }
 
-func (s *scenario) expectKPIs(database string, each int) {
+func (s *processes) expectKPIs(database string, each int) {
 	s.t.Helper()
 	var all struct {
 		KPIs []struct {
@@ -126,7 +130,7 @@ func (s *scenario) expectKPIs(database string, each int) {
 			Samples int
 		}
 	}
-	testkit.Must(s.t, json.Unmarshal([]byte(s.run(database, "kpi", "--policy", "tiss-submission", "-o", "json")), &all))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.command(database, "kpi", "--policy", "tiss-submission", "-o", "json")), &all))
 	want := map[string]struct {
 		value   float64
 		samples int
@@ -154,11 +158,13 @@ func (s *scenario) expectKPIs(database string, each int) {
 func counted(kind string) bool { return kind != "destination" && kind != "gate" }
 
 // expectAudit verifies the chain and counts what is exported.
-func (s *scenario) expectAudit(database string, each int) (records int) {
+func (s *processes) expectAudit(database string, each int) (records int) {
 	s.t.Helper()
-	s.run(database, "audit", "verify")
+	s.command(database, "audit", "verify")
 	got := make(map[string]int)
-	lines := bufio.NewScanner(strings.NewReader(s.run(database, "audit", "export", "--format", "jsonl")))
+	exported := s.command(database, "audit", "export", "--format", "jsonl")
+	s.expectNothingPersonal("the audit", exported)
+	lines := bufio.NewScanner(strings.NewReader(exported))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var r struct{ Kind, Outcome string }
@@ -190,6 +196,7 @@ func (s *scenario) expectEvents(queue *nats.Server, each int) int {
 	all := s.events(queue)
 	got, ids := make(map[string]int), make(map[string]bool)
 	for _, text := range all {
+		s.expectNothingPersonal("an event", text)
 		var e struct {
 			ID, Type string
 			Data     struct{ Kind string }

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/e2e/harness"
 	views "retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/wait"
@@ -46,7 +46,12 @@ type request struct {
 func (d api) ask(ctx context.Context, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
-	return harness.Ask(ctx, "http://"+d.worker.API, d.token, path, body, answer)
+	client := views.Client{Base: "http://" + d.worker.API, Token: d.token, Client: d.worker.client}
+	text, err := client.Ask(ctx, path, body)
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	return err
 }
 
 // deadLetter asks for a dead letter, or sends a decision on it where how is "retry" or "discard".
@@ -89,7 +94,7 @@ func (r review) decides(l *deadLetter) (how string, d request) {
 
 // decide on the dead letters of the claims that the portal knows, until ctx ends. Nobody is asked twice what was decided;
 // what could not be recorded, or whose process has not come yet, is decided at the next look.
-func (h *portal) decide(ctx context.Context, d api, since time.Time) {
+func (h *portal) decide(ctx context.Context, since time.Time) {
 	ticker := time.NewTicker(decideEvery)
 	defer ticker.Stop()
 	for {
@@ -97,6 +102,10 @@ func (h *portal) decide(ctx context.Context, d api, since time.Time) {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return
+		}
+		d := api{worker: h.by.Load()}
+		if d.worker == nil {
+			continue
 		}
 		_ = d.each(ctx, since, func(l *deadLetter) { // a worker that is away is asked again
 			c, known := h.claim(l)

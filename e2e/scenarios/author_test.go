@@ -65,26 +65,27 @@ func analysisCounts() counts {
 
 // A model whose task has no header and no mapping, and whose boundary events map nothing.
 func TestProcessOfAnotherAuthorSeesAllOutputs(t *testing.T) {
-	s := begin(t, byGRPC)
-	for n, analysis := range analyses {
-		for _, e := range ends {
-			claimID := s.claimID(n)
-			key := s.create("UNMAPPED", map[string]any{"analysis": analysis, "claimId": claimID, "submissionError": e.text, "retryCount": e.made})
-			s.awaitEnded(key)
-			i := s.instance(key)
-			s.expectVariables(i, e.want)
-			s.expectNames(i, slices.Concat([]string{"analysis", "claimId", "submissionError"}, e.outputs))
-			if i.endedBy != e.endedBy {
-				s.t.Errorf("%s %s: the process ended at %s, expected %s", analysis, e.name, i.endedBy, e.endedBy)
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		for n, analysis := range analyses {
+			for _, e := range ends {
+				claimID := s.claimID(n)
+				key := s.create("UNMAPPED", map[string]any{"analysis": analysis, "claimId": claimID, "submissionError": e.text, "retryCount": e.made})
+				s.awaitEnded(key)
+				i := s.instance(key)
+				s.expectVariables(i, e.want)
+				s.expectNames(i, slices.Concat([]string{"analysis", "claimId", "submissionError"}, e.outputs))
+				if i.endedBy != e.endedBy {
+					s.t.Errorf("%s %s: the process ended at %s, expected %s", analysis, e.name, i.endedBy, e.endedBy)
+				}
+				if e.endedBy != "scheduled" {
+					expectUUID(s.t, i.variables["deadLetterId"])
+				}
+				s.expectEvent(key, analysis, e)
 			}
-			if e.endedBy != "scheduled" {
-				expectUUID(s.t, i.variables["deadLetterId"])
-			}
-			s.expectEvent(key, analysis, e)
 		}
-	}
-	s.expectCounts(analysisCounts())
-	s.done("another author's model, no mapping", "%d instances", len(ends)*len(analyses))
+		s.expectCounts(analysisCounts())
+		s.done("another author's model, no mapping", "%d instances", len(ends)*len(analyses))
+	})
 }
 
 // expectNames holds the names of a process's variables against what they should be. The chance of a retry is there as well
@@ -117,56 +118,58 @@ func (s *scenario) expectEvent(key int64, analysis string, e end) {
 // the output (see the next test). All other outputs reach the process. The count that a BPMN error leaves as
 // it was does so too: the engine hands a value that the task has already on to the process.
 func TestNewRetryCountStaysInATaskThatTakesItAsInput(t *testing.T) {
-	s := begin(t, byGRPC)
-	uncounted := ends[2]
-	uncounted.name, uncounted.made = "permanent, no count before", -1 // the task's null becomes its 0
-	stays := map[string]bool{"completed": true, uncounted.name: true}
-	for n, analysis := range analyses {
-		for _, e := range append(slices.Clone(ends), uncounted) {
-			variables := map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": e.text}
-			if e.made >= 0 {
-				variables["attempts"] = e.made
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		uncounted := ends[2]
+		uncounted.name, uncounted.made = "permanent, no count before", -1 // the task's null becomes its 0
+		stays := map[string]bool{"completed": true, uncounted.name: true}
+		for n, analysis := range analyses {
+			for _, e := range append(slices.Clone(ends), uncounted) {
+				variables := map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": e.text}
+				if e.made >= 0 {
+					variables["attempts"] = e.made
+				}
+				key := s.create("INPUT_MAPPED", variables)
+				s.awaitEnded(key)
+				i := s.instance(key)
+				want, outputs := maps.Clone(e.want), slices.Clone(e.outputs)
+				if stays[e.name] {
+					delete(want, "retryCount")
+					outputs = slices.DeleteFunc(outputs, func(name string) bool { return name == "retryCount" })
+				}
+				s.expectVariables(i, want)
+				s.expectNames(i, slices.Concat(slices.Collect(maps.Keys(variables)), outputs))
 			}
-			key := s.create("INPUT_MAPPED", variables)
-			s.awaitEnded(key)
-			i := s.instance(key)
-			want, outputs := maps.Clone(e.want), slices.Clone(e.outputs)
-			if stays[e.name] {
-				delete(want, "retryCount")
-				outputs = slices.DeleteFunc(outputs, func(name string) bool { return name == "retryCount" })
-			}
-			s.expectVariables(i, want)
-			s.expectNames(i, slices.Concat(slices.Collect(maps.Keys(variables)), outputs))
 		}
-	}
-	want := analysisCounts()
-	for _, analysis := range analyses {
-		want[analysis+" error thrown"]++
-		want["processes completed"]++
-	}
-	s.expectCounts(want)
-	s.done("retryCount as input, no output", "%d instances", want["processes completed"])
+		want := analysisCounts()
+		for _, analysis := range analyses {
+			want[analysis+" error thrown"]++
+			want["processes completed"]++
+		}
+		s.expectCounts(want)
+		s.done("retryCount as input, no output", "%d instances", want["processes completed"])
+	})
 }
 
 // A loop whose task is mapped as the element template maps it, inputs included, ends: the count leaves
 // the task every time.
 func TestElementTemplateLetsTheCountOut(t *testing.T) {
-	s := begin(t, byGRPC)
-	for n, analysis := range analyses {
-		processID := "LOOP_" + strings.ReplaceAll(analysis, "-", "_")
-		model := loopModel(s.t, processID, "../../bpmn/element-templates/"+analysis+".json")
-		_, err := s.DeployResource(s.t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: processID + ".bpmn", Content: model}}})
-		testkit.Must(s.t, err)
-		key := s.create(processID, map[string]any{"claimId": s.claimID(n), "submissionError": "TIMEOUT"})
-		s.awaitEnded(key)
-		i := s.instance(key)
-		s.expectVariables(i, map[string]string{"retryCount": "3", "retryReason": `"Transient error, retry 3 of 5"`})
-		if jobs := i.of(analysis); len(jobs) != 3 {
-			s.t.Errorf("%d analyses, expected 3", len(jobs))
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		for n, analysis := range analyses {
+			processID := "LOOP_" + strings.ReplaceAll(analysis, "-", "_")
+			model := loopModel(s.t, processID, "../../bpmn/element-templates/"+analysis+".json")
+			_, err := s.DeployResource(s.t.Context(), &pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: processID + ".bpmn", Content: model}}})
+			testkit.Must(s.t, err)
+			key := s.create(processID, map[string]any{"claimId": s.claimID(n), "submissionError": "TIMEOUT"})
+			s.awaitEnded(key)
+			i := s.instance(key)
+			s.expectVariables(i, map[string]string{"retryCount": "3", "retryReason": `"Transient error, retry 3 of 5"`})
+			if jobs := i.of(analysis); len(jobs) != 3 {
+				s.t.Errorf("%d analyses, expected 3", len(jobs))
+			}
 		}
-	}
-	s.expectCounts(counts{"analyze-retry completed": 3, "retry-submission-backoff completed": 3, "processes completed": 2})
-	s.done("element templates, loop of three", "2 instances, 6 analyses")
+		s.expectCounts(counts{"analyze-retry completed": 3, "retry-submission-backoff completed": 3, "processes completed": 2})
+		s.done("element templates, loop of three", "2 instances, 6 analyses")
+	})
 }
 
 // binding is one property of an element template, with what it is bound to.
@@ -235,27 +238,28 @@ func apply(properties []binding, chosen map[string]string) (m mappings) {
 }
 
 func TestUnknownPolicyIsAnIncidentThatListsTheNames(t *testing.T) {
-	s := begin(t, byGRPC)
-	var keys []int64
-	for n, analysis := range analyses {
-		keys = append(keys, s.create("UNKNOWN_POLICY", map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": "TIMEOUT"}))
-	}
-	s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
-	s.expectCounts(counts{
-		"incidents pending":    2,
-		"analyze-retry failed": 1, "analyze-retry created": 1,
-		"retry-submission-backoff failed": 1, "retry-submission-backoff created": 1,
-	})
-	for _, key := range keys {
-		i := s.instance(key)
-		const want = `UNKNOWN_POLICY: retryPolicy is "never-written" (text), expected one of ` +
-			`failed-job, job-queue, no-retry, tiss-submission, whatsapp-message; `
-		if x := i.incidents; len(x) != 1 || x[0].kind != "JOB_NO_RETRIES" || !strings.HasPrefix(x[0].message, want) {
-			s.t.Errorf("got the incidents %+v, expected one, JOB_NO_RETRIES, that says %s", *x[0], want)
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		var keys []int64
+		for n, analysis := range analyses {
+			keys = append(keys, s.create("UNKNOWN_POLICY", map[string]any{"analysis": analysis, "claimId": s.claimID(n), "submissionError": "TIMEOUT"}))
 		}
-		_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
-		testkit.Must(s.t, err)
-	}
-	s.awaitEnded(keys...)
-	s.done("unknown policy", "2 instances, 2 incidents")
+		s.awaitAll(keys, "the incidents", func(i *instance) bool { return len(i.incidents) > 0 })
+		s.expectCounts(counts{
+			"incidents pending":    2,
+			"analyze-retry failed": 1, "analyze-retry created": 1,
+			"retry-submission-backoff failed": 1, "retry-submission-backoff created": 1,
+		})
+		for _, key := range keys {
+			i := s.instance(key)
+			const want = `UNKNOWN_POLICY: retryPolicy is "never-written" (text), expected one of ` +
+				`failed-job, job-queue, no-retry, tiss-submission, whatsapp-message; `
+			if x := i.incidents; len(x) != 1 || x[0].kind != "JOB_NO_RETRIES" || !strings.HasPrefix(x[0].message, want) {
+				s.t.Errorf("got the incidents %+v, expected one, JOB_NO_RETRIES, that says %s", *x[0], want)
+			}
+			_, err := s.CancelProcessInstance(s.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
+			testkit.Must(s.t, err)
+		}
+		s.awaitEnded(keys...)
+		s.done("unknown policy", "2 instances, 2 incidents")
+	})
 }

@@ -1,13 +1,11 @@
 package scenarios
 
 import (
-	"fmt"
 	"maps"
 
 	views "retry-worker/internal/api"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 )
 
 // person works at the API of the worker that lives now.
@@ -19,7 +17,7 @@ type person struct {
 func (s *bulkRuns) by(name string) person { return person{s, name} }
 
 // api is the API of the worker that lives now, with the person's token.
-func (d person) api() api { return api{&process{d.s.life, ""}, d.s.tokens[d.name]} }
+func (d person) api() api { return api{d.s.worker, d.s.tokens[d.name]} }
 
 // command is one of a bulk run; a plan has neither reason nor token.
 type command struct {
@@ -78,17 +76,6 @@ func (d person) step(id, verb string) (r run) {
 func (d person) run(id string) (r run) {
 	d.s.t.Helper()
 	d.ask("/bulk-runs/"+id, nil, &r)
-	return r
-}
-
-// awaitRun waits until a run is as it should be.
-func (d person) awaitRun(id, what string, so func(*run) bool) run {
-	d.s.t.Helper()
-	var r run
-	wait.Until(d.s.t, what, func() bool {
-		r = d.run(id)
-		return so(&r)
-	}, func() string { return fmt.Sprintf("%+v", r) })
 	return r
 }
 

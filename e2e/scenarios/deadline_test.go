@@ -5,29 +5,24 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"retry-worker/e2e/harness"
 	views "retry-worker/internal/api"
+	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
-const (
-	// fewDue claims are due on the day that the portal shuts, where PROOF_DUE does not say otherwise.
-	fewDue = 24
-	// lostTime is after what a job comes again that a busy engine gave to a poll that was over: the clock stands meanwhile, but
-	// for this machine's own time.
-	lostTime = 30 * time.Second
-)
+// fewDue claims are due on the day that the portal shuts, where PROOF_DUE does not say otherwise.
+const fewDue = 24
 
 // dueClaim is one with its deadline and what it is worth.
 type dueClaim struct {
@@ -39,25 +34,21 @@ type dueClaim struct {
 // on the 5th, for three hours where there are 200 claims. Once it is back what is due first goes first, and of that what
 // is worth most; what cannot go is a dead letter an hour before, and its team is told what that is worth.
 func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
-	s := beginAlone(t, "load")
-	n := harness.Setting(t, "PROOF_DUE", fewDue)
-	notices := &inbox{}
-	receiver := httptest.NewServer(notices)
-	t.Cleanup(receiver.Close)
-	shut := nextFifth(s.clock.Now()).Add(18 * time.Hour)
-	back := shut.Add(-10*time.Minute - time.Duration(n)*50*time.Second) // there is no time for all
-	arrives := 54 * time.Second                                         // 200 in three hours
-	down := back.Add(-time.Duration(n) * arrives)
-	testkit.Must(t, s.clock.MoveTo(t.Context(), down.Add(-time.Minute)))
-	p := &downPortal{now: s.clock.Now, down: down.Add(-time.Hour), up: back,
-		fails: func(*downPortal, time.Time) string { return timedOut }}
-	s.submitTo(t, p, lostTime)
-	w := s.serve("due", s.takesUntilTheFifth(t, receiver.URL)...)
-
-	due := map[string]dueClaim{}
-	for next := down; s.clock.Now().Before(shut) && (len(s.keys) < n || !s.allDecided()); {
-		if now := s.clock.Now(); len(s.keys) < n && !now.Before(next) {
-			i := int64(len(s.keys))
+	inBubble(t, byREST, func(t *testing.T, s *world) {
+		n := harness.Setting(t, "PROOF_DUE", fewDue)
+		notices := &inbox{}
+		shut := nextFifth(s.clock.Now()).Add(18 * time.Hour)
+		back := shut.Add(-10*time.Minute - time.Duration(n)*50*time.Second) // there is no time for all
+		const arrives = 54 * time.Second                                    // 200 in three hours
+		down := back.Add(-time.Duration(n) * arrives)
+		p := &downPortal{now: s.clock.Now, down: down.Add(-time.Hour), up: back,
+			fails: func(*downPortal, time.Time) string { return timedOut }}
+		s.play(worker.Subscription{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")})
+		s.clock.MoveTo(down.Add(-time.Minute))
+		w := s.serve(s.takesUntilTheFifth(s.receive(notices)))
+		due := map[string]dueClaim{}
+		for i := range int64(n) {
+			s.clock.MoveTo(down.Add(time.Duration(i) * arrives))
 			c := dueClaim{deadline: shut.Add(6 * time.Hour), cents: (1 + i*37%int64(n)) * 12345}
 			if i%4 == 0 {
 				c.deadline = shut.Add(-10 * time.Minute)
@@ -66,52 +57,15 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 			due[id] = c
 			s.create("SUB_06", map[string]any{"claimId": id, "scenario": left(claim{}), "operadora": "unimed-sp",
 				"submissionDeadline": c.deadline, "valor": decision.Amount(c.cents)})
-			next = next.Add(arrives)
 		}
-		s.awaitTurn(w, p)
-		s.advanceTo(s.clock.Now().Add(4 * clockStep))
-	}
-	sent := p.sentInOrder(t, due)
-	worth := s.expectDue(t, w, due, n-sent, shut)
-	wait.Until(t, "the team to be told of "+worth, func() bool {
-		testkit.Must(t, s.clock.MoveTo(t.Context(), s.clock.Now().Add(time.Second)))
-		return notices.last() == fmt.Sprintf("%d worth %s", n-sent, worth)
-	}, notices.last)
-	s.done("a portal that shuts", "%d claims, %d sent in order, %d given up in time, worth %s", n, sent, n-sent, worth)
-}
-
-// awaitTurn waits for the claim that may go once the portal is up, where any is at its gate: the one that is sent ahead, and
-// then one a minute. The worker must see that instant before the clock goes on, however busy the machine is.
-func (s *scenario) awaitTurn(w *process, p *downPortal) {
-	s.t.Helper()
-	sent, last := p.sent()
-	now := s.clock.Now()
-	if now.Before(p.up) || sent == 0 && !testDue(s.t, w, now) || sent > 0 && now.Before(last.Add(time.Minute)) {
-		return
-	}
-	s.await("the claim whose turn it is", func() bool {
-		now, _ := p.sent()
-		return now > sent || s.all(s.keys, func(i *instance) bool { return !i.atGate() })
+		s.passUntil(shut, func(i *instance) bool { return i.over() || len(i.of(worker.RetryReview)) > 0 })
+		sent := p.sentInOrder(t, due)
+		worth := s.expectDue(t, w, due, n-sent, shut)
+		if want := fmt.Sprintf("%d worth %s", n-sent, worth); notices.last() != want {
+			t.Errorf("the team was told of %s, expected %s", notices.last(), want)
+		}
+		s.done("a portal that shuts", "%d claims, %d sent in order, %d given up in time, worth %s", n, sent, n-sent, worth)
 	})
-}
-
-// testDue reports whether a claim is to be sent ahead now.
-func testDue(t *testing.T, w *process, now time.Time) bool {
-	t.Helper()
-	var d views.DestinationDetail
-	testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/destinations/unimed-sp")), &d))
-	if d.NextTest == nil {
-		return false
-	}
-	at, _ := decision.ParseInstant(*d.NextTest)
-	return !now.Before(at)
-}
-
-// allDecided reports whether each instance has ended, or waits for people.
-func (s *scenario) allDecided() bool {
-	s.history.Lock()
-	defer s.history.Unlock()
-	return s.all(s.keys, func(i *instance) bool { return i.over() || len(i.of(worker.RetryReview)) > 0 })
 }
 
 // nextFifth is midnight of the next 5th in São Paulo, one day ahead at least.
@@ -123,11 +77,10 @@ func nextFifth(now time.Time) time.Time {
 	return at
 }
 
-func (s *scenario) takesUntilTheFifth(t *testing.T, webhook string) []string {
-	t.Helper()
-	secret, policies := filepath.Join(t.TempDir(), "secret"), filepath.Join(t.TempDir(), "policies.yaml")
-	testkit.Must(t, os.WriteFile(secret, []byte("whsec_"+"c2VncmVkb3NlZ3JlZG9zZWdyZWRvc2VncmVkbw=="), 0o600))
-	testkit.Must(t, os.WriteFile(policies, fmt.Appendf(nil, `extends: built-in
+func (s *world) takesUntilTheFifth(webhook string) func(*config.Settings) {
+	secret, policies := filepath.Join(s.folder, "secret"), filepath.Join(s.folder, "policies.yaml")
+	testkit.Must(s.t, os.WriteFile(secret, []byte("whsec_"+"c2VncmVkb3NlZ3JlZG9zZWdyZWRvc2VncmVkbw=="), 0o600))
+	testkit.Must(s.t, os.WriteFile(policies, fmt.Appendf(nil, `extends: built-in
 teams: {faturamento: {webhook: {url: %q, secretFile: %s}}}
 policies: {tiss-submission: {context: {valor: {label: Valor, type: money}}}}
 destinations:
@@ -135,20 +88,7 @@ destinations:
     pace: {most: 1/min}
     calendar: {windows: [{days: 1-5, hours: 08:00-18:00}]}
 `, webhook, secret), 0o600))
-	return []string{"RETRY_WORKER_POLICIES_FILE=" + policies, "RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1",
-		"RETRY_WORKER_NOTIFY_INTERVAL=1m", "RETRY_WORKER_JOB_TIMEOUT=" + lostTime.String()}
-}
-
-// sent returns how many claims the portal took, and when the last.
-func (p *downPortal) sent() (n int, last time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, x := range p.all {
-		if x.ok {
-			n, last = n+1, x.at
-		}
-	}
-	return n, last
+	return func(c *config.Settings) { c.PoliciesFile, c.Notify.Interval = policies, time.Minute }
 }
 
 // sentInOrder holds the claims that were sent the first time they went against their order, and returns how many were
@@ -182,10 +122,10 @@ func (p *downPortal) sentInOrder(t *testing.T, due map[string]dueClaim) (sent in
 }
 
 // expectDue holds the dead letters against the claims that were not sent, and returns what they are worth.
-func (s *scenario) expectDue(t *testing.T, w *process, due map[string]dueClaim, n int, shut time.Time) string {
+func (s *world) expectDue(t *testing.T, w *process, due map[string]dueClaim, n int, shut time.Time) string {
 	t.Helper()
 	var found struct{ Items []views.DeadLetter }
-	testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/dead-letters?limit=200")), &found))
+	testkit.Must(t, json.Unmarshal([]byte(w.get(t, w.API+"/api/v1/dead-letters?limit=200")), &found))
 	worth := int64(0)
 	for _, d := range found.Items {
 		at, _ := decision.ParseInstant(d.CreatedAt)
@@ -201,13 +141,36 @@ func (s *scenario) expectDue(t *testing.T, w *process, due map[string]dueClaim, 
 	return decision.Amount(worth)
 }
 
-// inbox takes webhooks.
+// inbox takes webhooks. Safe for concurrent use.
 type inbox struct {
+	url string
+
 	mu  sync.Mutex
-	got string
+	got []string // the bodies
 }
 
 func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.got = append(i.got, string(body))
+}
+
+func (i *inbox) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.got)
+}
+
+// text is the newest message; empty where there is none.
+func (i *inbox) text() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return strings.Join(i.got[max(0, len(i.got)-1):], "")
+}
+
+// last is what the newest message says of what is open.
+func (i *inbox) last() string {
 	var notice struct {
 		Data struct {
 			Open struct {
@@ -216,16 +179,8 @@ func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	body, _ := io.ReadAll(r.Body)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.got = string(body); json.Unmarshal(body, &notice) == nil {
-		i.got = fmt.Sprintf("%d worth %s", notice.Data.Open.Count, notice.Data.Open.Amount)
+	if json.Unmarshal([]byte(i.text()), &notice) != nil {
+		return "nothing"
 	}
-}
-
-func (i *inbox) last() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.got
+	return fmt.Sprintf("%d worth %s", notice.Data.Open.Count, notice.Data.Open.Amount)
 }

@@ -18,15 +18,15 @@ const soon = 30 * time.Second
 var ladder = []step{{5, 6}, {8, 12}, {16, 24}, {32, 48}, {64, 96}}
 
 func TestSuccessAfterTwoRetries(t *testing.T) {
-	eachProtocol(t, func(s *scenario) {
+	eachProtocol(t, func(_ *testing.T, s *world) {
 		c := failing("TIMEOUT - Connection timeout after 30s", "HTTP 503 Service Unavailable")
 		keys := []int64{s.submit(s.claimID(1), c, nil)}
 		s.awaitScheduled(keys, 0)
 		s.watchNothingHappenBefore(keys[0])
-		s.climb(keys, 0)
+		s.fire(keys...)
 		s.awaitScheduled(keys, 1)
 		s.watchNothingHappenBefore(keys[0])
-		s.climb(keys, 1)
+		s.fire(keys...)
 		s.awaitEnded(keys...)
 
 		s.expectVariables(s.instance(keys[0]), map[string]string{
@@ -44,56 +44,58 @@ func TestSuccessAfterTwoRetries(t *testing.T) {
 }
 
 func TestWholeLadderThenReviewThenSuccess(t *testing.T) {
-	s := begin(t, byGRPC)
-	const claims = 5 // each with a jitter of its own
-	c := failing("HTTP 504", "TIMEOUT", "CONNECTION_ERROR: reset", "Resposta inesperada", "429 rate limit", "TIMEOUT: the last one")
-	c.Review.Backoff = true
-	var keys []int64
-	for n := range claims {
-		keys = append(keys, s.submit(s.claimID(n), c, nil))
-	}
-	for made := range ladder {
-		s.awaitScheduled(keys, made)
-		s.climb(keys, made)
-	}
-	s.awaitAll(keys, "the review to send the claims again", func(i *instance) bool { return len(i.timers) == len(ladder)+1 })
-	for _, key := range keys {
-		s.expectLimitReached(key)
-		s.expectManualBackoff(key)
-	}
-	s.climb(keys, len(ladder))
-	s.awaitEnded(keys...)
-	for _, key := range keys {
-		s.expectVariables(s.instance(key), map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "6", "submissionError": "null"})
-		s.expectEnd(submissions, key, submissions.recorded, 7)
-	}
-	s.expectCounts(counts{
-		"submit-claim error thrown": 6 * claims, "submit-claim completed": claims,
-		"analyze-retry completed": 5 * claims, "analyze-retry error thrown": claims,
-		"retry-review completed": claims, "record-retry-outcome completed": claims,
-		"timers triggered": 6 * claims, "processes completed": claims,
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		const claims = 5 // each with a jitter of its own
+		c := failing("HTTP 504", "TIMEOUT", "CONNECTION_ERROR: reset", "Resposta inesperada", "429 rate limit", "TIMEOUT: the last one")
+		c.Review.Backoff = true
+		var keys []int64
+		for n := range claims {
+			keys = append(keys, s.submit(s.claimID(n), c, nil))
+		}
+		for made := range ladder {
+			s.awaitScheduled(keys, made)
+			s.fire(keys...)
+		}
+		s.awaitAll(keys, "the review to send the claims again", func(i *instance) bool { return len(i.timers) == len(ladder)+1 })
+		for _, key := range keys {
+			s.expectLimitReached(key)
+			s.expectManualBackoff(key)
+		}
+		s.fire(keys...)
+		s.awaitEnded(keys...)
+		for _, key := range keys {
+			s.expectVariables(s.instance(key), map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "6", "submissionError": "null"})
+			s.expectEnd(submissions, key, submissions.recorded, 7)
+		}
+		s.expectCounts(counts{
+			"submit-claim error thrown": 6 * claims, "submit-claim completed": claims,
+			"analyze-retry completed": 5 * claims, "analyze-retry error thrown": claims,
+			"retry-review completed": claims, "record-retry-outcome completed": claims,
+			"timers triggered": 6 * claims, "processes completed": claims,
+		})
+		s.done("ladder, limit, review, success", "%d instances, %d retries each", claims, len(ladder)+1)
 	})
-	s.done("ladder, limit, review, success", "%d instances, %d retries each", claims, len(ladder)+1)
 }
 
 // R20: no retry is scheduled beyond 48 h from the first failure; the failure is final, though retries are left.
 func TestTimeLimitLeadsToReview(t *testing.T) {
-	s := begin(t, byGRPC)
-	c := failing("TIMEOUT")
-	c.Review.Discard = true
-	first := s.clock.Now().Add(-48*time.Hour + 4*time.Minute) // the shortest backoff is 5 minutes
-	key := s.submit(s.claimID(1), c, map[string]any{"lastSubmissionTime": first.Format(time.RFC3339)})
-	s.awaitEnded(key)
-	i := s.instance(key)
-	s.expectVariables(i, map[string]string{
-		"shouldRetry": "false", "retryCount": "0", "maxRetries": "5", "retryReason": `"Time limit of 48h reached"`,
-		"errorClassification": `"TRANSIENT"`, "responsibleTeam": `"faturamento"`, "reviewDecision": `"discard"`,
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		c := failing("TIMEOUT")
+		c.Review.Discard = true
+		first := s.clock.Now().Add(-48*time.Hour + 4*time.Minute) // the shortest backoff is 5 minutes
+		key := s.submit(s.claimID(1), c, map[string]any{"lastSubmissionTime": first.Format(time.RFC3339)})
+		s.awaitEnded(key)
+		i := s.instance(key)
+		s.expectVariables(i, map[string]string{
+			"shouldRetry": "false", "retryCount": "0", "maxRetries": "5", "retryReason": `"Time limit of 48h reached"`,
+			"errorClassification": `"TRANSIENT"`, "responsibleTeam": `"faturamento"`, "reviewDecision": `"discard"`,
+		})
+		if i.endedBy != "discarded" || len(i.timers) != 0 {
+			s.t.Errorf("the process ended at %s after %d timers, expected discarded after none", i.endedBy, len(i.timers))
+		}
+		s.expectCounts(counts{"submit-claim error thrown": 1, "analyze-retry error thrown": 1, "retry-review completed": 1, "processes completed": 1})
+		s.done("time limit, review", "1 instance, no retry beyond 48 h")
 	})
-	if i.endedBy != "discarded" || len(i.timers) != 0 {
-		s.t.Errorf("the process ended at %s after %d timers, expected discarded after none", i.endedBy, len(i.timers))
-	}
-	s.expectCounts(counts{"submit-claim error thrown": 1, "analyze-retry error thrown": 1, "retry-review completed": 1, "processes completed": 1})
-	s.done("time limit, review", "1 instance, no retry beyond 48 h")
 }
 
 // awaitScheduled waits until the analysis after so many retries has led each instance to a timer, and

@@ -24,13 +24,14 @@ const fewLearnt = 60
 // while those claims come. Process, journal, figures and page agree.
 func TestWhatCameOfItIsLearnt(t *testing.T) {
 	const hopeless, taught = "setor %d aguarda o auditor", "lote %d sem remessa"
-	s := beginAlone(t, "load")
+	s := onProcesses(t, byREST)
+	s.deploy()
 	n := harness.Setting(t, "PROOF_LEARN", fewLearnt)
 	policies, database := filepath.Join(t.TempDir(), "policies.yaml"), "sqlite:"+filepath.Join(t.TempDir(), "journal.db")
 	testkit.Must(t, os.WriteFile(policies, []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1, learning: {handOver: decide}}}\n"), 0o600))
 	settings := []string{"RETRY_WORKER_POLICIES_FILE=" + policies, "RETRY_WORKER_DATABASE_URL=" + database}
 	w := s.serve("life", settings...)
-	s.startPortal(nil)
+	s.startPortal(nil, submitClaim)
 	claims := func(from, count int, text string) []int64 {
 		return s.createAll("SUB_06", count, func(i int) map[string]any {
 			words := fmt.Sprintf(text, 10_000+from+i) // no HTTP status
@@ -40,12 +41,12 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 	dead := func(i *instance) bool { return len(i.of(worker.RetryReview)) > 0 }
 	first := append(claims(0, 2*n/3, hopeless), claims(2*n/3, 1, taught)...)
 	s.awaitAll(first, "the first claims to wait for their retry", (*instance).waiting)
-	s.climb(first, 0)
+	s.fire(first...)
 	s.awaitAll(first, "the first claims to be given up", dead)
 
 	var causes struct{ Items []views.Cause }
 	about := func(pattern string) (c views.Cause) {
-		testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/causes")), &causes))
+		testkit.Must(t, json.Unmarshal([]byte(w.get(t, w.API+"/api/v1/causes")), &causes))
 		for _, c := range causes.Items {
 			if strings.HasPrefix(c.Pattern, pattern) {
 				return c
@@ -59,7 +60,7 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 
 	from := 2*n/3 + 1
 	next := claims(from, n/4, hopeless)
-	w.Kill()
+	w.kill()
 	next = append(next, claims(from+n/4, n/4, taught)...)
 	w = s.serve("next life", settings...)
 	wait.Until(t, "the outcomes to be read", func() bool { return about("setor").Learnt.Closed > 0 })
@@ -71,7 +72,7 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 	for i, key := range next {
 		id := s.claimID(from + i)
 		var v views.View
-		testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/subjects/tiss-submission/"+id)), &v))
+		testkit.Must(t, json.Unmarshal([]byte(w.get(t, w.API+"/api/v1/subjects/tiss-submission/"+id)), &v))
 		if len(v.Attempts) != 1 {
 			t.Fatalf("%s has %d attempts, expected 1", id, len(v.Attempts))
 		}
@@ -97,14 +98,14 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 		t.Errorf("%d claims were given up early, %d retried all the same", handed, explored)
 	}
 	var kpis views.KPIs
-	testkit.Must(t, json.Unmarshal([]byte(get(t, w.API+"/api/v1/kpis")), &kpis))
+	testkit.Must(t, json.Unmarshal([]byte(w.get(t, w.API+"/api/v1/kpis")), &kpis))
 	if len(kpis.Learning) != 1 || kpis.Learning[0].HandedOver != int64(handed) || kpis.Learning[0].SavedRetries != int64(handed) {
 		t.Errorf("the figures tell %+v, expected %d claims given up early", kpis.Learning, handed)
 	}
-	if page := get(t, w.API+"/causes/"+about("lote").ID); !strings.Contains(page, "Cadastro") {
+	if page := w.get(t, w.API+"/causes/"+about("lote").ID); !strings.Contains(page, "Cadastro") {
 		t.Error("the page of the cause that was taught does not name its team")
 	}
-	s.run(database, "audit", "verify")
+	s.command(database, "audit", "verify")
 	s.done("what came of it is learnt", "%d claims, %d given up early, %d retried all the same, %d of a cause that was taught", len(first)+len(next),
 		handed, explored, n/4)
 }

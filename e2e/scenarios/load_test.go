@@ -1,6 +1,9 @@
 package scenarios
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // load are instances of SUB_06 of four kinds, as many of each: one fails once and waits for its timer, one
 // fails for good and is discarded, one is sent again by the review, one has used up its retries and is sent
@@ -13,7 +16,7 @@ type load struct {
 // startLoad starts so many instances.
 func (s *scenario) startLoad(size int) (l load) {
 	s.t.Helper()
-	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED"), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
+	discarded, corrected, exhausted := failing("INSURANCE_EXPIRED: beneficiário "+strings.Join(personal, ", ")), failing("INVALID_PATIENT_DATA"), failing("HTTP 503")
 	discarded.Review.Discard = true
 	exhausted.Retried = 5
 	kinds := []struct {
@@ -47,7 +50,7 @@ func (s *scenario) finish(l load) {
 	s.awaitAll(l.keys, "the load to end or to wait for its timers", func(i *instance) bool {
 		return i.over() || slices.Contains(l.scheduled, i.key) && len(i.timers) > 0
 	})
-	s.climb(l.scheduled, 0)
+	s.fire(l.scheduled...)
 	s.awaitEnded(l.keys...)
 }
 

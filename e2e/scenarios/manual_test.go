@@ -14,7 +14,6 @@ import (
 	views "retry-worker/internal/api"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
 )
 
@@ -39,7 +38,7 @@ func (s *scenario) deadLetterOf(d api, key int64, n int) string {
 // awaitDeadLetter waits until the API says something of a dead letter.
 func (s *scenario) awaitDeadLetter(d api, id, what string, met func(*deadLetter) bool) (l deadLetter) {
 	s.t.Helper()
-	wait.Until(s.t, "the dead letter "+id+" "+what, func() bool {
+	s.until("the dead letter "+id+" "+what, func() bool {
 		var err error
 		l, err = d.deadLetter(s.t.Context(), id, "", nil)
 		return err == nil && met(&l)
@@ -83,146 +82,149 @@ const corrected = "cadastro corrigido"
 
 // R17 below the limit: one retry more, after the policy's delay or at once, or nothing more.
 func TestPersonDecidesBelowTheLimit(t *testing.T) {
-	s := begin(t, byREST)
-	d := api{worker: s.worker}
-	var ids []string
-	var keys []int64
-	const due = "2099-03-05T21:00:00Z"
-	for n := range 4 {
-		c := left(claim{Failures: []map[string]any{answered(404, "number is not registered on WhatsApp")}})
-		keys = append(keys, s.play(whatsapp, s.id("MSG", n), c, nil))
-	}
-	for _, key := range keys {
-		ids = append(ids, s.deadLetterOf(d, key, 0))
-	}
+	withEverybody(t, byREST, func(t *testing.T, s *world) {
+		d := api{worker: s.worker}
+		var ids []string
+		var keys []int64
+		const due = "2099-03-05T21:00:00Z"
+		for n := range 4 {
+			c := left(claim{Failures: []map[string]any{answered(404, "number is not registered on WhatsApp")}})
+			keys = append(keys, s.run(whatsapp, s.id("MSG", n), c, nil))
+		}
+		for _, key := range keys {
+			ids = append(ids, s.deadLetterOf(d, key, 0))
+		}
 
-	after := s.orders(d, ids[0], "retry", request{Reason: corrected})
-	if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
-		t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
-	}
-	s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now", SubmissionDeadline: due})
-	s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
-	testkit.Must(t, d.ask(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}, &deadLetter{})) // retry-failed-job.md
-	s.awaitEnded(keys[1:3]...)
-	for _, n := range []int{0, 3} {
-		s.awaitAll(keys[n:n+1], "the timer", func(i *instance) bool { return len(i.timers) > 0 })
-		x := s.instance(keys[n]).timers[0]
-		s.expectKnown("the process", x.known, map[string]string{
-			"reviewDecision": `"reprocess"`, "reviewReason": jsonOf(corrected), "reviewedBy": `"local"`, "shouldRetry": "true",
-			"retryCount": "1", "backoffDuration": `"PT5S"`, "backoffMinutes": "1",
+		after := s.orders(d, ids[0], "retry", request{Reason: corrected})
+		if after.State != "reprocessing" || after.Review == nil || after.Review.By != "local" || after.Review.Reason != corrected {
+			t.Errorf("the answer to the retry is %+v, expected it reprocessing, as local said", after)
+		}
+		s.orders(d, ids[1], "retry", request{Reason: corrected, When: "now", SubmissionDeadline: due})
+		s.orders(d, ids[2], "discard", request{Reason: "o número não existe"})
+		testkit.Must(t, d.ask(t.Context(), "/jobs/retry", request{JobID: ids[3], Reason: corrected}, &deadLetter{})) // retry-failed-job.md
+		s.awaitEnded(keys[1:3]...)
+		for _, n := range []int{0, 3} {
+			s.awaitAll(keys[n:n+1], "the timer", func(i *instance) bool { return len(i.timers) > 0 })
+			x := s.instance(keys[n]).timers[0]
+			s.expectKnown("the process", x.known, map[string]string{
+				"reviewDecision": `"reprocess"`, "reviewReason": jsonOf(corrected), "reviewedBy": `"local"`, "shouldRetry": "true",
+				"retryCount": "1", "backoffDuration": `"PT5S"`, "backoffMinutes": "1",
+			})
+			s.expectWait(x, 5*time.Second)
+		}
+		s.fire(keys[0], keys[3])
+		s.awaitEnded(keys...)
+		for _, n := range []int{0, 1, 3} {
+			s.expectEnd(whatsapp, keys[n], whatsapp.recorded, 2)
+			s.expectRemembered(whatsapp, s.id("MSG", n), "recovered", "entregue", "PERMANENT_ERROR")
+			s.expectSettled(d, ids[n], "recovered")
+		}
+		s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "1", "backoffDuration": `"PT0S"`, "backoffMinutes": "0", "submissionDeadline": jsonOf(due)})
+		s.expectEnd(whatsapp, keys[2], "discarded", 1)
+		s.expectVariables(s.instance(keys[2]), map[string]string{"reviewDecision": `"discard"`, "reviewReason": `"o número não existe"`})
+		s.expectRemembered(whatsapp, s.id("MSG", 2), "discarded", "descartada", "PERMANENT_ERROR")
+		s.expectSettled(d, ids[2], "discarded")
+		s.expectCounts(counts{
+			"send-whatsapp-message error thrown": 4, "send-whatsapp-message completed": 3, "analyze-retry error thrown": 4, "retry-review completed": 4,
+			"record-retry-outcome completed": 3, "timers triggered": 3, "processes completed": 4,
 		})
-		s.expectWait(x, 5*time.Second)
-	}
-	s.fire(keys[0], keys[3])
-	s.awaitEnded(keys...)
-	for _, n := range []int{0, 1, 3} {
-		s.expectEnd(whatsapp, keys[n], whatsapp.recorded, 2)
-		s.expectRemembered(whatsapp, s.id("MSG", n), "recovered", "entregue", "PERMANENT_ERROR")
-		s.expectSettled(d, ids[n], "recovered")
-	}
-	s.expectVariables(s.instance(keys[1]), map[string]string{"retryCount": "1", "backoffDuration": `"PT0S"`, "backoffMinutes": "0", "submissionDeadline": jsonOf(due)})
-	s.expectEnd(whatsapp, keys[2], "discarded", 1)
-	s.expectVariables(s.instance(keys[2]), map[string]string{"reviewDecision": `"discard"`, "reviewReason": `"o número não existe"`})
-	s.expectRemembered(whatsapp, s.id("MSG", 2), "discarded", "descartada", "PERMANENT_ERROR")
-	s.expectSettled(d, ids[2], "discarded")
-	s.expectCounts(counts{
-		"send-whatsapp-message error thrown": 4, "send-whatsapp-message completed": 3, "analyze-retry error thrown": 4, "retry-review completed": 4,
-		"record-retry-outcome completed": 3, "timers triggered": 3, "processes completed": 4,
+		s.done("person decides, below the limit", "4 messages: after the backoff, at once, discarded, by /jobs/retry")
 	})
-	s.done("person decides, below the limit", "4 messages: after the backoff, at once, discarded, by /jobs/retry")
 }
 
 // Retry Failed Job: three retries are the most. R17 at that limit: a retry has to be forced: one more, or the whole ladder
 // again in a new episode. A forced one that fails is dead at once.
 func TestPersonDecidesAtTheLimit(t *testing.T) {
-	s := begin(t, byREST)
-	d := api{worker: s.worker}
-	ids, keys := []string{s.id("JOB", 0), s.id("JOB", 1)}, []int64{}
-	for n, failures := range []int{5, 4} {
-		keys = append(keys, s.play(failedJob, ids[n], left(failedJob.fails(repeat(jobFailure, failures)...)), nil))
-	}
-	for made, r := range jobRungs {
-		for _, key := range keys {
-			s.expectRung(failedJob, key, made, 3, r, "UNKNOWN", jobFailure)
+	withEverybody(t, byREST, func(t *testing.T, s *world) {
+		d := api{worker: s.worker}
+		ids, keys := []string{s.id("JOB", 0), s.id("JOB", 1)}, []int64{}
+		for n, failures := range []int{5, 4} {
+			keys = append(keys, s.run(failedJob, ids[n], left(failedJob.fails(repeat(jobFailure, failures)...)), nil))
 		}
+		for made, r := range jobRungs {
+			for _, key := range keys {
+				s.expectRung(failedJob, key, made, 3, r, "UNKNOWN", jobFailure)
+			}
+			s.fire(keys...)
+		}
+		once, fresh := s.deadLetterOf(d, keys[0], 0), s.deadLetterOf(d, keys[1], 0)
+		s.expectDeadLetter(failedJob, keys[0], 0, wantDead{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+		for _, id := range []string{once, fresh} {
+			s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
+		}
+		s.orders(d, once, "retry", request{Reason: corrected, ForceRetry: true})
+		n := len(jobRungs)
+		s.awaitAll(keys[:1], "the forced retry's timer", func(i *instance) bool { return len(i.timers) > n })
+		x := s.instance(keys[0]).timers[n]
+		s.expectKnown("the process", x.known, map[string]string{"retryCount": "4", "backoffDuration": `"PT30S"`, "reviewDecision": `"reprocess"`}) // R14
+		s.expectWait(x, 30*time.Second)
+
+		after := s.orders(d, fresh, "retry", request{Reason: corrected, ForceRetry: true, Fresh: true})
+		if after.Review == nil || !after.Review.Fresh || !after.Review.ForceRetry {
+			t.Errorf("the answer to the fresh retry is %+v, expected it to say so", after)
+		}
+		s.awaitAll(keys[1:], "the fresh retry's timer", func(i *instance) bool { return len(i.timers) > n })
+		s.expectKnown("the process", s.instance(keys[1]).timers[n].known, map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
 		s.fire(keys...)
-	}
-	once, fresh := s.deadLetterOf(d, keys[0], 0), s.deadLetterOf(d, keys[1], 0)
-	s.expectDeadLetter(failedJob, keys[0], 0, wantDead{3, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
-	for _, id := range []string{once, fresh} {
-		s.refused(d, id, "retry", request{Reason: corrected}, http.StatusConflict, "max_retries_exceeded", "3 of 3")
-	}
-	s.orders(d, once, "retry", request{Reason: corrected, ForceRetry: true})
-	n := len(jobRungs)
-	s.awaitAll(keys[:1], "the forced retry's timer", func(i *instance) bool { return len(i.timers) > n })
-	x := s.instance(keys[0]).timers[n]
-	s.expectKnown("the process", x.known, map[string]string{"retryCount": "4", "backoffDuration": `"PT30S"`, "reviewDecision": `"reprocess"`}) // R14
-	s.expectWait(x, 30*time.Second)
+		more := s.deadLetterOf(d, keys[0], 1)
+		s.expectDeadLetter(failedJob, keys[0], 1, wantDead{4, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
+		s.orders(d, more, "retry", request{Reason: corrected, ForceRetry: true, When: "now"})
+		s.awaitEnded(keys[0])
+		s.expectEnd(failedJob, keys[0], failedJob.recorded, 6)
+		s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED", "MAX_RETRIES_EXCEEDED")
+		s.expectSettled(d, once, "superseded")
+		s.expectSettled(d, more, "recovered")
 
-	after := s.orders(d, fresh, "retry", request{Reason: corrected, ForceRetry: true, Fresh: true})
-	if after.Review == nil || !after.Review.Fresh || !after.Review.ForceRetry {
-		t.Errorf("the answer to the fresh retry is %+v, expected it to say so", after)
-	}
-	s.awaitAll(keys[1:], "the fresh retry's timer", func(i *instance) bool { return len(i.timers) > n })
-	s.expectKnown("the process", s.instance(keys[1]).timers[n].known, map[string]string{"retryCount": "0", "backoffDuration": `"PT1S"`})
-	s.climb(keys, n)
-	more := s.deadLetterOf(d, keys[0], 1)
-	s.expectDeadLetter(failedJob, keys[0], 1, wantDead{4, 3, "UNKNOWN", "Maximum of 3 retries reached", jobFailure, jobTeam})
-	s.orders(d, more, "retry", request{Reason: corrected, ForceRetry: true, When: "now"})
-	s.awaitEnded(keys[0])
-	s.expectEnd(failedJob, keys[0], failedJob.recorded, 6)
-	s.expectRemembered(failedJob, ids[0], "recovered", "entregue", "RETRY", "RETRY", "RETRY", "MAX_RETRIES_EXCEEDED", "MAX_RETRIES_EXCEEDED")
-	s.expectSettled(d, once, "superseded")
-	s.expectSettled(d, more, "recovered")
-
-	for made := range jobRungs { // the whole ladder again
-		s.awaitAll(keys[1:], fmt.Sprintf("the timer of the fresh retry %d", made+1), func(i *instance) bool {
-			return len(i.timers) > n+1+made && i.timers[n+1+made].known["retryCount"] == strconv.Itoa(made+1)
+		for made := range jobRungs { // the whole ladder again
+			s.awaitAll(keys[1:], fmt.Sprintf("the timer of the fresh retry %d", made+1), func(i *instance) bool {
+				return len(i.timers) > n+1+made && i.timers[n+1+made].known["retryCount"] == strconv.Itoa(made+1)
+			})
+			s.fire(keys[1:]...)
+		}
+		again := s.deadLetterOf(d, keys[1], 1)
+		l := s.awaitDeadLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
+		if l.Episode != 2 || l.RetryCount != 3 {
+			t.Errorf("dead again it is %+v, expected 3 retries in episode 2", l)
+		}
+		s.orders(d, again, "discard", request{Reason: "sem conserto"})
+		s.awaitEnded(keys[1])
+		s.expectEnd(failedJob, keys[1], "discarded", 8)
+		const ladder = "RETRY RETRY RETRY MAX_RETRIES_EXCEEDED"
+		s.expectRemembered(failedJob, ids[1], "discarded", "descartada", strings.Fields(ladder+" "+ladder)...)
+		s.expectSettled(d, again, "discarded")
+		s.expectCounts(counts{
+			"run-job error thrown": 5 + 8, "run-job completed": 1, "analyze-retry completed": 3 + 6, "analyze-retry error thrown": 2 + 2,
+			"retry-review completed": 2 + 2, "record-retry-outcome completed": 1, "timers triggered": 5 + 7, "processes completed": 2,
 		})
-		s.climb(keys[1:], n+1+made)
-	}
-	again := s.deadLetterOf(d, keys[1], 1)
-	l := s.awaitDeadLetter(d, again, "open", func(l *deadLetter) bool { return l.State == "open" })
-	if l.Episode != 2 || l.RetryCount != 3 {
-		t.Errorf("dead again it is %+v, expected 3 retries in episode 2", l)
-	}
-	s.orders(d, again, "discard", request{Reason: "sem conserto"})
-	s.awaitEnded(keys[1])
-	s.expectEnd(failedJob, keys[1], "discarded", 8)
-	const ladder = "RETRY RETRY RETRY MAX_RETRIES_EXCEEDED"
-	s.expectRemembered(failedJob, ids[1], "discarded", "descartada", strings.Fields(ladder+" "+ladder)...)
-	s.expectSettled(d, again, "discarded")
-	s.expectCounts(counts{
-		"run-job error thrown": 5 + 8, "run-job completed": 1, "analyze-retry completed": 3 + 6, "analyze-retry error thrown": 2 + 2,
-		"retry-review completed": 2 + 2, "record-retry-outcome completed": 1, "timers triggered": 5 + 7, "processes completed": 2,
+		s.done("person decides, at the limit", "2 jobs: forced once more after 30 s, in vain, and at once, and the whole ladder anew; 2 refusals without force")
 	})
-	s.done("person decides, at the limit", "2 jobs: forced once more after 30 s, in vain, and at once, and the whole ladder anew; 2 refusals without force")
 }
 
 // A process without a review task, and one that is cancelled while it waits: the dead letter says that nobody waits, and it
 // is never taken for done.
 func TestDeadLetterForWhichNobodyWaits(t *testing.T) {
-	s := begin(t, byREST)
-	d := api{worker: s.worker}
-	without := s.create("UNMAPPED", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(1), "submissionError": "INSURANCE_EXPIRED"})
-	cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)
-	id := s.deadLetterOf(d, cancelled, 0)
-	_, err := s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: cancelled})
-	testkit.Must(s.t, err)
-	s.awaitEnded(cancelled)
-	s.orders(d, id, "retry", request{Reason: corrected, When: "now"}) // nobody knows yet
-	s.expectNobody(d, id)
+	withEverybody(t, byREST, func(t *testing.T, s *world) {
+		d := api{worker: s.worker}
+		without := s.create("UNMAPPED", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(1), "submissionError": "INSURANCE_EXPIRED"})
+		cancelled := s.submit(s.claimID(2), left(failing("INVALID_PATIENT_DATA")), nil)
+		id := s.deadLetterOf(d, cancelled, 0)
+		_, err := s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: cancelled})
+		testkit.Must(s.t, err)
+		s.awaitEnded(cancelled)
+		s.orders(d, id, "retry", request{Reason: corrected, When: "now"}) // nobody knows yet
+		s.expectNobody(d, id)
 
-	s.awaitEnded(without)
-	early := strings.Trim(s.instance(without).variables["deadLetterId"], `"`)
-	s.refused(d, early, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "not come to its review task yet")
-	s.advanceTo(s.clock.Now().Add(nobodyTime))
-	s.awaitDeadLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
-	s.expectNobody(d, early)
-	s.expectCounts(counts{
-		"submit-claim error thrown": 1, "analyze-retry error thrown": 2, "retry-review canceled": 1, "processes completed": 1,
+		s.awaitEnded(without)
+		early := strings.Trim(s.instance(without).variables["deadLetterId"], `"`)
+		s.refused(d, early, "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "not come to its review task yet")
+		s.advanceTo(s.clock.Now().Add(nobodyTime))
+		s.awaitDeadLetter(d, early, "waited for by nobody", func(l *deadLetter) bool { return l.Process == "nobody" && l.State == "open" })
+		s.expectNobody(d, early)
+		s.expectCounts(counts{
+			"submit-claim error thrown": 1, "analyze-retry error thrown": 2, "retry-review canceled": 1, "processes completed": 1,
+		})
+		s.done("nobody waits for a review", "an instance cancelled while it waited, a process without a review task: open, and said so")
 	})
-	s.done("nobody waits for a review", "an instance cancelled while it waited, a process without a review task: open, and said so")
 }
 
 // expectNobody holds that a dead letter is open, that nobody waits for it, and that it can only be discarded.

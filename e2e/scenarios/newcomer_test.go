@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,18 +12,15 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// What somebody does who has just found the worker, on an engine that has nothing yet: other scenarios come later, for they run
-// side by side.
+// What somebody does who has just found the worker, on an engine that has nothing yet.
 func TestNewcomerSeesDecisions(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{byGRPC, byREST} {
 		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			f := openFixture(t, protocol)
-			s := newScenario(t, f)
-			w := harness.RunWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir(), s.reach()...), nil)
-			t.Cleanup(func() { _ = w.Stop(context.Background(), harness.StopTime) })
+			s := onProcesses(t, protocol)
+			w := harness.StartWorker(t, harness.Binary(t), harness.Settings(s.GatewayAddress(), t.TempDir(), s.environment()...))
 			run := func(args ...string) (string, int) {
-				return harness.RunCommand(t, harness.Binary(t), s.engine(), args...)
+				return harness.RunCommand(t, harness.Binary(t), s.environment(), args...)
 			}
 			out, code := run("deploy")
 			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
@@ -37,12 +33,11 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			}
 			dev, err := harness.DevBinary()
 			testkit.Must(t, err)
-			out, code = harness.RunCommand(t, dev, s.engine(), "--samples-only", "--api-url", "http://"+w.API, "--clock-url", s.ControlURL())
+			out, code = harness.RunCommand(t, dev, s.environment(), "--samples-only", "--api-url", "http://"+w.API, "--clock-url", s.ControlURL())
 			if code != 0 {
 				t.Fatalf("the samples: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out, w)
-			testkit.Must(s.t, s.clock.Follow(t.Context()))
 			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
 		})
 	}
@@ -51,7 +46,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 var demoID = regexp.MustCompile(`\bDEMO-\d+`)
 
 // expectDemo holds what the demo printed, the worker logged and the engine counted against what the demo is to show.
-func (s *scenario) expectDemo(out string, w *harness.Worker) {
+func (s *processes) expectDemo(out string, w *harness.Worker) {
 	s.t.Helper()
 	told, summary, found := strings.Cut(out, "\nWhat became of them:\n")
 	want, err := testdata.ReadFile("testdata/demo.txt")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -58,48 +57,55 @@ var seen = []string{
 // boundary event maps, as other clients do. What it says follows from the process's variables alone: an engine
 // that was killed may forget an answer that it had taken, and give the next job another's key.
 type portal struct {
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	client  io.Closer
-	down    atomic.Bool // whatever is submitted times out
+	down atomic.Bool             // whatever is submitted times out
+	by   atomic.Pointer[process] // the worker by which people decide; nil: they do not
 
 	mu     sync.Mutex
 	claims map[string]claim // of the jobs that came, by the subject's id
 	wrong  []error          // what people were told that they should not be
 }
 
-// startPortal plays the workers of these job types, and the people, who decide by that worker's API; nil: they do not.
-func (f *fixture) startPortal(by *process, jobTypes ...string) (*portal, error) {
-	client, err := zeebe.Dial(zeebe.Options{Address: f.GatewayAddress(), Plaintext: true, PlainErrors: true}, zap.NewNop())
-	if err != nil {
-		return nil, err
-	}
-	stop, cancel := context.WithCancel(context.Background())
-	h := &portal{stop: cancel, client: client, claims: make(map[string]claim)}
-	w := worker.New(client, worker.Config{
-		Name: "portal", JobTimeout: f.jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
-	}, h.subscriptions(jobTypes), worker.NoHooks(), zap.NewNop())
-	since := f.clock.Now()
-	h.running.Go(func() { w.Run(stop, context.Background()) })
-	if by != nil {
-		h.running.Go(func() { h.decide(stop, api{worker: by}, since) })
-	}
-	return h, nil
-}
-
-// startPortal plays submissions and further job types until the test ends.
-func (s *scenario) startPortal(by *process, also ...string) *portal {
+// startPortal plays the workers of these job types until the test ends, and the people, who decide by that worker's API; nil:
+// they do not.
+func (s *scenario) startPortal(by *process, jobTypes ...string) *portal {
 	s.t.Helper()
-	h, err := s.fixture.startPortal(by, append(also, submitClaim)...)
-	testkit.Must(s.t, err)
-	s.t.Cleanup(func() { testkit.Must(s.t, h.close()) })
+	h := &portal{claims: make(map[string]claim)}
+	h.by.Store(by)
+	s.play(h.subscriptions(jobTypes)...)
+	stop, cancel := context.WithCancel(context.Background())
+	decided, since := make(chan struct{}), s.clock.Now()
+	go func() {
+		defer close(decided)
+		h.decide(stop, since)
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		<-decided
+		testkit.Must(s.t, errors.Join(h.wrong...))
+	})
 	return h
 }
 
-func (h *portal) close() error {
-	h.stop()
-	h.running.Wait()
-	return errors.Join(append(h.wrong, h.client.Close())...)
+// play plays workers of other authors until the test ends.
+func (s *scenario) play(subscriptions ...worker.Subscription) {
+	s.t.Helper()
+	s.reach.PlainErrors = true
+	client, err := zeebe.Dial(s.reach, zap.NewNop())
+	testkit.Must(s.t, err)
+	w := worker.New(client, worker.Config{
+		Name: "portal", JobTimeout: s.jobTimeout, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
+	}, subscriptions, worker.NoHooks(), zap.NewNop())
+	stop, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Run(stop, context.Background())
+	}()
+	s.t.Cleanup(func() {
+		cancel()
+		<-ended
+		testkit.Must(s.t, client.Close())
+	})
 }
 
 func (h *portal) subscriptions(jobTypes []string) []worker.Subscription {

@@ -9,32 +9,11 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/engine"
 	"retry-worker/internal/worker"
 )
 
-// record is one event of the engine, with the fields that the scenarios look at.
-type record struct {
-	Timestamp int64 // on the engine's clock, in milliseconds
-	Key       int64
-	ValueType string
-	Intent    string
-	Value     struct {
-		ProcessInstanceKey                 int64
-		ElementInstanceKey                 int64 // JOB
-		BpmnProcessID                      string
-		ElementID, BpmnElementType         string  // PROCESS_INSTANCE
-		Name, Value                        string  // VARIABLE
-		ScopeKey                           int64   // VARIABLE
-		Type, Worker                       string  // JOB
-		ErrorType, ErrorCode, ErrorMessage string  // JOB, INCIDENT
-		Retries                            int     // JOB
-		JobKeys                            []int64 // JOB_BATCH
-		JobKey                             int64   // INCIDENT
-		DueDate                            int64   // TIMER, milliseconds
-	}
-}
-
-func (r *record) at() time.Time { return time.UnixMilli(r.Timestamp) }
+func at(e *engine.Event) time.Time { return time.UnixMilli(e.Timestamp) }
 
 // job is what the engine did with one job.
 type job struct {
@@ -168,16 +147,16 @@ type history struct {
 	locals    map[int64]map[string]string // variables of tasks, by the scope's key
 }
 
-// take takes one event of the engine.
-func (h *history) take(line []byte) {
-	var r record
-	if err := json.Unmarshal(line, &r); err != nil {
-		panic(err) // the engine's follower has read it already
-	}
-	h.Change(func() { h.read(&r) })
+// take takes events of the engine.
+func (h *history) take(events []engine.Event) {
+	h.Change(func() {
+		for i := range events {
+			h.read(&events[i])
+		}
+	})
 }
 
-func (h *history) read(r *record) {
+func (h *history) read(r *engine.Event) {
 	switch {
 	case r.ValueType == "PROCESS_INSTANCE":
 		h.element(r)
@@ -193,7 +172,7 @@ func (h *history) read(r *record) {
 	case r.ValueType == "JOB_BATCH" && r.Intent == "ACTIVATED":
 		for _, key := range r.Value.JobKeys {
 			if j := h.jobs[key]; j != nil {
-				j.activations = append(j.activations, r.at())
+				j.activations = append(j.activations, at(r))
 			}
 		}
 	case r.ValueType == "TIMER":
@@ -204,10 +183,10 @@ func (h *history) read(r *record) {
 }
 
 // of is the instance that a record is about.
-func (h *history) of(r *record) *instance {
+func (h *history) of(r *engine.Event) *instance {
 	key := r.Value.ProcessInstanceKey
 	if h.instances[key] == nil {
-		h.instances[key] = &instance{key: key, process: r.Value.BpmnProcessID, variables: make(map[string]string)}
+		h.instances[key] = &instance{key: key, process: r.Value.BPMNProcessID, variables: make(map[string]string)}
 	}
 	return h.instances[key]
 }
@@ -219,22 +198,22 @@ func (i *instance) set(variable, value string) {
 	i.variables[variable] = value
 }
 
-func (h *history) element(r *record) {
+func (h *history) element(r *engine.Event) {
 	i := h.of(r)
 	switch over := r.Intent == "ELEMENT_COMPLETED" || r.Intent == "ELEMENT_TERMINATED"; {
-	case over && r.Value.BpmnElementType == "END_EVENT":
+	case over && r.Value.ElementType == "END_EVENT":
 		i.endedBy = r.Value.ElementID
-	case over && r.Value.BpmnElementType == "PROCESS":
-		i.ended, i.completed = r.at(), r.Intent == "ELEMENT_COMPLETED"
-	case r.Intent == "ELEMENT_COMPLETED" && r.Value.BpmnElementType == "INTERMEDIATE_CATCH_EVENT":
+	case over && r.Value.ElementType == "PROCESS":
+		i.ended, i.completed = at(r), r.Intent == "ELEMENT_COMPLETED"
+	case r.Intent == "ELEMENT_COMPLETED" && r.Value.ElementType == "INTERMEDIATE_CATCH_EVENT":
 		i.caught++
 	}
 }
 
-func (h *history) job(r *record) {
+func (h *history) job(r *engine.Event) {
 	j := h.jobs[r.Key]
 	if j == nil {
-		j = &job{key: r.Key, kind: r.Value.Type, instance: r.Value.ProcessInstanceKey, created: r.at()}
+		j = &job{key: r.Key, kind: r.Value.Type, instance: r.Value.ProcessInstanceKey, created: at(r)}
 		h.jobs[r.Key] = j
 		i := h.of(r)
 		i.jobs = append(i.jobs, j)
@@ -244,7 +223,7 @@ func (h *history) job(r *record) {
 			i.reviews = append(i.reviews, known)
 		}
 	}
-	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, r.Value.Retries, r.at()}
+	a := answer{r.Intent, r.Value.Worker, r.Value.ErrorCode, r.Value.ErrorMessage, int(r.Value.Retries), at(r)}
 	switch r.Intent {
 	case "COMPLETED", "ERROR_THROWN", "CANCELED":
 		j.answers = append(j.answers, a)
@@ -254,15 +233,15 @@ func (h *history) job(r *record) {
 		j.kept = true
 	case "TIMED_OUT":
 		j.kept = false
-		j.timeouts = append(j.timeouts, r.at())
+		j.timeouts = append(j.timeouts, at(r))
 	}
 }
 
-func (h *history) timer(r *record) {
+func (h *history) timer(r *engine.Event) {
 	i := h.of(r)
 	switch r.Intent {
 	case "CREATED":
-		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: r.at(), known: maps.Clone(i.variables)})
+		i.timers = append(i.timers, &timer{key: r.Key, due: time.UnixMilli(r.Value.DueDate), created: at(r), known: maps.Clone(i.variables)})
 	case "TRIGGERED", "CANCELED":
 		for _, x := range i.timers {
 			switch {
@@ -270,13 +249,13 @@ func (h *history) timer(r *record) {
 			case r.Intent == "CANCELED":
 				x.canceled = true
 			default:
-				x.triggered = r.at()
+				x.triggered = at(r)
 			}
 		}
 	}
 }
 
-func (h *history) incident(r *record) {
+func (h *history) incident(r *engine.Event) {
 	i := h.of(r)
 	switch r.Intent {
 	case "CREATED":
@@ -298,18 +277,18 @@ func (i *instance) describe() string {
 		fmt.Fprintf(&b, "\n  incident %s (resolved %v): %s", x.kind, x.resolved, x.message)
 	}
 	for _, j := range i.jobs {
-		fmt.Fprintf(&b, "\n  job %d %s: created %s", j.key, j.kind, clock(j.created))
+		fmt.Fprintf(&b, "\n  job %d %s: created %s", j.key, j.kind, timeOf(j.created))
 		for _, at := range j.activations {
-			fmt.Fprintf(&b, ", activated %s", clock(at))
+			fmt.Fprintf(&b, ", activated %s", timeOf(at))
 		}
 		for _, at := range j.timeouts {
-			fmt.Fprintf(&b, ", timed out %s", clock(at))
+			fmt.Fprintf(&b, ", timed out %s", timeOf(at))
 		}
 		for _, a := range append(slices.Clone(j.failures), j.answers...) {
-			fmt.Fprintf(&b, ", %s %s by %s (%d retries) %s", a.intent, clock(a.at), a.worker, a.retries, a.message)
+			fmt.Fprintf(&b, ", %s %s by %s (%d retries) %s", a.intent, timeOf(a.at), a.worker, a.retries, a.message)
 		}
 	}
 	return b.String()
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+func timeOf(t time.Time) string { return t.UTC().Format("15:04:05.000") }

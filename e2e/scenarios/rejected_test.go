@@ -9,6 +9,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
+	"retry-worker/e2e/harness/bubble"
 	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -52,7 +53,7 @@ var wrongClaims = []wrong{
 	{system: submissions, name: "retryCount true", extra: map[string]any{"retryCount": true},
 		code: "INVALID_RETRY_COUNT", says: "retryCount is true", variable: "retryCount", correct: 0},
 	{system: submissions, name: "lastSubmissionTime", extra: map[string]any{"lastSubmissionTime": "ontem"},
-		code: "INVALID_LAST_SUBMISSION_TIME", says: `lastSubmissionTime is "ontem" (text)`, variable: "lastSubmissionTime", correct: time.Now().Add(-time.Hour)},
+		code: "INVALID_LAST_SUBMISSION_TIME", says: `lastSubmissionTime is "ontem" (text)`, variable: "lastSubmissionTime", correct: bubble.Begin.Add(-time.Hour)},
 	{system: submissions, name: "submissionError empty", failure: failure(""),
 		code: "INVALID_ERROR_MESSAGE", says: `submissionError is "" (text)`, variable: "submissionError", correct: "TIMEOUT"},
 	{system: submissions, name: "submissionError spaces", failure: failure("   \t"),
@@ -97,7 +98,7 @@ var wrongWork = []wrong{
 
 // TestRejectedInputIsAnIncidentThatACorrectionEnds: an incident says what is wrong, and the process goes on once it is corrected.
 func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
-	eachProtocol(t, func(s *scenario) {
+	eachProtocol(t, func(_ *testing.T, s *world) {
 		n, atGate := len(wrongClaims), 3 // those with a wrong claimId
 		s.playRejected(wrongClaims, counts{
 			"submit-claim error thrown": n - atGate, "analyze-retry failed": n - atGate, "analyze-retry created": n - atGate, "incidents pending": n,
@@ -113,9 +114,11 @@ func TestRejectedInputIsAnIncidentThatACorrectionEnds(t *testing.T) {
 
 func TestRejectedInputOfTheOtherPolicies(t *testing.T) {
 	n := len(wrongWork)
-	begin(t, byREST).playRejected(wrongWork, counts{
-		sendMessage + " error thrown": 6, runJob + " error thrown": 3, runQueuedJob + " error thrown": 5, checkDependencies + " completed": 5,
-		"analyze-retry failed": n, "analyze-retry created": n, "incidents pending": n,
+	withEverybody(t, byREST, func(_ *testing.T, s *world) {
+		s.playRejected(wrongWork, counts{
+			sendMessage + " error thrown": 6, runJob + " error thrown": 3, runQueuedJob + " error thrown": 5, checkDependencies + " completed": 5,
+			"analyze-retry failed": n, "analyze-retry created": n, "incidents pending": n,
+		})
 	})
 }
 
@@ -208,25 +211,26 @@ func (s *scenario) correct(key int64, variable string, value any) {
 // An error that the process does not catch is an incident. Resolved as it is, the job comes again with the retryCount that the
 // answer wrote: the same attempt, the same dead letter. Resolved with a correction it is another.
 func TestUncaughtErrorIsOneAttempt(t *testing.T) {
-	s := begin(t, byGRPC)
-	key := s.create("UNCAUGHT", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(0), "submissionError": "DUPLICATE_CLAIM"})
-	for n := range 3 {
-		s.awaitAll([]int64{key}, "the incident", func(i *instance) bool { return len(i.incidents) == n+1 })
-		s.expectVariables(s.instance(key), map[string]string{"retryCount": "0"})
-		if n == 2 {
-			s.correct(key, "submissionError", "TIMEOUT")
-			break
+	withEverybody(t, byGRPC, func(t *testing.T, s *world) {
+		key := s.create("UNCAUGHT", map[string]any{"analysis": worker.AnalyzeRetry, "claimId": s.claimID(0), "submissionError": "DUPLICATE_CLAIM"})
+		for n := range 3 {
+			s.awaitAll([]int64{key}, "the incident", func(i *instance) bool { return len(i.incidents) == n+1 })
+			s.expectVariables(s.instance(key), map[string]string{"retryCount": "0"})
+			if n == 2 {
+				s.correct(key, "submissionError", "TIMEOUT")
+				break
+			}
+			_, err := s.ResolveIncident(t.Context(), &pb.ResolveIncidentRequest{IncidentKey: s.instance(key).incidents[n].key})
+			testkit.Must(s.t, err)
 		}
-		_, err := s.ResolveIncident(t.Context(), &pb.ResolveIncidentRequest{IncidentKey: s.instance(key).incidents[n].key})
-		testkit.Must(s.t, err)
-	}
-	s.awaitEnded(key)
-	var story struct {
-		Attempts []struct{ Outcome string }
-	}
-	err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
-	if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
-		s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
-	}
-	s.done("error that nobody catches", "3 incidents, 1 attempt; corrected, 1 more")
+		s.awaitEnded(key)
+		var story struct {
+			Attempts []struct{ Outcome string }
+		}
+		err := api{worker: s.worker}.ask(t.Context(), "/subjects/tiss-submission/"+s.claimID(0), nil, &story)
+		if err != nil || len(story.Attempts) != 2 || story.Attempts[0].Outcome != "PERMANENT_ERROR" || story.Attempts[1].Outcome != "RETRY" {
+			s.t.Errorf("remembered %+v (%v), expected one attempt that was given up and one that is retried", story, err)
+		}
+		s.done("error that nobody catches", "3 incidents, 1 attempt; corrected, 1 more")
+	})
 }

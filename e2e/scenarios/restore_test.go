@@ -70,17 +70,20 @@ func play(t *testing.T, command, database, backup string) {
 // on from the backup, and in the end from nothing: what the engine's processes and the people then find is what
 // docs/operations.md says.
 func TestRestoredFromABackup(t *testing.T) {
+	t.Parallel()
 	for _, b := range backups {
 		t.Run(b.name, func(t *testing.T) {
-			s := beginFaults(t, "kills")
+			s := onProcesses(t, byREST)
+			s.deploy()
+			s.jobTimeout = 10 * time.Second
 			first, second := b.database(t), b.database(t)
 			w := s.serve("first", "RETRY_WORKER_DATABASE_URL="+first)
-			s.startPortal(nil)
+			s.startPortal(nil, submitClaim)
 			d := api{worker: w}
 			known, ids := s.dead(d, 0, 3)
 			retried := []int64{s.submit(s.claimID(10), failing("TIMEOUT", "TIMEOUT"), nil)}
 			s.awaitTimers(retried, 1)
-			head := ledgerHead.FindString(s.run(first, "audit", "verify"))
+			head := ledgerHead.FindString(s.command(first, "audit", "verify"))
 			save, restore := documented(t, b.name)
 			folder := t.TempDir()
 			play(t, save, first, folder)
@@ -91,10 +94,10 @@ func TestRestoredFromABackup(t *testing.T) {
 			s.orders(d, ids[0], "retry", request{Reason: corrected, When: "now"})
 			s.awaitEnded(known[0])
 			s.expectSettled(d, ids[0], "recovered")
-			w.Kill()
+			w.kill()
 
 			play(t, restore, second, folder)
-			s.run(second, "audit", "verify", "--head", head)
+			s.command(second, "audit", "verify", "--head", head)
 			w = s.serve("second", "RETRY_WORKER_DATABASE_URL="+second)
 			d = api{worker: w}
 			// What was decided after the backup is open again, and whoever decides again is told that nobody waited.
@@ -140,14 +143,14 @@ func TestRestoredFromABackup(t *testing.T) {
 			_, err = s.CancelProcessInstance(t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: after[1]})
 			testkit.Must(t, err)
 			s.awaitEnded(s.submit(s.claimID(4), failing(), nil))
-			verified := strings.Split(s.run(second, "audit", "verify"), "\n")[0]
+			verified := strings.Split(s.command(second, "audit", "verify"), "\n")[0]
 
 			// The journal is lost whole: the process's own count holds the limit.
 			last := failing("TIMEOUT", "TIMEOUT")
 			last.Retried = 4
 			exhausted := s.submit(s.claimID(12), left(last), map[string]any{"retryCount": 4})
 			s.awaitTimers([]int64{exhausted}, 1)
-			w.Kill()
+			w.kill()
 			d = api{worker: s.serve("third", "RETRY_WORKER_DATABASE_URL="+b.database(t))}
 			s.fire(exhausted)
 			id := s.deadLetterOf(d, exhausted, 0)

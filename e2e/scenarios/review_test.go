@@ -22,7 +22,7 @@ func TestPermanentErrorIsReviewedAndDiscarded(t *testing.T) {
 		"DUPLICATE_CLAIM (answered after a TIMEOUT)": "faturamento", // R2
 		"INVALID_PROCEDURE_CODE 99999999":            "faturamento",
 	}
-	eachProtocol(t, func(s *scenario) {
+	eachProtocol(t, func(_ *testing.T, s *world) {
 		keys := make(map[string]int64)
 		var all []int64
 		for text := range teams {

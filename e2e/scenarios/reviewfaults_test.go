@@ -50,36 +50,32 @@ func (s *scenario) expectAnsweredOnce(keys []int64) {
 
 // The engine is down while people decide: what they decide is recorded at once, waits, and none of it is lost.
 func TestEngineDownWhileRetriesAreDecided(t *testing.T) {
-	s := beginFaults(t, "kills")
-	w := s.serve("outage")
-	s.startPortal(w)
-	d := api{worker: w}
-	keys, ids := s.dead(d, 0, outageSize)
-	s.Kill()
-	begun := time.Now()
-	for _, id := range ids {
-		if l := s.orders(d, id, "retry", request{Reason: corrected, When: "now"}); l.State != "reprocessing" || l.Delivery != "pending" {
-			t.Errorf("decided while the engine is down: %+v, expected it reprocessing and on its way", l)
+	withEverybody(t, byREST, func(t *testing.T, s *world) {
+		d := api{worker: s.worker}
+		keys, ids := s.dead(d, 0, outageSize)
+		s.bubble.StopEngine()
+		for _, id := range ids {
+			if l := s.orders(d, id, "retry", request{Reason: corrected, When: "now"}); l.State != "reprocessing" || l.Delivery != "pending" {
+				t.Errorf("decided while the engine is down: %+v, expected it reprocessing and on its way", l)
+			}
 		}
-	}
-	took := time.Since(begun)
-	s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
-	testkit.Must(s.t, s.restart(t.Context()))
-	back := time.Now()
-	s.awaitEnded(keys...)
-	delivered := time.Since(back)
-	for n, id := range ids {
-		s.expectSettled(d, id, "recovered")
-		s.expectEnd(submissions, keys[n], submissions.recorded, 2)
-	}
-	s.expectAnsweredOnce(keys)
-	s.done("engine down while retries are decided", "%d retries decided in %.2f s, all taken and done %.1f s after the engine was back, each once",
-		len(ids), took.Seconds(), delivered.Seconds())
+		s.refused(d, ids[0], "retry", request{Reason: corrected}, http.StatusConflict, "invalid_retry_state", "reprocessing since")
+		s.bubble.StartEngine()
+		back := s.clock.Now()
+		s.awaitEnded(keys...)
+		took := s.clock.Now().Sub(back)
+		for n, id := range ids {
+			s.expectSettled(d, id, "recovered")
+			s.expectEnd(submissions, keys[n], submissions.recorded, 2)
+		}
+		s.expectAnsweredOnce(keys)
+		s.done("engine down while retries are decided", "%d retries decided, all taken and done %v after the engine was back, each once", len(ids), took)
+	})
 }
 
 // lives of one worker on one journal, each of which begins where the one before was killed.
 type lives struct {
-	s        *scenario
+	s        *processes
 	settings []string
 	api      api
 	keys     []int64
@@ -87,7 +83,7 @@ type lives struct {
 	discard  map[string]bool // how each dead letter is decided on
 }
 
-func (s *scenario) newLives() *lives {
+func (s *processes) newLives() *lives {
 	s.t.Helper()
 	l := &lives{s: s, settings: []string{"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.t.TempDir(), "journal.db")}, discard: make(map[string]bool)}
 	l.begin()
@@ -97,7 +93,7 @@ func (s *scenario) newLives() *lives {
 func (l *lives) begin() { l.api.worker = l.s.serve("life", l.settings...) }
 
 // end by SIGKILL.
-func (l *lives) end() { l.api.worker.Kill() }
+func (l *lives) end() { l.api.worker.kill() }
 
 // decide on further dead letters, every third of which is let go, while the engine stands still; then it goes on.
 func (l *lives) decide() {
@@ -133,9 +129,11 @@ func (l *lives) taken() (n int) {
 // The worker is killed when it has stored decisions and the engine has none of them, and again and again while it carries
 // them there: between the record and the answer, and between the answer and its record. Each is taken, once.
 func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
-	s := beginFaults(t, "kills")
+	s := onProcesses(t, byREST)
+	s.deploy()
+	s.jobTimeout = 10 * time.Second
 	l := s.newLives()
-	s.startPortal(l.api.worker)
+	s.startPortal(l.api.worker, submitClaim)
 	random, cut := rand.New(rand.NewPCG(killSeed, 0)), 0
 	for life := range killLives {
 		l.die()
@@ -146,15 +144,13 @@ func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
 		}
 		s.await("some decisions to be taken", func() bool { return l.taken() >= least })
 		l.end()
-		s.history.Lock()
-		cut += len(l.keys) - l.taken()
-		s.history.Unlock()
+		s.history.Look(func() { cut += len(l.keys) - l.taken() })
 		l.begin()
 		s.awaitEnded(l.keys...) // what was cut off is carried on, once the dead one's lease is over
 	}
 	unheard := l.expectCarriedOut()
 	s.expectAnsweredOnce(l.keys)
-	out := s.run(strings.TrimPrefix(l.settings[0], "RETRY_WORKER_DATABASE_URL="), "audit", "verify")
+	out := s.command(strings.TrimPrefix(l.settings[0], "RETRY_WORKER_DATABASE_URL="), "audit", "verify")
 	if cut == 0 {
 		t.Error("no kill cut a decision off: they show nothing")
 	}

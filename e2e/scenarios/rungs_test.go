@@ -39,8 +39,8 @@ func (y system) fails(texts ...string) claim {
 // repeat is a text n times.
 func repeat(text string, n int) []string { return slices.Repeat([]string{text}, n) }
 
-// play starts an instance of a system. extra are further variables.
-func (s *scenario) play(y system, id string, c claim, extra map[string]any) int64 {
+// run starts an instance of a system. extra are further variables.
+func (s *scenario) run(y system, id string, c claim, extra map[string]any) int64 {
 	s.t.Helper()
 	variables := map[string]any{y.idVariable: id, "scenario": c}
 	maps.Copy(variables, extra)
@@ -159,7 +159,7 @@ func (s *scenario) expectRemembered(y system, id, state, status string, outcomes
 		State, Status string
 		Attempts      []struct{ Outcome string }
 	}
-	testkit.Must(s.t, json.Unmarshal([]byte(s.ask("/api/v1/subjects/"+y.policy+"/"+id)), &subject))
+	testkit.Must(s.t, json.Unmarshal([]byte(s.worker.get(s.t, s.worker.API+"/api/v1/subjects/"+y.policy+"/"+id)), &subject))
 	var got []string
 	for _, a := range subject.Attempts {
 		got = append(got, a.Outcome)

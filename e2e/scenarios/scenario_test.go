@@ -1,11 +1,9 @@
 package scenarios
 
 import (
-	"context"
 	"fmt"
 	"hash/crc32"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,86 +14,62 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/zeebe"
 )
 
-// How workers and commands reach the engine of a fixture; also the names of those for scenarios side by side.
+// How workers and commands reach the engine.
 const byGRPC, byREST = "gRPC", "REST"
 
-// scenario is one on a fixture.
+// scenario is one on an engine of its own.
 type scenario struct {
-	*fixture
-	t     *testing.T
-	begun time.Time // by the fixture's clock
-	real  time.Time // the same by this machine's
-	keys  []int64   // of its instances
+	t *testing.T
+	pb.GatewayClient
+	protocol string
+	history  *history
+	clock    clock         // the engine's, and its workers'
+	reach    zeebe.Options // how portals reach the engine
+	begun    time.Time     // by the clock
+	keys     []int64       // of its instances
+	worker   *process      // the newest
+	settle   func()        // returns when nothing happens any more; nil where nobody can tell
+	// jobTimeout of the portals.
+	jobTimeout time.Duration
 }
 
-// eachProtocol plays a scenario by each protocol, beside others.
-func eachProtocol(t *testing.T, play func(*scenario)) {
-	t.Parallel()
-	for _, protocol := range []string{byGRPC, byREST} {
-		t.Run(protocol, func(t *testing.T) { play(begin(t, protocol)) })
-	}
+// clock is the one that engine and workers share.
+type clock interface {
+	Now() time.Time
+	// MoveTo moves it forward to an instant, and does nothing where that has passed.
+	MoveTo(instant time.Time)
 }
 
-// begin begins a scenario by that protocol, beside others.
-func begin(t *testing.T, protocol string) *scenario {
-	t.Parallel()
-	f := openFixture(t, protocol)
-	f.provide(t, true)
-	return newScenario(t, f)
+func newHistory() *history {
+	return &history{instances: map[int64]*instance{}, jobs: map[int64]*job{}, locals: map[int64]map[string]string{}}
 }
 
-// beginAlone begins a scenario with workers of its own, on the engine of that name, which it has to itself meanwhile.
-func beginAlone(t *testing.T, name string) *scenario {
-	t.Parallel()
-	f := openFixture(t, name)
-	f.alone.Lock()
-	t.Cleanup(f.alone.Unlock)
-	f.provide(t, false)
-	return newScenario(t, f)
+// deploy deploys the product's models and the tests' own.
+func (s *scenario) deploy() {
+	s.t.Helper()
+	testkit.Must(s.t, engine.Deploy(s.t.Context(), s, "testdata/witness.bpmn", "testdata/unmapped.bpmn", "testdata/uncaught.bpmn",
+		"testdata/input_mapped.bpmn", "testdata/unknown_policy.bpmn", "testdata/no_retry.bpmn"))
 }
 
-// beginFaults is beginAlone for a scenario in which jobs are lost to their time-outs, which are short therefore.
-func beginFaults(t *testing.T, name string) *scenario {
-	s := beginAlone(t, name)
-	s.jobTimeout = 10 * time.Second
-	return s
-}
-
-func newScenario(t *testing.T, f *fixture) *scenario {
-	t.Helper()
-	s := &scenario{fixture: f, t: t, begun: f.clock.Now(), real: time.Now()}
-	f.join()
-	t.Cleanup(func() {
-		s.clear()
-		f.leave()
-	})
-	return s
-}
-
-// clear ends the instances that have not ended, and shows what became of them where the scenario failed.
-func (s *scenario) clear() {
-	if s.t.Failed() {
-		s.t.Logf("the engine said last: %s", s.LastLine())
-		if s.worker != nil {
-			s.t.Logf("the worker said last: %s", s.worker.LastLine())
-		}
+// tell shows what became of the instances that have not ended, where the scenario failed.
+func (s *scenario) tell() {
+	if !s.t.Failed() {
+		return
 	}
 	const most = 10
-	var left []int64
-	s.history.Lock()
-	for _, key := range s.keys {
-		if i := s.history.instances[key]; i != nil && !i.over() {
-			if left = append(left, key); len(left) <= most && s.t.Failed() {
+	shown := 0
+	s.history.Look(func() {
+		for _, key := range s.keys {
+			if i := s.history.instances[key]; i != nil && !i.over() && shown < most {
 				s.t.Log(i.describe())
+				shown++
 			}
 		}
-	}
-	s.history.Unlock()
-	for _, key := range left { // one may have ended meanwhile
-		_, _ = s.CancelProcessInstance(context.Background(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
-	}
+	})
 }
 
 // create starts an instance.
@@ -138,9 +112,6 @@ func (s *scenario) submit(claimID any, c claim, extra map[string]any) int64 {
 func submission(claimID any, c claim, extra map[string]any) map[string]any {
 	variables := map[string]any{"claimId": claimID, "scenario": c, "operadora": portalOf(claimID)}
 	maps.Copy(variables, extra)
-	if claimID == nil {
-		delete(variables, "claimId")
-	}
 	return variables
 }
 
@@ -149,18 +120,31 @@ func portalOf(claimID any) string {
 	return fmt.Sprintf("portal-%08x", crc32.ChecksumIEEE([]byte(fmt.Sprint(claimID))))
 }
 
-// claimID is an id that no other scenario has.
+// claimID is an id of the scenario.
 func (s *scenario) claimID(n int) string { return s.id("CLM", n) }
 
 // id has few digits in a row: many may look like the number of a card, which is taken out of events.
 func (s *scenario) id(kind string, n int) string {
-	return fmt.Sprintf("%s-%s-%s-%03d", kind, strings.ReplaceAll(s.t.Name(), "/", "-"), strconv.FormatInt(s.begun.Unix(), 36), n)
+	return fmt.Sprintf("%s-%s-%03d", kind, strings.ReplaceAll(s.t.Name(), "/", "-"), n)
 }
 
 // await waits until the engine has done something.
 func (s *scenario) await(what string, met func() bool) {
 	s.t.Helper()
 	s.history.Await(s.t, what, met)
+}
+
+// until waits until something holds that nobody tells of, or fails with what there was instead. In a bubble it holds when
+// nothing happens any more.
+func (s *scenario) until(what string, holds func() bool, last func() string) {
+	s.t.Helper()
+	if s.settle == nil {
+		wait.Until(s.t, what, holds, last)
+		return
+	}
+	if s.settle(); !holds() {
+		s.t.Fatalf("not seen: %s; there was: %s", what, last())
+	}
 }
 
 // all reports whether something is true of each instance; the history is held.
@@ -185,42 +169,32 @@ func (s *scenario) awaitEnded(keys ...int64) {
 }
 
 // instance is how the engine has an instance now.
-func (s *scenario) instance(key int64) instance {
+func (s *scenario) instance(key int64) (i instance) {
 	s.t.Helper()
-	s.history.Lock()
-	defer s.history.Unlock()
-	i := s.history.instances[key]
-	if i == nil {
-		s.t.Fatalf("the engine has no instance %d", key)
-	}
-	return i.clone()
+	s.history.Look(func() {
+		if s.history.instances[key] == nil {
+			s.t.Fatalf("the engine has no instance %d", key)
+		}
+		i = s.history.instances[key].clone()
+	})
+	return i
 }
 
-// advanceTo moves the clock to an instant, when all scenarios beside this one wait for theirs.
+// advanceTo moves the clock to an instant when everybody is at rest: a job in somebody's hands would time out.
 func (s *scenario) advanceTo(instant time.Time) {
 	s.t.Helper()
-	testkit.Must(s.t, s.timeline.wait(instant))
+	s.awaitAll(s.keys, "all processes to be at rest", func(i *instance) bool { return i.over() || i.atRest() })
+	s.clock.MoveTo(instant)
 }
 
-// climb moves the clock to where the n-th timer (from 0) of each instance fires, and waits until it has, not before its time.
-func (s *scenario) climb(keys []int64, n int) {
-	s.t.Helper()
-	s.fires(keys, func(*instance) int { return n })
-}
-
-// fire is climb for the newest timer of each instance.
+// fire moves the clock to where the newest timer of each instance fires, and waits until it has, not before its time.
 func (s *scenario) fire(keys ...int64) {
-	s.t.Helper()
-	s.fires(keys, func(i *instance) int { return len(i.timers) - 1 })
-}
-
-func (s *scenario) fires(keys []int64, which func(*instance) int) {
 	s.t.Helper()
 	var last time.Time
 	timers := make(map[int64]int)
 	for _, key := range keys {
 		i := s.instance(key)
-		timers[key] = which(&i)
+		timers[key] = len(i.timers) - 1
 		if due := i.timers[timers[key]].due; due.After(last) {
 			last = due
 		}
@@ -251,5 +225,5 @@ func (s *scenario) expectKnown(whose string, variables, want map[string]string) 
 
 // done adds the scenario's line to what is printed at the end.
 func (s *scenario) done(what, figures string, args ...any) {
-	harness.Report(s.t, "e2e  %-4s %-34s %s, %.1f s", s.protocol, what, fmt.Sprintf(figures, args...), time.Since(s.real).Seconds())
+	harness.Report(s.t, "e2e  %-4s %-34s %s", s.protocol, what, fmt.Sprintf(figures, args...))
 }

@@ -67,7 +67,9 @@ func TestSoak(t *testing.T) {
 	var runs []soaked
 	for _, store := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(store, func(t *testing.T) {
-			beginAlone(t, "soak").soak(store, length, func(r soaked) {
+			s := onProcesses(t, byREST)
+			s.deploy()
+			s.soak(store, length, func(r soaked) {
 				fmt.Print(r.table())
 				runs = append(runs, r)
 				picture := filepath.Join("..", "..", "docs", "pictures", "soak.svg")
@@ -77,7 +79,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
+func (s *processes) soak(store string, length time.Duration, show func(soaked)) {
 	database := harness.Database(s.t.TempDir())
 	wal := strings.TrimPrefix(database, "sqlite:") + "-wal"
 	if store == "PostgreSQL" {
@@ -87,14 +89,9 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 		testkit.Must(s.t, err)
 		wal = filepath.Join(server.DataDir(), "pg_wal")
 	}
-	ports, err := harness.FreePorts(1)
-	testkit.Must(s.t, err)
-	serve := func() *process {
-		return s.serve("soak",
-			"RETRY_WORKER_DATABASE_URL="+database, "RETRY_WORKER_HTTP_ADDR="+harness.Address(ports[0]))
-	}
+	serve := func() *process { return s.serve("soak", "RETRY_WORKER_DATABASE_URL="+database) }
 	w := serve()
-	h := s.startPortal(&process{Worker: &harness.Worker{API: w.API}, name: "people"})
+	h := s.startPortal(w, submitClaim)
 	begun, born, lives := time.Now(), time.Now(), 1
 	roll, sampled := min(soakRoll, length/2), begun
 	var keys []int64
@@ -115,8 +112,9 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 			samples = append(samples, w.sample(s.t, samples, now, lives, time.Since(born), wal))
 		}
 		if time.Since(born) >= roll && length-now > roll/2 {
-			testkit.Must(s.t, w.Stop(s.t.Context(), harness.StopTime))
+			w.stop()
 			w, born, lives = serve(), time.Now(), lives+1
+			h.by.Store(w)
 		}
 	}
 	h.down.Store(false)
@@ -133,8 +131,8 @@ func (s *scenario) soak(store string, length time.Duration, show func(soaked)) {
 	}
 	s.awaitEnded(keys...)
 	jobs, timedOut := s.look(keys)
-	testkit.Must(s.t, w.Stop(s.t.Context(), harness.StopTime))
-	verified := strings.Split(s.run(database, "audit", "verify"), "\n")[0]
+	w.stop()
+	verified := strings.Split(s.command(database, "audit", "verify"), "\n")[0]
 	s.done("soak on "+store, "%v, %.1f claims/s, %d lives, %d claims ended once, %d jobs, %d timed out; %s",
 		length, rate, lives, len(keys), jobs, timedOut, verified)
 }
@@ -144,7 +142,7 @@ var analysisBucket = regexp.MustCompile(`(?m)^retry_analysis_duration_seconds_bu
 // sample asks a worker for its metrics.
 func (p *process) sample(t *testing.T, before []sample, at time.Duration, life int, old time.Duration, wal string) sample {
 	t.Helper()
-	text := get(t, p.Ops+"/metrics")
+	text := p.get(t, p.Ops+"/metrics")
 	x := sample{at: at, life: life, old: old, buckets: make(map[float64]float64)}
 	for _, m := range analysisBucket.FindAllStringSubmatch(text, -1) {
 		le, _ := strconv.ParseFloat(m[1], 64)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"retry-worker/internal/testkit/seeded"
 )
 
 var monday = time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC)
@@ -52,7 +54,7 @@ func FuzzCookie(f *testing.F) {
 // Whatever is changed in a session, at whatever time: it holds if nothing was changed and its time has not come.
 func TestSessionProperty(t *testing.T) {
 	tokens, sessions := twoPeople()
-	rapid.Check(t, func(r *rapid.T) {
+	seeded.Check(t, func(r *rapid.T) {
 		s := rapid.SampledFrom(sessions).Draw(r, "session")
 		value := []byte(s.value())
 		if rapid.Bool().Draw(r, "changed") {

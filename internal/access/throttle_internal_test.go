@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/testkit/seeded"
 	"retry-worker/internal/webserver"
 )
 
@@ -134,7 +135,7 @@ func TestThrottleAtOnce(t *testing.T) {
 
 // However the clock jumps, nobody waits longer than the longest wait, and nobody waits for ever.
 func TestThrottleWithAJumpingClock(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	seeded.Check(t, func(r *rapid.T) {
 		throttle, from, now := newThrottle(), netip.MustParsePrefix("10.0.0.1/32"), time.Unix(1_800_000_000, 0)
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(-100_000, 100_000).Draw(r, "seconds")) * time.Second)

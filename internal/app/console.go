@@ -26,7 +26,7 @@ func (a *App) openConsole(open webserver.Opener) (err error) {
 	if err != nil {
 		return err
 	}
-	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.told, Log: a.log,
+	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.snapshot, Log: a.log,
 		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
 	gate := access.Options{
 		Now: a.clock.Now, Tokens: tokens, Provider: a.settings.Provider, Hooks: a.accessHooks(),

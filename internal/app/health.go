@@ -45,8 +45,8 @@ func (h *health) untold(waiting []notify.Waiting) {
 	h.shown.Notices = failed
 }
 
-// told is what the pages show.
-func (h *health) told() console.Health {
+// snapshot returns what the pages show.
+func (h *health) snapshot() console.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.shown

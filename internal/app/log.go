@@ -20,7 +20,7 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	if format == "console" {
 		encoder = zapcore.NewConsoleEncoder(encoderConfig())
 	}
-	return zap.New(redacting{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
+	return zap.New(redactingCore{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
 }
 
 // RedirectLogs has the standard library's logger and gRPC's go the way of log from then on.
@@ -31,21 +31,21 @@ func RedirectLogs(log *zap.Logger) {
 	grpcLog.to(quiet.Core())
 }
 
-// redacting writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.
-type redacting struct{ zapcore.Core }
+// redactingCore writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.
+type redactingCore struct{ zapcore.Core }
 
-func (r redacting) With(fields []zapcore.Field) zapcore.Core {
-	return redacting{r.Core.With(redacted(fields))}
+func (r redactingCore) With(fields []zapcore.Field) zapcore.Core {
+	return redactingCore{r.Core.With(redacted(fields))}
 }
 
-func (r redacting) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (r redactingCore) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if r.Enabled(e.Level) {
 		return c.AddCore(e, r)
 	}
 	return c
 }
 
-func (r redacting) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (r redactingCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	e.Message = redact.Text(e.Message)
 	return r.Core.Write(e, redacted(fields))
 }
@@ -63,25 +63,32 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 }
 
 // grpcLog is gRPC's from the program's start on: once that runs it must not be given another one.
-var grpcLog = func() *newest {
-	n := &newest{}
+var grpcLog = func() *replaceableCore {
+	n := &replaceableCore{}
 	n.to(zapcore.NewNopCore())
 	grpclog.SetLoggerV2(zapgrpc.NewLogger(zap.New(n)))
 	return n
 }()
 
-// newest writes lines where it was told to last. Safe for concurrent use.
-type newest struct{ core atomic.Pointer[zapcore.Core] }
+// replaceableCore writes lines where it was told to last. Safe for concurrent use.
+type replaceableCore struct{ core atomic.Pointer[zapcore.Core] }
 
-func (n *newest) to(c zapcore.Core) { n.core.Store(&c) }
+func (r *replaceableCore) to(c zapcore.Core) { r.core.Store(&c) }
 
-func (n *newest) Enabled(l zapcore.Level) bool                   { return (*n.core.Load()).Enabled(l) }
-func (n *newest) With(fields []zapcore.Field) zapcore.Core       { return (*n.core.Load()).With(fields) }
-func (n *newest) Write(e zapcore.Entry, f []zapcore.Field) error { return (*n.core.Load()).Write(e, f) }
-func (n *newest) Sync() error                                    { return (*n.core.Load()).Sync() }
+func (r *replaceableCore) Enabled(l zapcore.Level) bool { return (*r.core.Load()).Enabled(l) }
 
-func (n *newest) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return (*n.core.Load()).Check(e, c)
+func (r *replaceableCore) With(fields []zapcore.Field) zapcore.Core {
+	return (*r.core.Load()).With(fields)
+}
+
+func (r *replaceableCore) Write(e zapcore.Entry, f []zapcore.Field) error {
+	return (*r.core.Load()).Write(e, f)
+}
+
+func (r *replaceableCore) Sync() error { return (*r.core.Load()).Sync() }
+
+func (r *replaceableCore) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return (*r.core.Load()).Check(e, c)
 }
 
 func encoderConfig() zapcore.EncoderConfig {

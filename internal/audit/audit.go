@@ -42,8 +42,6 @@ type Analysis struct {
 	BackoffMinutes *int64  `json:"backoffMinutes"`
 	NextRetryTime  *string `json:"nextRetryTime"`
 	RetryReason    string  `json:"retryReason"`
-	// Propensity is how likely what was chosen was; absent where it was certain.
-	Propensity float64 `json:"propensity,omitempty"`
 	// SuccessProbability of the retry, Learnt and Taught what the decision went by (R26), Context of the claim; absent where
 	// there is none.
 	SuccessProbability float64               `json:"successProbability,omitempty"`
@@ -125,7 +123,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		Propensity: d.Propensity, SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught, Context: a.Context,
+		SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught, Context: a.Context,
 		Identity: a.Identity.String(), Events: events(a),
 	}
 	v.name(s)

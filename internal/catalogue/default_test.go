@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit/seeded"
 )
 
 func TestDefaultIsTheContracts(t *testing.T) {
@@ -92,7 +93,7 @@ func TestDefaultNeverOverrulesTheCodes(t *testing.T) {
 		rapid.String(),
 	)
 	seen := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		for range 40 {
 			text := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
 			before, after := alone.Classify(text, 0), full.Classify(text, 0)

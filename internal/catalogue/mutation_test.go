@@ -6,6 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
+
+	"retry-worker/internal/testkit/seeded"
 )
 
 // mistakes are what a person, or a broken template, puts in the place of a value.
@@ -27,7 +29,7 @@ func TestMutatedCatalogues(t *testing.T) {
 
 func mutated(t *testing.T, content []byte) {
 	sound, refused := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	seeded.Check(t, func(rt *rapid.T) {
 		var doc yaml.Node
 		mustDo(t, yaml.Unmarshal(content, &doc))
 		for range rapid.IntRange(1, 3).Draw(rt, "mistakes") {

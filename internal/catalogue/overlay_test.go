@@ -1,11 +1,16 @@
 package catalogue
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/golden"
@@ -23,10 +28,53 @@ func overlay(t *testing.T, lines string) *Catalogue {
 	if err != nil {
 		t.Fatalf("what it comes to is refused: %v", err)
 	}
-	if whole.Version != c.Version || !reflect.DeepEqual(whole.Teams, c.Teams) || len(Changes(c, whole)) != 0 {
-		t.Errorf("%s\ncomes to something else than a file of the whole: %v", lines, Changes(c, whole))
+	if whole.Version != c.Version || !reflect.DeepEqual(whole.Teams, c.Teams) || changes(c, whole) != "" {
+		t.Errorf("%s\ncomes to something else than a file of the whole:\n%s", lines, changes(c, whole))
 	}
 	return c
+}
+
+// changes returns the values of the whole of before that after does not have, and the other way round, a line each.
+func changes(before, after *Catalogue) string {
+	var all strings.Builder
+	only := func(sign string, a, b []string) {
+		for _, line := range a {
+			if i := slices.Index(b, line); i >= 0 {
+				b = slices.Delete(slices.Clone(b), i, i+1)
+				continue
+			}
+			all.WriteString(sign + line + "\n")
+		}
+	}
+	a, b := lines(before), lines(after)
+	only("- ", a, b)
+	only("+ ", b, a)
+	return all.String()
+}
+
+// lines returns each value of the whole catalogue behind its path, and each item of a list.
+func lines(c *Catalogue) (all []string) {
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				walk(strings.TrimPrefix(path+"."+key, "."), v[key])
+			}
+		case []any:
+			for _, item := range v {
+				all = append(all, fmt.Sprint(path, "[]: ", item))
+			}
+		default:
+			all = append(all, fmt.Sprint(path, ": ", v))
+		}
+	}
+	var document any
+	if err := yaml.Unmarshal(c.Effective(), &document); err != nil {
+		panic(err)
+	}
+	walk("", document)
+	return all
 }
 
 // TestExtends: a file of testdata/extends that holds what differs changes that, and nothing else; or wrong names, what an
@@ -43,9 +91,7 @@ func TestExtends(t *testing.T) {
 		if _, err := Parse("policies.yaml", content); err != nil {
 			said.WriteString(err.Error() + "\n")
 		} else {
-			for _, change := range Changes(Default(), overlay(t, strings.TrimPrefix(string(content), "extends: built-in\n"))) {
-				said.WriteString(change.String() + "\n")
-			}
+			said.WriteString(changes(Default(), overlay(t, strings.TrimPrefix(string(content), "extends: built-in\n"))))
 		}
 		golden.Check(t, strings.TrimSuffix(file, ".yaml")+".txt", said.String())
 	}

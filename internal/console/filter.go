@@ -132,13 +132,13 @@ func address(path string, fields ...field) string {
 }
 
 // listURL is the list of dead letters that a filter lets through.
-func listURL(f journal.DeadLetterFilter, cursor string, more ...field) string {
+func listURL(f journal.DeadLetterFilter, cursor string) string {
 	state := f.State
 	if state == string(journal.DeadLetterOpen) {
 		state = ""
 	}
-	more = append(more, field{"state", state}, field{"sort", f.Sort}, field{"cursor", cursor})
-	return address("/dead-letters", append(fieldsOf(&f), more...)...)
+	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"sort", f.Sort},
+		field{"cursor", cursor})...)
 }
 
 // groupsURL are the causes of the open ones among them.

@@ -75,27 +75,6 @@ func (r *BackoffRule) After(draw float64, n int64) Backoff {
 	}
 }
 
-// Chance returns how likely that delay is before retry number n (0 or more), over all draws.
-func (r *BackoffRule) Chance(delay time.Duration, n int64) float64 {
-	raw := float64(r.Raw(n))
-	low, high := raw*(1-r.Jitter), raw*(1+r.Jitter)
-	switch {
-	case low == high && r.After(0, n).Delay == delay:
-		return 1
-	case low == high, delay < r.Min, delay > r.Max,
-		delay != r.Min && delay != r.Max && delay.Round(r.Rounding) != delay:
-		return 0
-	}
-	from, to := float64(delay-r.Rounding/2), float64(delay+r.Rounding/2)
-	if delay == r.Min { // or what is shorter
-		from = low
-	}
-	if delay == r.Max {
-		to = high
-	}
-	return max(0, min(to, high)-max(from, low)) / (high - low)
-}
-
 // draw is uniform in [0, 1) over subjects and the same for the same (policy, subject, count, salt):
 // analysing a failure twice needs no memory to give the same backoff (R6).
 func (p *Policy) draw(subject string, count int64) float64 {

@@ -181,30 +181,3 @@ func TestNoNegativeZero(t *testing.T) {
 		}
 	}
 }
-
-// The chance of each delay is how often evenly spread draws come to it.
-func TestChance(t *testing.T) {
-	const draws = 100_000
-	for name, r := range map[string]decision.BackoffRule{
-		"R5":           {Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 240 * time.Minute, Jitter: 0.1, Rounding: time.Minute},
-		"wide":         {Base: 30 * time.Second, Factor: 3, Min: 20 * time.Second, Max: 10 * time.Minute, Jitter: 0.9, Rounding: time.Second},
-		"certain":      {Base: time.Second, Factor: 5, Min: time.Second, Max: time.Hour, Rounding: time.Millisecond},
-		"by its bound": {Base: time.Minute, Factor: 1, Min: 90 * time.Second, Max: 2 * time.Minute, Jitter: 0.2, Rounding: time.Second},
-	} {
-		for n := range int64(8) {
-			drawn, sum := map[time.Duration]float64{}, 0.0
-			for i := range draws {
-				drawn[r.After((float64(i)+0.5)/draws, n).Delay] += 1.0 / draws
-			}
-			for delay, share := range drawn {
-				chance := r.Chance(delay, n)
-				if sum += chance; math.Abs(chance-share) > 1e-4 {
-					t.Errorf("%s, retry %d: %v has the chance %v, it is drawn in %v", name, n, delay, chance, share)
-				}
-			}
-			if math.Abs(sum-1) > 1e-9 || r.Chance(r.Max+r.Rounding, n) != 0 || r.Chance(r.Raw(n)+r.Rounding/3, n) != 0 {
-				t.Errorf("%s, retry %d: the chances sum up to %v", name, n, sum)
-			}
-		}
-	}
-}

@@ -9,7 +9,6 @@ package decision
 
 import (
 	"cmp"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -67,9 +66,6 @@ type Decision struct {
 	// NextRetryTime is AnalysedAt plus Backoff.Delay, or when the destination opens then, in UTC; zero unless Retry (R7,
 	// R29).
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
-	// Propensity is how likely what was chosen was: over the draws of the jitter, and of the one in twenty that is retried
-	// all the same. 0 is certain.
-	Propensity float64 `json:"propensity,omitempty"`
 	// RetryReason is the sentence of R8.
 	RetryReason string `json:"retryReason"`
 	// Team that must act; empty on Retry (R21).
@@ -201,7 +197,7 @@ func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 
 func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Outcome, d.Reason, d.Team, d.RetryReason = o, why, team, sentence
-	d.Backoff, d.NextRetryTime, d.Propensity, d.SuccessProbability = Backoff{}, time.Time{}, 0, 0
+	d.Backoff, d.NextRetryTime, d.SuccessProbability = Backoff{}, time.Time{}, 0
 }
 
 // schedule schedules a retry, or gives up where it would come too late, or where none recovers.
@@ -210,21 +206,9 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 		return
 	}
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
-	d.propensity(backoff)
 	d.Outcome = Retry
 	d.RetryCount++
 	d.plan(p, f)
-}
-
-// propensity sets how likely the backoff was, to a millionth.
-func (d *Decision) propensity(backoff *BackoffRule) {
-	chance := backoff.Chance(d.Backoff.Delay, d.RetryCount)
-	if d.Learnt.Explored {
-		chance *= ExploredShare
-	}
-	if chance < 1 {
-		d.Propensity = max(math.Round(chance*1e6)/1e6, 1e-6)
-	}
 }
 
 // plan sets when the retry is made: after the backoff, or when the destination opens (R29). It gives up where that is

@@ -53,7 +53,6 @@ func (d *Decision) handOver(p *Policy, f *Failure) bool {
 	default:
 		team := cmp.Or(f.Match.Team, p.LimitTeam)
 		d.giveUp(MaxRetriesExceeded, ReasonNoRecovery, team, d.Learnt.sentence()+"; given to "+string(team)+" now")
-		d.Propensity = 1 - ExploredShare
 		return true
 	}
 	return false

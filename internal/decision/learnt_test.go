@@ -45,22 +45,22 @@ func TestR26Learnt(t *testing.T) {
 		taught      int64
 		prospects   decision.Prospects
 		probability float64
-		propensity  float64
+		givenUp     bool
 		learnt      decision.Learnt
 		reason      string // behind the retry's number
 	}{
-		{"nobody learns", "decide", classify.Signature, 0, nil, 0, 0.142857, decision.Learnt{}, ""},
-		{"nothing is known", "decide", classify.Signature, 0, prospects{unknown: true}, 0, 0.142857, decision.Learnt{}, ""},
-		{"a chance, to a thousandth", "decide", classify.Signature, 0, prospects{chance: 0.0004}, 0.109, 0.142857, decision.Learnt{Version: 9}, ""},
-		{"never certain", "", classify.Signature, 0, prospects{chance: 3}, 0.999, 0.142857, decision.Learnt{Version: 9}, ""},
-		{"nor impossible", "", classify.Signature, 0, prospects{chance: -3}, 0.001, 0.142857, decision.Learnt{Version: 9}, ""},
-		{"not asked for", "off", classify.Signature, 0, hopeless, 0, 0.142857, decision.Learnt{}, ""},
-		{"advised", "advise", classify.Signature, 0, hopeless, 0.109, 0.142857, learnt, told},
-		{"retried all the same", "decide", classify.Signature, 0, explored, 0.109, 0.007143, exploredToo,
+		{"nobody learns", "decide", classify.Signature, 0, nil, 0, false, decision.Learnt{}, ""},
+		{"nothing is known", "decide", classify.Signature, 0, prospects{unknown: true}, 0, false, decision.Learnt{}, ""},
+		{"a chance, to a thousandth", "decide", classify.Signature, 0, prospects{chance: 0.0004}, 0.109, false, decision.Learnt{Version: 9}, ""},
+		{"never certain", "", classify.Signature, 0, prospects{chance: 3}, 0.999, false, decision.Learnt{Version: 9}, ""},
+		{"nor impossible", "", classify.Signature, 0, prospects{chance: -3}, 0.001, false, decision.Learnt{Version: 9}, ""},
+		{"not asked for", "off", classify.Signature, 0, hopeless, 0, false, decision.Learnt{}, ""},
+		{"advised", "advise", classify.Signature, 0, hopeless, 0.109, false, learnt, told},
+		{"retried all the same", "decide", classify.Signature, 0, explored, 0.109, false, exploredToo,
 			told + ", one in twenty is retried all the same"},
-		{"given up", "decide", classify.Signature, 0, hopeless, 0, 0.95, learnt, ""},
-		{"stronger evidence", "decide", classify.Signature - 1, 0, hopeless, 0.109, 0.142857, decision.Learnt{Version: 9}, ""},
-		{"taught", "decide", classify.Signature, 7, hopeless, 0.109, 0.142857, decision.Learnt{Version: 9}, "; taught of its cause"},
+		{"given up", "decide", classify.Signature, 0, hopeless, 0, true, learnt, ""},
+		{"stronger evidence", "decide", classify.Signature - 1, 0, hopeless, 0.109, false, decision.Learnt{Version: 9}, ""},
+		{"taught", "decide", classify.Signature, 7, hopeless, 0.109, false, decision.Learnt{Version: 9}, "; taught of its cause"},
 	} {
 		p := decisiontest.TISSSubmission()
 		p.HandOver = tt.handOver
@@ -69,20 +69,13 @@ func TestR26Learnt(t *testing.T) {
 			Match: classify.Match{Class: decision.Transient, Reason: "TIMEOUT", Rank: tt.rank}}
 		d := decision.Decide(f, p, decision.Past{}, analysed)
 		reason := "Transient error, retry 1 of 5" + tt.reason
-		if tt.propensity == 0.95 {
+		if tt.givenUp {
 			reason = strings.TrimPrefix(told, "; ") + "; given to faturamento now"
 		}
-		if d.ShouldRetry() == (tt.propensity == 0.95) || d.RetryReason != reason || d.Learnt != tt.learnt ||
-			d.SuccessProbability != tt.probability || d.Propensity != tt.propensity {
-			t.Errorf("%s: %s of the propensity %v, chance %v, by %+v: %s", tt.name, d.Outcome, d.Propensity, d.SuccessProbability, d.Learnt, d.RetryReason)
+		if d.ShouldRetry() == (tt.givenUp) || d.RetryReason != reason || d.Learnt != tt.learnt ||
+			d.SuccessProbability != tt.probability {
+			t.Errorf("%s: %s, chance %v, by %+v: %s", tt.name, d.Outcome, d.SuccessProbability, d.Learnt, d.RetryReason)
 		}
-	}
-	// A backoff without jitter is certain.
-	f := &decision.Failure{ID: "CLM-001-3", Match: classify.Match{Class: decision.Transient}, Error: "x"}
-	p := decisiontest.TISSSubmission()
-	p.Backoff.Jitter = 0
-	if d := decision.Decide(f, p, decision.Past{}, analysed); d.Propensity != 0 {
-		t.Errorf("without jitter the propensity is %v", d.Propensity)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit/seeded"
 )
 
 var serverError = classify.Rule{Name: "5xx", Class: decision.Transient, Reason: "503", Statuses: []string{"5xx"}}
@@ -193,7 +194,7 @@ func FuzzDelay(f *testing.F) {
 
 // TestISODurationsSumUp: what is written of whole parts is read as their sum.
 func TestISODurationsSumUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		n := func(name string, most int) time.Duration { return time.Duration(rapid.IntRange(0, most).Draw(t, name)) }
 		want := n("days", 300)*24*time.Hour + n("hours", 99)*time.Hour + n("minutes", 99)*time.Minute + n("ms", 99_999)*time.Millisecond
 		text := "P" + strings.ToUpper(strings.TrimSuffix("T"+want.String(), "T")) // as Go writes it: 7h0m0.5s

@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit/seeded"
 )
 
 // message is an error text built from codes, parts of codes, digits, separators and noise.
@@ -54,7 +55,7 @@ var (
 func TestClassifyEqualsOracle(t *testing.T) {
 	p := decisiontest.TISSSubmission()
 	seen := map[decision.ErrorClassification]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		for _, text := range rapid.SliceOfN(message, 1, 40).Draw(t, "messages") {
 			class, code := oracleClass(text)
 			if m := p.Rules.Classify(text, 0); m.Class != class || m.Name != code {
@@ -73,7 +74,7 @@ func TestClassifyEqualsOracle(t *testing.T) {
 // letters and digits that would make it another word (and even those do not, R3).
 func TestPermanentBeatsTransientAlways(t *testing.T) {
 	p := decisiontest.TISSSubmission()
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		text := message.Draw(t, "before") + rapid.SampledFrom(permanentCodes).Draw(t, "code") + message.Draw(t, "after")
 		if m := p.Rules.Classify(text, 0); m.Class != decision.Permanent {
 			t.Fatalf("%q is %s", text, m.Class)
@@ -122,7 +123,7 @@ var junk = rapid.OneOf(
 func TestDecideEqualsOracle(t *testing.T) {
 	p := decisiontest.TISSSubmission()
 	seen := map[decision.Outcome]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		for range 20 {
 			v, now := failures.Draw(t, "variables"), instants.Draw(t, "now")
 			past := decision.Past{Retries: rapid.Int64Range(0, 7).Draw(t, "remembered")}
@@ -215,7 +216,7 @@ var counts = rapid.OneOf(rapid.Int64Range(0, 30), rapid.Int64Range(0, math.MaxIn
 // TestRawBackoffProperties: equal to the oracle's, never falling, never above the maximum, for any
 // count up to the largest integer.
 func TestRawBackoffProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		r, n := rules.Draw(t, "rule"), counts.Draw(t, "n")
 		raw := r.Raw(n)
 		want, _ := oracleRaw(r, n).Float64()
@@ -234,7 +235,7 @@ func TestRawBackoffProperties(t *testing.T) {
 
 // TestBackoffProperties: within the bounds, within the jitter, rounded, and without overflow.
 func TestBackoffProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		r, n := rules.Draw(t, "rule"), counts.Draw(t, "n")
 		draw := rapid.OneOf(rapid.SampledFrom([]float64{0, 0.5, almostOne}), rapid.Float64Range(0, almostOne)).Draw(t, "draw")
 		b := r.After(draw, n)
@@ -264,7 +265,7 @@ func TestBackoffProperties(t *testing.T) {
 
 // TestNextRetryProperties: for any rule and instant, exactly now plus the backoff, and never in the past.
 func TestNextRetryProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		p := patient(math.MaxInt64)
 		p.Backoff, p.TotalLimit = rules.Draw(t, "rule"), 0
 		now := instants.Draw(t, "now")

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/seeded"
 )
 
 // ids of the generated subjects; few, so that they meet.
@@ -117,7 +118,7 @@ func (w *world) set(now time.Time) {
 
 // inBubble checks a property where time is fake. The bubble's T has no deadline to be asked for.
 func inBubble(t *testing.T, property func(*rapid.T)) {
-	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, property) })
+	synctest.Test(t, func(t *testing.T) { seeded.Check(struct{ testing.TB }{t}, property) })
 }
 
 func subjectOf(c *call) journal.Subject {

@@ -42,18 +42,18 @@ func (m *Metrics) SetDeadLetters(counts []deadletter.Count, now time.Time) {
 	}
 }
 
-// openKey tells the open dead letters apart by who must act on them, and why.
-type openKey struct{ policy, team, reason string }
+// openLabels tells the open dead letters apart by who must act on them, and why.
+type openLabels struct{ policy, team, reason string }
 
 // setOpen takes over who must act on what is open; what is gone is 0, so that it is seen to be gone.
 func (m *Metrics) setOpen(counts []deadletter.Count) {
-	open := make(map[openKey]float64)
+	open := make(map[openLabels]float64)
 	for key := range m.openSeen {
 		open[key] = 0
 	}
 	for i := range counts {
 		if c := &counts[i]; c.State == journal.DeadLetterOpen {
-			open[openKey{c.Policy, string(c.Team), string(c.Reason)}] += float64(c.N)
+			open[openLabels{c.Policy, string(c.Team), string(c.Reason)}] += float64(c.N)
 		}
 	}
 	for key, n := range open {

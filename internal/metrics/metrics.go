@@ -66,7 +66,7 @@ type Metrics struct {
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
 	dueDeadLetters, dueAmount         *prometheus.GaugeVec
 	openDeadLetters                   *prometheus.GaugeVec
-	openSeen                          map[openKey]float64 // by SetDeadLetters, which is called by one at a time
+	openSeen                          map[openLabels]float64 // by SetDeadLetters, which is called by one at a time
 	outboxPending                     prometheus.Gauge
 	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec

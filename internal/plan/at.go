@@ -19,7 +19,7 @@ func (p *Plan) At(policy *decision.Policy, destination string, first time.Time) 
 	p.Destination, p.FirstFailure = destination, &first
 	limit := policy.TimeLimit(destination, first)
 	if !limit.IsZero() {
-		p.TotalLimit = Time(limit.Sub(first))
+		p.TotalLimit = Duration(limit.Sub(first))
 	}
 	earliest, nominal, latest := first, first, first
 	for i := range p.Retries {
@@ -32,7 +32,7 @@ func (p *Plan) At(policy *decision.Policy, destination string, first time.Time) 
 			p.Retries = p.Retries[:i]
 			break
 		}
-		r.FromFirst = Range{Time(earliest.Sub(first)), Time(nominal.Sub(first)), Time(latest.Sub(first))}
+		r.FromFirst = Range{Duration(earliest.Sub(first)), Duration(nominal.Sub(first)), Duration(latest.Sub(first))}
 		r.MayPassLimit = p.TotalLimit > 0 && latest.After(limit)
 		r.At, r.Why = new(nominal), o.Calendar.Why(wanted)
 	}
@@ -61,11 +61,11 @@ func (p *Plan) shut(o decision.Opening, first time.Time) {
 	closed := first
 	for _, open := range o.Calendar.Openings(first, first.Add(end)) {
 		if open.From.After(closed) {
-			p.Closed = append(p.Closed, Span{Time(closed.Sub(first)), Time(open.From.Sub(first))})
+			p.Closed = append(p.Closed, Span{Duration(closed.Sub(first)), Duration(open.From.Sub(first))})
 		}
 		closed = open.Until
 	}
 	if left := first.Add(end); left.After(closed) {
-		p.Closed = append(p.Closed, Span{Time(closed.Sub(first)), Time(end)})
+		p.Closed = append(p.Closed, Span{Duration(closed.Sub(first)), Duration(end)})
 	}
 }

@@ -28,7 +28,7 @@ type Plan struct {
 	// Backoff in words.
 	Backoff string `json:"backoff"`
 	// TotalLimit from the first failure on (R20); 0 is none.
-	TotalLimit Time `json:"totalLimit"`
+	TotalLimit Duration `json:"totalLimit"`
 	// Job is what the job itself was taken to say (R15); nil where the policy lets it say nothing.
 	Job *Job `json:"job"`
 	// Retries in their order, at most 100; never nil.
@@ -59,25 +59,25 @@ type Retry struct {
 
 // Span is a time from the first failure on.
 type Span struct {
-	From  Time `json:"from"`
-	Until Time `json:"until"`
+	From  Duration `json:"from"`
+	Until Duration `json:"until"`
 }
 
 // Range of what the jitter may draw, in its middle what it draws by no deviation.
 type Range struct {
-	Earliest Time `json:"earliest"`
-	Nominal  Time `json:"nominal"`
-	Latest   Time `json:"latest"`
+	Earliest Duration `json:"earliest"`
+	Nominal  Duration `json:"nominal"`
+	Latest   Duration `json:"latest"`
 }
 
-// Time is a length of time, at least 0. In JSON it is a number of seconds.
-type Time time.Duration
+// Duration is a length of time, at least 0. In JSON it is a number of seconds.
+type Duration time.Duration
 
 // String returns t as people write it.
-func (t Time) String() string { return Words(time.Duration(t)) }
+func (t Duration) String() string { return Words(time.Duration(t)) }
 
 // MarshalJSON writes seconds.
-func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
+func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
 
 // Job is the retry policy that a job was taken to bring, and the variables it brings it in.
 type Job struct {
@@ -86,7 +86,7 @@ type Job struct {
 	// MaxAttempts is null where the job brings none.
 	MaxAttempts *int64 `json:"maxAttempts"`
 	// Delay is null where the job brings none.
-	Delay *Time `json:"delay"`
+	Delay *Duration `json:"delay"`
 }
 
 var anyID = regexp.MustCompile("")
@@ -106,12 +106,12 @@ func Of(p *decision.Policy, own decision.OwnPolicy) *Plan {
 	plan := &Plan{
 		Policy: p.Name, Description: p.Description, Catalogue: p.Catalogue, MaxRetries: maxRetries,
 		Backoff:    Backoff(&backoff),
-		TotalLimit: Time(p.TotalLimit), Job: jobOf(p, own), Retries: []Retry{}, Remarks: []string{},
+		TotalLimit: Duration(p.TotalLimit), Job: jobOf(p, own), Retries: []Retry{}, Remarks: []string{},
 	}
 	for _, r := range p.Ladder(own) {
 		plan.Retries = append(plan.Retries, Retry{
-			Number: r.Retry, Wait: Range{Time(r.Earliest), Time(r.Nominal), Time(r.Latest)},
-			FromFirst:    Range{Time(r.SumOfEarliest), Time(r.SumOfNominal), Time(r.SumOfLatest)},
+			Number: r.Retry, Wait: Range{Duration(r.Earliest), Duration(r.Nominal), Duration(r.Latest)},
+			FromFirst:    Range{Duration(r.SumOfEarliest), Duration(r.SumOfNominal), Duration(r.SumOfLatest)},
 			MayPassLimit: p.TotalLimit > 0 && r.SumOfLatest > p.TotalLimit,
 		})
 	}
@@ -129,7 +129,7 @@ func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
 		j.MaxAttempts = &own.MaxAttempts
 	}
 	if own.HasDelay {
-		delay := Time(own.Delay)
+		delay := Duration(own.Delay)
 		j.Delay = &delay
 	}
 	return j

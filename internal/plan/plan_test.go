@@ -117,7 +117,7 @@ func TestReadJob(t *testing.T) {
 			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
 		}
 		for _, r := range p.Retries {
-			if r.Wait.Nominal != plan.Time(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
+			if r.Wait.Nominal != plan.Duration(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
 				t.Errorf("%s, %s: waits %v, want %v", tt.maxAttempts, tt.delay, r.Wait, tt.wait)
 			}
 		}
@@ -126,7 +126,7 @@ func TestReadJob(t *testing.T) {
 
 func TestTimeInJSONIsSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0", 250 * time.Millisecond: "0.25", 48 * time.Hour: "172800"} {
-		if got, err := json.Marshal(plan.Time(d)); err != nil || string(got) != want {
+		if got, err := json.Marshal(plan.Duration(d)); err != nil || string(got) != want {
 			t.Errorf("%v: %s, %v, want %s", d, got, err, want)
 		}
 	}

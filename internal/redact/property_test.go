@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/redact"
+	"retry-worker/internal/testkit/seeded"
 )
 
 // datum is somebody's number or address as it was written, and its digits or local part, none of which
@@ -127,7 +128,7 @@ func seen(s string) string {
 func TestNoDatumIsLeft(t *testing.T) {
 	for kind, data := range map[string]*rapid.Generator[datum]{"CPF": cpfs, "CNS": cnss, "card": cards, "phone": phones, "e-mail": mails} {
 		t.Run(kind, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			seeded.Check(t, func(t *rapid.T) {
 				d := data.Draw(t, "datum")
 				text := before(t) + d.written + after(t)
 				got := redact.Text(text)
@@ -147,7 +148,7 @@ func TestNoPartIsLeft(t *testing.T) {
 	marks := map[string]*rapid.Generator[datum]{"[CPF]": cpfs, "[CNS]": cnss, "[CARD]": cards, "[E-MAIL]": mails}
 	for mark, data := range marks {
 		t.Run(mark, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			seeded.Check(t, func(t *rapid.T) {
 				d := data.Draw(t, "datum").written
 				if got := redact.Text("erro: " + d + " recusado"); got != "erro: "+mark+" recusado" {
 					t.Fatalf("%q became %q", d, got)
@@ -165,7 +166,7 @@ func TestNamesAreTaken(t *testing.T) {
 		`\"nome\":\"`, "&quot;nome&quot;:&quot;", "NOME DO PACIENTE: ", "Sra. ", "nome_titular: '", "patientName%22%3A%22", "CPF do beneficiário ",
 	})
 	ends := rapid.SampledFrom([]string{"", " não encontrado", `"`, "</ans:nomeBeneficiario>", ", CPF inválido", "; x", " - carteira 1", "&quot;", `\"`, "\n"})
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		name := strings.Join(rapid.SliceOfN(words, 1, 5).Draw(t, "name"), rapid.SampledFrom([]string{" ", " da ", " e ", "  "}).Draw(t, "joint"))
 		label, end := labels.Draw(t, "label"), ends.Draw(t, "end")
 		if got := redact.Text(label + name + end); got != label+"[NAME]"+end {
@@ -197,7 +198,7 @@ func TestIdentifiersSurvive(t *testing.T) {
 		rapid.Map(digits(12), func(s string) string { return cut(cnpjOf(s), []int{2, 3, 3, 4, 2}, ".", ".", "/", "-") }),
 	)
 	around := rapid.SampledFrom([]string{"", " ", " x ", `"`, "'", ", erro 503 ", "\n", "(", ")", " CPF inválido; "})
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		text := around.Draw(t, "before") + rapid.OneOf(claims, protocols, others).Draw(t, "identifier") + around.Draw(t, "after")
 		if got := redact.Text(text); got != text {
 			t.Fatalf("%q became %q", text, got)
@@ -208,7 +209,7 @@ func TestIdentifiersSurvive(t *testing.T) {
 // TestTextIsIdempotent, over texts made of all that means something to it.
 func TestTextIsIdempotent(t *testing.T) {
 	pieces := rapid.SampledFrom(fragments)
-	rapid.Check(t, func(t *rapid.T) {
+	seeded.Check(t, func(t *rapid.T) {
 		holds(t, strings.Join(rapid.SliceOfN(pieces, 1, 30).Draw(t, "text"), ""))
 		holds(t, rapid.String().Draw(t, "any text"))
 		holds(t, string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))

@@ -233,7 +233,7 @@ func (s *sim) every(label string, apart time.Duration, do func(r *replica)) {
 
 // waitsFor reports whether the process waits for its retry for so long.
 func (p *process) waitsFor(long time.Duration) bool {
-	return p.phase == "timer" && p.ended == "" && time.Until(p.until) > long
+	return p.phase == atTimer && p.ended == "" && time.Until(p.until) > long
 }
 
 // retention is how long records are kept: not as long as claims are retried.
@@ -288,7 +288,7 @@ func (s *sim) goAway(long time.Duration) {
 
 // wipe has the engine lose a process that no job of waits for an answer. It begins anew with the keys that it had.
 func (s *sim) wipe(p *process) {
-	if p.phase != "timer" && p.phase != "ended" || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
+	if p.phase != atTimer && p.phase != hasEnded || p.ended == "wiped" || p.ended == "cancelled" || time.Since(p.since) < 2*time.Minute {
 		return
 	}
 	of := subjectOf(p.claim)
@@ -306,7 +306,9 @@ func (s *sim) wipe(p *process) {
 			}
 		}
 	}
-	s.end(p, "wiped")
+	if s.stop(p, "wiped"); p.phase == hasEnded {
+		s.end(p)
+	}
 	delete(s.last, p.claim)
 	for _, key := range p.keys() {
 		s.forget(key)

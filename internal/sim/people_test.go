@@ -273,7 +273,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		if was := cmp.Or(s.decided[b.DeadLetterID], forgotten); b.Decision == "discard" && b.State == again || b.Decision == "reprocess" && was != again && was != forgotten {
 			s.fail("the decision on %s of %s is told as %s, and is %s", b.DeadLetterID, e.Subject.ID, b.Decision, was)
 		}
-		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil && !s.replaced[b.DeadLetterID] {
+		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil {
 			s.fail("the decision on %s of %s is said to be taken, and no process did", b.DeadLetterID, e.Subject.ID)
 		}
 		if j := s.jobs[b.JobKey]; b.Delivery == string(journal.DeliveryNobody) && j != nil && !j.done && j.process.ended == "" && j.process.latest() == j.key {
@@ -283,7 +283,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 			if s.decided[b.DeadLetterID] != "" {
 				s.trail.letter("reopen", b.DeadLetterID)
 			}
-			if p := s.went[b.DeadLetterID]; p != nil && p.ended == "" {
+			if p := s.went[b.DeadLetterID]; p != nil && p.ended == "" && p.key == d.ProcessInstanceKey { // the engine is asked about that one
 				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
 			}
 			delete(s.decided, b.DeadLetterID)
@@ -293,12 +293,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		return
 	}
-	told := said{Kind: events.DeadLetterReviewed, ClaimID: outside(e.Subject.ID), Episode: b.Episode, DeadLetterID: b.DeadLetterID, ReviewedBy: b.By,
-		ReviewDecision: "discard", RetryCount: b.RetryCount, ReviewReason: b.Reason, ReviewedAt: decision.Instant(e.At)}
-	if b.Decision == string(journal.DeadLetterReprocessing) {
-		told.ReviewDecision, told.NextRetryTime = "reprocess", decision.Instant(b.NextRetryTime)
-	}
-	s.expected[told]++
+	s.expect(events.DeadLetterReviewed, e.Subject.ID)
 	if before := s.decided[b.DeadLetterID]; before != "" && before != forgotten {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}
@@ -333,12 +328,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 		set(&s.mu, &j.cutOff, time.Now().Add(5*time.Minute))
 		s.send(j.claim, j.portal, j.process.key+another, time.Second, j.deadline)
 	}
-	if j := s.jobs[b.JobKey]; j != nil && s.sometimes("replaced as it is decided", 1, 10) { // by an operator, who begins the task anew
+	if j := s.jobs[b.JobKey]; j != nil && s.begun(j.claim) == 1 && s.sometimes("replaced as it is decided", 1, 10) {
 		s.in(time.Duration(s.draw("replaced").IntN(3000))*time.Millisecond, func() {
 			if p := j.process; !j.done && p.ended == "" && p.latest() == j.key {
-				s.say("%s begins its review anew", p.claim)
-				j.done, s.replaced[fmt.Sprint(j.vars["deadLetterId"])] = true, true
-				s.wait(p, worker.RetryReview)
+				s.toReview(p)
 			}
 		})
 	}

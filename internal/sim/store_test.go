@@ -359,8 +359,6 @@ type memory struct {
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
 	m.leads(gate.Lease)
-	m.departing.Store(d.JobKey, true) // several do at once
-	defer m.departing.Delete(d.JobKey)
 	m.port(fmt.Sprint(m.name, " depart ", d.Subject.ID, " of ", d.JobKey))
 	went, err := m.Journal.Depart(ctx, d)
 	if err != nil {
@@ -389,7 +387,7 @@ func (m memory) RecordDestination(ctx context.Context, name string, b journal.De
 	return err
 }
 
-// Delivered implements worker.ReviewMemory.
+// Delivered implements worker.DeliveryRecorder.
 func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) error {
 	m.port(fmt.Sprint(m.name, " delivered ", a.JobKey))
 	// Who leads next does not know that it was. Not at each start, where many are told: none would ever be.

@@ -22,7 +22,6 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -112,9 +111,6 @@ type sim struct {
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
 	secret    string    // of error texts
-	clocksOff bool      // clocks are hours off, for what makes notices
-	hopeless  bool      // most claims always fail, and that is learnt from
-	learnt    []cases   // of the cause that nobody knows, each minute
 	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
@@ -124,6 +120,7 @@ type sim struct {
 	struck    []string // labels of what may be taken away
 	running   sync.WaitGroup
 	invariants
+	broker
 	trail   *trace
 	holders map[string]string          // of leases, as they were given last
 	terms   map[string]context.Context // for which somebody acts, by the lease
@@ -167,7 +164,7 @@ type replica struct {
 	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
 	// it was last given the right to act for portals.
 	counted, joined, led time.Time
-	handlers             map[string]func() worker.Handler
+	begins               map[string]func() worker.Activation
 }
 
 // part is what of a replica ends together.
@@ -199,13 +196,12 @@ func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.R
 
 func newSim(p plan) *sim {
 	s := &sim{memory: testkit.NewMemory(), rates: map[string]int{}, jobs: map[int64]*job{}, portals: map[string]*portal{},
-		policies: catalogue.Default().Policies, trail: newTrace(), holders: map[string]string{}, terms: map[string]context.Context{},
+		policies: catalogue.Default().Policies, trail: newTrace(), broker: newBroker(), holders: map[string]string{}, terms: map[string]context.Context{},
 		scheduler: scheduler{plan: p, began: time.Now(), nth: map[string]int{}, wake: make(chan struct{}, 1)}}
 	s.invariants.init()
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
 	s.secret = secrets[s.draw("secret").IntN(len(secrets))]
-	s.hopeless, s.clocksOff = s.draw("hopeless").IntN(12) == 0, s.draw("clocks off").IntN(6) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		if s.steady {
@@ -220,7 +216,7 @@ func newSim(p plan) *sim {
 	}
 	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{orders: map[string]bool{}, outages: map[notify.Outage]bool{}, counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{orders: map[string]bool{}, counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
@@ -245,7 +241,6 @@ func newSim(p plan) *sim {
 	policy := *s.policies[decision.DefaultPolicy]
 	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
-	policy.HandOver = []decision.HandOver{decision.DecideHandOver, decision.DecideHandOver, decision.AdviseHandOver, decision.LearnNothing}[s.draw("hand over").IntN(4)]
 	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}, {Variable: remark, Type: decision.ContextText}}
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
 	s.configure()
@@ -324,9 +319,6 @@ func (s *sim) start(n int) {
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
 	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
-	if s.hopeless {
-		r.learn(records, policies)
-	}
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
@@ -343,16 +335,13 @@ func (s *sim) start(n int) {
 	no := worker.NoHooks()
 	r.worker = worker.New(r, worker.Config{}, nil, no, written)
 	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
-	handler := func(begin func() worker.Activation) func() worker.Handler {
-		return func() worker.Handler { return begin().Handler }
-	}
 	analyzer := worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written)
 	analyzer.Expected = r.gates.Expected
-	r.handlers = map[string]func() worker.Handler{
-		worker.SubmissionGate:     handler(worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin),
-		worker.AnalyzeRetry:       handler(analyzer.Begin),
-		worker.RecordRetryOutcome: handler(worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin),
-		worker.RetryReview:        handler(worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin),
+	r.begins = map[string]func() worker.Activation{
+		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin,
+		worker.AnalyzeRetry:       analyzer.Begin,
+		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin,
+		worker.RetryReview:        worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin,
 	}
 	runner := deadletter.NewRunner(r.store, r.letters, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
@@ -456,8 +445,6 @@ func (s *sim) arrive() {
 	claims, within := 3+draw.IntN(30), s.horizon/2
 	if s.lazy { // so that there is something to do
 		claims, within = 3*claims, time.Hour
-	} else if s.hopeless {
-		claims = 60 + claims
 	} else if s.crowd {
 		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[draw.IntN(3)]
 	}
@@ -496,6 +483,9 @@ func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)
 // another instance of a claim has keys that are so far from those of the first. It may tell how often that was tried.
 const another = 500_000
 
+// elsewhere is so far for one that an operator begins.
+const elsewhere = another / 2
+
 // worth is the variable that has what a claim is worth, remark one that has what a person wrote.
 const worth, remark = "valor", "obs"
 
@@ -518,6 +508,6 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 			}
 		}
 		s.say("%s begins, for %s", claim, to)
-		s.ask(p)
+		s.create(p)
 	})
 }

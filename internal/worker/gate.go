@@ -16,17 +16,17 @@ import (
 // Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
 // and its job kept, until its turn comes (AnswerGate), across restarts.
 type Gate struct {
-	keeper
+	holder
 	admit func(destination string, jobKey int64, deadline time.Time) bool
 }
 
 // NewGate records claims that may not go at once in memory. admit reports whether a claim of that destination, which asks
 // by a job, may; the deadline is zero where it has none. policies gives those in force.
 func NewGate(
-	engine KeepingEngine, admit func(destination string, jobKey int64, deadline time.Time) bool,
+	engine HoldingEngine, admit func(destination string, jobKey int64, deadline time.Time) bool,
 	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
 ) *Gate {
-	return &Gate{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admit}
+	return &Gate{holder{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admit}
 }
 
 // Worker returns one that takes jobs of gates, with places of its own beside those of all others. Of cfg it keeps what
@@ -67,7 +67,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) R
 		}
 		return release(j, notRecorded)
 	}
-	return g.keep(ctx, j)
+	return g.hold(ctx, j)
 }
 
 // readArrival reads who asks to go where.

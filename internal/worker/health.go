@@ -14,9 +14,9 @@ type engineHealth struct {
 	hooks *Hooks
 	log   *zap.Logger
 
-	mu       sync.Mutex
-	served   map[*loop]bool // whether a loop's last poll was answered
-	told, up bool           // whether the hook was told anything, and what
+	mu           sync.Mutex
+	served       map[*loop]bool // whether a loop's last poll was answered
+	reported, up bool           // whether the hook was called, and with what
 }
 
 // report takes the outcome of a loop's last poll.
@@ -28,8 +28,8 @@ func (h *engineHealth) report(l *loop, err error) {
 		return
 	}
 	h.served[l] = ok
-	if up := slices.Contains(slices.Collect(maps.Values(h.served)), true); !h.told || up != h.up {
-		h.told, h.up = true, up
+	if up := slices.Contains(slices.Collect(maps.Values(h.served)), true); !h.reported || up != h.up {
+		h.reported, h.up = true, up
 		h.hooks.EngineUp(up)
 	}
 	if ok {

@@ -98,9 +98,9 @@ func (l *loop) take(jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
 	l.w.hooks.InFlight(len(jobs))
-	batch := make([]held, len(jobs))
+	batch := make([]activeJob, len(jobs))
 	for i := range jobs {
-		batch[i] = held{Job: jobs[i], loop: l, handler: handler}
+		batch[i] = activeJob{Job: jobs[i], loop: l, handler: handler}
 		batch[i].Deadline = deadline
 		l.w.queue <- &batch[i]
 	}

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"retry-worker/internal/testkit/seeded"
 	"retry-worker/internal/worker"
 )
 
@@ -237,7 +238,7 @@ func (w *world) tell(t *testing.T) *running {
 // job is reported once and truly, gets one accepted answer at most and none past its deadline; the
 // places are kept and come back; nothing is activated after the stop.
 func TestAnyStory(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	seeded.Check(t, func(rt *rapid.T) {
 		s := stories().Draw(rt, "story")
 		var w *world
 		var r *running

@@ -29,8 +29,8 @@ func Actions() []Action {
 	return []Action{Completed, Thrown, Failed, Superseded, Released, Unconfirmed}
 }
 
-// kept is no Action that is counted: the job stays locked, and is answered later, or by others.
-const kept Action = "kept"
+// held is no Action that is counted: the job stays locked, and is answered later, or by others.
+const held Action = "held"
 
 // Reply is the answer a job is to get; the fields that its Action needs are set.
 type Reply struct {
@@ -65,7 +65,7 @@ func release(j *Job, message string) Reply {
 // deliver sends r until the engine takes it, says that nobody waits for it, the job's own deadline is
 // reached, or ctx ends. Sending again is safe: an engine takes one answer per job.
 func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
-	if r.Action == kept || r.Action == Superseded { // nobody waits for it
+	if r.Action == held || r.Action == Superseded { // nobody waits for it
 		return r.Action
 	}
 	pause := newBackoff(deliveryFirst, deliveryMost, uint64(j.Key))

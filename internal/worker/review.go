@@ -34,8 +34,8 @@ const (
 	holdTime = 5 * time.Second
 )
 
-// KeepingEngine is an Engine that keeps a job for as long as a person needs, or a destination.
-type KeepingEngine interface {
+// HoldingEngine is an Engine that keeps a job for as long as a person needs, or a destination.
+type HoldingEngine interface {
 	Engine
 	// Hold makes the engine offer an activated job again only after that long.
 	Hold(ctx context.Context, j *Job, long time.Duration) error
@@ -44,25 +44,25 @@ type KeepingEngine interface {
 // Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is
 // recorded and stays where it is until the decision is delivered (ReviewSink), across restarts.
 type Reviews struct {
-	keeper
+	holder
 	letters deadletter.Reader
 	waiting func()
 }
 
-// keeper takes jobs that are answered later.
-type keeper struct {
+// holder takes jobs that are answered later.
+type holder struct {
 	useCase
-	engine KeepingEngine
+	engine HoldingEngine
 	unheld sync.Once
 }
 
 // NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting
 // is called where a process came whose answer is on its way already; it must not block.
 func NewReviews(
-	engine KeepingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
+	engine HoldingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
 	waiting func(), hooks Hooks, log *zap.Logger,
 ) *Reviews {
-	return &Reviews{keeper{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, letters, waiting}
+	return &Reviews{holder{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, letters, waiting}
 }
 
 // Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps
@@ -71,12 +71,12 @@ func (r *Reviews) Worker(cfg Config) *Worker {
 	return r.worker(cfg, RetryReview, r.Begin)
 }
 
-func (k *keeper) worker(cfg Config, jobType string, begin func() Activation) *Worker {
+func (h *holder) worker(cfg Config, jobType string, begin func() Activation) *Worker {
 	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
-	hooks := k.hooks
+	hooks := h.hooks
 	hooks.InFlight = func(int) {}  // they count against nobody's capacity
 	hooks.EngineUp = func(bool) {} // the other loops tell
-	return New(k.engine, cfg, []Subscription{{JobType: jobType, Begin: begin}}, hooks, k.log)
+	return New(h.engine, cfg, []Subscription{{JobType: jobType, Begin: begin}}, hooks, h.log)
 }
 
 // Begin is an activation under the policies that are in force now.
@@ -90,7 +90,7 @@ func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 	if err == nil && rejection == nil {
 		var d journal.DeadLetter
 		if d, err = r.memory.ReviewSeen(ctx, seen); err == nil {
-			return r.keep(ctx, j, seen, &d)
+			return r.hold(ctx, j, seen, &d)
 		}
 		rejection = unseen(seen, err)
 	}
@@ -114,34 +114,34 @@ func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
 }
 
 // keep the job. One whose answer is on its way already is done with in a moment.
-func (r *Reviews) keep(ctx context.Context, j *Job, seen *journal.ReviewJob, d *journal.DeadLetter) Reply {
+func (r *Reviews) hold(ctx context.Context, j *Job, seen *journal.ReviewJob, d *journal.DeadLetter) Reply {
 	if d.Delivery == journal.DeliveryPending {
 		r.waiting()
-		return Reply{Action: kept}
+		return Reply{Action: held}
 	}
 	r.log.Info("a process waits for a review", zap.String("event", "review_waiting"), zap.String("deadLetterId", d.ID),
 		zap.String("retryPolicy", seen.Subject.Policy), zap.Int64("jobKey", j.Key),
 		zap.Int64("processInstanceKey", j.ProcessInstanceKey))
-	return r.keeper.keep(ctx, j)
+	return r.holder.hold(ctx, j)
 }
 
 // keep has the engine offer the job again only after a day. One that is too busy to hear of it is asked again.
-func (k *keeper) keep(ctx context.Context, j *Job) Reply {
+func (h *holder) hold(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
-	err, pauses := k.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second, uint64(j.Key))
+	err, pauses := h.engine.Hold(within, j, reviewTime), newBackoff(50*time.Millisecond, time.Second, uint64(j.Key))
 	for err != nil && within.Err() == nil && kindOf(err) != Refused && kindOf(err) != Gone {
 		clock.Machine{}.Rest(within, pauses.draw())
-		err = k.engine.Hold(within, j, reviewTime)
+		err = h.engine.Hold(within, j, reviewTime)
 	}
 	if err != nil && kindOf(err) == Refused {
-		k.unheld.Do(func() {
-			k.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little "+
+		h.unheld.Do(func() {
+			h.log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a little "+
 				"each time",
 				zap.String("jobType", j.Type), zap.Error(err))
 		})
 	}
-	return Reply{Action: kept}
+	return Reply{Action: held}
 }
 
 // read finds the dead letter that the job names. An error means that it cannot be looked up now.

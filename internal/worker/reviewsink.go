@@ -18,9 +18,9 @@ import (
 // one that could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent
 // use.
 type ReviewSink struct {
-	engine  Waiters
+	engine  ReviewEngine
 	letters deadletter.Reader
-	memory  ReviewMemory
+	memory  DeliveryRecorder
 	now     func() time.Time
 	hooks   Hooks
 	log     *zap.Logger
@@ -34,23 +34,23 @@ type ReviewSink struct {
 	sent map[string]bool
 }
 
-// Waiters are the engine's processes that wait for an answer. Their errors hold an *EngineError.
-type Waiters interface {
+// ReviewEngine are the engine's processes that wait for an answer. Their errors hold an *EngineError.
+type ReviewEngine interface {
 	// Complete ends the job; variables is a JSON object that goes to the process.
 	Complete(ctx context.Context, j *Job, variables string) error
 	// Runs tells whether a process instance has not ended.
 	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
 }
 
-// ReviewMemory records what became of an answer (journal.Journal does).
-type ReviewMemory interface {
+// DeliveryRecorder records what became of an answer (journal.Journal does).
+type DeliveryRecorder interface {
 	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
 }
 
 // NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which
 // the decisions were recorded.
 func NewReviewSink(
-	engine Waiters, letters deadletter.Reader, memory ReviewMemory, now func() time.Time, hooks Hooks, log *zap.Logger,
+	engine ReviewEngine, letters deadletter.Reader, memory DeliveryRecorder, now func() time.Time, hooks Hooks, log *zap.Logger,
 ) *ReviewSink {
 	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log,
 		ends: map[string]Action{}, sent: map[string]bool{}}
@@ -85,7 +85,7 @@ func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	delete(s.ends, m.ID)
 	s.mu.Unlock()
 	s.hooks.Answered(RetryReview, end)
-	s.told(a, end)
+	s.report(a, end)
 	return nil
 }
 
@@ -161,8 +161,8 @@ func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, erro
 	}
 }
 
-// told writes the log's line.
-func (s *ReviewSink) told(a *journal.Answer, end Action) {
+// report writes the log's line.
+func (s *ReviewSink) report(a *journal.Answer, end Action) {
 	switch end {
 	case Completed:
 		s.log.Info("the process took a person's decision", s.fields(a)...)

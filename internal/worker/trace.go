@@ -33,7 +33,7 @@ func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
 	defer span.End()
 	action := w.deliver(ctx, j, w.reply(ctx, j, h))
 	span.SetAttributes(attribute.String("retry_worker.action", string(action)))
-	if action != Completed && action != Thrown && action != kept {
+	if action != Completed && action != Thrown && action != held {
 		span.SetStatus(codes.Error, string(action))
 	}
 	return action

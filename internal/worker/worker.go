@@ -65,11 +65,11 @@ type Worker struct {
 	hooks  Hooks
 	log    *zap.Logger
 	loops  []*loop
-	queue  chan *held
+	queue  chan *activeJob
 }
 
-// held is a job between its activation and its answer.
-type held struct {
+// activeJob is a job between its activation and its answer.
+type activeJob struct {
 	Job
 	loop    *loop
 	handler Handler // of the activation that brought it
@@ -79,7 +79,7 @@ type held struct {
 func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
 	w := &Worker{
 		engine: engine, cfg: cfg, hooks: hooks, log: log,
-		queue: make(chan *held, len(subs)*cfg.MaxJobsActive), // what all loops may hold: sending never blocks
+		queue: make(chan *activeJob, len(subs)*cfg.MaxJobsActive), // what all loops may hold: sending never blocks
 	}
 	health := &engineHealth{hooks: &w.hooks, log: log, served: map[*loop]bool{}}
 	for _, s := range subs {
@@ -122,7 +122,7 @@ func (w *Worker) serve(stop, kill context.Context) {
 		} else {
 			action = w.handBack(kill, h)
 		}
-		if action != kept {
+		if action != held {
 			w.hooks.Answered(h.Type, action)
 		}
 		h.loop.release()
@@ -158,6 +158,6 @@ func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 }
 
 // handBack gives a job that has not begun to whoever asks next.
-func (w *Worker) handBack(kill context.Context, h *held) Action {
+func (w *Worker) handBack(kill context.Context, h *activeJob) Action {
 	return w.deliver(kill, &h.Job, release(&h.Job, "handed back: worker "+w.cfg.Name+" stops"))
 }

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	_ worker.KeepingEngine = (*Client)(nil)
-	_ worker.Waiters       = (*Client)(nil)
+	_ worker.HoldingEngine = (*Client)(nil)
+	_ worker.ReviewEngine  = (*Client)(nil)
 )
 
 // Activate implements worker.Engine.
@@ -44,12 +44,12 @@ func (c *Client) Fail(ctx context.Context, j *worker.Job, f worker.Failure) erro
 	return replyError(c.gateway.fail(ctx, j, &f))
 }
 
-// Hold implements worker.KeepingEngine.
+// Hold implements worker.HoldingEngine.
 func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) error {
 	return replyError(c.gateway.setTimeout(ctx, j, long))
 }
 
-// Runs implements worker.Waiters.
+// Runs implements worker.ReviewEngine.
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
 	err := c.gateway.touch(ctx, processInstanceKey)
 	if err != nil && kindOf(err) == worker.Gone {

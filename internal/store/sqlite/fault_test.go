@@ -66,11 +66,11 @@ func TestWriteFails(t *testing.T) {
 // TestKilledWhileCommitting kills the process that writes, at random moments: what it had said to be committed
 // is there, and the chain holds.
 func TestKilledWhileCommitting(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
+	path, random := filepath.Join(t.TempDir(), "journal.db"), rand.New(rand.NewPCG(1, 1))
 	for n := range 8 {
 		c := start(t, "commit", path, nil)
 		acknowledged := int64(0)
-		timer := time.AfterFunc(time.Duration(20+rand.IntN(150))*time.Millisecond, func() { _ = c.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(20+random.IntN(150))*time.Millisecond, func() { _ = c.Process.Kill() })
 		for line := c.line(); line != ""; line = c.line() {
 			record, err := strconv.ParseInt(line, 10, 64)
 			if err != nil {
@@ -94,6 +94,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 
 // TestKilledWhileMade kills the process that makes a new database, at random moments: the next one opens it.
 func TestKilledWhileMade(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 8 {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		c := start(t, "hold", path, nil)
@@ -101,7 +102,7 @@ func TestKilledWhileMade(t *testing.T) {
 		for _, err := os.Stat(path + ".lock"); err != nil && time.Now().Before(deadline); _, err = os.Stat(path + ".lock") {
 			runtime.Gosched()
 		}
-		<-time.After(time.Duration(rand.IntN(20_000)) * time.Microsecond)
+		<-time.After(time.Duration(random.IntN(20_000)) * time.Microsecond)
 		c.kill()
 		db, next := opened(t, path), 0
 		testkit.Must(t, fail(t.Context(), db, 10, &next))

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/seeded"
 )
 
 // testErase erases a subject: what is refused changes nothing, and what is done leaves sums and digests, and no name.
@@ -231,7 +232,7 @@ func testEraseAgain(t *testing.T, s Store) {
 // RunErasures has claims die, be decided on alone and in bulk, erased and purged in any order: after each step the audit
 // holds, and of what is erased no name is left. open gives each order a store of its own.
 func RunErasures(t *testing.T, open func() Store) {
-	rapid.Check(t, func(r *rapid.T) {
+	seeded.Check(t, func(r *rapid.T) {
 		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
 		for n := range int64(rapid.IntRange(20, 40).Draw(r, "steps")) {
 			id := fmt.Sprintf("CLM-%d-1", rapid.IntRange(0, 2).Draw(r, "claim"))

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/seeded"
 )
 
 // testOracle has a journal do the same on the store and on a naive one, the memory store; whatever either tells must be the
@@ -25,7 +26,7 @@ func testOracle(t *testing.T, s Store) {
 	o.both = &doubled{Store: s, memory: o.memory}
 	o.journal = journal.New(o.both, func() time.Time { return o.now }, tellAll, journal.NoHooks())
 	testkit.RunJournal(t, o.journal)
-	rapid.Check(t, func(r *rapid.T) {
+	seeded.Check(t, func(r *rapid.T) {
 		o.checks++
 		o.policy = fmt.Sprintf("policy-%d", o.checks)
 		o.subjects, o.runs = nil, []string{"none"}

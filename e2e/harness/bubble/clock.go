@@ -1,0 +1,78 @@
+package bubble
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock is the one that engine and service share: the bubble's own, and what it was moved ahead. It goes forward only.
+type Clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+	moved chan struct{}           // closed and replaced with each move
+	due   map[*time.Time]struct{} // when those who rest wake up
+}
+
+func newClock(at time.Time) *Clock {
+	return &Clock{ahead: time.Until(at), moved: make(chan struct{}), due: map[*time.Time]struct{}{}}
+}
+
+// Now implements clock.Clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+// NewTicker implements zapcore.Clock: a log's times are the clock's.
+func (c *Clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
+
+// Rest implements clock.Clock.
+func (c *Clock) Rest(ctx context.Context, d time.Duration) {
+	end := c.Now().Add(d)
+	c.mu.Lock()
+	c.due[&end] = struct{}{}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.due, &end)
+	}()
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		left, moved := end.Sub(time.Now().Add(c.ahead)), c.moved
+		c.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-moved:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// next returns the earliest of an instant and those at which somebody wakes up.
+func (c *Clock) next(earliest time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for due := range c.due {
+		if due.Before(earliest) {
+			earliest = *due
+		}
+	}
+	return earliest
+}
+
+// set moves the clock forward to an instant, at once.
+func (c *Clock) set(instant time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = max(c.ahead, time.Until(instant))
+	close(c.moved)
+	c.moved = make(chan struct{})
+}

@@ -1,0 +1,164 @@
+// Package bubble plays the development engine and the service in one bubble of testing/synctest. Both go by one logical
+// clock, which jumps from one thing that is due to the next: hours take as long as what happens in them. What they agree on
+// with others (time-outs, leases, pauses of I/O) goes by the bubble's own time, which flows by itself while all wait.
+package bubble
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"retry-worker/e2e/harness"
+	"retry-worker/internal/app"
+	"retry-worker/internal/config"
+	"retry-worker/internal/engine/server"
+	"retry-worker/internal/metrics"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/zeebe"
+)
+
+const (
+	// grpcAddress and restAddress are the engine's.
+	grpcAddress, restAddress = "127.0.0.1:26500", "127.0.0.1:8080"
+	// moment is longer than the pauses between two looks at the journal, and between two tries of I/O.
+	moment = 50 * time.Millisecond
+	// shortest step of the clock: the engine's has milliseconds.
+	shortest = time.Millisecond
+)
+
+// Begin is when the clock begins, a Friday morning in São Paulo.
+var Begin = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// World is what lives in a bubble.
+type World struct {
+	*Clock
+	*Network
+	// GatewayClient asks the engine by gRPC.
+	pb.GatewayClient
+
+	t       *testing.T
+	options server.Options
+	engine  *server.Server
+}
+
+// Run plays a test in a bubble with an engine. Its clock and its folder are Run's.
+func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &World{Clock: newClock(Begin), Network: &Network{lastPort: 30_000, listeners: map[string]*listener{}}, t: t, options: o}
+		w.options.Now, w.options.Data = w.Now, folder
+		w.StartEngine()
+		dial := func(ctx context.Context, address string) (net.Conn, error) { return w.Dial(ctx, "tcp", address) }
+		conn, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
+		testkit.Must(t, err)
+		t.Cleanup(func() { testkit.Must(t, errors.Join(conn.Close(), w.engine.Close())) })
+		w.GatewayClient = pb.NewGatewayClient(conn)
+		play(t, w)
+	})
+}
+
+// StartEngine starts the engine, with what it has written before.
+func (w *World) StartEngine() {
+	var err error
+	w.engine, err = server.Open(w.options)
+	testkit.Must(w.t, err)
+	for address, serve := range map[string]func(net.Listener){grpcAddress: w.engine.ServeGRPC, restAddress: w.engine.ServeREST} {
+		l, err := w.Listen("tcp", address)
+		testkit.Must(w.t, err)
+		serve(l)
+	}
+}
+
+// StopEngine ends the engine, with every connection to it.
+func (w *World) StopEngine() { testkit.Must(w.t, w.engine.Close()) }
+
+// Engine returns how its doors are reached: by gRPC, or by REST where that is asked for.
+func (w *World) EngineOptions(rest bool) zeebe.Options {
+	o := zeebe.Options{Address: grpcAddress, Plaintext: true, KeepAlive: time.Minute,
+		Dialer: func(ctx context.Context, address string) (net.Conn, error) { return w.Dial(ctx, "tcp", address) }}
+	if rest {
+		o.Address, o.RESTAddress = "", "http://"+restAddress
+	}
+	return o
+}
+
+// Settle returns when nothing happens any more before time passes by the clock.
+func (w *World) Settle() {
+	time.Sleep(moment)
+	synctest.Wait()
+}
+
+// MoveTo moves the clock to an instant, by way of everything that is due before.
+func (w *World) MoveTo(instant time.Time) {
+	for w.Now().Before(instant) {
+		w.Settle()
+		next := w.Clock.next(instant)
+		if due, ok := w.engine.NextDue(); ok && due.Before(next) {
+			next = due
+		}
+		if soonest := w.Now().Add(shortest); next.Before(soonest) {
+			next = soonest
+		}
+		w.set(next)
+		w.engine.AddTime(0) // it sees what is due now
+	}
+	w.Settle()
+}
+
+// Service is one life of the service.
+type Service struct {
+	*app.App
+	Log        *harness.Log
+	stop, kill context.CancelFunc
+	ended      chan error
+}
+
+// Settings returns the default ones, for a service with its journal in that folder.
+func (w *World) Settings(folder string, rest bool) config.Settings {
+	s, err := config.Load()
+	testkit.Must(w.t, err)
+	s.HTTPAddr, s.OpsAddr, s.Engine = "127.0.0.1:0", "127.0.0.1:0", w.EngineOptions(rest)
+	s.DatabaseURL = "sqlite:" + filepath.Join(folder, "journal.db")
+	return s
+}
+
+// Serve starts the service. It is stopped at the latest when the bubble ends.
+func (w *World) Serve(s config.Settings) *Service {
+	w.t.Helper()
+	v := &Service{Log: &harness.Log{}, ended: make(chan error, 1)}
+	log := app.NewLogger(v.Log, s.LogLevel, s.LogFormat).WithOptions(zap.WithClock(w.Clock))
+	var err error
+	v.App, err = app.New(app.Options{Settings: s, Build: metrics.Build{Version: "test"}, Clock: w.Clock, Log: log, Listen: w.Listen, Dial: w.Dial})
+	testkit.Must(w.t, err)
+	var stop, kill context.Context
+	stop, v.stop = context.WithCancel(context.Background())
+	kill, v.kill = context.WithCancel(context.Background())
+	go func() {
+		v.ended <- v.Run(stop, kill)
+		close(v.ended)
+	}()
+	w.t.Cleanup(func() { testkit.Must(w.t, v.Stop()) })
+	return v
+}
+
+// Stop ends the service in order; one that has ended is not stopped again.
+func (v *Service) Stop() error {
+	v.stop()
+	return <-v.ended
+}
+
+// Kill ends the service at once: what it has begun is left.
+func (v *Service) Kill() {
+	v.kill()
+	v.stop()
+	<-v.ended
+}

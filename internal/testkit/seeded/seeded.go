@@ -1,0 +1,23 @@
+// Package seeded checks properties by rapid from a fixed seed, so that a run of the tests can be had again.
+package seeded
+
+import (
+	"cmp"
+	"flag"
+	"os"
+
+	"pgregory.net/rapid"
+)
+
+func init() {
+	// `make proof` sets another each time. A failure prints it, and -rapid.seed plays it again.
+	if err := flag.Set("rapid.seed", cmp.Or(os.Getenv("PROOF_SEED"), "1")); err != nil {
+		panic(err) // rapid has the flag
+	}
+}
+
+// Check is [rapid.Check].
+func Check(t rapid.TB, holds func(*rapid.T)) {
+	t.Helper()
+	rapid.Check(t, holds)
+}

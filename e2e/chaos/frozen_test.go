@@ -108,7 +108,6 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 	nothing.Remove()
 	way.arm(nil)
 	way.goOn()
-	one.ready()
 	two.stop()
 	s.claims(claims) // one is as good as before
 	s.settle()

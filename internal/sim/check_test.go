@@ -261,7 +261,6 @@ func (s *sim) silent() {
 		s.slowRuns()
 	}
 	open := s.openLetters()
-	s.untoldLetters(open)
 	s.untoldOutages()
 	s.seenByPeople()
 	s.unopened()
@@ -270,11 +269,6 @@ func (s *sim) silent() {
 	s.untaken()
 	s.unprobed()
 	s.unfollowed()
-	for _, name := range s.portalNames() {
-		if s.steady {
-			s.counted(name, true)
-		}
-	}
 	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {

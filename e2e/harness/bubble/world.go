@@ -66,7 +66,9 @@ func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 	})
 }
 
-func (w *World) dial(ctx context.Context, address string) (net.Conn, error) { return w.Dial(ctx, "tcp", address) }
+func (w *World) dial(ctx context.Context, address string) (net.Conn, error) {
+	return w.Dial(ctx, "tcp", address)
+}
 
 // StartEngine starts the engine, with what it has written before.
 func (w *World) StartEngine() {

@@ -96,7 +96,7 @@ func TestExampleWaitsAsItShould(t *testing.T) {
 // TestDocumentNamesEverything: each key of the format, each reason, and each limit.
 func TestDocumentNamesEverything(t *testing.T) {
 	text := readDocs(t)
-	for _, of := range []any{document{}, team{}, due{}, webhook{}, policy{}, identity{}, jobRetryPolicy{}, backoff{}, exponential{}, permanentRule{},
+	for _, of := range []any{document{}, team{}, webhook{}, policy{}, identity{}, jobRetryPolicy{}, backoff{}, exponential{}, permanentRule{},
 		destinationOf{}, destinationSettings{}, opensAt{}, probe{}, pace{}, calendarSettings{}, window{}, contextField{}} {
 		for _, f := range fieldsOf(reflect.TypeOf(of)) {
 			if !strings.Contains(text, "`"+f.name+"`") {

@@ -3,12 +3,10 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
@@ -36,7 +34,6 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.trail.attempt(a, all)
 	s.checkDecision(a)
 	s.checkFacts(a, j)
-	s.checkLearnt(a)
 	s.attempts[a.JobKey] = append(all, a)
 	if strings.HasPrefix(a.Error, unknownError) {
 		s.unknown = a.Fingerprint
@@ -63,14 +60,6 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.fail("%s fails as what gate %d let go, and went through gate %d since", a.Decision.SubjectID, through, a.JobKey-10)
 	}
 	of := a.Decision.SubjectID
-	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
-		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
-		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
-	}
-	if e := s.tally.episodes[of]; last != nil && e != nil && s.begun(of) == 1 && last.ShouldRetry() && last.JobKey != a.JobKey && last.Episode < a.Episode &&
-		!e.died && e.number == last.Episode && a.At.Sub(last.NextRetryTime) < s.limit-clocksApart && a.At.Sub(last.At) < retention-clocksApart {
-		s.fail("%s fails again %s after its retry was to be made, and that begins episode %d", of, a.At.Sub(last.NextRetryTime), a.Episode)
-	}
 	s.checkCount(a, last)
 	s.checkEpisode(a, all)
 	if a.DeadLetter != "" {
@@ -82,103 +71,46 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.tally.attempt(a, a.ShouldRetry() || dies)
 	switch {
 	case a.Revision == 0 && a.ShouldRetry():
-		s.expected[said{Kind: "RetryScheduled", ClaimID: outside(of), RetryCount: a.RetryCount, MaxRetries: a.MaxRetries,
-			NextRetryTime: decision.Instant(a.NextRetryTime), ErrorClassification: string(a.ErrorClassification)}]++
+		s.expect("RetryScheduled", of)
 	case a.Revision == 0 && a.Outcome == decision.PermanentError:
-		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: outside(of), ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt),
-			ErrorMessage: a.Error}]++
+		s.expect("PermanentErrorDetected", of)
 	case a.Revision == 0, dies:
-		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt),
-			FinalError: a.Error, TotalDuration: decision.ISODuration(a.AnalysedAt.Sub(a.FirstFailure))}]++
+		s.expect("MaxRetriesExceeded", of)
 	}
 	if last == nil || cmp.Or(cmp.Compare(a.Number, last.Number), cmp.Compare(a.Revision, last.Revision)) > 0 { // else it is made anew late
 		s.last[of] = a
 	}
 }
 
-// checkFacts: an attempt tells of its job, its claim and its delay as they are, and one that is made anew what the one before did.
+// checkFacts: an attempt tells of its job and its claim as they are.
 func (s *sim) checkFacts(a *journal.Attempt, j *job) {
-	took, fresh, before := a.At.Sub(a.ReceivedAt), a.Revision == 0, s.numbers[j.claim]
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	l, left := s.left[a.Sent.JobKey]
-	catalogueOf := catalogue.Default().Policies[decision.DefaultPolicy].Catalogue
-	what := ""
+	fresh, what := a.Revision == 0, ""
 	switch {
 	case a.ElementInstanceKey != j.key+1, a.ProcessInstanceKey != j.process.key, a.Destination != j.portal, !a.Deadline.Equal(j.deadline):
 		what = "job"
-	case took < a.Took, took-a.Took >= time.Millisecond, took >= time.Minute:
-		what = "time that it took"
 	case !j.changed && !strings.HasPrefix(a.Error, text):
 		what = "error"
-	case a.Context.Cents() != worthOf(j.claim), len(a.Context) != 2, a.Context[1].Value != kept, strings.TrimRight(a.Catalogue, "'") != catalogueOf:
-		what = "claim or catalogue"
 	case left && !a.Sent.At.Equal(l.recorded):
 		what = "departure"
-	case !slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends):
-		what = "end of the episode before"
-	case fresh && (a.CountAssumed != (a.GivenCount < 0) || before != 0 && a.Number != before+1):
-		what = "number or count"
-	case fresh && a.Fingerprint != journal.FingerprintOf(decision.DefaultPolicy, a).ID:
-		what = "cause"
-	case !strings.HasPrefix(a.RetryReason, sentence(a)):
-		what = "reason"
+	case fresh && s.numbers[j.claim] != 0 && a.Number != s.numbers[j.claim]+1:
+		what = "number"
 	case fresh && strings.HasPrefix(a.Error, unknownError) && a.Taught != s.taught[a.Fingerprint].Record:
 		what = "teaching"
-	case !isDrawn(a):
-		what = "delay"
-	case !fresh && slices.ContainsFunc(s.attempts[a.JobKey], func(b *journal.Attempt) bool { return alters(a, b) }):
-		what = "earlier decision"
 	}
 	if what != "" {
-		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline, what, a)
+		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline,
+			what, a)
 	}
 	if fresh {
 		s.numbers[j.claim] = a.Number
 	}
 }
 
-// alters reports whether a makes b anew, and tells otherwise what does not change by that. Numbers begin again behind a purge.
-func alters(a, b *journal.Attempt) bool {
-	same := func(a *journal.Attempt) string {
-		return fmt.Sprint(a.MatchedRule, a.MatchedText, a.MaxRetries, a.Taught, a.Learnt.Explored, a.ErrorClassification)
-	}
-	return b.Number == a.Number && b.Revision == a.Revision-1 && b.Identity == a.Identity &&
-		(same(a) != same(b) || a.ShouldRetry() && (a.Reason != b.Reason || a.Backoff != b.Backoff))
-}
-
-// sentence is what the reason of a decision begins with (R8).
-func sentence(a *journal.Attempt) string {
-	switch {
-	case a.ShouldRetry():
-		kind := map[decision.ErrorClassification]string{decision.Transient: "Transient", decision.Unknown: "Unknown"}[a.ErrorClassification]
-		return fmt.Sprintf("%s error, retry %d of %d", kind, a.RetryCount, a.MaxRetries)
-	case a.Reason == decision.ReasonMaxRetries:
-		return fmt.Sprintf("Maximum of %d retries", a.MaxRetries)
-	case a.Reason == decision.ReasonDeadline:
-		return "Deadline " + decision.Instant(a.Deadline)
-	case a.Reason == decision.ReasonTimeLimit:
-		return "Time limit of "
-	case a.Outcome == decision.PermanentError && a.Reason != decision.ReasonNoRecovery:
-		return "Permanent error, not retried"
-	}
-	return ""
-}
-
 // nominal is how long a retry waits before that is varied.
 func nominal(retry int64) time.Duration {
 	return min(5*time.Minute<<min(max(retry-1, 0), 10), 4*time.Hour)
-}
-
-// isDrawn reports whether a retry's delay is what was drawn for it; a retry alone has one, and its place among all draws.
-func isDrawn(a *journal.Attempt) bool {
-	back, bin := a.Backoff, int64(0)
-	if !a.ShouldRetry() || a.Revision > 0 {
-		return a.JitterBin == bin
-	}
-	bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
-	drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
-	return a.JitterBin == bin && back.Raw == nominal(a.RetryCount) && back.AtMaximum == (back.Raw == 4*time.Hour) &&
-		(back.Delay-drawn).Abs() <= time.Minute
 }
 
 // checkEpisode: a failure belongs to the open episode where the same process reports it, or another that knows of as many retries
@@ -273,8 +205,6 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
-	case d.Reason == decision.ReasonNoRecovery:
-		right = s.hopeless
 	case d.Reason == decision.ReasonDeadline:
 		right = late(last, a.Deadline) || w.hoursChanged()
 	case d.Reason == decision.ReasonTimeLimit:
@@ -282,10 +212,9 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
-	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
-	next := d.RetryCount - a.AnalysedCount               // a retry is one more
+	next := d.RetryCount - a.AnalysedCount // a retry is one more
 	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint].Class, decision.Unknown)
-	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+	if !right || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
@@ -307,23 +236,4 @@ func (s *sim) isPermanent(a *journal.Attempt) bool {
 		return taught == decision.Permanent
 	}
 	return classOf(a.Error) == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)
-}
-
-// made is how many retries were made before an attempt, at most.
-func (s *sim) made(a *journal.Attempt) int64 {
-	for _, b := range s.attempts[a.JobKey] {
-		if b.Number == a.Number && b.Revision < a.Revision || s.jobs[a.JobKey].changed && s.begun(a.Decision.SubjectID) == 1 { // its retry is not made
-			return b.AnalysedCount
-		}
-	}
-	switch b := s.last[a.Decision.SubjectID]; {
-	case b == nil && (a.GivenCount < 0 || s.tally.episodes[a.Decision.SubjectID] != nil): // the engine has forgotten
-		return math.MaxInt64
-	case b == nil:
-		return a.GivenCount
-	case b.ShouldRetry():
-		return max(a.GivenCount, b.RetryCount, s.tally.episodes[a.Decision.SubjectID].retries)
-	default: // a person had it sent again
-		return max(a.GivenCount, b.RetryCount+1, s.tally.episodes[a.Decision.SubjectID].retries)
-	}
 }

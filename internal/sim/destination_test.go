@@ -1,17 +1,13 @@
 package sim
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"time"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 )
 
 func (s *sim) checkDestination(r *journal.Record) {
@@ -21,10 +17,6 @@ func (s *sim) checkDestination(r *journal.Record) {
 	if err == nil && b.Command != nil {
 		s.ordered(name, b.Command)
 		w.order = r.Number()
-	}
-	if t := b.Traffic; err == nil && t != nil && s.stolen[gate.Lease].IsZero() { // two that lead at once count twice
-		w.counts[*t] = true
-		s.counted(name, false)
 	}
 	if err != nil || b.State == nil {
 		return
@@ -46,38 +38,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 	}
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOrder(name, b.State)
-	s.checkState(name, b.State, r.Entry.At)
 	s.checkOutage(name, b.State)
-	s.checkRamp(name, b.State, r.Entry.At)
-}
-
-// checkState: what a state says has happened does not lie ahead; canaries and ramps that failed are counted one by one, the next
-// canary is planned by the clock, a pause is as long as the portal asked for, and a rate limit at most half of the pace.
-func (s *sim) checkState(name string, now *destination.State, at time.Time) {
-	w, b, o := s.portals[name], s.portals[name].recorded, &now.Outage
-	ahead := func(t time.Time) bool { return t.Sub(at) > clocksApart }
-	first, step := firstTest, now.NextTest.Sub(o.LastTest)
-	if w.probed {
-		first = probeAnew
-	}
-	right := !ahead(now.Since) && !ahead(now.Canary.Sent) && !ahead(o.LastTest) && !ahead(o.Since) && !ahead(now.Flow.At)
-	if now.Phase == destination.Down && now.Since.Equal(o.Since) && o.Cause == destination.CauseFailures && w.ordered.Before(o.Since) && w.bad < 2 && w.well.Before(o.Since.Add(-actTime)) {
-		right = right && now.NextTest.Sub(now.Since) == first
-	}
-	if now.Phase == destination.Testing {
-		j := s.canaryOf(now)
-		right = right && j != nil && j.portal == name && !now.Canary.Sent.Before(o.LastTest) && (now.Since.After(o.LastTest) || step >= first && step <= max(longestPause, first))
-	}
-	if b.State != nil && o.Since.Equal(b.Outage.Since) {
-		lately := time.Since(b.at) + actTime // an answer begins a ramp, besides the one there is; a failure ends it
-		right = right && o.Tests-b.Outage.Tests <= 1 && o.FailedRamps-b.Outage.FailedRamps <= max(1, min(since(w.answered, lately)+1, since(w.failures, lately)))
-	}
-	if f := &now.Flow; b.State != nil && !f.LimitAt.Equal(b.Flow.LimitAt) {
-		right = right && f.Limit <= max(1, max(s.paceBefore, s.settings.Configured[name].Pace.Most)/2)
-	}
-	if !right || now.Flow.PauseUntil.After(w.paused.until.Add(clocksApart)) {
-		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.paused.until)
-	}
+	s.checkRamp(name, b.State)
 }
 
 // canaryOf returns the gate's job of the claim that a portal is tested with; nil where there is none.
@@ -85,9 +47,6 @@ func (s *sim) canaryOf(b *destination.State) *job {
 	key, _ := strconv.ParseInt(b.Canary.Claim, 10, 64)
 	return s.jobs[key]
 }
-
-// firstTest is after what time the first canary goes.
-const firstTest = time.Minute
 
 // checkOutage: an outage goes on until its portal is up.
 func (s *sim) checkOutage(name string, now *destination.State) {
@@ -97,25 +56,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
-	told := notify.Outage{Destination: name, Cause: string(now.Outage.Cause), Failed: now.Outage.Failed, Admitted: now.Outage.Admitted,
-		Since: decision.Instant(now.Outage.Since.Truncate(time.Second))}
-	if now.Phase == destination.Up {
-		told.Held, told.Until = now.Outage.Held, decision.Instant(now.Since.Truncate(time.Second))
-	}
-	w.outages[told] = true
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
-		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since), Cause: string(now.Outage.Cause),
-			Failed: now.Outage.Failed, Admitted: now.Outage.Admitted}]++
+		s.expect(events.DestinationDown, name)
 	case !was && now.Phase == destination.Up:
-		s.expected[said{Kind: events.DestinationUp, Destination: name, Since: decision.Instant(now.Outage.Since), UpAt: decision.Instant(now.Since),
-			AnsweredAt: decision.Instant(now.Outage.Until), Canaries: now.Outage.Tests, Held: now.Outage.Held,
-			Duration: decision.ISODuration(now.Since.Sub(now.Outage.Since))}]++
-		o, kept := &now.Outage, min(len(b.Lasted)+1, keptOutages)
-		itself := o.Cause != destination.CausePerson && w.treated.Before(o.Since.Add(-clocksApart)) // no person ended it
-		if itself && o.Since.Equal(b.Outage.Since) && (len(now.Lasted) != kept || now.Lasted[kept-1] != o.Until.Sub(o.Since)) {
-			s.fail("%s had an outage from %s to %s, and remembers %v, and %v before", name, o.Since, o.Until, now.Lasted, b.Lasted)
-		}
+		s.expect(events.DestinationUp, name)
 	}
 	if was {
 		w.wasUp = time.Now()
@@ -138,14 +83,6 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 			s.fail("%s is down after %d failures, since %s", name, n, from.Sub(s.began))
 		}
 	}
-	admitted := 0
-	for _, n := range now.Evidence.Admitted {
-		admitted += n
-	}
-	most := since(w.asked, failedWithin) + 1                    // one goes once this is recorded
-	if admitted > most && time.Since(s.forgot) > failedWithin { // else some did not go after all
-		s.fail("%s counts %d claims that went of late, and %d asked to", name, admitted, most)
-	}
 	if now.Phase == destination.Ramping {
 		w.ramped = time.Now()
 		s.leave("ramp", 3)
@@ -155,52 +92,29 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 	}
 }
 
-// recorded is the state of a portal that was recorded last, and when. Answers since basis count for its pace: until then
-// those were known by which it was multiplied last.
+// recorded is the state of a portal that was recorded last, and when.
 type recorded struct {
 	*destination.State
-	at, basis time.Time
+	at time.Time
 }
 
-// checkRamp: the pace of a ramp is doubled once for each claim that is answered, unless all were.
-func (s *sim) checkRamp(name string, now *destination.State, at time.Time) {
+// checkRamp: a portal gets no more than it asked for, or a person said, and a ramp ends by a claim that went in it.
+func (s *sim) checkRamp(name string, now *destination.State) {
 	w, b := s.portals[name], s.portals[name].recorded
 	if time.Since(w.paused.since) > actTime && time.Until(w.paused.until) > clocksApart && time.Since(w.treated) > longestPause &&
 		now.Phase != destination.Down && now.Flow.PauseUntil.Before(w.paused.until.Add(-clocksApart)) {
 		s.fail("%s asked to wait until %s, and is %s", name, w.paused.until.Sub(s.began), now.Phase)
 	}
-	known := recorded{now, time.Now(), time.Now().Add(now.Flow.At.Sub(at) - hearTime)}
 	ramped := b.State != nil && b.Phase == destination.Ramping
-	if ramped && now.Phase == destination.Ramping && b.Outage.Until.Equal(now.Outage.Until) {
-		n, doubled := b.Flow.Answers+since(w.answered, time.Since(b.basis)), math.Log2(now.Flow.Ramp/b.Flow.Ramp)
-		if !now.Flow.Fixed && s.forgot.Before(b.at) && n < b.Flow.Unanswered && doubled > float64(n)+0.01 { // who acts was told of all
-			s.fail("the pace of %s grows from %.2f to %.2f, and %d of %d were answered", name, b.Flow.Ramp, now.Flow.Ramp, n, b.Flow.Unanswered)
-		}
-		if b.Flow.Stepped.Equal(now.Flow.Stepped) || time.Since(b.at) > 2*actTime/3 { // who acts was at something, and heard late
-			known.basis = b.basis
-		}
-	}
-	if b.State != nil && !ramped && now.Phase == destination.Ramping && !now.Flow.Fixed {
-		steps := math.Floor(max(at.Sub(now.Since), 0).Seconds()/rampStep) + 1 - float64(min(now.Outage.FailedRamps, 4))
-		if now.Flow.Ramp > math.Exp2(steps)+0.01 {
-			s.fail("a ramp of %s begins at %.2f a minute after %d that failed", name, now.Flow.Ramp, now.Outage.FailedRamps)
-		}
-	}
 	if now.Phase == destination.Ramping && now.Flow.Fixed && now.Flow.Ramp > releaseAt {
 		s.fail("a person lets %d claims a minute through to %s, and the pace is %.2f", releaseAt, name, now.Flow.Ramp)
 	}
-	failed := ramped && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson
-	if failed && now.Outage.Since.Equal(b.Outage.Since) && now.Outage.FailedRamps <= b.Outage.FailedRamps {
-		s.fail("a ramp of %s failed, and is not counted", name)
-	}
-	if failed && b.Outage.Tests > 0 && w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
+	if ramped && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson && b.Outage.Tests > 0 &&
+		w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
 		s.fail("a ramp of %s ended, and the last claim that failed went at %s", name, w.failed.Sub(s.began))
 	}
-	w.recorded = known
+	w.recorded = recorded{now, time.Now()}
 }
 
 // releaseAt is the pace at which people let claims through, a minute.
 const releaseAt = 10
-
-// rampStep is after how many seconds the pace of a ramp may be doubled.
-const rampStep = 15

@@ -6,7 +6,6 @@ import (
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 )
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
@@ -15,12 +14,10 @@ type portal struct {
 	slowest  int
 	closed   []stretch // of the days, in their order
 	calendar *calendar.Calendar
-	changed  time.Time                // when its hours did last
-	probed   bool                     // by its URL, too
-	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
+	changed  time.Time // when its hours did last
+	probed   bool      // by its URL, too
 
-	orders  map[string]bool        // that people gave
-	outages map[notify.Outage]bool // as they are recorded
+	orders map[string]bool // that people gave
 
 	recorded recorded    // as it was last
 	version  int64       // of what is recorded
@@ -28,7 +25,6 @@ type portal struct {
 	notDown  time.Time   // when it was last seen not to be
 	paces    []time.Time // when claims went
 	asked    []time.Time // when a claim asked to go, or was let go
-	kept     []time.Time // when a claim was held
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
@@ -82,30 +85,6 @@ func (p *program) logged(message string) (found harness.Line) {
 	return found
 }
 
-// refuses waits for the program to end by itself, with exit status 1 and one line on standard error, and
-// returns that line.
-func (p *program) refuses() string {
-	p.t.Helper()
-	select {
-	case <-p.Done():
-	case <-wait.Context(p.t).Done():
-		p.t.Fatalf("%s has not ended", p.name)
-	}
-	if err := p.Err(); err == nil || err.Error() != "exit status 1" {
-		p.t.Errorf("%s ended with %v, want exit status 1", p.name, err)
-	}
-	var said []string // what is no JSON
-	for line := range strings.Lines(p.out.Text()) {
-		if !strings.HasPrefix(line, "{") {
-			said = append(said, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	if len(said) != 1 {
-		p.t.Fatalf("%s said %q on standard error, want one line", p.name, said)
-	}
-	return said[0]
-}
-
 // stop ends the program in order.
 func (p *program) stop() {
 	p.t.Helper()
@@ -143,18 +122,6 @@ func (p *program) unready() (reason string) {
 	return strings.TrimSpace(reason)
 }
 
-// ready waits until the journal can be written again.
-func (p *program) ready() {
-	p.t.Helper()
-	wait.Until(p.t, "/readyz of "+p.name+" answers 200", func() bool {
-		status, _ := p.readyz()
-		return status == http.StatusOK
-	})
-	if !strings.Contains(p.metrics(), "\nretry_worker_journal_up 1\n") {
-		p.t.Error("retry_worker_journal_up is not 1 although the journal can be written")
-	}
-}
-
 // once runs a command on a journal to its end.
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
@@ -169,4 +136,24 @@ func folder(t *testing.T) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	testkit.Must(t, os.Chmod(dir, 0o755))
 	return dir
+}
+
+// pass lets a time pass that is itself what is tested.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// counted is the sum of a counter over its labels.
+func (p *program) counted(name string) (sum int) {
+	p.t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\d+)$`).FindAllStringSubmatch(p.metrics(), -1) {
+		n, err := strconv.Atoi(m[1])
+		testkit.Must(p.t, err)
+		sum += n
+	}
+	return sum
 }

@@ -135,8 +135,6 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
 		s.checkOutcome(r, &of)
-	case journal.RejectionEntry:
-		s.checkRejection(r.Entry)
 	case journal.BulkEntry:
 		s.checkBulk(r)
 	case journal.NoteEntry:
@@ -205,18 +203,6 @@ func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
 	waits := func(p *process) bool { return p.claim == claim && p.waitsFor(clocksApart) }
 	if s.begun(claim) == 1 && slices.ContainsFunc(s.processes, waits) {
 		s.fail("%s is said to have failed, and waits for its retry", claim)
-	}
-}
-
-// checkRejection: a refused job is named, and why it is refused. What a copy of an answered one names may be purged.
-func (s *sim) checkRejection(e *journal.Entry) {
-	var b struct {
-		Rejection, Message         string
-		JobKey, ProcessInstanceKey int64 `json:",string"`
-	}
-	_ = json.Unmarshal([]byte(e.Body), &b)
-	if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !j.copied && !strings.HasPrefix(b.Message, b.Rejection+": "+wrong) {
-		s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
 	}
 }
 

@@ -65,8 +65,6 @@ const (
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
-	// keptOutages of a portal are remembered.
-	keptOutages = 20
 	// longestPause is how long a portal may ask claims to wait.
 	longestPause = 15 * time.Minute
 	// goneWithin is how long claims may wait for a portal that is up, at most.

@@ -218,7 +218,10 @@ const paceTime = 10 * time.Second
 
 // paced: no more claims go to a portal than one, and what the pace lets through meanwhile. One more goes where the record of
 // another took long, or who acts for the portal knows of none that went before.
-func (s *sim) paced(portal string) {
+func (s *sim) paced(portal string, held bool) {
+	if !held && !s.limited() {
+		return
+	}
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
 	pace := s.settings.Configured[portal].Pace.Most
@@ -270,11 +273,6 @@ func (s *sim) silent() {
 	s.untaken()
 	s.unprobed()
 	s.unfollowed()
-	for _, name := range s.portalNames() {
-		if s.steady {
-			s.counted(name, true)
-		}
-	}
 	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {

@@ -7,7 +7,6 @@ import (
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 )
 
@@ -18,10 +17,6 @@ func (s *sim) checkDestination(r *journal.Record) {
 	if err == nil && b.Command != nil {
 		s.ordered(name, b.Command)
 		w.order = r.Number()
-	}
-	if t := b.Traffic; err == nil && t != nil && s.stolen[gate.Lease].IsZero() { // two that lead at once count twice
-		w.counts[*t] = true
-		s.counted(name, false)
 	}
 	if err != nil || b.State == nil {
 		return

@@ -142,20 +142,3 @@ func (s *sim) checkFigures() {
 		}
 	}
 }
-
-// counted: it is recorded of a portal what went, waited and failed, once, and all of it after a while.
-func (s *sim) counted(name string, all bool) {
-	w, went, kept, failed := s.portals[name], 0, 0, 0
-	for t := range w.counts {
-		went, kept, failed = went+t.Admitted+t.Released, kept+t.Held, failed+t.Failed
-	}
-	for i, n := range []int{went, kept, failed} {
-		of := [][]time.Time{w.paces, w.kept, w.failures}[i]
-		if n > len(of) || all && n < len(of)-since(of, countedWithin) {
-			s.fail("%s counts %d that went, %d that waited and %d failures of %d, %d and %d", name, went, kept, failed, len(w.paces), len(w.kept), len(w.failures))
-		}
-	}
-}
-
-// countedWithin is how soon what goes to a portal is recorded by number.
-const countedWithin = 17 * time.Minute

@@ -7,6 +7,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -158,11 +159,14 @@ func (s *sim) unanswered() *process {
 	return s.processes[i]
 }
 
-// admitted: a replica lets a claim through at once where nobody waits, and not just after it joined others.
+// limited reports whether the policies set portals a pace, and all replicas know.
+func (s *sim) limited() bool {
+	return s.settings.Configured["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
+}
+
+// admitted: a replica lets a claim through at once while the portal is up. Where that has a pace, only the one that acts does,
+// and only where nobody waits.
 func (r *replica) admitted(name string) {
-	if time.Since(r.joined) < joinTime {
-		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
-	}
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since)          // who started since may not know
 	down := r.down(name, noLongerDown) && since(w.answered, 2*actTime) == 0 // else it ramps, and that is being recorded, by writes that may hang
@@ -172,7 +176,11 @@ func (r *replica) admitted(name string) {
 	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
-	r.paced(name)
+	if !r.limited() {
+		return
+	}
+	r.leads(gate.Lease)
+	r.paced(name, false)
 	known := hearTime
 	if time.Since(r.led) < actTime {
 		known = actTime
@@ -200,7 +208,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is held at the gate of %s twice", b.JobKey, b.Destination)
 	}
 	if b.Action == journal.GateReleased {
-		s.paced(b.Destination)
+		s.paced(b.Destination, true)
 	}
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)
@@ -254,7 +262,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
-		s.waits[b.JobKey], w.kept = waiting{b.HeldJob, time.Now()}, append(w.kept, time.Now())
+		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
 		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
 			s.in(time.Duration(s.draw("when hours change").IntN(20))*time.Minute, func() { s.changeHours(b.Destination, deadline) })

@@ -130,7 +130,7 @@ const (
 
 // Lease implements journal.Outbox.
 func (v *store) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
-	drawn := span > 0 && !strings.HasPrefix(name, shares)
+	drawn := span > 0
 	if drawn {
 		since := time.Since(v.began) - v.offset
 		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
@@ -185,9 +185,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 			}
 		})
 	}
-	if held && span > 0 && strings.HasPrefix(name, shares) {
-		v.share()
-	}
 	if v.hold(name, held && span > 0); held && name == gate.Lease {
 		v.led = time.Now()
 	}
@@ -213,12 +210,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 // eventsLease is that of the relay of events, answersLease that of what people decided.
 const eventsLease, answersLease = "outbox/" + events.Queue, "outbox/" + journal.ReviewQueue
 
-// shares are the leases by which replicas are counted.
-const shares = "gates/"
-
-// joinTime is how long a replica that joins others lets no claim through at once, until all have counted it.
-const joinTime = 15 * time.Second
-
 // leads: who does what one alone may do has the lease for it.
 func (r *replica) leads(lease string) {
 	r.mu.Lock()
@@ -229,14 +220,14 @@ func (r *replica) leads(lease string) {
 	}
 }
 
-// share notes when the replica joined others, which may all have ended since.
-func (v *store) share() {
-	if n, _ := v.Memory.Leases(context.Background(), shares, time.Hour); n == 1 {
-		v.joined = time.Time{}
-	} else if time.Since(v.counted) > joinTime+time.Second {
-		v.joined = time.Now()
+// AddAdmissions implements journal.Holding.
+func (v *store) AddAdmissions(ctx context.Context, all []journal.Admission) error {
+	v.port(fmt.Sprint(v.name, " admits ", all))
+	if v.refuses() {
+		v.forgets()
+		return errStore
 	}
-	v.counted = time.Now()
+	return v.Memory.AddAdmissions(ctx, all)
 }
 
 // given is how often the replica was given that lease since it had none.
@@ -379,7 +370,7 @@ func (r *replica) forgets() {
 
 // RecordDestination implements gate.Memory.
 func (m memory) RecordDestination(ctx context.Context, name string, b journal.DestinationBody) error {
-	m.port(fmt.Sprint(m.name, " record ", name, " ", b.Version, b.Traffic != nil, by(ctx)))
+	m.port(fmt.Sprint(m.name, " record ", name, " ", b.Version, by(ctx)))
 	err := m.Journal.RecordDestination(ctx, name, b)
 	if err != nil {
 		m.forgets()

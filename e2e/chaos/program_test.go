@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +23,6 @@ type settings struct {
 	url     string // of the database
 	env     []string
 	clock   *harness.SharedClock // nil: this machine's
-	user    *syscall.Credential  // nil: this process's
 }
 
 // program is the built worker as a process of its own.
@@ -39,18 +37,17 @@ type program struct {
 // launch starts a worker with nothing in its environment but what it is given; it may refuse.
 func launch(t *testing.T, s settings) *program {
 	t.Helper()
-	ports, err := harness.FreePorts(1) // the address of the API is in no log
-	testkit.Must(t, err)
-	p := &program{t: t, name: s.name, out: &harness.Log{}, http: harness.Address(ports[0])}
+	p := &program{t: t, name: s.name, out: &harness.Log{}}
 	binary := harness.Binary
 	if s.clock != nil {
 		binary, s.env = harness.BinaryWithClock, append(s.env, s.clock.Environment())
 	}
+	var err error
 	p.Process, err = harness.Start(harness.Command{
-		Path: binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
+		Path: binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out,
 		Env: append([]string{
 			"ZEEBE_ADDRESS=" + s.gateway, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_WORKER_NAME=" + s.name,
-			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
+			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_DATABASE_URL=" + s.url,
 		}, s.env...),
 	})
 	testkit.Must(t, err)
@@ -67,7 +64,8 @@ func launch(t *testing.T, s settings) *program {
 func serve(t *testing.T, s settings) *program {
 	t.Helper()
 	p := launch(t, s)
-	p.ops = p.logged("serving").Text("ops")
+	serving := p.logged("serving")
+	p.ops, p.http = serving.Text("ops"), serving.Text("api")
 	return p
 }
 

@@ -264,7 +264,6 @@ func (s *sim) silent() {
 		s.slowRuns()
 	}
 	open := s.openLetters()
-	s.untoldLetters(open)
 	s.untoldOutages()
 	s.seenByPeople()
 	s.unopened()

@@ -24,7 +24,6 @@ type episode struct {
 	failed, retried bool          // since it began; before it failed first, too
 	first           time.Time     // its first failure, as it was recorded last, or when it began without one
 	opened          time.Time     // when it was recorded that it began
-	attempt         int64         // the last of it
 	process         int64         // the instance that asked last
 }
 
@@ -62,7 +61,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
 	if a.Revision == 0 {
-		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey
+		e.first, e.process = a.FirstFailure, a.ProcessInstanceKey
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++

@@ -130,7 +130,6 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 		return errors.New("nobody takes events")
 	}
 	if l.fault("event taken slowly") {
-		set(&l.mu, &l.lapses, l.draw("lapses "+l.name).IntN(4) == 0)
 		if l.sometimes("asked to end with an event on its way "+l.name, 1, 4) {
 			l.leave()
 		}

@@ -92,7 +92,7 @@ func (v *store) transact(
 }
 
 // refuses reports whether nothing can be written; what there is can be read.
-func (v *store) refuses() bool { return v.readOnly || v.full || v.isCut() }
+func (v *store) refuses() bool { return time.Now().Before(v.readOnly) || v.isCut() }
 
 // isSlow reports whether writes took long a moment ago.
 func (s *sim) isSlow() bool {
@@ -159,10 +159,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.stolen[name] = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
-	if name == eventsLease && get(&v.mu, &v.lapses) { // with an event on its way
-		set(&v.mu, &v.lapses, false)
-		held = false
-	}
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
 		v.mu.Lock()
 		before := v.terms[name]
@@ -192,23 +188,17 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if name == deadletter.BulkLease && (late || v.given(name) == 1) {
 		v.ranSince = time.Now()
 	}
-	if late && v.draw("late").IntN(2) == 0 {
+	if late {
 		v.Rest(ctx, 14*time.Second)
 		v.hold(name, false) // it is asked for anew
 		v.forgets()
 		v.port(v.name + " has lease " + name)
-	} else if late { // and cannot be renewed
-		v.Rest(ctx, 7*time.Second)
-		v.port(v.name + " has lease " + name)
-		v.forgets()
-		v.cut = time.Now().Add(20 * time.Second)
-		v.noStore(v.cut)
 	}
 	return held, err
 }
 
-// eventsLease is that of the relay of events, answersLease that of what people decided.
-const eventsLease, answersLease = "outbox/" + events.Queue, "outbox/" + journal.ReviewQueue
+// answersLease is that of the relay of what people decided.
+const answersLease = "outbox/" + journal.ReviewQueue
 
 // leads: who does what one alone may do has the lease for it.
 func (r *replica) leads(lease string) {

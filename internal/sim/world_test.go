@@ -99,7 +99,6 @@ type sim struct {
 	limit     time.Duration // of all retries of a claim
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	full      bool      // the store's disk
 	gone      time.Time // since when the engine is away
 	mute      bool      // and what it is told then is lost
 	away      time.Time // until when
@@ -145,11 +144,10 @@ type replica struct {
 	skew     time.Duration // of its clock
 	drift    time.Duration // of its clock, a minute
 	drifts   time.Time     // since when
-	readOnly bool
-	slow     time.Time // until when its writes take long
-	cut      time.Time // until when it does not reach the store
-	closed   bool      // its journal cannot be written
-	lapses   bool      // it is to lose the lease of events
+	readOnly time.Time     // until when it cannot write
+	slow     time.Time     // until when its writes take long
+	cut      time.Time     // until when it does not reach the store
+	closed   bool          // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
 	parts    []*part // in the order in which they end

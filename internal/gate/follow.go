@@ -80,9 +80,7 @@ func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
-	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
-		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
-		orders: map[string][]journal.DestinationOrder{}, versions: map[string]int64{}, heard: map[string]int64{}, weighed: passed{}}
+	k := newKnown(&s, now)
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		if of.Unreadable != nil {
 			g.lose(k, of)

@@ -28,9 +28,10 @@ import (
 // Store is what Gates read of a journal's store.
 type Store interface {
 	journal.Holding
-	// Records is journal.Archive's, Pending journal.Outbox's.
+	// Records is journal.Archive's, Pending and AddAdmissions are journal.Outbox's.
 	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
+	AddAdmissions(ctx context.Context, all []journal.Admission) error
 }
 
 // Memory records what Gates do (journal.Journal does).
@@ -132,6 +133,15 @@ type known struct {
 	versions, heard map[string]int64
 	weighed         passed // that the breakers have counted
 	seen            int64  // the last record that was taken in
+}
+
+func newKnown(s *Settings, now time.Time) *known {
+	return &known{
+		registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
+		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
+		orders:   map[string][]journal.DestinationOrder{},
+		versions: map[string]int64{}, heard: map[string]int64{}, weighed: passed{},
+	}
 }
 
 // leavers are the jobs that left their gates in the last half of leaversFor, and in the one before.
@@ -309,7 +319,9 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 
 func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
 	claim := claimOf(h.JobKey)
-	k.subjects[claim] = journal.Subject{Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID}
+	k.subjects[claim] = journal.Subject{
+		Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID,
+	}
 	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
 		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
@@ -336,7 +348,8 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 		}
 	}
 	if b.Command != nil {
-		g.orders[d.Name] = append(g.orders[d.Name], journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command})
+		ordered := journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command}
+		g.orders[d.Name] = append(g.orders[d.Name], ordered)
 		order(d, b.Command, now)
 	}
 }

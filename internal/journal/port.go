@@ -32,16 +32,13 @@ type Reader interface {
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
 }
 
-// Holding reads what is held at gates, and keeps how many they let through. Its errors hold a *StoreError. Every method is
-// safe for concurrent use.
+// Holding reads what is held at gates, and how many passed. Its errors hold a *StoreError. Every method is safe for
+// concurrent use.
 type Holding interface {
 	// Held calls take for the states of all destinations and of all subjects that are held, and returns the ledger's head
 	// as of then; of one that cannot be read, KeyedState says why. Where it fails, it may have called take for some.
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
-	// AddAdmissions adds to the counts of those that passed at once, and forgets what is older than AdmissionsKept. The
-	// counts are no part of the audit.
-	AddAdmissions(ctx context.Context, all []Admission) error
-	// Admissions returns the counts from a minute on.
+	// Admissions returns how many claims passed at once from a minute on.
 	Admissions(ctx context.Context, since int64) ([]Admission, error)
 }
 
@@ -129,8 +126,8 @@ type Purger interface {
 	Purge(ctx context.Context, through int64, limit int, step func(Head, *Purging) (*Changes, error)) (int, error)
 }
 
-// Outbox reads the messages on their way. Journal.Published lets go of them. Its errors hold a *StoreError.
-// Every method is safe for concurrent use.
+// Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
+// hold a *StoreError. Every method is safe for concurrent use.
 type Outbox interface {
 	// Pending messages of a queue with a sequence above after, in order of sequence, at most limit.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]Message, error)
@@ -139,6 +136,9 @@ type Outbox interface {
 	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
 	// holds it. One that lies further ahead than span is of a wrong clock, and has ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
+	// are no part of the audit, as leases are not.
+	AddAdmissions(ctx context.Context, all []Admission) error
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

@@ -210,7 +210,7 @@ func (r *replica) leads(lease string) {
 	}
 }
 
-// AddAdmissions implements journal.Holding.
+// AddAdmissions implements journal.Outbox.
 func (v *store) AddAdmissions(ctx context.Context, all []journal.Admission) error {
 	v.port(fmt.Sprint(v.name, " admits ", all))
 	if v.refuses() {

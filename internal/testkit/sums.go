@@ -145,7 +145,7 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 	})
 }
 
-// AddAdmissions implements journal.Holding.
+// AddAdmissions implements journal.Outbox.
 func (m *Memory) AddAdmissions(ctx context.Context, all []journal.Admission) error {
 	_, err := ask(ctx, m, func() bool {
 		for _, a := range all {

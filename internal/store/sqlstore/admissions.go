@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// AddAdmissions implements journal.Holding.
+// AddAdmissions implements journal.Outbox.
 func (s *Store) AddAdmissions(ctx context.Context, all []journal.Admission) error {
 	return s.write(ctx, "count what gates let through", func(w *writer) (bool, error) {
 		b, newest := &batch{Dialect: w.Dialect}, int64(0)

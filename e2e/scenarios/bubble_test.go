@@ -2,9 +2,10 @@ package scenarios
 
 import (
 	"net/http"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/bubble"
@@ -27,8 +28,10 @@ func inBubble(t *testing.T, protocol string, play func(*testing.T, *world)) {
 	h := newHistory()
 	folder := t.TempDir()
 	bubble.Run(t, server.Options{Happened: h.take}, func(t *testing.T, w *bubble.World) {
-		s := &world{bubble: w, folder: folder, scenario: &scenario{t: t, GatewayClient: w, protocol: protocol, history: h, clock: w,
-			reach: w.EngineOptions(false), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle}}
+		s := &world{bubble: w, folder: folder, scenario: &scenario{
+			t: t, GatewayClient: pb.NewGatewayClient(w.Conn), protocol: protocol, history: h, clock: w,
+			reach: w.Reach(protocol == byREST), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle,
+		}}
 		t.Cleanup(s.tell)
 		s.deploy()
 		play(t, s)
@@ -62,7 +65,7 @@ func (s *world) serve(change ...func(*config.Settings)) *process {
 		c(&settings)
 	}
 	v := s.bubble.Serve(settings)
-	s.worker = &process{API: v.HTTPAddr(), Ops: v.OpsAddr(), Log: v.Log, client: *s.bubble.Client(), kill: v.Kill,
+	s.worker = &process{API: v.HTTPAddr(), Ops: v.OpsAddr(), Log: v.Log, client: s.bubble.Client(), kill: v.Kill,
 		stop: func() { testkit.Must(s.t, v.Stop()) }}
 	s.bubble.Settle()
 	return s.worker
@@ -80,7 +83,7 @@ func (s *world) receive(h http.Handler) string {
 }
 
 // database is the address of the workers' journal.
-func (s *world) database() string { return "sqlite:" + filepath.Join(s.folder, "journal.db") }
+func (s *world) database() string { return harness.Database(s.folder) }
 
 // process is one life of a worker.
 type process struct {

@@ -214,7 +214,6 @@ var choices = map[reflect.Type][]string{
 		string(decision.DecideHandOver)},
 	reflect.TypeFor[decision.Reason]():      reasons,
 	reflect.TypeFor[decision.ContextType](): textsOf(decision.ContextTypes()),
-	reflect.TypeFor[Digest]():               {string(Daily), string(Weekly)},
 }
 
 var reasons = textsOf(decision.RuleReasons())

@@ -30,8 +30,6 @@ const (
 	digestHour = 2
 	// console is where people look at dead letters.
 	console = "https://retry.example"
-	// dueWithin is how near a deadline is that the team is told of.
-	dueWithin = time.Hour
 )
 
 // employ has the team that most dead letters are for told of them by webhook.
@@ -41,7 +39,7 @@ func (s *sim) employ(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.teams = map[decision.Team]catalogue.Team{team: {Webhook: &catalogue.Webhook{URL: "https://faturamento.example/", SecretFile: file},
-		Digests: []catalogue.Digest{catalogue.Daily}, Due: &catalogue.Due{Within: dueWithin, Claims: 0, Cents: -1}}}
+		Digest: true}}
 }
 
 // inForce is the catalogue.
@@ -112,7 +110,7 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
-		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDue: noticeEvery - clocksApart, notify.TypeDaily: 20 * time.Hour}[m.Type]
+		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDigest: 20 * time.Hour}[m.Type]
 		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}

@@ -49,27 +49,9 @@ const leftFor = 5 * time.Minute
 // rebased reports whether the job's decision was made anew.
 func (s *sim) rebased(j *job) bool { return len(s.attempts[j.key]) > 1 }
 
-// mark is when a replica was told that its answer was taken.
-type mark struct {
-	at time.Time
-	by *replica
-}
-
 // isMarked reports whether it is recorded that the job's answer was taken.
 func (s *sim) isMarked(key int64) bool {
 	return slices.ContainsFunc(s.attempts[key], func(a *journal.Attempt) bool { return s.memory.Answered(a.Record) })
-}
-
-// unmarked: that an answer was taken is recorded, unless who heard of it ended.
-func (s *sim) unmarked() {
-	for key, m := range s.marks {
-		all := s.attempts[key]
-		if s.isMarked(key) || len(all) == 0 || m.by.life.Err() != nil {
-			delete(s.marks, key)
-		} else if min(time.Since(m.at), time.Since(s.storeAway)) > atOnce {
-			s.fail("%s: job %d was answered at %s, and that is not recorded", s.jobs[key].claim, key, m.at.Sub(s.began))
-		}
-	}
 }
 
 // taken: what was answered is recorded, and nothing secret.

@@ -67,7 +67,7 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	w.bad++
 	w.probing = time.Now()
 	if well {
-		w.well, w.bad = time.Now(), 0
+		w.bad = 0
 	}
 	return well
 }

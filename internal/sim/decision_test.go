@@ -43,9 +43,6 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	switch to := s.portals[j.portal]; a.Tells {
 	case journal.TellsFailed:
 		to.fails()
-		if a.Sent.At.After(to.failed) { // several are in one commit
-			to.failed = a.Sent.At
-		}
 	case journal.TellsAnswered, journal.TellsRateLimited:
 		to.answers()
 		if a.Tells == journal.TellsRateLimited && a.Sent.At.After(to.limited) {

@@ -11,33 +11,12 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// fails notes a failure that speaks of a portal, and whether it is down by that: most of many claims failed.
+// fails and answers note what is recorded of a portal.
 func (w *portal) fails() {
-	w.failures = append(w.failures, time.Now())
-	n := since(w.failures, 100*time.Second)
-	w.row = append(w.row, time.Now())
-	first := w.row[max(len(w.row)-inARow, 0)]
-	row := len(w.row) >= inARow && time.Since(first) < 100*time.Second && since(w.asked, time.Since(first)+time.Duration(w.slowest)*time.Second) <= inARow
-	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && (row || n >= 20 && since(w.asked, 130*time.Second) <= 2*n) {
-		w.opens = time.Now()
-	}
+	w.failures, w.row = append(w.failures, time.Now()), append(w.row, time.Now())
 }
 
 func (w *portal) answers() { w.answered, w.row = append(w.answered, time.Now()), nil }
-
-// unopened: no claims go to a portal for long where most of many failed.
-func (s *sim) unopened() {
-	for _, name := range s.portalNames() {
-		w := s.portals[name]
-		began := w.opens.Add(-failedWithin) // of what is evidence
-		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || time.Since(w.treated) < longestPause && w.held.since.Before(w.treated) || time.Until(w.upUntil) > -clocksApart ||
-			min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
-			w.opens = time.Time{}
-		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
-			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)
-		}
-	}
-}
 
 // unfollowed: what people order of a portal is followed.
 func (s *sim) unfollowed() {

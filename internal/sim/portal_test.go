@@ -28,7 +28,6 @@ type portal struct {
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded
-	failed   time.Time   // when the claim went that failed last, as its gate tells
 	answered []time.Time // claims that were submitted
 	tested   *process    // the claim that it is tested with
 	canary   int64       // that claim's gate's job
@@ -37,7 +36,6 @@ type portal struct {
 	ordered  time.Time   // when a person last ordered something
 	order    int64       // the record of that, until it is followed
 	probing  time.Time   // when its URL was asked last
-	well     time.Time   // when its URL was last found to answer
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	upUntil  time.Time   // until when it is to be taken for up
@@ -46,7 +44,6 @@ type portal struct {
 	heard    time.Time // when that was recorded
 	bad      int       // probes that failed in a row
 	paused   hold      // as it asked for
-	opens    time.Time // when most of many claims had failed, and it was not recorded as down
 }
 
 type stretch struct {
@@ -102,7 +99,7 @@ func (s *sim) ordered(name string, c *journal.DestinationCommand) {
 	if !w.orders[order(c)] {
 		s.fail("nobody ordered of %s: %+v", name, *c)
 	}
-	w.held, w.ordered, w.opens, w.command = hold{}, time.Now(), time.Time{}, *c
+	w.held, w.ordered, w.command = hold{}, time.Now(), *c
 	switch c.Verb {
 	case journal.HoldClaims:
 		w.held, w.upUntil = hold{time.Now(), c.Until}, time.Time{}

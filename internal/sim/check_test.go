@@ -215,7 +215,10 @@ const paceTime = 10 * time.Second
 
 // paced: no more claims go to a portal than one, and what the pace lets through meanwhile. One more goes where the record of
 // another took long, or who acts for the portal knows of none that went before.
-func (s *sim) paced(portal string) {
+func (s *sim) paced(portal string, held bool) {
+	if !held && !s.limited() {
+		return
+	}
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
 	pace := s.settings.Configured[portal].Pace.Most

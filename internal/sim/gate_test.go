@@ -7,6 +7,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -137,7 +138,13 @@ func (s *sim) unanswered() *process {
 	return s.processes[i]
 }
 
-// admitted: a replica lets a claim through at once where nobody waits.
+// limited reports whether the policies set portals a pace, and all replicas know.
+func (s *sim) limited() bool {
+	return s.settings.Configured["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
+}
+
+// admitted: a replica lets a claim through at once while the portal is up. Where that has a pace, only the one that acts does,
+// and only where nobody waits.
 func (r *replica) admitted(name string) {
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since)          // who started since may not know
@@ -148,7 +155,11 @@ func (r *replica) admitted(name string) {
 	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
-	r.paced(name)
+	if !r.limited() {
+		return
+	}
+	r.leads(gate.Lease)
+	r.paced(name, false)
 	known := hearTime
 	if time.Since(r.led) < actTime {
 		known = actTime
@@ -176,7 +187,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is held at the gate of %s twice", b.JobKey, b.Destination)
 	}
 	if b.Action == journal.GateReleased {
-		s.paced(b.Destination)
+		s.paced(b.Destination, true)
 	}
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)

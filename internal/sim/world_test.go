@@ -159,9 +159,8 @@ type replica struct {
 	worker   *worker.Worker
 	store    *store
 	leases   map[string]int // how often it was given each since it had none
-	// led is when it was last given the right to act for portals.
-	led    time.Time
-	begins map[string]func() worker.Activation
+	led      time.Time      // when it was last given the right to act for portals
+	begins   map[string]func() worker.Activation
 }
 
 // part is what of a replica ends together.
@@ -343,7 +342,6 @@ func (s *sim) start(n int) {
 	runner := deadletter.NewRunner(r.store, r.letters, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)
-	r.do(gates, r.gates.Share)
 	lead := func(p *part, name string, work func(stop, hard context.Context)) {
 		r.do(p, func(stop context.Context) {
 			outbox.Lead(stop, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), func(stop, hard context.Context) {

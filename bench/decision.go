@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
 )
 
 // decisionCase is one analysis without engine: variables read, error classified, backoff drawn. No rule matches,
@@ -23,7 +20,6 @@ type decisionCase struct {
 	name, goal string
 	error      string
 	rules      *classify.Classifier
-	prospects  decision.Prospects
 	opening    decision.Opening
 }
 
@@ -31,11 +27,7 @@ func decisionCases() []decisionCase {
 	few, many := decisiontest.Rules(decisiontest.Many(10)...), decisiontest.Rules(decisiontest.Many(1000)...)
 	whole := catalogue.Default().Policies[decision.DefaultPolicy].Rules
 	cases := []decisionCase{{"the longest way", "< 2 µs, ≤ 5",
-		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, nil, decision.Opening{}}}
-	learnt := cases[0]
-	learnt.name, learnt.goal = "with what was learnt of 25,000 causes", "1 µs more, ≤ 6"
-	learnt.prospects = learntProspects()
-	cases = append(cases, learnt)
+		"java.net.ConnectException: the portal of the operator refused the connection", policy().Rules, decision.Opening{}}}
 	for _, portal := range [][2]string{{"open", "00:00-24:00"}, {"shut", "08:00-18:00"}} {
 		hours, _ := calendar.ParseHours(portal[1])
 		weekdays, _ := calendar.ParseWeekdays("mon-fri")
@@ -49,32 +41,11 @@ func decisionCases() []decisionCase {
 	for _, message := range []string{"stack trace", "Portuguese"} {
 		text := decisiontest.Messages()[message]
 		cases = append(cases,
-			decisionCase{"2 kB of " + message + ", 10 rules", "≤ 15 µs, ≤ 6", text, few, nil, decision.Opening{}},
-			decisionCase{"2 kB of " + message + ", 1,000 rules", "≤ 15 µs and 1.3 times 10 rules, ≤ 6", text, many, nil, decision.Opening{}},
-			decisionCase{"2 kB of " + message + ", the whole built-in catalogue", "≤ 15 µs, ≤ 6", text, whole, nil, decision.Opening{}})
+			decisionCase{"2 kB of " + message + ", 10 rules", "≤ 15 µs, ≤ 6", text, few, decision.Opening{}},
+			decisionCase{"2 kB of " + message + ", 1,000 rules", "≤ 15 µs and 1.3 times 10 rules, ≤ 6", text, many, decision.Opening{}},
+			decisionCase{"2 kB of " + message + ", the whole built-in catalogue", "≤ 15 µs, ≤ 6", text, whole, decision.Opening{}})
 	}
 	return cases
-}
-
-// learntSource has outcomes of causes at a destination; every other one recovered.
-type learntSource struct{ causes int }
-
-func (s learntSource) Learnt(_ context.Context, weeks []int64, take func(*journal.LearntFigure)) (journal.Head, error) {
-	for i := range s.causes {
-		f := journal.LearntFigure{Reason: decision.ReasonUnknown}
-		f.Policy, f.Slot, f.Cause, f.Destination = decision.DefaultPolicy, weeks[0], fmt.Sprintf("%016x", i), "tiss"
-		f.Name, f.Bucket, f.Value = []journal.FigureName{journal.FigureCaseLost, journal.FigureCaseRecovered}[i%2], 2, 40
-		take(&f)
-	}
-	return journal.Head{Record: 1}, nil
-}
-
-// learntProspects are those of one of many causes.
-func learntProspects() decision.Prospects {
-	p := decisiontest.TISSSubmission()
-	l := learning.NewLearner(learntSource{25_000})
-	_ = l.Refresh(context.Background(), decision.Policies{p.Name: p}, time.Now()) // the source does not fail
-	return l.Prospects(p, &journal.Fingerprint{ID: fmt.Sprintf("%016x", 77), Reason: decision.ReasonUnknown}, "tiss")
 }
 
 // decisionCosts measures the cases in alternation, a few times, and prints the rows of a table.
@@ -113,7 +84,6 @@ func (c *decisionCase) measure() (cost, allocations float64, err error) {
 		if rejection != nil {
 			err = fmt.Errorf("read the failure: %w", rejection)
 		}
-		failure.Prospects = c.prospects
 		if d := decision.Decide(&failure, policy, decision.Past{}, now); d.MatchedRule != "" {
 			err = fmt.Errorf("the failure is matched by %q, want nothing", d.MatchedRule)
 		}

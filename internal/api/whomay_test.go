@@ -70,7 +70,7 @@ func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (d
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
 }
-func (r *reached) Prospects(*journal.Cause) (closed, recovered int64, hopeless bool) {
+func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) {
 	return 0, 0, false
 }
 func (r *reached) Teams() []decision.Team                         { return nil }

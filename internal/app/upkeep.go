@@ -71,7 +71,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 // retry_worker_journal_up tells.
 func (a *App) learn(ctx context.Context, learner *learning.Learner) {
 	every(ctx, learnPause, func(within context.Context) {
-		if err := learner.Refresh(within, a.policies(), a.clock.Now()); err != nil && ctx.Err() == nil {
+		if err := learner.Refresh(within, a.clock.Now()); err != nil && ctx.Err() == nil {
 			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
 	})

@@ -65,7 +65,7 @@ func (c *cli) printDestinations(list *api.Page[api.Destination]) {
 func (c *cli) destinationsShowCommand() *cobra.Command {
 	return c.destinationCommand(&cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show one destination: why it is how it is, its last 24 hours, and the claims whose turn is next",
+		Short:   "Show one destination: why it is how it is, and the claims whose turn is next",
 		Example: `  retry-worker destinations show unimed-sp`,
 	}, "", nil)
 }
@@ -166,12 +166,6 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	line("held", strconv.Itoa(d.Held))
 	line("oldest", value(d.OldestHeldSince))
 	line("nearest deadline", value(d.NearestDeadline))
-	for _, p := range d.Phases {
-		line("phase", p.From+" "+string(p.State))
-	}
-	for _, o := range d.Orders {
-		line("order", o.At+" "+string(o.Order)+" by "+o.By+": "+o.Reason)
-	}
 	if done(); len(d.Claims) == 0 {
 		return
 	}

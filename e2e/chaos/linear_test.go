@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,8 +60,7 @@ type (
 	}
 )
 
-// after is the state that a request leads to: of a dead letter and a bulk run the last change, of a destination its orders; false
-// where it is refused.
+// after is the state that a request leads to, the last change of a dead letter or a bulk run; false where it is refused.
 func (a ask) after(state string) (string, bool) {
 	switch a.verb {
 	case "retry":
@@ -75,10 +73,8 @@ func (a ask) after(state string) (string, bool) {
 		return "", state == "paused"
 	case "cancel":
 		return "cancelled", state == "" || state == "paused"
-	case "finish": // by itself
+	default: // it is done by itself
 		return "done", state == ""
-	default: // an order
-		return state + a.words + ";", true
 	}
 }
 
@@ -125,6 +121,7 @@ type house struct {
 	unknown  atomic.Int64
 	mu       sync.Mutex
 	history  map[string][]porcupine.Operation // by address
+	orders   map[string]int                   // the statuses by which orders were answered, 0 where nobody knows
 }
 
 // lived is what rounds amount to.
@@ -134,10 +131,11 @@ type lived struct {
 	leases                           int // that went to another process
 }
 
-// What people see and are told of dead letters, bulk runs and destinations, through whichever replica, is what one after the other
-// could have been told, although they ask at once and replicas are killed: nobody's decision is lost, taken twice, or seen late.
-// Each line of a list is a read of what it tells of. A dead letter is decided once, by a person or a bulk run, and no lease goes
-// to another process before its time is over, whichever replica held it. PROOF_OPERATIONS are played on both stores together.
+// What people see and are told of dead letters and bulk runs, through whichever replica, is what one after the other could have
+// been told, although they ask at once and replicas are killed: nobody's decision is lost, taken twice, or seen late. Each line of
+// a list is a read of what it tells of. A dead letter is decided once, by a person or a bulk run, an order about a destination is
+// recorded once, and no lease goes to another process before its time is over, whichever replica held it. PROOF_OPERATIONS are
+// played on both stores together.
 func TestDecisionsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	wanted, each := harness.Setting(t, "PROOF_OPERATIONS", 0)/len(stores), short
@@ -170,6 +168,7 @@ func (h *house) play(all *lived) {
 	}
 	all.operations += h.check()
 	h.countDecisions(all)
+	h.countOrders()
 	all.rounds++
 	all.kills += h.kills
 	all.requests += h.answered.Load()
@@ -180,7 +179,7 @@ func (h *house) play(all *lived) {
 // what people decide on too, and others that they steer.
 func openHouse(t *testing.T, r round, url string, replicas int) *house {
 	t.Helper()
-	h := &house{stub: newStub(t, "LINEAR"), round: r, url: url, begun: time.Now(), history: map[string][]porcupine.Operation{}}
+	h := &house{stub: newStub(t, "LINEAR"), round: r, url: url, begun: time.Now(), history: map[string][]porcupine.Operation{}, orders: map[string]int{}}
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	content := "extends: built-in\ndestinations:\n"
 	for i := range portals {
@@ -274,7 +273,7 @@ func (h *house) act(random *rand.Rand, words string) {
 			a.verb = "cancel"
 		}
 	case 2:
-		a = of(portal+strconv.Itoa(now*portals/letters), "", "hold", "release")
+		a = of(portal+strconv.Itoa(now*portals/letters), "hold", "release")
 	default:
 		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard")
 	}
@@ -317,23 +316,7 @@ func (h *house) ask(replica string, a ask) {
 		h.noteAll(kind, text, called)
 		return
 	}
-	r := reply{status, stateOf(a.address, text)}
-	if status == http.StatusOK && strings.HasPrefix(a.address, portal) && a.verb != "" {
-		h.note(ask{address: a.address}, r, called) // the orders are read after this one was recorded
-		if r.state = upTo(r.state, a.words); r.state == "" {
-			h.t.Errorf("%v is answered by orders without it: %s", a, text)
-		}
-	}
-	h.note(a, r, called)
-}
-
-// upTo are a destination's orders up to the one with those words; empty where it is none of them.
-func upTo(orders, words string) string {
-	before, _, found := strings.Cut(orders, words+";")
-	if !found {
-		return ""
-	}
-	return before + words + ";"
+	h.note(a, reply{status, stateOf(text)}, called)
 }
 
 // noteAll notes what a list told of each of its lines.
@@ -343,7 +326,7 @@ func (h *house) noteAll(kind, text string, called time.Duration) {
 	for _, item := range page.Items {
 		var named struct{ ID string }
 		testkit.Must(h.t, json.Unmarshal(item, &named))
-		h.note(ask{address: kind + "/" + named.ID}, reply{http.StatusOK, stateOf(kind, string(item))}, called)
+		h.note(ask{address: kind + "/" + named.ID}, reply{http.StatusOK, stateOf(string(item))}, called)
 	}
 }
 
@@ -354,24 +337,21 @@ func (h *house) note(a ask, r reply, called time.Duration) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if strings.HasPrefix(a.address, portal) {
+		h.orders[a.words] = r.status
+		return
+	}
 	h.history[a.address] = append(h.history[a.address], porcupine.Operation{Input: a, Call: int64(called), Output: r, Return: int64(returned)})
 }
 
-// stateOf what an address names, as [ask.after] tells it.
-func stateOf(address, text string) (state string) {
+// stateOf what was answered, as [ask.after] tells it.
+func stateOf(text string) string {
 	var v struct {
 		State  string
 		Review struct{ Reason string }
-		Orders []struct{ Reason string }
 	}
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return "not JSON"
-	}
-	if strings.HasPrefix(address, portal) {
-		for _, o := range slices.Backward(v.Orders) {
-			state += o.Reason + ";"
-		}
-		return state
 	}
 	if v.State == "open" || v.State == "running" {
 		return ""
@@ -383,9 +363,6 @@ func stateOf(address, text string) (state string) {
 func (h *house) check() (operations int) {
 	for address, history := range h.history {
 		operations += len(history)
-		if strings.HasPrefix(address, portal) {
-			history = placed(history)
-		}
 		if porcupine.CheckOperations(sequential, history) {
 			continue
 		}
@@ -396,25 +373,6 @@ func (h *house) check() (operations int) {
 		h.t.Errorf("%s: no order of these requests explains what they were told%s", address, story)
 	}
 	return operations
-}
-
-// placed says of a destination's orders with no known end after which others they came, as who read the orders was told. One that
-// nobody was told of may come last, and is left out. There is less to search then.
-func placed(history []porcupine.Operation) (all []porcupine.Operation) {
-	for _, o := range history {
-		a, r := o.Input.(ask), o.Output.(reply)
-		if r.status == 0 {
-			for _, told := range history {
-				r.state = cmp.Or(r.state, upTo(told.Output.(reply).state, a.words))
-			}
-			if r.state == "" {
-				continue
-			}
-			o.Output = r
-		}
-		all = append(all, o)
-	}
-	return all
 }
 
 // countDecisions sees that the journal holds one review of each dead letter that is decided, and of no other.
@@ -430,6 +388,33 @@ func (h *house) countDecisions(all *lived) {
 		if all.decisions += len(reviews); letter.Run != "" {
 			all.byRuns++
 		}
+	}
+}
+
+// countOrders sees that the journal holds each order that was answered once, and at most once what nobody knows of.
+func (h *house) countOrders() {
+	recorded := map[string]int{}
+	query := "SELECT body FROM records WHERE kind = '" + string(journal.DestinationEntry) + "'"
+	each(wait.Context(h.t), h.t, database(h.t, h.url), query, func(scan func(...any) error) error {
+		var body []byte
+		if err := scan(&body); err != nil {
+			return err
+		}
+		var of journal.DestinationBody
+		err := json.Unmarshal(body, &of)
+		if of.Command != nil {
+			recorded[of.Command.Reason]++
+		}
+		return err
+	})
+	for words, status := range h.orders {
+		if n := recorded[words]; n > 1 || n < 1 && status == http.StatusOK {
+			h.t.Errorf("the order %s, answered with %d, is recorded %d times", words, status, n)
+		}
+		delete(recorded, words)
+	}
+	if len(recorded) > 0 {
+		h.t.Errorf("nobody gave the orders %v", recorded)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
-	History(ctx context.Context, name string) (*gate.History, error)
 	Command(ctx context.Context, name string, c journal.DestinationCommand) error
 }
 
@@ -54,15 +53,11 @@ type DestinationBack struct {
 	Latest   string `json:"latest"`
 }
 
-// DestinationDetail is one with its claims and its last 24 hours.
+// DestinationDetail is one with its claims.
 type DestinationDetail struct {
 	Destination
 	// Claims are the next 50 by turn.
-	Claims []HeldClaim        `json:"claims"`
-	Phases []DestinationPhase `json:"phases"`
-	// Traffic is that of each half of an hour in which there was any.
-	Traffic []DestinationTraffic `json:"traffic"`
-	Orders  []DestinationOrder   `json:"orders"`
+	Claims []HeldClaim `json:"claims"`
 }
 
 // HeldClaim is one that waits.
@@ -70,34 +65,6 @@ type HeldClaim struct {
 	SubjectName
 	HeldSince string  `json:"heldSince"`
 	Deadline  *string `json:"deadline"`
-}
-
-// DestinationPhase is a time in which it was in one state.
-type DestinationPhase struct {
-	State destination.Phase `json:"state"`
-	From  string            `json:"from"`
-	Until string            `json:"until"`
-}
-
-// DestinationTraffic is what went in a time: claims that passed at once, were held and were released, and submissions
-// that failed.
-type DestinationTraffic struct {
-	From     string `json:"from"`
-	Until    string `json:"until"`
-	Admitted int    `json:"admitted"`
-	Held     int    `json:"held"`
-	Released int    `json:"released"`
-	Failed   int    `json:"failed"`
-}
-
-// DestinationOrder is what a person ordered.
-type DestinationOrder struct {
-	Order     journal.DestinationVerb `json:"order"`
-	Until     *string                 `json:"until"`
-	PerMinute *float64                `json:"perMinute"`
-	Reason    string                  `json:"reason"`
-	By        string                  `json:"by"`
-	At        string                  `json:"at"`
 }
 
 func destinationOf(d *gate.Destination, now time.Time) Destination {
@@ -139,39 +106,11 @@ func (s *API) destination(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.Gates.History(c.Context(), d.Name)
-	if err != nil {
-		return nil, err
-	}
-	shown := DestinationDetail{
-		destinationOf(&d, s.now()), viewsOf(claims, heldClaimOf), viewsOf(h.Phases, phaseOf), []DestinationTraffic{},
-		viewsOf(h.Orders, orderOf),
-	}
-	for _, t := range h.Traffic {
-		if t.Any() {
-			shown.Traffic = append(shown.Traffic, DestinationTraffic{
-				decision.Instant(t.From), decision.Instant(t.Until), t.Admitted, t.Held, t.Released, t.Failed})
-		}
-	}
-	return shown, nil
+	return DestinationDetail{destinationOf(&d, s.now()), viewsOf(claims, heldClaimOf)}, nil
 }
 
 func heldClaimOf(c *gate.Claim) HeldClaim {
 	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
-}
-
-func phaseOf(s *gate.Stretch) DestinationPhase {
-	return DestinationPhase{s.Phase, decision.Instant(s.From), decision.Instant(s.Until)}
-}
-
-func orderOf(o *gate.Order) DestinationOrder {
-	shown := DestinationOrder{
-		Order: o.Verb, Until: journal.InstantOrNull(o.Until), Reason: o.Reason, By: o.By, At: decision.Instant(o.At),
-	}
-	if o.PerMinute > 0 {
-		shown.PerMinute = &o.PerMinute
-	}
-	return shown
 }
 
 // order answers POST /api/v1/destinations/{name}/hold, …/probe and …/release: it has a person's order recorded, under
@@ -191,7 +130,7 @@ func (s *API) order(verb journal.DestinationVerb) func(*call) (any, error) {
 			return nil, c.wrong()
 		}
 		if err := c.Gates.Command(c.Context(), c.PathValue("name"), o); err != nil {
-			return nil, &unsure{err, "the order was not recorded for sure; see by GET whether it is among the orders, " +
+			return nil, &unsure{err, "the order was not recorded for sure; see by GET whether it is followed, " +
 				"and give it again if not"}
 		}
 		s.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),

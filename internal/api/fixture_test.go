@@ -79,7 +79,6 @@ func (c *fixture) portal(name string) {
 	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-7*time.Hour))
 	p.Recovers(c.t, c.Now().Add(-6*time.Hour), 5)
 	p.Fails(c.t, c.Now())
-	p.Counts(c.t, journal.Traffic{Replica: "a", Since: c.Now(), Admitted: 7, Failed: 5})
 	p.Hold(c.t, "CLM-007-1", 7000, c.Now().Add(5*time.Hour))
 	wait.Until(c.t, "the claim that waits", func() bool {
 		d, _, err := c.Gates().Destination(name)

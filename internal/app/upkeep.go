@@ -20,7 +20,7 @@ const (
 	// a tenth of a second.
 	kpiShare = 100
 	// learnPause between two readings of what is learnt from.
-	learnPause = 10 * time.Second
+	learnPause = time.Minute
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
 	// purgePause between two purges, and two log lines of the teams that nobody is told for.

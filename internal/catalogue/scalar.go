@@ -210,9 +210,9 @@ const nameExpected = "a name of lower-case letters, digits and -, a letter first
 var choices = map[reflect.Type][]string{
 	reflect.TypeFor[decision.EmptyError]():   {string(decision.RejectEmptyError), string(decision.AssumeTransient)},
 	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
-	reflect.TypeFor[decision.Reason]():      reasons,
-	reflect.TypeFor[decision.ContextType](): textsOf(decision.ContextTypes()),
-	reflect.TypeFor[Digest]():               {string(Daily), string(Weekly)},
+	reflect.TypeFor[decision.Reason]():       reasons,
+	reflect.TypeFor[decision.ContextType]():  textsOf(decision.ContextTypes()),
+	reflect.TypeFor[Digest]():                {string(Daily), string(Weekly)},
 }
 
 var reasons = textsOf(decision.RuleReasons())

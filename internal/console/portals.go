@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,38 +26,16 @@ type portalRow struct {
 	Deadline Moment
 }
 
-// portalData is one destination: how it is, its last day, what waits, and what may be done.
+// portalData is one destination: how it is, what waits, and what may be done.
 type portalData struct {
 	portalRow
 	Oldest Moment
-	Strip  *bar
-	Ticks  []string
-	// Traffic of the last day; nil where there was none.
-	Traffic *trafficData
-	// Phases of the strip, each with how long it lasted in all.
-	Phases []phaseRow
 	Claims []gate.Claim
-	Orders []gate.Order
 	V      *visit
 	Forms  []orderForm
 	// MayNot says why the reader may order nothing; empty where he may.
 	MayNot, Done, Wrong string
 }
-
-// trafficData is what went, as bars of half an hour, as sums and as a table.
-type trafficData struct {
-	Title string
-	Bars  []rect // in which trafficHeight is the most that went in half an hour
-	Sums  []phaseRow
-	Rows  []trafficRow
-}
-
-type trafficRow struct {
-	From                 Moment
-	Passed, Held, Failed int64
-}
-
-type phaseRow struct{ Key, Name, Lasted string }
 
 // orderForm is one order that may be given, with what was sent of it.
 type orderForm struct {
@@ -210,17 +189,11 @@ func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error)
 	if err != nil {
 		return nil, err
 	}
-	h, err := o.gates.History(v.r.Context(), name)
-	if err != nil {
-		return nil, err
-	}
 	d := &portalData{
-		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: wrong, Traffic: v.traffic(h.Traffic),
-		Claims: claims, Orders: h.Orders,
+		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: wrong, Claims: claims,
 	}
-	v.strip(d, h.Phases)
-	if done := v.r.URL.Query().Get("done"); len(h.Orders) > 0 && string(h.Orders[0].Verb) == done {
-		d.Done = v.T("portal.done." + done) // the reader's own order, as long as it is the newest
+	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, journal.DestinationVerb(done)) {
+		d.Done = v.T("portal.done." + done)
 	}
 	if v.who.Role.May(access.Order) {
 		d.Forms = v.orderForms(&found, sent)
@@ -234,10 +207,12 @@ func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error)
 	return pg, nil
 }
 
-// orderForms are all that may be ordered.
+// orders are all that may be ordered.
+var orders = []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp}
+
+// orderForms are the forms of all orders.
 func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderForm) {
-	for _, verb := range []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt,
-		journal.TreatAsUp} {
+	for _, verb := range orders {
 		f := orderForm{}
 		if string(verb) == sent.Verb {
 			f, f.Sent = sent, true
@@ -288,71 +263,4 @@ func (v *visit) give(o *open, name string, sent *orderForm) error {
 	c.Until, _ = v.instant(sent.Until)
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
 	return o.gates.Command(v.r.Context(), name, c)
-}
-
-// strip draws the phases of the last day to scale, but for those that would not be seen.
-func (v *visit) strip(d *portalData, phases []gate.Stretch) {
-	minute := func(t time.Time) time.Time { return t.Truncate(time.Minute) } // or it would change with each second
-	from := minute(phases[0].From)
-	day := minute(phases[len(phases)-1].Until).Sub(from)
-	lasted := map[destination.Phase]time.Duration{}
-	d.Strip = &bar{ID: "day"}
-	for _, s := range phases {
-		began, took := minute(s.From).Sub(from), minute(s.Until).Sub(minute(s.From))
-		width := max(barWidth*took.Seconds()/day.Seconds(), leastPart/2)
-		x := min(barWidth*began.Seconds()/day.Seconds(), barWidth-width)
-		d.Strip.Parts = append(d.Strip.Parts, rect{Kind: string(s.Phase), X: x, Width: width})
-		lasted[s.Phase] += s.Until.Sub(s.From).Truncate(time.Minute)
-	}
-	var words []string
-	for _, phase := range []destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping} {
-		if _, was := lasted[phase]; was {
-			row := phaseRow{string(phase), v.T("portal." + string(phase)), v.lasting(lasted[phase])}
-			d.Phases, words = append(d.Phases, row), append(words, row.Name+" "+row.Lasted)
-		}
-	}
-	d.Strip.Title = v.T("portal.day.picture", d.Name, strings.Join(words, ", "))
-	for i := range 5 {
-		d.Ticks = append(d.Ticks, v.brief(from.Add(day*time.Duration(i)/4)))
-	}
-}
-
-const trafficHeight = 60.0
-
-// traffic draws what went each half of an hour: what passed, at once or after being held, what failed and what was
-// held.
-func (v *visit) traffic(all []gate.Traffic) *trafficData {
-	d, sums, most := &trafficData{}, [3]int64{}, int64(1)
-	parts := func(t *gate.Traffic) [3]int64 {
-		return [3]int64{int64(t.Admitted + t.Released), int64(t.Failed), int64(t.Held)}
-	}
-	for i := range all {
-		p := parts(&all[i])
-		most = max(most, p[0]+p[1]+p[2])
-		if all[i].Any() {
-			d.Rows = append(d.Rows, trafficRow{v.At(all[i].From), p[0], p[2], p[1]})
-		}
-	}
-	if len(d.Rows) == 0 {
-		return nil
-	}
-	keys, names := [3]string{"recovered", "dead_again", "nobody"}, [3]string{"passed", "failed", "held"}
-	width := barWidth / float64(len(all))
-	for i := range all {
-		y := trafficHeight
-		for k, n := range parts(&all[i]) {
-			sums[k] += n
-			if height := trafficHeight * float64(n) / float64(most); n > 0 {
-				y -= height
-				d.Bars = append(d.Bars, rect{keys[k], float64(i) * width, y, width, height})
-			}
-		}
-	}
-	var words []string
-	for k, n := range sums {
-		row := phaseRow{keys[k], v.T("portal.traffic." + names[k]), v.Number(n)}
-		d.Sums, words = append(d.Sums, row), append(words, row.Name+" "+row.Lasted)
-	}
-	d.Title = strings.Join(words, ", ")
-	return d
 }

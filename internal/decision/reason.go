@@ -12,7 +12,7 @@ const (
 	// ReasonTimeLimit is the policy's total limit reached (R20).
 	ReasonTimeLimit Reason = "TIME_LIMIT"
 	// ReasonDeadline is the claim's own deadline, which cannot be met any more (R29).
-	ReasonDeadline Reason = "DEADLINE"
+	ReasonDeadline   Reason = "DEADLINE"
 	ReasonUnknown    Reason = "UNKNOWN"
 	ReasonEmptyError Reason = "EMPTY_ERROR"
 	// ReasonReported is a process's own word that it gave up (record-retry-outcome).

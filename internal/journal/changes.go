@@ -174,8 +174,6 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 			which = append(which, at.Number)
 		}
 		at.DeadLetter = deadLetterID(a, which...)
-	} else if _, rule := a.Policy.Limits(a.Failure.Own); rule.Jitter > 0 {
-		at.JitterBin = jitterBin(d.Backoff, rule.Jitter) + 1
 	}
 	b.save(a.Subject, h, at)
 	raised := int64(-1)

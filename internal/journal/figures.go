@@ -21,7 +21,6 @@ const (
 	FigureAtMaximum          FigureName = "at_maximum"        // retries whose raw backoff reached the policy's max
 	FigureHeld               FigureName = "held"              // claims that began to wait at a gate
 	FigureBackoff            FigureName = "backoff_ms"        // sum over the retries
-	FigureJitter             FigureName = "jitter"            // draws, in eight equal bins 0…7 over the policy's range
 	FigureTook               FigureName = "took"              // decisions, by the bucket of their time, in µs
 	FigureClosed             FigureName = "closed"            // episodes at their first end: recovered, dead, superseded, abandoned
 	FigureExhausted          FigureName = "exhausted"         // of them, dead by the limit
@@ -98,15 +97,6 @@ func tookBucket(d time.Duration) int64 {
 	return tookBuckets[min(i, len(tookBuckets)-1)]
 }
 
-// JitterBins are the bins of FigureJitter over the policy's range of jitter (R19).
-const JitterBins = 8
-
-// jitterBin of a draw from ±j of the raw backoff; j is above 0.
-func jitterBin(b decision.Backoff, j float64) int64 {
-	bin := int64((b.JitterRatio + j) / (2 * j) * JitterBins)
-	return min(max(bin, 0), JitterBins-1)
-}
-
 // countDecision adds a fresh decision on an analysis.
 func (p *projection) countDecision(policy string, a *Attempt) {
 	d := &a.Decision
@@ -123,9 +113,6 @@ func (p *projection) countDecision(policy string, a *Attempt) {
 	add(FigureBackoff, d.Backoff.Delay.Milliseconds())
 	if d.Backoff.AtMaximum {
 		add(FigureAtMaximum, 1)
-	}
-	if a.JitterBin > 0 {
-		p.tally.addTo(policy, p.at, FigureJitter, a.JitterBin-1)
 	}
 }
 

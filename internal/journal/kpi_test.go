@@ -309,35 +309,11 @@ func TestBackoffFigures(t *testing.T) {
 	c.wantKPI("processing_time_p99", 0.005) // 3 ms, by the bound of its bucket
 }
 
-// TestJitterDeviation: nothing below 1,000 draws; from there on near 0 for our draws, and an alert for a biased one.
-func TestJitterDeviation(t *testing.T) {
-	c := openClinic(t)
-	for i := range 999 {
-		c.fails("CLM-a-"+strconv.Itoa(i), "TIMEOUT", 0)
-	}
-	c.wantKPI("jitter_deviation", math.NaN())
-	for i := range 4001 {
-		c.fails("CLM-b-"+strconv.Itoa(i), "TIMEOUT", 0)
-	}
-	if got, k := c.kpi("jitter_deviation", c.now); math.IsNaN(got) || got > 0.15 || k.Samples != 5000 {
-		t.Errorf("5,000 draws deviate by %v (%d samples)", got, k.Samples)
-	}
-	biased := []journal.Figure{
-		{Policy: "p", Slot: journal.SlotOf(c.now), Name: journal.FigureJitter, Bucket: 0, Value: 1300},
-		{Policy: "p", Slot: journal.SlotOf(c.now), Name: journal.FigureJitter, Bucket: 7, Value: 700},
-	}
-	for _, k := range kpi.All(biased, nil, c.now) {
-		if k.Name == "jitter_deviation" && (k.Value == nil || math.Abs(*k.Value-4.2) > 1e-9 || !*k.Goals[0].Holds) {
-			t.Errorf("draws in two bins only: %+v", k)
-		}
-	}
-}
-
 // TestEveryFigureOfR19: each has a window and its targets.
 func TestEveryFigureOfR19(t *testing.T) {
 	want := map[string]int{ // hours, and how many goals
 		"success_rate": 24*10 + 2, "time_to_success_mean": 24*10 + 1, "time_to_success_median": 24*10 + 1, "retries_to_success": 24*10 + 1,
-		"permanent_rate": 168*10 + 3, "exhausted_rate": 168*10 + 3, "at_maximum_rate": 168*10 + 1, "jitter_deviation": 168*10 + 1,
+		"permanent_rate": 168*10 + 3, "exhausted_rate": 168*10 + 3, "at_maximum_rate": 168*10 + 1,
 		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1,
 	}
 	got := map[string]int{}

@@ -43,9 +43,10 @@ func (p *Prospects) Hopeless() bool {
 // tail returns how likely as few or fewer recover where each does with a chance.
 func (p *Prospects) tail(chance float64) (sum float64) {
 	n := float64(p.Closed())
-	lgamma := func(x float64) float64 { v, _ := math.Lgamma(x); return v }
-	for k := 0.0; k <= float64(p.Recovered) && sum <= 1; k++ {
-		sum += math.Exp(lgamma(n+1) - lgamma(k+1) - lgamma(n-k+1) + k*math.Log(chance) + (n-k)*math.Log(1-chance))
+	term := n * math.Log(1-chance) // the logarithm, as the first ones are too small for a number
+	for k := range p.Recovered + 1 {
+		sum += math.Exp(term)
+		term += math.Log((n - float64(k)) / float64(k+1) * chance / (1 - chance))
 	}
 	return sum
 }

@@ -76,8 +76,6 @@ type Attempt struct {
 	ReceivedAt time.Time `json:"receivedAt,omitzero"`
 	// Took is how long the analysis needed up to its record, in microseconds.
 	Took time.Duration `json:"took"`
-	// JitterBin is the jitter's place among those of the policy's range, from 1; 0 where there is no jitter.
-	JitterBin int64 `json:"jitterBin,omitempty"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
 	DeadLetter string `json:"deadLetterId,omitempty"`
 	// Context of the claim, with nothing personal in it.

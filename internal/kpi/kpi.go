@@ -71,9 +71,6 @@ func alert(rule decision.BusinessRule, limit float64) Goal {
 // SuccessRate is the KPI that retry_success_rate shows.
 const SuccessRate = "success_rate"
 
-// jitterDraws from which on a deviation means something (R19).
-const jitterDraws = 1000
-
 // measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
 var measures = []measure{
 	{SuccessRate, "ratio", Daily,
@@ -93,7 +90,6 @@ var measures = []measure{
 			alert(decision.RNBIL005, 0.05)}},
 	{"at_maximum_rate", "ratio", Weekly, share(journal.FigureAtMaximum, 1, journal.FigureScheduled),
 		[]Goal{alert(decision.RNBIL004, 0.05)}},
-	{"jitter_deviation", "ratio", Weekly, jitterDeviation, []Goal{alert(decision.RNBIL004, 0.30)}},
 	{"backoff_mean", "minutes", Daily, share(journal.FigureBackoff, 60_000, journal.FigureScheduled),
 		[]Goal{alert(decision.RNBIL004, 30)}},
 	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.FigureTook, 1e6),
@@ -158,19 +154,6 @@ func (s sums) total(name journal.FigureName) (n int64) {
 	return n
 }
 
-// jitterDeviation returns the largest relative difference of the eight bins from their share.
-func jitterDeviation(s sums) (float64, int64) {
-	n := s.total(journal.FigureJitter)
-	if n < jitterDraws {
-		return 0, 0
-	}
-	share, largest := float64(n)/journal.JitterBins, 0.0
-	for bin := range int64(journal.JitterBins) {
-		largest = max(largest, math.Abs(float64(s[journal.FigureJitter][bin])-share)/share)
-	}
-	return largest, n
-}
-
 // All returns R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
 // in alphabetical order; policies names those to show that have no figures.
 func All(figures []journal.Figure, policies []string, now time.Time) []KPI {
@@ -198,8 +181,7 @@ func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - 
 // since reports whether a figure belongs to a window that begins at t: a part of a distribution's hour suffices.
 func since(f *journal.Figure, t time.Time) bool {
 	begins := journal.SlotOf(t)
-	switch f.Name {
-	case journal.FigureTook, journal.FigureJitter:
+	if f.Name == journal.FigureTook {
 		begins -= slotsPerHour
 	}
 	return f.Slot > begins

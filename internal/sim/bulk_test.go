@@ -209,49 +209,6 @@ func (s *sim) decidedBy(run string) (n int64) {
 	return n
 }
 
-// checkItems: a bulk run shows of each dead letter that it decided on what became of that.
-func (s *sim) checkItems(run string) {
-	became := func(d *deadletter.Item) []journal.BulkOutcome {
-		again := d.State == journal.DeadLetterReprocessing
-		switch {
-		case d.State == journal.DeadLetterOpen, d.State == journal.DeadLetterDiscarded && d.Delivery == journal.DeliveryNobody:
-			return []journal.BulkOutcome{journal.BulkNobody}
-		case d.Delivery == journal.DeliveryPending && (again || d.State == journal.DeadLetterDiscarded):
-			return []journal.BulkOutcome{journal.BulkDecided}
-		case again:
-			return []journal.BulkOutcome{journal.BulkTaken}
-		case d.State == journal.DeadLetterDiscarded:
-			return []journal.BulkOutcome{journal.BulkDiscarded}
-		case d.State == journal.DeadLetterRecovered: // or it was opened again before
-			return []journal.BulkOutcome{journal.BulkRecovered, journal.BulkNobody}
-		}
-		return []journal.BulkOutcome{journal.BulkDeadAgain, journal.BulkSuperseded, journal.BulkNobody}
-	}
-	for _, shown := range journal.BulkOutcomes() {
-		items, _ := s.memory.BulkItems(context.Background(), run, shown, 0, 1000)
-		for _, i := range items {
-			if d := s.letter(i.DeadLetter); d.Run == run && !slices.Contains(became(&d), shown) {
-				s.fail("a bulk run shows the dead letter of %s as %s, which is %s %s", d.Subject.ID, shown, d.State, d.Delivery)
-			}
-		}
-	}
-}
-
-// planned: a dead letter is to be decided on by one bulk run at most.
-func (s *sim) planned() {
-	by := map[string]string{}
-	runs, _ := s.memory.ActiveBulkRuns(context.Background())
-	for _, run := range runs {
-		items, _ := s.memory.BulkItems(context.Background(), run.ID, journal.BulkPlanned, 0, 1000)
-		for _, i := range items {
-			if other := by[i.DeadLetter]; other != "" {
-				s.fail("the bulk runs %s and %s are both to decide on the dead letter of %s", other, run.ID, i.Subject.ID)
-			}
-			by[i.DeadLetter] = run.ID
-		}
-	}
-}
-
 // checkBulk: each step of a bulk run is one that it may take, and told of as it is.
 func (s *sim) checkBulk(r *journal.Record) {
 	var b struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
@@ -36,7 +35,6 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.trail.attempt(a, all)
 	s.checkDecision(a)
 	s.checkFacts(a, j)
-	s.checkLearnt(a)
 	s.attempts[a.JobKey] = append(all, a)
 	if strings.HasPrefix(a.Error, unknownError) {
 		s.unknown = a.Fingerprint
@@ -82,103 +80,46 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.tally.attempt(a, a.ShouldRetry() || dies)
 	switch {
 	case a.Revision == 0 && a.ShouldRetry():
-		s.expected[said{Kind: "RetryScheduled", ClaimID: outside(of), RetryCount: a.RetryCount, MaxRetries: a.MaxRetries,
-			NextRetryTime: decision.Instant(a.NextRetryTime), ErrorClassification: string(a.ErrorClassification)}]++
+		s.expect("RetryScheduled", of)
 	case a.Revision == 0 && a.Outcome == decision.PermanentError:
-		s.expected[said{Kind: "PermanentErrorDetected", ClaimID: outside(of), ErrorType: string(a.Reason), DetectedAt: decision.Instant(a.AnalysedAt),
-			ErrorMessage: a.Error}]++
+		s.expect("PermanentErrorDetected", of)
 	case a.Revision == 0, dies:
-		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(of), TotalAttempts: a.RetryCount + 1, ExceededAt: decision.Instant(a.AnalysedAt),
-			FinalError: a.Error, TotalDuration: decision.ISODuration(a.AnalysedAt.Sub(a.FirstFailure))}]++
+		s.expect("MaxRetriesExceeded", of)
 	}
 	if last == nil || cmp.Or(cmp.Compare(a.Number, last.Number), cmp.Compare(a.Revision, last.Revision)) > 0 { // else it is made anew late
 		s.last[of] = a
 	}
 }
 
-// checkFacts: an attempt tells of its job, its claim and its delay as they are, and one that is made anew what the one before did.
+// checkFacts: an attempt tells of its job and its claim as they are.
 func (s *sim) checkFacts(a *journal.Attempt, j *job) {
-	took, fresh, before := a.At.Sub(a.ReceivedAt), a.Revision == 0, s.numbers[j.claim]
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	l, left := s.left[a.Sent.JobKey]
-	catalogueOf := catalogue.Default().Policies[decision.DefaultPolicy].Catalogue
-	what := ""
+	fresh, what := a.Revision == 0, ""
 	switch {
 	case a.ElementInstanceKey != j.key+1, a.ProcessInstanceKey != j.process.key, a.Destination != j.portal, !a.Deadline.Equal(j.deadline):
 		what = "job"
-	case took < a.Took, took-a.Took >= time.Millisecond, took >= time.Minute:
-		what = "time that it took"
 	case !j.changed && !strings.HasPrefix(a.Error, text):
 		what = "error"
-	case a.Context.Cents() != worthOf(j.claim), len(a.Context) != 2, a.Context[1].Value != kept, strings.TrimRight(a.Catalogue, "'") != catalogueOf:
-		what = "claim or catalogue"
 	case left && !a.Sent.At.Equal(l.recorded):
 		what = "departure"
-	case !slices.Contains([]journal.State{"", journal.Superseded, journal.Abandoned}, a.Ends):
-		what = "end of the episode before"
-	case fresh && (a.CountAssumed != (a.GivenCount < 0) || before != 0 && a.Number != before+1):
-		what = "number or count"
-	case fresh && a.Fingerprint != journal.FingerprintOf(decision.DefaultPolicy, a).ID:
-		what = "cause"
-	case !strings.HasPrefix(a.RetryReason, sentence(a)):
-		what = "reason"
+	case fresh && s.numbers[j.claim] != 0 && a.Number != s.numbers[j.claim]+1:
+		what = "number"
 	case fresh && strings.HasPrefix(a.Error, unknownError) && a.Taught != s.taught[a.Fingerprint].Record:
 		what = "teaching"
-	case !isDrawn(a):
-		what = "delay"
-	case !fresh && slices.ContainsFunc(s.attempts[a.JobKey], func(b *journal.Attempt) bool { return alters(a, b) }):
-		what = "earlier decision"
 	}
 	if what != "" {
-		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline, what, a)
+		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline,
+			what, a)
 	}
 	if fresh {
 		s.numbers[j.claim] = a.Number
 	}
 }
 
-// alters reports whether a makes b anew, and tells otherwise what does not change by that. Numbers begin again behind a purge.
-func alters(a, b *journal.Attempt) bool {
-	same := func(a *journal.Attempt) string {
-		return fmt.Sprint(a.MatchedRule, a.MatchedText, a.MaxRetries, a.Taught, a.Learnt.Explored, a.ErrorClassification)
-	}
-	return b.Number == a.Number && b.Revision == a.Revision-1 && b.Identity == a.Identity &&
-		(same(a) != same(b) || a.ShouldRetry() && (a.Reason != b.Reason || a.Backoff != b.Backoff))
-}
-
-// sentence is what the reason of a decision begins with (R8).
-func sentence(a *journal.Attempt) string {
-	switch {
-	case a.ShouldRetry():
-		kind := map[decision.ErrorClassification]string{decision.Transient: "Transient", decision.Unknown: "Unknown"}[a.ErrorClassification]
-		return fmt.Sprintf("%s error, retry %d of %d", kind, a.RetryCount, a.MaxRetries)
-	case a.Reason == decision.ReasonMaxRetries:
-		return fmt.Sprintf("Maximum of %d retries", a.MaxRetries)
-	case a.Reason == decision.ReasonDeadline:
-		return "Deadline " + decision.Instant(a.Deadline)
-	case a.Reason == decision.ReasonTimeLimit:
-		return "Time limit of "
-	case a.Outcome == decision.PermanentError && a.Reason != decision.ReasonNoRecovery:
-		return "Permanent error, not retried"
-	}
-	return ""
-}
-
 // nominal is how long a retry waits before that is varied.
 func nominal(retry int64) time.Duration {
 	return min(5*time.Minute<<min(max(retry-1, 0), 10), 4*time.Hour)
-}
-
-// isDrawn reports whether a retry's delay is what was drawn for it; a retry alone has one, and its place among all draws.
-func isDrawn(a *journal.Attempt) bool {
-	back, bin := a.Backoff, int64(0)
-	if !a.ShouldRetry() || a.Revision > 0 {
-		return a.JitterBin == bin
-	}
-	bin = 1 + int64((back.JitterRatio+0.2)/0.4*journal.JitterBins)
-	drawn := min(max(time.Duration(float64(back.Raw)*(1+back.JitterRatio)), 5*time.Minute), 4*time.Hour)
-	return a.JitterBin == bin && back.Raw == nominal(a.RetryCount) && back.AtMaximum == (back.Raw == 4*time.Hour) &&
-		(back.Delay-drawn).Abs() <= time.Minute
 }
 
 // checkEpisode: a failure belongs to the open episode where the same process reports it, or another that knows of as many retries
@@ -273,8 +214,6 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
 		right = permanent && (d.Team == "cadastro") == (strings.HasPrefix(a.Error, ofPatient) || strings.HasPrefix(a.Error, unknownError))
-	case d.Reason == decision.ReasonNoRecovery:
-		right = s.hopeless
 	case d.Reason == decision.ReasonDeadline:
 		right = late(last, a.Deadline) || w.hoursChanged()
 	case d.Reason == decision.ReasonTimeLimit:

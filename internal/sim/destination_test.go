@@ -6,12 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 )
 
 func (s *sim) checkDestination(r *journal.Record) {
@@ -46,38 +44,8 @@ func (s *sim) checkDestination(r *journal.Record) {
 	}
 	s.trail.state(name, r.Entry.At, b.State)
 	s.checkOrder(name, b.State)
-	s.checkState(name, b.State, r.Entry.At)
 	s.checkOutage(name, b.State)
 	s.checkRamp(name, b.State, r.Entry.At)
-}
-
-// checkState: what a state says has happened does not lie ahead; canaries and ramps that failed are counted one by one, the next
-// canary is planned by the clock, a pause is as long as the portal asked for, and a rate limit at most half of the pace.
-func (s *sim) checkState(name string, now *destination.State, at time.Time) {
-	w, b, o := s.portals[name], s.portals[name].recorded, &now.Outage
-	ahead := func(t time.Time) bool { return t.Sub(at) > clocksApart }
-	first, step := firstTest, now.NextTest.Sub(o.LastTest)
-	if w.probed {
-		first = probeAnew
-	}
-	right := !ahead(now.Since) && !ahead(now.Canary.Sent) && !ahead(o.LastTest) && !ahead(o.Since) && !ahead(now.Flow.At)
-	if now.Phase == destination.Down && now.Since.Equal(o.Since) && o.Cause == destination.CauseFailures && w.ordered.Before(o.Since) && w.bad < 2 && w.well.Before(o.Since.Add(-actTime)) {
-		right = right && now.NextTest.Sub(now.Since) == first
-	}
-	if now.Phase == destination.Testing {
-		j := s.canaryOf(now)
-		right = right && j != nil && j.portal == name && !now.Canary.Sent.Before(o.LastTest) && (now.Since.After(o.LastTest) || step >= first && step <= max(longestPause, first))
-	}
-	if b.State != nil && o.Since.Equal(b.Outage.Since) {
-		lately := time.Since(b.at) + actTime // an answer begins a ramp, besides the one there is; a failure ends it
-		right = right && o.Tests-b.Outage.Tests <= 1 && o.FailedRamps-b.Outage.FailedRamps <= max(1, min(since(w.answered, lately)+1, since(w.failures, lately)))
-	}
-	if f := &now.Flow; b.State != nil && !f.LimitAt.Equal(b.Flow.LimitAt) {
-		right = right && f.Limit <= max(1, max(s.paceBefore, s.settings.Configured[name].Pace.Most)/2)
-	}
-	if !right || now.Flow.PauseUntil.After(w.paused.until.Add(clocksApart)) {
-		s.fail("%s is recorded at %s as %+v, and has asked to wait until %s", name, at, *now, w.paused.until)
-	}
 }
 
 // canaryOf returns the gate's job of the claim that a portal is tested with; nil where there is none.
@@ -97,20 +65,11 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 		s.fail("%s has an outage since %s, and another began at %s before it was up", name, b.Outage.Since, now.Outage.Since)
 	}
 	was := b.State == nil || b.Phase == destination.Up
-	told := notify.Outage{Destination: name, Cause: string(now.Outage.Cause), Failed: now.Outage.Failed, Admitted: now.Outage.Admitted,
-		Since: decision.Instant(now.Outage.Since.Truncate(time.Second))}
-	if now.Phase == destination.Up {
-		told.Held, told.Until = now.Outage.Held, decision.Instant(now.Since.Truncate(time.Second))
-	}
-	w.outages[told] = true
 	switch {
 	case was && now.Phase != destination.Up && now.Phase != destination.Ramping:
-		s.expected[said{Kind: events.DestinationDown, Destination: name, Since: decision.Instant(now.Outage.Since), Cause: string(now.Outage.Cause),
-			Failed: now.Outage.Failed, Admitted: now.Outage.Admitted}]++
+		s.expect(events.DestinationDown, name)
 	case !was && now.Phase == destination.Up:
-		s.expected[said{Kind: events.DestinationUp, Destination: name, Since: decision.Instant(now.Outage.Since), UpAt: decision.Instant(now.Since),
-			AnsweredAt: decision.Instant(now.Outage.Until), Canaries: now.Outage.Tests, Held: now.Outage.Held,
-			Duration: decision.ISODuration(now.Since.Sub(now.Outage.Since))}]++
+		s.expect(events.DestinationUp, name)
 		o, kept := &now.Outage, min(len(b.Lasted)+1, keptOutages)
 		itself := o.Cause != destination.CausePerson && w.treated.Before(o.Since.Add(-clocksApart)) // no person ended it
 		if itself && o.Since.Equal(b.Outage.Since) && (len(now.Lasted) != kept || now.Lasted[kept-1] != o.Until.Sub(o.Since)) {

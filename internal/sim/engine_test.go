@@ -582,7 +582,7 @@ func (s *sim) submit(p *process, job int64) {
 	s.in(time.Second+time.Duration(dice.IntN(1000*s.portals[p.portal].slowest))*time.Millisecond, func() {
 		problem := s.portals[p.portal].problem(s, dice)
 		switch odd := dice.IntN(100); {
-		case s.isLost(p.claim), odd >= 4 && odd < 30 && s.puzzling:
+		case odd >= 4 && odd < 30 && s.puzzling:
 			problem = unknownError
 		case odd < 4:
 			problem = []string{permanentError, ofPatient, presumedError, unknownError}[dice.IntN(4)]

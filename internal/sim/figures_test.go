@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"strings"
 	"time"
 
@@ -15,22 +14,18 @@ import (
 type tally struct {
 	sums     map[journal.FigureName]int64
 	episodes map[string]*episode // the last of each claim
-	bins     map[int64]int64     // how often each part of the jitter was drawn
-	soon     int64               // recovered as soon as that
-	early    int64               // retries within an hour of their first failure that something is learnt of
 }
 
 type episode struct {
 	number, retries int64
-	presumed        int             // errors that look permanent and were retried
-	state           journal.State   // what became of it
-	died            bool            // once, whatever people made of it since
-	failed, retried bool            // since it began; before it failed first, too
-	first           time.Time       // its first failure, as it was recorded last, or when it began without one
-	opened          time.Time       // when it was recorded that it began
-	attempt         int64           // the last of it
-	process         int64           // the instance that asked last
-	tried           []time.Duration // its retries, from its first failure on, since a person had it sent again
+	presumed        int           // errors that look permanent and were retried
+	state           journal.State // what became of it
+	died            bool          // once, whatever people made of it since
+	failed, retried bool          // since it began; before it failed first, too
+	first           time.Time     // its first failure, as it was recorded last, or when it began without one
+	opened          time.Time     // when it was recorded that it began
+	attempt         int64         // the last of it
+	process         int64         // the instance that asked last
 }
 
 // of returns the episode of a claim; it ends the one before.
@@ -59,19 +54,6 @@ func (t *tally) dies(e *episode, byLimit bool) {
 	}
 }
 
-// learns counts an episode that recovered by a retry, or is given up though it was retried.
-func (t *tally) learns(e *episode, how journal.FigureName) {
-	for _, after := range e.tried {
-		t.sums[journal.FigureRetryMade]++
-		if after <= time.Hour {
-			t.early++
-		}
-	}
-	if len(e.tried) > 0 {
-		t.sums[how]++
-	}
-}
-
 func (t *tally) attempt(a *journal.Attempt, open bool) {
 	if last := t.episodes[a.Decision.SubjectID]; a.Revision > 0 && (!open || last != nil && last.number > a.Episode) {
 		return // the episode went on, or another began
@@ -79,35 +61,16 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e := t.of(a.Decision.SubjectID, a.Episode, a.Ends, a.At)
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
-	made := a.NextRetryTime.Sub(a.FirstFailure)
-	switch {
-	case a.Revision == 0 && a.ShouldRetry():
-		if len(e.tried) < journal.MaxLearntRetries {
-			e.tried = append(e.tried, made)
-		}
-	case a.Revision == 0:
-		if e.state == journal.Scheduled && a.Reason != decision.ReasonNoRecovery && a.Reason != decision.ReasonDeadline {
-			t.learns(e, journal.FigureCaseLost)
-		}
-		e.tried = nil
-	case e.state == journal.Scheduled && e.attempt == a.Number && a.ShouldRetry() && len(e.tried) > 0:
-		e.tried[len(e.tried)-1] = made
-	}
 	if a.Revision == 0 {
 		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++
 		}
-		if a.Reason == decision.ReasonNoRecovery {
-			t.sums[journal.FigureHandedOver]++
-			t.sums[journal.FigureSavedRetries] += a.MaxRetries - a.RetryCount
-		}
 		if a.ShouldRetry() {
 			if strings.HasPrefix(a.Error, presumedError) {
 				e.presumed++
 			}
-			t.bins[a.JitterBin-1]++
 			t.sums[journal.FigureScheduled]++
 			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
 		}
@@ -150,77 +113,34 @@ func (t *tally) entry(e *journal.Entry) {
 	switch is := t.episodes[e.Subject.ID]; {
 	case is == nil:
 	case e.Kind == journal.OutcomeEntry:
-		if is.state == journal.Scheduled && b.State == journal.Recovered {
-			t.learns(is, journal.FigureCaseRecovered)
-		}
 		is.state = b.State
 		if t.dies(is, false); b.State == journal.Recovered && is.retried {
 			took := max(b.At.Sub(is.first), 0)
 			t.sums[journal.FigureRecoveredRetried]++
 			t.sums[journal.FigureRecoveryRetries] += is.retries
 			t.sums[journal.FigureRecoveryTime] += took.Milliseconds()
-			if took <= soon {
-				t.soon++
-			}
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
 		is.state = journal.Discarded
 	case e.Kind == journal.ReviewEntry:
-		if is.state, is.retries, is.tried = journal.Reprocessing, b.RetryCount, nil; b.Fresh {
+		if is.state, is.retries = journal.Reprocessing, b.RetryCount; b.Fresh {
 			*is = episode{number: is.number + 1, state: is.state, retries: is.retries, died: is.died, first: e.At, opened: e.At, process: is.process}
 		}
 	}
 }
 
-// soon is a time to recovery that a bucket ends at.
-const soon = 20 * time.Minute
-
-// checkFigures: the sums are what was recorded, those of buckets and of causes what they are of.
+// checkFigures: the sums are what was recorded.
 func (s *sim) checkFigures() {
 	all, err := s.memory.Figures(context.Background(), 0)
-	_, _ = s.memory.Learnt(context.Background(), []int64{journal.WeekOf(s.began)}, func(f *journal.LearntFigure) { all = append(all, f.Figure) })
-	sums, bins, early, recovered := map[journal.FigureName]int64{}, map[int64]int64{}, int64(0), int64(0)
+	sums := map[journal.FigureName]int64{}
 	for _, f := range all {
 		sums[f.Name] += f.Value
-		switch {
-		case f.Name == journal.FigureJitter:
-			bins[f.Bucket] += f.Value
-		case f.Name == journal.FigureRetryMade && f.Bucket < 3:
-			early += f.Value
-		case f.Name == journal.FigureRecoveryTimeBucket && f.Bucket <= int64(soon.Seconds()):
-			recovered += f.Value
-		}
 	}
-	if recovered != s.tally.soon || early != s.tally.early || !maps.Equal(bins, s.tally.bins) {
-		s.fail("%d are counted that recovered soon, not %d, %d retries within an hour, not %d, and jitter as %v, not %v", recovered, s.tally.soon, early,
-			s.tally.early, bins, s.tally.bins)
-	}
-	causes, _ := s.memory.Causes(context.Background(), journal.CauseFilter{}, nil, 1000)
-	failures := sums[journal.FigureDecisions]
-	for i := range causes {
-		c := &causes[i]
-		if failures -= c.Failures; c.Retried+c.Exhausted+c.Permanent != c.Failures {
-			s.fail("of a cause are counted: %+v", c.Fingerprint)
-		}
-		if taught, is := s.taught[c.ID]; is != (c.Taught != nil) || is && *c.Taught != taught {
-			s.fail("of a cause was taught %+v, and is shown %+v", taught, c.Taught)
-		}
-	}
-	if failures != 0 {
-		s.fail("%d failures more were decided on than are counted of causes", failures)
-	}
-	is := func(name journal.FigureName, want int64) {
+	for name, want := range s.tally.sums {
 		if err != nil || sums[name] != want {
 			s.fail("the sum %s is %d, and is to be %d", name, sums[name], want)
 		}
 	}
-	for name, want := range s.tally.sums {
-		is(name, want)
-	}
-	is(journal.FigureTook, sums[journal.FigureDecisions])
-	is(journal.FigureJitter, sums[journal.FigureScheduled])
-	is(journal.FigureRecoveryTimeBucket, sums[journal.FigureRecoveredRetried])
-	is(journal.FigureRetrySucceeded, sums[journal.FigureCaseRecovered])
 }
 
 // counted: it is recorded of a portal what went, waited and failed, once, and all of it after a while.

@@ -1,15 +1,12 @@
 package sim
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
@@ -233,8 +230,6 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go: %s, and %s is closed until %s", b.JobKey, b.Kind, b.Destination, w.nextOpen(time.Now()).Sub(s.began))
 	case b.Action == journal.GateReleased && w.held.holds():
 		s.fail("job %d is let go: %s, and a person holds %s", b.JobKey, b.Kind, b.Destination)
-	case b.Action == journal.GateReleased && !s.wasStolen(gate.Lease) && !w.hoursChanged():
-		s.inTurn(&b)
 	}
 	switch j := s.jobs[b.JobKey]; {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
@@ -250,8 +245,7 @@ func (s *sim) checkGate(r *journal.Record) {
 			}
 		}
 		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
-		s.expected[said{Kind: "MaxRetriesExceeded", ClaimID: outside(r.Subject.ID), TotalAttempts: b.Retries,
-			ExceededAt: decision.Instant(r.Entry.At), TotalDuration: decision.ISODuration(r.Entry.At.Sub(d.FirstFailure))}]++
+		s.expect("MaxRetriesExceeded", r.Subject.ID)
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
 		early := w.lastChance(&b.HeldJob).Sub(r.Entry.At)
 		if !w.hoursChanged() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
@@ -262,7 +256,6 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
-		s.mustWait(w, j)
 		s.waits[b.JobKey], w.kept = waiting{b.HeldJob, time.Now()}, append(w.kept, time.Now())
 		s.say("%s is held", j.claim)
 		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
@@ -307,59 +300,6 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 		s.fail("%s is held after %d retries until %s or %s, and has made %d: until %s or %s", j.claim, b.Retries, b.Limit, b.Deadline,
 			want.Retries, want.Limit, want.Deadline)
 	}
-}
-
-// idleTime is in which even a small share of the pace lets one through, where none went, and no state was taken over.
-const idleTime = 10 * time.Minute
-
-// mustWait: a claim is not held at a portal that is up, and takes one more. A replica may take it for down before the leader does.
-func (s *sim) mustWait(w *portal, j *job) {
-	b := w.recorded
-	if b.State != nil && b.Phase == destination.Up && b.Flow.Limit == 0 && w.order == 0 && !s.anybodyWaits(j.portal) && !s.wasWiped(j.claim) && (j.deadline.IsZero() || time.Until(j.deadline) > clocksApart) &&
-		min(s.quiet(w, b.at), time.Since(w.paused.until), time.Since(w.held.until), w.openSince()) > idleTime && since(w.asked, idleTime) <= 1 && since(w.failures, time.Since(b.Since)) < inARow {
-		s.fail("%s is held, and %s is up since %s", j.claim, j.portal, b.Since.Sub(s.began))
-	}
-}
-
-// inTurn: the claim with the nearest deadline goes first, then what is worth most, then the one that waits longest. Ahead goes
-// what would be given up before the next does, then what has most retries left.
-func (s *sim) inTurn(b *journal.GateBody) {
-	w, x := s.portals[b.Destination], s.waits[b.JobKey]
-	turn := func(h *waiting) time.Time { // without a deadline last
-		return cmp.Or(w.sendBy(h.Deadline), s.began.AddDate(100, 0, 0))
-	}
-	chosen, canary := time.Now(), b.Kind == destination.Test
-	if canary {
-		chosen = w.recorded.at
-	}
-	for _, p := range s.processes {
-		y := s.waits[p.latest()]
-		if _, going := s.departing.Load(p.latest()); going || p.portal != b.Destination || !s.isWaiting(p) ||
-			chosen.Sub(y.since) <= 2*actTime || time.Until(w.lastChance(&y.HeldJob)) <= clocksApart { // several writes may have hung
-			continue
-		}
-		first := cmp.Or(turn(&y).Compare(turn(&x)), cmp.Compare(x.Context.Cents(), y.Context.Cents()), y.Since.Compare(x.Since))
-		if canary {
-			of, sure := w.ahead(&x.HeldJob)
-			other, known := w.ahead(&y.HeldJob)
-			if !sure || !known {
-				continue
-			}
-			first = cmp.Or(cmp.Compare(of, other), first)
-		}
-		if first < 0 {
-			s.fail("job %d goes to %s: %s, before %s, which waits with a deadline at %s since %s", b.JobKey, b.Destination, b.Kind, p.claim, y.Deadline, y.Since)
-		}
-	}
-}
-
-// ahead is what goes ahead by, the most first; sure reports whether it is by all clocks.
-func (w *portal) ahead(h *journal.HeldJob) (rank int64, sure bool) {
-	soon := time.Until(w.lastChance(h)) - longestPause
-	if rank = h.MaxRetries - h.Retries; soon < 0 {
-		rank += math.MaxInt32
-	}
-	return rank, soon.Abs() >= clocksApart
 }
 
 // noLongerDown is how long a replica that lost its lease may take a portal for up that is down; actTime is how long one

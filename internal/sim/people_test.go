@@ -293,12 +293,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 		}
 		return
 	}
-	told := said{Kind: events.DeadLetterReviewed, ClaimID: outside(e.Subject.ID), Episode: b.Episode, DeadLetterID: b.DeadLetterID, ReviewedBy: b.By,
-		ReviewDecision: "discard", RetryCount: b.RetryCount, ReviewReason: b.Reason, ReviewedAt: decision.Instant(e.At)}
-	if b.Decision == string(journal.DeadLetterReprocessing) {
-		told.ReviewDecision, told.NextRetryTime = "reprocess", decision.Instant(b.NextRetryTime)
-	}
-	s.expected[told]++
+	s.expect(events.DeadLetterReviewed, e.Subject.ID)
 	if before := s.decided[b.DeadLetterID]; before != "" && before != forgotten {
 		s.fail("the dead letter %s of %s is decided on twice", b.DeadLetterID, e.Subject.ID)
 	}

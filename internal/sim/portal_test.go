@@ -6,7 +6,6 @@ import (
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 )
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
@@ -19,8 +18,7 @@ type portal struct {
 	probed   bool                     // by its URL, too
 	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
 
-	orders  map[string]bool        // that people gave
-	outages map[notify.Outage]bool // as they are recorded
+	orders map[string]bool // that people gave
 
 	recorded recorded    // as it was last
 	version  int64       // of what is recorded

@@ -359,8 +359,6 @@ type memory struct {
 // Depart implements gate.Memory.
 func (m memory) Depart(ctx context.Context, d *journal.Departure) (bool, error) {
 	m.leads(gate.Lease)
-	m.departing.Store(d.JobKey, true) // several do at once
-	defer m.departing.Delete(d.JobKey)
 	m.port(fmt.Sprint(m.name, " depart ", d.Subject.ID, " of ", d.JobKey))
 	went, err := m.Journal.Depart(ctx, d)
 	if err != nil {

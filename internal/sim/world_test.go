@@ -22,7 +22,6 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -112,9 +111,6 @@ type sim struct {
 	crowd     bool      // many claims come within a while
 	puzzling  bool      // much fails, and nobody knows why
 	secret    string    // of error texts
-	clocksOff bool      // clocks are hours off, for what makes notices
-	hopeless  bool      // most claims always fail, and that is learnt from
-	learnt    []cases   // of the cause that nobody knows, each minute
 	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
@@ -206,7 +202,6 @@ func newSim(p plan) *sim {
 	s.check = s.checkStep
 	s.lazy, s.crowd = s.draw("lazy").IntN(3) == 0, s.draw("crowd").IntN(3) == 0
 	s.secret = secrets[s.draw("secret").IntN(len(secrets))]
-	s.hopeless, s.clocksOff = s.draw("hopeless").IntN(12) == 0, s.draw("clocks off").IntN(6) == 0
 	s.puzzling, s.steady = s.draw("puzzling").IntN(6) == 0, s.draw("steady").IntN(4) == 0
 	for _, f := range faults {
 		if s.steady {
@@ -221,7 +216,7 @@ func newSim(p plan) *sim {
 	}
 	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{orders: map[string]bool{}, outages: map[notify.Outage]bool{}, counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{orders: map[string]bool{}, counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
@@ -246,7 +241,6 @@ func newSim(p plan) *sim {
 	policy := *s.policies[decision.DefaultPolicy]
 	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
-	policy.HandOver = []decision.HandOver{decision.DecideHandOver, decision.DecideHandOver, decision.AdviseHandOver, decision.LearnNothing}[s.draw("hand over").IntN(4)]
 	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}, {Variable: remark, Type: decision.ContextText}}
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}
 	s.configure()
@@ -325,9 +319,6 @@ func (s *sim) start(n int) {
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
 	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
-	if s.hopeless {
-		r.learn(records, policies)
-	}
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
@@ -454,8 +445,6 @@ func (s *sim) arrive() {
 	claims, within := 3+draw.IntN(30), s.horizon/2
 	if s.lazy { // so that there is something to do
 		claims, within = 3*claims, time.Hour
-	} else if s.hopeless {
-		claims = 60 + claims
 	} else if s.crowd {
 		claims, within = 3*claims, []time.Duration{time.Hour, 10 * time.Minute, 30 * time.Second}[draw.IntN(3)]
 	}

@@ -91,12 +91,6 @@ func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 	}
 }
 
-// Counts records what a replica counted since an instant.
-func (p *Portal) Counts(t testing.TB, traffic journal.Traffic) {
-	t.Helper()
-	Must(t, p.journal.RecordDestination(context.Background(), p.Name, journal.DestinationBody{Traffic: &traffic}))
-}
-
 // Hold has a claim with that job wait for the portal.
 func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	t.Helper()

@@ -103,7 +103,7 @@ bench: build ## Measure the worker against a bare gRPC loop; prints a table with
 outages: ## Play recorded outages against a policy, beside its plain ladder and a clairvoyant (ARGS='--outages FILE --claims-per-minute 0.1 -o json')
 	$(GO) run ./bench/outages $(ARGS)
 
-soak: build ## Claims for SOAK (60m) on each store, the worker rolled every 5 minutes; prints a table, draws docs/pictures/soak.svg
+soak: build ## Claims for SOAK (60m) on each store, the worker rolled every 5 minutes; prints a table
 	SOAK=$${SOAK:-60m} $(GO) test -count=1 -timeout 4h -v -run TestSoak ./e2e/scenarios
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)

@@ -106,9 +106,6 @@ func (b *bench) clients(ctx context.Context, out io.Writer) error {
 		row(out, s.name, fmt.Sprintf("%.1f µs", bare), fmt.Sprintf("%.1f µs", worker), fmt.Sprintf("%.2f", worker/bare))
 	}
 	table(out, "", "measured", "goal")
-	if err := decisionCosts(out, b.rounds); err != nil {
-		return err
-	}
 	peak, held, err := b.memory(ctx)
 	if err != nil {
 		return err

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
@@ -129,14 +128,6 @@ func (s *stub) followUps(most int64) {
 	if again := s.failAgain(most, math.MaxInt); len(again) > 0 {
 		s.put(again)
 	}
-}
-
-// portion puts in n jobs at one instant, further failures of earlier claims among them.
-func (s *stub) portion(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	again := s.failAgain(lifeRetries, n/2)
-	s.put(append(again, s.fresh(n-len(again))...))
 }
 
 // failAgain are followUps' jobs, no more than limit; mu is held.
@@ -301,20 +292,8 @@ func (s *stub) holdOutputs(j *job, record *gateway.Record, at *journal.Attempt) 
 	}
 }
 
-// handedBack holds every job that was given back against the rule: retries unchanged, no back-off. It returns how
-// many there were.
-func (s *stub) handedBack() (n int) {
+// answered waits until so many jobs are settled.
+func (s *stub) answered(n int) {
 	s.t.Helper()
-	for _, record := range s.Journal() {
-		for _, a := range record.Answers {
-			if a.Method != gateway.FailJob || a.Settled || a.Code != codes.OK {
-				continue
-			}
-			n++
-			if a.Retries != 3 || a.BackOff != 0 {
-				s.t.Errorf("job %d was given back with %d retries and a back-off of %v, want 3 and none", record.Key, a.Retries, a.BackOff)
-			}
-		}
-	}
-	return n
+	testkit.Must(s.t, s.WaitFor(wait.Context(s.t), func(c gateway.Counts) bool { return c.Settled >= n }))
 }

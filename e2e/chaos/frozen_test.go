@@ -1,8 +1,12 @@
 package chaos_test
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit"
@@ -19,14 +23,7 @@ func TestFrozenReplica(t *testing.T) {
 	url, s := postgres.Database(t), newStub(t, "FROZEN")
 	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + long.String()}
 	one := serve(t, settings{name: "one", gateway: s.Addr(), url: url, env: env})
-	wait.Until(t, "a poll of the replica", func() bool {
-		for _, p := range s.Polls(worker.AnalyzeRetry) {
-			if p.Ended.IsZero() {
-				return true
-			}
-		}
-		return false
-	})
+	s.polled()
 	testkit.Must(t, one.Pause())
 	s.claims(claims)
 	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Held == claims }))
@@ -43,4 +40,82 @@ func TestFrozenReplica(t *testing.T) {
 	found := s.holdAgainst(a)
 	a.oneAttemptPerCount(false)
 	report(t, "a frozen replica, one PostgreSQL", "%d jobs lay unread while another answered; %d attempts", claims, found.attempts)
+}
+
+// polled waits until a replica waits for jobs.
+func (s *stub) polled() {
+	s.t.Helper()
+	wait.Until(s.t, "a poll of the replica", func() bool {
+		for _, p := range s.Polls(worker.AnalyzeRetry) {
+			if p.Ended.IsZero() {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Of two replicas on one PostgreSQL one lives, and nothing that it says reaches the database any more, until the engine gave
+// its jobs to the other, which answers. When the way is open again, what was under way is counted once and answered once,
+// whether the replica takes the jobs for its own still or knows that their time is over.
+func TestStalledReplica(t *testing.T) {
+	t.Parallel()
+	for _, atCommit := range []bool{false, true} {
+		for whose, timeOut := range map[string]time.Duration{"its own, it thinks": 5 * time.Minute, "no longer its own": 2 * time.Second} {
+			t.Run(fmt.Sprintf("at its commit %t, jobs %s", atCommit, whose), func(t *testing.T) {
+				t.Parallel()
+				playStalled(t, timeOut, atCommit)
+			})
+		}
+	}
+}
+
+func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
+	const claims = 4
+	url, s := postgres.Database(t), newStub(t, "STALLED")
+	way, through := newProxy(t, url)
+	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + timeOut.String()}
+	one := serve(t, settings{name: "one", gateway: s.Addr(), url: through, env: env})
+	s.polled()
+	var turn atomic.Bool // the other's: it is given jobs, and one no more
+	nothing := s.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.Unavailable,
+		Match: func(c gateway.Call) bool {
+			return c.Worker == "one" && s.Counts().HandedOut > 0 || c.Worker != "one" && !turn.Load()
+		}})
+	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url, env: env})
+	db := database(t, url)
+	if atCommit {
+		way.arm(func() bool {
+			if _, locked := db.Exec("SELECT FROM ledger_head FOR UPDATE NOWAIT"); locked != nil && s.Counts().Held == claims {
+				way.stall() // it has the ledger for itself, until the server takes that away
+			}
+			return true
+		})
+	} else {
+		way.stall()
+	}
+	s.claims(claims)
+	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Held == claims }))
+	began := time.Now()
+	s.Advance(timeOut)
+	turn.Store(true)
+	wait.Until(t, "the other's answers and their marks", func() bool {
+		var marked int
+		testkit.Must(t, db.QueryRow("SELECT coalesce(sum(last - first + 1), 0) FROM answered").Scan(&marked))
+		return s.Counts().Settled == claims && marked == claims
+	})
+	stalled := time.Since(began)
+	nothing.Remove()
+	way.arm(nil)
+	way.goOn()
+	two.stop()
+	s.claims(claims) // one is as good as before
+	s.settle()
+	late := one.counted(`retry_worker_jobs_total\{action="superseded"[^}]*\}`)
+	one.stop()
+	a := look(t, url)
+	found := s.holdAgainst(a)
+	a.oneAttemptPerCount(false)
+	report(t, "a stalled replica, one PostgreSQL", "%s: %.1f s without its database; %d attempts, one answer each; %d of its answers came too late",
+		t.Name(), stalled.Seconds(), found.attempts, late)
 }

@@ -282,7 +282,7 @@ func (r *row) jump() {
 	r.toxic(noneToEngine)
 	r.toxic(noneFromEngine)
 	r.pass(outlasting)
-	testkit.Must(r.t, r.clock.MoveTo(wait.Context(r.t), r.clock.Now().Add(late)))
+	testkit.Must(r.t, r.clock.MoveTo(wait.Context(r.t), r.clock.Now().Add(time.Hour)))
 	r.mend()
 }
 

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
@@ -21,7 +23,6 @@ type settings struct {
 	url     string // of the database
 	env     []string
 	clock   *harness.SharedClock // nil: this machine's
-	user    *syscall.Credential  // nil: this process's
 }
 
 // program is the built worker as a process of its own.
@@ -36,18 +37,17 @@ type program struct {
 // launch starts a worker with nothing in its environment but what it is given; it may refuse.
 func launch(t *testing.T, s settings) *program {
 	t.Helper()
-	ports, err := harness.FreePorts(1) // the address of the API is in no log
-	testkit.Must(t, err)
-	p := &program{t: t, name: s.name, out: &harness.Log{}, http: harness.Address(ports[0])}
+	p := &program{t: t, name: s.name, out: &harness.Log{}}
 	binary := harness.Binary
 	if s.clock != nil {
 		binary, s.env = harness.BinaryWithClock, append(s.env, s.clock.Environment())
 	}
+	var err error
 	p.Process, err = harness.Start(harness.Command{
-		Path: binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out, User: s.user,
+		Path: binary(t), Args: []string{"serve"}, Screen: p.out, Output: p.out,
 		Env: append([]string{
 			"ZEEBE_ADDRESS=" + s.gateway, "ZEEBE_INSECURE_CONNECTION=true", "RETRY_WORKER_WORKER_NAME=" + s.name,
-			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=" + p.http, "RETRY_WORKER_DATABASE_URL=" + s.url,
+			"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_DATABASE_URL=" + s.url,
 		}, s.env...),
 	})
 	testkit.Must(t, err)
@@ -64,7 +64,8 @@ func launch(t *testing.T, s settings) *program {
 func serve(t *testing.T, s settings) *program {
 	t.Helper()
 	p := launch(t, s)
-	p.ops = p.logged("serving").Text("ops")
+	serving := p.logged("serving")
+	p.ops, p.http = serving.Text("ops"), serving.Text("api")
 	return p
 }
 
@@ -80,30 +81,6 @@ func (p *program) logged(message string) (found harness.Line) {
 		return found != nil
 	})
 	return found
-}
-
-// refuses waits for the program to end by itself, with exit status 1 and one line on standard error, and
-// returns that line.
-func (p *program) refuses() string {
-	p.t.Helper()
-	select {
-	case <-p.Done():
-	case <-wait.Context(p.t).Done():
-		p.t.Fatalf("%s has not ended", p.name)
-	}
-	if err := p.Err(); err == nil || err.Error() != "exit status 1" {
-		p.t.Errorf("%s ended with %v, want exit status 1", p.name, err)
-	}
-	var said []string // what is no JSON
-	for line := range strings.Lines(p.out.Text()) {
-		if !strings.HasPrefix(line, "{") {
-			said = append(said, strings.TrimSuffix(line, "\n"))
-		}
-	}
-	if len(said) != 1 {
-		p.t.Fatalf("%s said %q on standard error, want one line", p.name, said)
-	}
-	return said[0]
 }
 
 // stop ends the program in order.
@@ -143,18 +120,6 @@ func (p *program) unready() (reason string) {
 	return strings.TrimSpace(reason)
 }
 
-// ready waits until the journal can be written again.
-func (p *program) ready() {
-	p.t.Helper()
-	wait.Until(p.t, "/readyz of "+p.name+" answers 200", func() bool {
-		status, _ := p.readyz()
-		return status == http.StatusOK
-	})
-	if !strings.Contains(p.metrics(), "\nretry_worker_journal_up 1\n") {
-		p.t.Error("retry_worker_journal_up is not 1 although the journal can be written")
-	}
-}
-
 // once runs a command on a journal to its end.
 func once(t *testing.T, url string, args ...string) (output string, code int) {
 	t.Helper()
@@ -169,4 +134,24 @@ func folder(t *testing.T) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	testkit.Must(t, os.Chmod(dir, 0o755))
 	return dir
+}
+
+// pass lets a time pass that is itself what is tested.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+// counted is the sum of a counter over its labels.
+func (p *program) counted(name string) (sum int) {
+	p.t.Helper()
+	for _, m := range regexp.MustCompile(`(?m)^`+name+`(?:\{[^}]*\})? (\d+)$`).FindAllStringSubmatch(p.metrics(), -1) {
+		n, err := strconv.Atoi(m[1])
+		testkit.Must(p.t, err)
+		sum += n
+	}
+	return sum
 }

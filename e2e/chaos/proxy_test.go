@@ -2,7 +2,6 @@ package chaos_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -22,6 +21,7 @@ type proxy struct {
 	mu       sync.Mutex
 	open     map[net.Conn]struct{}
 	onCommit func() (forward bool) // nil: all are forwarded
+	stalled  chan struct{}         // until it is closed nothing more reaches the server; nil: all does
 }
 
 // newProxy returns a proxy for the server at a URL, and the URL by which it is reached.
@@ -35,6 +35,7 @@ func newProxy(t *testing.T, database string) (p *proxy, through string) {
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.listener.Close()
+		p.goOn()
 		p.mu.Lock()
 		for c := range p.open {
 			_ = c.Close()
@@ -52,6 +53,34 @@ func (p *proxy) arm(f func() (forward bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onCommit = f
+}
+
+// stall keeps what workers say from the server, their connections stay; goOn lets it through.
+func (p *proxy) stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stalled == nil {
+		p.stalled = make(chan struct{})
+	}
+}
+
+func (p *proxy) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stalled != nil {
+		close(p.stalled)
+		p.stalled = nil
+	}
+}
+
+// pass waits while the proxy stalls.
+func (p *proxy) pass() {
+	p.mu.Lock()
+	stalled := p.stalled
+	p.mu.Unlock()
+	if stalled != nil {
+		<-stalled
+	}
 }
 
 func (p *proxy) accept() {
@@ -89,20 +118,15 @@ func (p *proxy) serve(client net.Conn) {
 // forward copies what a client says, message by message, up to a COMMIT that is held back.
 func (p *proxy) forward(server io.Writer, client io.Reader) error {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
-	commit := "" // the name of the prepared COMMIT
 	for first := true; ; first = false {
 		message, err := read(in, first)
 		if err != nil {
 			return err
 		}
-		texts := bytes.SplitN(message[min(5, len(message)):], []byte{0}, 3)
-		switch {
-		case first || len(texts) < 3:
-		case message[0] == 'P' && string(texts[1]) == "COMMIT":
-			commit = string(texts[0])
-		case message[0] == 'B' && commit != "" && string(texts[1]) == commit && !p.lets():
+		if !first && message[0] == 'Q' && string(message[5:]) == "COMMIT\x00" && !p.lets() {
 			return out.Flush() // what stands before it arrives
 		}
+		p.pass()
 		if _, err := out.Write(message); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"retry-worker/e2e/harness"
+	development "retry-worker/e2e/harness/engine"
 	"retry-worker/internal/testkit"
 )
 
@@ -76,35 +78,17 @@ func enginesUnderTest(t *testing.T) []*engine {
 // startOwn starts the development engine in a shape, and gives it those doors.
 func startOwn(t *testing.T, shape string, kinds doors, flags ...string) *engine {
 	t.Helper()
-	binary, err := harness.DevBinary()
+	ours, err := development.Start(t.Context(), append([]string{"--shape", shape}, flags...)...)
 	testkit.Must(t, err)
-	const free, mark = "127.0.0.1:0", "engine ready "
-	args := []string{"--engine-only", "--grpc", free, "--rest", free, "--control", free, "--shape", shape}
-	command := harness.Command{Path: binary, Args: append(args, flags...)}
-	var addresses map[string]string
-	p, err := harness.StartServer(t.Context(), startTime, command, func(p *harness.Process) bool {
-		for _, line := range p.Lines() {
-			if said, found := strings.CutPrefix(line, mark); found {
-				addresses = make(map[string]string)
-				for _, pair := range strings.Fields(said) {
-					name, address, _ := strings.Cut(pair, "=")
-					addresses[name] = address
-				}
-			}
-		}
-		return addresses != nil
-	})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, p.Stop(context.Background(), stopTime)) })
-	e := &engine{name: "the development engine as " + shape, own: true, clock: true}
-	e.control = "http://" + addresses["control"]
-	e.follow(t)
+	t.Cleanup(func() { testkit.Must(t, ours.Stop(context.Background())) })
+	e := &engine{name: "the development engine as " + shape, own: true, clock: true, control: ours.ControlURL()}
+	e.follow(t, ours)
 	if kinds&onGRPC != 0 {
-		e.doors = append(e.doors, dial(t, addresses["grpc"]))
+		e.doors = append(e.doors, dial(t, ours.GatewayAddress()))
 	}
 	for kind := range slices.Values([]doors{rest86, rest88}) {
 		if kinds&kind != 0 {
-			e.doors = append(e.doors, &restDoor{base: "http://" + addresses["rest"], is: kind})
+			e.doors = append(e.doors, &restDoor{base: ours.RESTAddress(), is: kind})
 		}
 	}
 	return e
@@ -272,47 +256,32 @@ type incident struct {
 }
 
 // follow reads the engine's records until the test ends, and keeps the incidents.
-func (e *engine) follow(t *testing.T) {
+func (e *engine) follow(t *testing.T, ours *development.Engine) {
 	ctx, cancel := context.WithCancel(t.Context())
 	e.incidents = make(map[int64][]incident)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		err := e.readRecords(ctx)
-		e.board.Change(func() { e.lost = err })
-	}()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		var wrong error
+		err := ours.Follow(ctx, func(line []byte) { wrong = errors.Join(wrong, e.take(line)) })
+		e.board.Change(func() { e.lost = errors.Join(wrong, err) })
+	})
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		reading.Wait()
 	})
 }
 
-func (e *engine) readRecords(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.control+"/events?from=0&follow=true", nil)
-	if err != nil {
+func (e *engine) take(line []byte) error {
+	var record struct {
+		Key               int64
+		ValueType, Intent string
+		Value             json.RawMessage
+	}
+	if err := json.Unmarshal(line, &record); err != nil || record.ValueType != "INCIDENT" || record.Intent != "CREATED" {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	for records := json.NewDecoder(response.Body); ; {
-		var record struct {
-			Key               int64
-			ValueType, Intent string
-			Value             json.RawMessage
-		}
-		if err := records.Decode(&record); err != nil {
-			return fmt.Errorf("read a record: %w", err)
-		}
-		if record.ValueType != "INCIDENT" || record.Intent != "CREATED" {
-			continue
-		}
-		i := incident{key: record.Key}
-		if err := json.Unmarshal(record.Value, &i); err != nil {
-			return fmt.Errorf("read the record of an incident: %w", err)
-		}
-		e.board.Change(func() { e.incidents[i.ProcessInstanceKey] = append(e.incidents[i.ProcessInstanceKey], i) })
-	}
+	i := incident{key: record.Key}
+	err := json.Unmarshal(record.Value, &i)
+	e.board.Change(func() { e.incidents[i.ProcessInstanceKey] = append(e.incidents[i.ProcessInstanceKey], i) })
+	return err
 }

@@ -106,14 +106,6 @@ func alike(n int, problem string) []gateway.Job {
 // isAnswer reports whether a call is one by which a worker answers a job, or prepares that.
 func isAnswer(c gateway.Call) bool { return c.Method != gateway.ActivateJobs }
 
-// engineSetting is where the program finds the gateway.
-func (f *fixture) engineSetting() string {
-	if f.options.REST {
-		return "ZEEBE_REST_ADDRESS=" + f.RESTAddress()
-	}
-	return "ZEEBE_ADDRESS=" + f.Addr()
-}
-
 // setup is how a worker in this process is made.
 type setup struct {
 	worker.Config

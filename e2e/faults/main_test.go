@@ -3,8 +3,7 @@
 // What each status, time-out and token means alone is tested in internal/zeebe and internal/worker; what the engine
 // does, in e2e/chaos.
 //
-// Rows run in a testing/synctest bubble, connected in memory: time passes at once and bounds are exact. The built
-// program plays where signals and settings matter.
+// Rows run in a testing/synctest bubble, connected in memory: time passes at once and bounds are exact.
 package faults_test
 
 import (

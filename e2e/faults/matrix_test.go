@@ -16,7 +16,6 @@ type row struct {
 	fault   string
 	play    func(*fixture) result
 	options gateway.Options
-	real    bool // over a socket, by this machine's clock
 }
 
 // result is a row's part of the table.
@@ -28,7 +27,7 @@ type result struct {
 
 // TestMatrix plays every fault, over gRPC and over REST, and prints the table.
 func TestMatrix(t *testing.T) {
-	rows := slices.Concat(callRows(), answerRows(), gatewayRows(), stopRows())
+	rows := slices.Concat(callRows(), answerRows(), gatewayRows())
 	for _, r := range slices.Clone(rows) {
 		r.fault, r.options.REST = "REST: "+r.fault, true
 		rows = append(rows, r)
@@ -38,11 +37,6 @@ func TestMatrix(t *testing.T) {
 		for i, r := range rows {
 			t.Run(r.fault, func(t *testing.T) {
 				t.Parallel()
-				if r.real {
-					harness.Binary(t) // built before a job waits for it
-					results[i] = r.play(newFixture(t, r.options))
-					return
-				}
 				synctest.Test(t, func(t *testing.T) {
 					r.options.InMemory = true
 					results[i] = r.play(newFixture(t, r.options))

@@ -108,13 +108,13 @@ func lines(r result) (all []string) {
 
 // TestTeamsAreTold: the addresses of the values reach the catalogue, and nothing else changes.
 func TestTeamsAreTold(t *testing.T) {
-	file := text(renderOne(t, "policies.teams.ti.email={ti@hospital.example}", "policies.teams.ti.digests={weekly}").one(t, "ConfigMap"), "data", "policies.yaml")
+	file := text(renderOne(t, "policies.teams.ti.email={ti@hospital.example}", "policies.teams.ti.digest=true").one(t, "ConfigMap"), "data", "policies.yaml")
 	c, err := catalogue.Parse("policies.yaml", []byte(file))
 	if err != nil {
 		t.Fatalf("%s\n%v", file, err)
 	}
 	want, err := catalogue.Parse("policies.yaml",
-		[]byte("extends: built-in\nteams:\n  ti:\n    digests:\n    - weekly\n    email:\n    - ti@hospital.example\n"))
+		[]byte("extends: built-in\nteams:\n  ti:\n    digest: true\n    email:\n    - ti@hospital.example\n"))
 	if err != nil || c.Version != want.Version {
 		t.Errorf("%s\ncomes to %s%v", file, c.Effective(), err)
 	}

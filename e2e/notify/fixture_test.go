@@ -53,7 +53,7 @@ teams:
   ti:
     email: [ti@hospital.example, plantao-ti@hospital.example]
     webhook: {url: %s/ti, secretFile: %s}
-    digests: [daily, weekly]
+    digest: true
   cadastro: {email: [cadastro@hospital.example]}
 `, s.receiver.URL, s.path("secret")))
 	harness.BinaryWithClock(t) // built before the clock begins

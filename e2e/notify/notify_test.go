@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// brasilia is the zone of the hospital. A Monday's digests are due at seven there.
+// brasilia is the zone of the hospital. The digest is due at seven there.
 var brasilia = time.FixedZone("-03", -3*60*60)
 
 const (
@@ -173,9 +173,9 @@ func (s *fixture) restartTellsNothingTwice() {
 	}
 }
 
-// TestDigestsAreTold: on Mondays at seven a team has a weekly and a daily one by each of its ways, with the figures of its
-// policies; one that asked for none has none.
-func TestDigestsAreTold(t *testing.T) {
+// TestDigestIsTold: at seven a team has the day's digest by each of its ways, with the figures of its policies; one that
+// asked for none has none.
+func TestDigestIsTold(t *testing.T) {
 	t.Parallel()
 	seven := time.Date(2027, time.March, 1, 7, 0, 0, 0, brasilia)
 	s := open(t, seven.Add(-50*time.Minute))
@@ -183,27 +183,19 @@ func TestDigestsAreTold(t *testing.T) {
 	s.mailed(it, 1)
 	s.posted(1)
 	s.die(ofRegistry, 1)
-	all := s.awaitMails(it, 3)
+	all := s.awaitMails(it, 2)
 	if early := seven.Sub(s.clock.Now()); early > 0 {
-		t.Errorf("the digests came %s too early", early)
+		t.Errorf("the digest came %s too early", early)
 	}
-	for _, m := range all[1:] {
-		s.expectMail(m, "1", "https://retry.hospital.example/dead-letters?team=ti")
-	}
-	kinds := make(map[string]int)
-	for _, c := range s.receiver.awaitTaken(t, 3)[1:] {
-		kinds[c.event.Type]++
-		if c.event.Data.Open.Count != 1 || len(c.event.Data.KPIs) == 0 || c.event.Data.Day != "2027-03-01" {
-			t.Errorf("a digest says %s", c.body)
-		}
-	}
-	if kinds["digest.daily"] != 1 || kinds["digest.weekly"] != 1 {
-		t.Errorf("the digests are %v, expected a daily and a weekly one", kinds)
+	s.expectMail(all[1], "1", "https://retry.hospital.example/dead-letters?team=ti")
+	c := s.receiver.awaitTaken(t, 2)[1]
+	if d := c.event.Data; c.event.Type != "digest.daily" || d.Open.Count != 1 || len(d.KPIs) == 0 || d.Day != "2027-03-01" {
+		t.Errorf("the digest says %s", c.body)
 	}
 	s.rest(interval)
-	if of, ours := len(s.mails(registry)), len(s.mails(it)); of != 1 || ours != 3 {
-		t.Errorf("%d mails came to a team without digests and %d to one with two, expected 1 and 3", of, ours)
+	if of, ours := len(s.mails(registry)), len(s.mails(it)); of != 1 || ours != 2 {
+		t.Errorf("%d mails came to a team without a digest and %d to one with it, expected 1 and 2", of, ours)
 	}
 	mails, webhooks := s.expectNothingPersonal()
-	done(t, "digests are told", "daily and weekly ones at seven in Brasília, %d mails and %d webhooks", mails, webhooks)
+	done(t, "the digest is told", "at seven in Brasília, %d mails and %d webhooks", mails, webhooks)
 }

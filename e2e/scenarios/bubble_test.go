@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"net/http"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ func inBubble(t *testing.T, protocol string, play func(*testing.T, *world)) {
 	folder := t.TempDir()
 	bubble.Run(t, server.Options{Happened: h.take}, func(t *testing.T, w *bubble.World) {
 		s := &world{bubble: w, folder: folder, scenario: &scenario{t: t, GatewayClient: w, protocol: protocol, history: h, clock: w,
-			reach: w.EngineOptions(false), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle}}
+			reach: w.Reach(protocol == byREST), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle}}
 		t.Cleanup(s.tell)
 		s.deploy()
 		play(t, s)
@@ -62,7 +61,7 @@ func (s *world) serve(change ...func(*config.Settings)) *process {
 		c(&settings)
 	}
 	v := s.bubble.Serve(settings)
-	s.worker = &process{API: v.HTTPAddr(), Ops: v.OpsAddr(), Log: v.Log, client: *s.bubble.Client(), kill: v.Kill,
+	s.worker = &process{API: v.HTTPAddr(), Ops: v.OpsAddr(), Log: v.Log, client: s.bubble.Client(), kill: v.Kill,
 		stop: func() { testkit.Must(s.t, v.Stop()) }}
 	s.bubble.Settle()
 	return s.worker
@@ -80,7 +79,7 @@ func (s *world) receive(h http.Handler) string {
 }
 
 // database is the address of the workers' journal.
-func (s *world) database() string { return "sqlite:" + filepath.Join(s.folder, "journal.db") }
+func (s *world) database() string { return harness.Database(s.folder) }
 
 // process is one life of a worker.
 type process struct {

@@ -15,6 +15,9 @@ import (
 
 func at(e *engine.Event) time.Time { return time.UnixMilli(e.Timestamp) }
 
+// mostActivations of a job are endless ones: in a bubble no time-out ends what happens at one instant for ever.
+const mostActivations = 1000
+
 // job is what the engine did with one job.
 type job struct {
 	key         int64
@@ -173,6 +176,9 @@ func (h *history) read(r *engine.Event) {
 		for _, key := range r.Value.JobKeys {
 			if j := h.jobs[key]; j != nil {
 				j.activations = append(j.activations, at(r))
+				if len(j.activations) > mostActivations {
+					panic(h.instances[j.instance].describe())
+				}
 			}
 		}
 	case r.ValueType == "TIMER":

@@ -197,11 +197,3 @@ func stacks() string {
 	}
 	return b.String()
 }
-
-// skipIfShort leaves out with -short what waits for seconds.
-func skipIfShort(t *testing.T, why string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip(why)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -65,35 +64,14 @@ func (b *builder) build(doc *document) {
 
 // notified returns a team with the ways it is told by.
 func (b *builder) notified(path string, doc *team) Team {
-	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digests: doc.Digests}
+	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digest: doc.Digest}
 	if doc.Webhook != nil {
 		t.Webhook = &Webhook{URL: string(doc.Webhook.URL), SecretFile: doc.Webhook.SecretFile}
 	}
-	if doc.Due != nil {
-		t.Due = b.due(join(path, "due"), doc.Due)
-	}
-	for _, what := range []string{"digests", "due"} {
-		if at := join(path, what); b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
-			b.problem(at, what+" of a team that is told by no way", "email or webhook beside it")
-		}
+	if at := join(path, "digest"); b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
+		b.problem(at, "the digest of a team that is told by no way", "email or webhook beside it")
 	}
 	return t
-}
-
-func (b *builder) due(path string, doc *due) *Due {
-	d := &Due{cmp.Or(time.Duration(doc.Within), 24*time.Hour), -1, -1}
-	b.between(path+".within", doc.Within, time.Minute, longest)
-	claims, amount := b.has(path+".claims"), b.has(path+".amount")
-	if claims {
-		d.Claims = doc.Claims
-	}
-	if amount {
-		d.Cents = int64(math.Round(doc.Amount * 100))
-	}
-	if !claims && !amount {
-		b.problem(path, "neither claims nor amount", "how many, or how much, is told of")
-	}
-	return d
 }
 
 // inOrder returns the names of what stands at path, in the order of the file.

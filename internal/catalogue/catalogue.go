@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -46,35 +45,12 @@ type Team struct {
 	Email []string
 	// Webhook is the receiver that is told; nil: none.
 	Webhook *Webhook
-	// Digests that the team gets, by all of its ways.
-	Digests []Digest
-	// Due is when the team is told that much runs out of time; nil: never.
-	Due *Due
-}
-
-// Due says how much is much: more than so many Claims, or Cents, of the open dead letters have less than Within until
-// their deadline. Below 0 neither counts.
-type Due struct {
-	Within        time.Duration
-	Claims, Cents int64
-}
-
-// Exceeded reports whether so many claims, worth so much, are too much.
-func (d *Due) Exceeded(claims, cents int64) bool {
-	return d.Claims >= 0 && claims > d.Claims || d.Cents >= 0 && cents > d.Cents
+	// Digest says that the team gets a review each day, by all of its ways.
+	Digest bool
 }
 
 // Webhook is a receiver of signed messages.
 type Webhook struct{ URL, SecretFile string }
-
-// Digest is a review of what is open. The set is closed.
-type Digest string
-
-// The digests (RN-BIL-005 §7.2).
-const (
-	Daily  Digest = "daily"
-	Weekly Digest = "weekly"
-)
 
 // DefaultSource is the Source of the embedded catalogue.
 const DefaultSource = "default"

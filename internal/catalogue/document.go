@@ -105,21 +105,9 @@ type team struct {
 	Email []emailAddress `json:"email,omitempty" jsonschema:"minItems=1,maxItems=50,uniqueItems=true"`
 	// Receiver that is told of them by HTTP.
 	Webhook *webhook `json:"webhook,omitempty"`
-	// Reviews of what is open and of the figures: daily, and weekly on Mondays, at RETRY_WORKER_DIGEST_TIME, by all of the
-	// team's ways.
-	Digests []Digest `json:"digests,omitempty" jsonschema:"minItems=1,uniqueItems=true"`
-	// When the team is told that much of what is open runs out of time, by all of its ways.
-	Due *due `json:"due,omitempty"`
-}
-
-// How much of a team's open dead letters must run out of time before it is told, once.
-type due struct {
-	// How near their deadline is, 1m to 366d; without it 24h.
-	Within duration `json:"within,omitempty"`
-	// Told where more claims than this are due.
-	Claims int64 `json:"claims,omitempty" jsonschema:"anyof_required=claims,minimum=0,maximum=1000000"`
-	// Told where what is due is worth more than this, in reais.
-	Amount float64 `json:"amount,omitempty" jsonschema:"anyof_required=amount,minimum=0,maximum=1000000000000"`
+	// Whether it gets a review each day at RETRY_WORKER_DIGEST_TIME, by all of its ways: what is open, what of that is due
+	// within a day, and the figures, on Mondays with those of the week.
+	Digest bool `json:"digest,omitempty"`
 }
 
 // A receiver of webhooks, signed as Standard Webhooks say.

@@ -96,7 +96,7 @@ func TestEveryKey(t *testing.T) {
 	if diff := cmp.Diff(map[decision.Team]Team{"faturamento": {Description: "Faturamento"}, "ti": {
 		Email:   []string{"ti@hospital.example", "plantao.ti+fila@mail.hospital.example"},
 		Webhook: &Webhook{URL: "https://chat.hospital.example:8443/hooks/retry?room=ti", SecretFile: "/run/secrets/ti"},
-		Digests: []Digest{Daily, Weekly},
+		Digest:  true,
 	}}, c.Teams); diff != "" {
 		t.Errorf("the teams differ (-want +got):\n%s", diff)
 	}

@@ -212,7 +212,6 @@ var choices = map[reflect.Type][]string{
 	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
 	reflect.TypeFor[decision.Reason]():       reasons,
 	reflect.TypeFor[decision.ContextType]():  textsOf(decision.ContextTypes()),
-	reflect.TypeFor[Digest]():                {string(Daily), string(Weekly)},
 }
 
 var reasons = textsOf(decision.RuleReasons())

@@ -49,8 +49,8 @@ type workerEnv struct {
 	SmtpCaFile           string `split_words:"true" desc:"PEM file to trust for the mail server instead of the system's authorities"`                                                                 //nolint:revive // envconfig makes SMTP_… of it
 	MailFrom             string `split_words:"true" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
 	NotifyInterval       string `split_words:"true" default:"15m" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
-	DigestTime           string `split_words:"true" default:"07:00" desc:"time of day of the daily and weekly digests: HH:MM"`
-	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of digests, and of times in messages and in the console"`
+	DigestTime           string `split_words:"true" default:"07:00" desc:"time of day of the digest: HH:MM"`
+	TimeZone             string `split_words:"true" default:"America/Sao_Paulo" desc:"time zone of the digest, and of times in messages and in the console"`
 	WebhookAllow         string `split_words:"true" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
 	OpsAddr              string `group:"Operation" split_words:"true" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
 	LogLevel             string `split_words:"true" default:"info" desc:"debug, info, warn or error"`

@@ -24,7 +24,7 @@ type Notify struct {
 	PublicURL string
 	// Interval between two messages of new dead letters to one team and way.
 	Interval time.Duration
-	// DigestHour and DigestMinute are when digests are due, in Zone.
+	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
 	Zone                     *time.Location
 	// Webhooks are where those may be posted to beside public addresses.

@@ -183,7 +183,7 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []chip) {
 		fact
 		clear func(f *journal.DeadLetterFilter)
 	}{
-		{fact{v.T("filter.q"), f.Query}, func(f *journal.DeadLetterFilter) { f.Query = "" }},
+		{fact{v.T("list.q"), f.Query}, func(f *journal.DeadLetterFilter) { f.Query = "" }},
 		{fact{v.T("col.policy"), v.policy(f.Policy)}, func(f *journal.DeadLetterFilter) { f.Policy = "" }},
 		{fact{v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))}, func(f *journal.DeadLetterFilter) { f.Team = "" }},
 		{fact{v.T("col.reason"), v.reason(f.Reason)}, func(f *journal.DeadLetterFilter) { f.Reason = "" }},

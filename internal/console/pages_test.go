@@ -75,18 +75,19 @@ var (
 	// aUUID is one that is another in every run.
 	aUUID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}`)
 	// lastRecorded is an age that depends on when the journal came to mark its last answer.
-	lastRecorded = regexp.MustCompile(`(records; the last|registros; o último) .*`)
+	lastRecorded = regexp.MustCompile(`(registros; o último) .*`)
 )
 
-// hold holds the words of pages, in both languages, against a file of testdata; each page must be sound.
+// hold holds the words of pages against a file of testdata, in Portuguese: that English has each text, and puts in the same,
+// the texts' own tests say. Each page must be sound.
 func (s *site) hold(file string, addresses ...string) {
 	s.t.Helper()
 	var said strings.Builder
-	for _, s.lang = range []string{"pt-BR", "en"} {
-		for _, address := range addresses {
-			d := s.page(address)
-			fmt.Fprintf(&said, "== %s (%s)\n%s\n", aUUID.ReplaceAllString(address, "ID"), s.lang, lastRecorded.ReplaceAllString(d.outline(), "$1 AGO"))
-		}
+	s.lang = "pt-BR"
+	defer func() { s.lang = "en" }()
+	for _, address := range addresses {
+		d := s.page(address)
+		fmt.Fprintf(&said, "== %s\n%s\n", aUUID.ReplaceAllString(address, "ID"), lastRecorded.ReplaceAllString(d.outline(), "$1 AGO"))
 	}
 	golden.Check(s.t, "testdata/"+file+".txt", said.String())
 }

@@ -19,11 +19,8 @@ type NoticeKind string
 const (
 	// NewsNotice tells of dead letters that came since the last one.
 	NewsNotice NoticeKind = "news"
-	// DailyNotice and WeeklyNotice are the reviews of RN-BIL-005 §7.2.
-	DailyNotice  NoticeKind = "daily"
-	WeeklyNotice NoticeKind = "weekly"
-	// DueNotice tells that much runs out of time.
-	DueNotice NoticeKind = "due"
+	// DigestNotice is the daily review of RN-BIL-005 §7.2.
+	DigestNotice NoticeKind = "digest"
 	// OutageNotice, with a destination's name behind it, tells of its outages.
 	OutageNotice NoticeKind = "outage:"
 )
@@ -33,8 +30,7 @@ type Watermark struct {
 	Team    decision.Team
 	Channel string
 	Kind    NoticeKind
-	// Record up to which dead letters have been told, of news; of an outage 1 once its end was, of what is due 1 while it
-	// is much; 0 of digests.
+	// Record up to which dead letters have been told, of news; of an outage 1 once its end was; 0 of digests.
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string

@@ -32,3 +32,15 @@ func TestDecisionAllocations(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkDecide(b *testing.B) {
+	p := decisiontest.TISSSubmission()
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				decide(p, c.v)
+			}
+		})
+	}
+}

@@ -70,7 +70,7 @@ type RecordFilter struct {
 	// Subject whose records are wanted; the zero value: everybody's.
 	Subject Subject
 	// Since and Until bound the instant of the record (AnalysedAt, At): Since is included, Until is not; the
-	// zero time is no bound.
+	// zero time is no bound. Until may miss what a clock more than a day behind recorded.
 	Since, Until time.Time
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,52 +15,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
-
-// TestRulesEqualOracle on generated lives of three subjects.
-func TestRulesEqualOracle(t *testing.T) {
-	seen := map[string]int{}
-	inBubble(t, func(t *rapid.T) {
-		w := newWorld()
-		defer w.end()
-		oracles := make([]oracle, len(ids))
-		for _, c := range lives(30, 120).Draw(t, "calls") {
-			w.set(w.now.Add(c.Wait))
-			o := &oracles[c.ID]
-			want := map[string]func(*call, time.Time) string{"analyze": o.analyze, "outcome": o.outcome,
-				"seen": o.seen, "review": o.review, "delivered": o.delivered}[c.Kind](&c, w.now)
-			got, r := w.do(&c)
-			if got != want {
-				t.Fatalf("%+v\nis        %s\nshould be %s", c, got, want)
-			}
-			if got, want := w.states(&c), o.states(); got != want {
-				t.Fatalf("%+v: %s\nleaves        %s\nshould leave %s", c, want, got, want)
-			}
-			seen[string(r.How)]++
-			kind, _, _ := strings.Cut(strings.Replace(got, " with ", " to ", 1), " to ")
-			seen[c.Kind+" "+kind]++
-			if r.How == journal.Rebased && !r.Decision.ShouldRetry() {
-				seen["ended"]++
-			}
-			if c.Answer && r.Attempt != nil {
-				w.journal.Answered(&r)
-				time.Sleep(2 * time.Second) // until it is written
-				a, by := &o.attempts[r.Attempt.Number-1], r.Attempt
-				own := [...]int64{by.JobKey, by.ElementInstanceKey, by.ProcessInstanceKey} == [...]int64{c.Job, c.Element, c.Instance}
-				a.answered = a.answered || own // a job's answer marks its own alone
-			}
-		}
-	})
-	least := 3 // the rarest come some twenty times; in a fifth of the lives one may be missing
-	if testing.Short() {
-		least = 0
-	}
-	for _, how := range []journal.How{journal.Fresh, journal.Replayed, journal.Rebased, "ended", "review goes on",
-		"delivered reprocess", "delivered discard"} {
-		if seen[string(how)] < least {
-			t.Errorf("only %d decisions were %s: the generator does not reach them", seen[string(how)], how)
-		}
-	}
-}
 
 // TestInvariants of what is kept, after every call.
 func TestInvariants(t *testing.T) {
@@ -224,6 +177,9 @@ func lettersFit(t *rapid.T, s *journal.Story) {
 		t.Fatalf("%d dead letters wait for somebody", living)
 	}
 }
+
+// total is the time limit of the policy that is played.
+const total = 48 * time.Hour
 
 // faults that leave a transaction its third try.
 var faults = rapid.SampledFrom([]testkit.Fault{

@@ -229,18 +229,3 @@ func (w *world) latestLetter(c *call) string {
 	}
 	return slices.MaxFunc(letters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) }).ID
 }
-
-// states of all episodes and dead letters, in the order they were born.
-func (w *world) states(c *call) string {
-	story := w.story(c)
-	text := ""
-	for _, e := range story.Episodes {
-		text += fmt.Sprintf("%s of %d at %d since %s next %s; ", e.State, e.ProcessInstanceKey, e.Retries, clock(e.FirstFailure), clock(e.NextRetryTime))
-	}
-	slices.SortFunc(story.DeadLetters, func(a, b journal.DeadLetter) int { return int(a.Record - b.Record) })
-	var letters []string
-	for _, d := range story.DeadLetters {
-		letters = append(letters, strings.TrimRight(string(d.State)+" "+string(d.Delivery), " "))
-	}
-	return text + fmt.Sprint(letters)
-}

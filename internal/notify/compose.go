@@ -62,8 +62,8 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 	return n, nil
 }
 
-// digest of a team: what is open by cause and age, and the figures of its policies.
-func (l *glance) digest(ctx context.Context, kind string, team decision.Team, day string) (*Notice, error) {
+// digest of a team: what is open by cause and age, what of it is due, and the figures of its policies.
+func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
 	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly))
 	if err != nil {
 		return nil, err
@@ -72,14 +72,40 @@ func (l *glance) digest(ctx context.Context, kind string, team decision.Team, da
 	if err != nil {
 		return nil, err
 	}
-	n := l.newNotice(kind, team)
+	n := l.newNotice(TypeDigest, team)
+	if n.Data.Due, err = l.due(ctx, team); err != nil {
+		return nil, err
+	}
 	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
 	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
-	theirs := policiesOf(policies, team)
-	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now),
-		func(k kpi.KPI) bool { return !slices.Contains(theirs, k.Policy) })
+	theirs, monday := policiesOf(policies, team), isMonday(day)
+	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now), func(k kpi.KPI) bool {
+		return !slices.Contains(theirs, k.Policy) || k.Window > kpi.Daily.Hours() && !monday
+	})
 	return n, nil
+}
+
+// due returns the open dead letters of a team that are due before the next digest; nil where none is.
+func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
+	until := l.now.Add(kpi.Daily)
+	counts, err := l.Store.DeadLettersDue(ctx, "", l.now, until)
+	var n, cents int64
+	for i := range counts {
+		if counts[i].Team == team {
+			n, cents = n+counts[i].N, cents+counts[i].Cents
+		}
+	}
+	if n == 0 || err != nil {
+		return nil, err
+	}
+	return &Due{n, amount(cents), instant(until)}, nil
+}
+
+// isMonday reports whether a digest's day is one.
+func isMonday(day string) bool {
+	t, err := time.Parse(time.DateOnly, day)
+	return err == nil && t.Weekday() == time.Monday
 }
 
 // policiesOf returns the policies that name a team, in alphabetical order.

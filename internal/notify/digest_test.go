@@ -11,77 +11,83 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-const everyDigest = mailed + "\ndigests: [daily, weekly]"
+const withDigest = mailed + "\ndigest: true"
 
-// TestDigests: what is open by cause and age, with the figures of the team's policies.
-func TestDigests(t *testing.T) {
-	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
-		w.options.Interval = time.Second
-		w.gather()
-		w.die(4, credentials) // on Saturday, 0:00 UTC
-		time.Sleep(30 * time.Second)
-		w.send(tiByMail)
-		time.Sleep(8 * 24 * time.Hour) // Sunday of the next week, 0:00 UTC: the digests of seven days and a Monday wait for one another
-		w.die(3, credentials)
-		var last *notify.Notice
-		for range 50 {
-			if len(w.messages(tiByMail)) == 1 {
-				n := w.send(tiByMail)
-				if n.Type == notify.TypeDaily {
-					last = n
-				}
+// nextDigest waits for ti's next digest, and sends what comes before it.
+func (w *world) nextDigest() *notify.Data {
+	w.t.Helper()
+	for range 25 * 60 {
+		if len(w.messages(tiByMail)) == 1 {
+			if n := w.send(tiByMail); n.Type == notify.TypeDigest {
+				return &n.Data
 			}
-			time.Sleep(15 * time.Minute)
 		}
-		if last == nil {
-			t.Fatal("no digest")
+		time.Sleep(time.Minute)
+	}
+	w.t.Fatal("no digest in 25 hours")
+	return nil
+}
+
+// TestDigest: what is open by cause and age, what of the team's own is due within a day, and the figures of the team's
+// policies, those of the week on Mondays.
+func TestDigest(t *testing.T) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
+		w.gather()
+		began := time.Now() // on a Saturday; the digest is due at 10:00
+		w.dieBefore(2, credentials, began.Add(33*time.Hour), "100.25")
+		w.dieBefore(1, credentials, began.Add(35*time.Hour), "")
+		w.dieBefore(1, patientData, began.Add(33*time.Hour), "7.00") // another team's
+		w.die(1, credentials)
+		saturday := w.nextDigest()
+		if due := saturday.Due; due == nil || due.Count != 2 || due.Amount != "200.50" || due.Until[:15] != "2000-01-02T10:0" || saturday.Open.Count != 4 {
+			t.Errorf("on Saturday %+v of %d are due", due, saturday.Open.Count)
 		}
-		d := last.Data
-		if d.Day != "2000-01-09" || d.Open.Count != 7 || d.Open.Causes != 1 || len(d.Open.Top) != 1 || d.Ages == nil || *d.Ages != (notify.Ages{Day: 3, Week: 0, Older: 4}) {
-			t.Errorf("%+v, ages %+v", d, d.Ages)
+		sunday := w.nextDigest()
+		if due := sunday.Due; due == nil || due.Count != 1 || due.Amount != "" {
+			t.Errorf("on Sunday %+v are due", due)
 		}
-		policies, rate := map[string]bool{}, false
-		for _, k := range d.KPIs {
-			policies[k.Policy] = true
-			rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == kpi.Weekly.Hours()
+		time.Sleep(2 * time.Hour)
+		w.die(3, credentials)
+		monday := w.nextDigest()
+		if monday.Due != nil || monday.Day != "2000-01-03" || *monday.Ages != (notify.Ages{Day: 3, Week: 4}) || monday.Open.Causes != 1 || len(monday.Open.Top) != 1 {
+			t.Errorf("on Monday %+v, due %+v, ages %+v", monday, monday.Due, monday.Ages)
 		}
-		if len(policies) != 4 || !policies["tiss-submission"] || !rate { // whatsapp-message names ti nowhere
-			t.Errorf("figures of %v, rate %t", policies, rate)
+		for _, d := range []*notify.Data{saturday, sunday, monday} {
+			policies, rate := map[string]bool{}, false
+			for _, k := range d.KPIs {
+				policies[k.Policy] = true
+				rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == kpi.Weekly.Hours()
+			}
+			if len(policies) != 4 || !policies["tiss-submission"] || rate != (d == monday) { // whatsapp-message names ti nowhere
+				t.Errorf("on %s figures of %v, the week's %t", d.Day, policies, rate)
+			}
+		}
+		d := monday
+		for d.Day < "2000-01-09" {
+			d = w.nextDigest()
+		}
+		if *d.Ages != (notify.Ages{Week: 3, Older: 4}) {
+			t.Errorf("after a week, ages %+v", d.Ages)
 		}
 	})
 }
 
-// TestDigestsOnTheirDays: one a day and one on Mondays, while the receiver takes them.
-func TestDigestsOnTheirDays(t *testing.T) {
-	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
+// TestDigestEachDay: one a day, while the receiver takes them.
+func TestDigestEachDay(t *testing.T) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
 		w.gather()
-		time.Sleep(time.Minute)
-		var got []string
-		for range 9 * 24 * 12 {
-			if len(w.messages(tiByMail)) == 1 {
-				n := w.send(tiByMail)
-				got = append(got, fmt.Sprintf("%s %s at %s", n.Type, n.Data.Day, time.Now().UTC().Format("02 15:04")))
+		for day := 1; day <= 9; day++ {
+			d := w.nextDigest()
+			if got, want := d.Day+time.Now().UTC().Format(" at 02 15"), fmt.Sprintf("2000-01-%02[1]d at %02[1]d 10", day); got != want {
+				t.Errorf("got %s, want %s", got, want)
 			}
-			time.Sleep(5 * time.Minute)
-		}
-		want := []string{"digest.daily 2000-01-01 at 01 10:01"}
-		for day := 2; day <= 9; day++ {
-			minute := 1
-			if day == 3 { // a Monday
-				want = append(want, "digest.weekly 2000-01-03 at 03 10:01")
-				minute = 6
-			}
-			want = append(want, fmt.Sprintf("digest.daily 2000-01-%02d at %02d 10:%02d", day, day, minute))
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("got\n%v\nwant\n%v", got, want)
 		}
 	})
 }
 
 // TestLateDigest: who was down at the time sends the last one late, and no older ones.
 func TestLateDigest(t *testing.T) {
-	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
 		_, end := w.gather()
 		time.Sleep(time.Hour)
 		end()
@@ -95,7 +101,7 @@ func TestLateDigest(t *testing.T) {
 				got = append(got, n.Type+" "+n.Data.Day)
 			}
 		}
-		if want := "[digest.weekly 2000-01-03 digest.daily 2000-01-05]"; fmt.Sprint(got) != want {
+		if want := "[digest.daily 2000-01-05]"; fmt.Sprint(got) != want {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	})
@@ -103,12 +109,12 @@ func TestLateDigest(t *testing.T) {
 
 // TestClockPutBack: a day whose digest was sent has no other, and what else a team is to be told goes on.
 func TestClockPutBack(t *testing.T) {
-	play(t, map[string]string{"ti": everyDigest}, func(w *world) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
 		c := &testkit.Clock{}
 		w.options.Clock = c
 		w.gather()
 		time.Sleep(26 * time.Hour)
-		if n := w.send(tiByMail); n.Type != notify.TypeDaily {
+		if n := w.send(tiByMail); n.Type != notify.TypeDigest {
 			t.Fatalf("%s waits", n.Type)
 		}
 		time.Sleep(time.Minute)
@@ -123,7 +129,7 @@ func TestClockPutBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.send(tiByMail)
 	})
-	play(t, map[string]string{"faturamento": mailed, "ti": mailed + "\ndue: {within: 2h, claims: 0, amount: 0}"}, func(w *world) {
+	play(t, map[string]string{"faturamento": mailed}, func(w *world) {
 		c, p := &testkit.Clock{}, &portals{}
 		w.options.Clock, w.options.Destinations = c, p.read
 		w.gather()
@@ -132,13 +138,6 @@ func TestClockPutBack(t *testing.T) {
 			if n := w.send(byMail); n.Type != notify.TypeDown {
 				t.Errorf("told %s, want the outage", n.Type)
 			}
-			w.dieBefore(1, credentials, c.Now().Add(time.Hour), "1.00")
-			time.Sleep(time.Minute)
-			if n := w.send(tiByMail); n.Type != notify.TypeDue {
-				t.Errorf("told %s, want what is due", n.Type)
-			}
-			time.Sleep(time.Minute)
-			w.send(tiByMail) // its news
 			time.Sleep(2 * time.Hour)
 			c.Advance(-12 * time.Hour)
 		}

@@ -47,7 +47,7 @@ type Options struct {
 	Clock     clock.Clock
 	// Interval is the least time between two messages of news to one team and way.
 	Interval time.Duration
-	// DigestHour and DigestMinute are when digests are due, in Zone.
+	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
 	Zone                     *time.Location
 	// PublicURL of the console, without a slash at its end; empty: no links.
@@ -187,41 +187,18 @@ func (l *glance) all(ctx context.Context) error {
 
 // way makes what is due of one team and channel: a message at most, and none while one waits.
 func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, c Channel) error {
-	if !l.waiting[keyOf(team, c)] {
+	waits := l.waiting[keyOf(team, c)]
+	if !waits {
 		if found, err := l.outage(ctx, team, c); found || err != nil {
 			return err
 		}
-		if made, err := l.due(ctx, team, t, c); made || err != nil {
+	}
+	if t.Digest {
+		if found, err := l.review(ctx, team, c, waits); found || err != nil {
 			return err
 		}
 	}
-	for _, d := range digestKinds {
-		if !slices.Contains(t.Digests, d.digest) {
-			continue
-		}
-		from := l.watermark(team, c, d.kind)
-		to := from
-		to.At = l.now
-		to.Day = schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(d.digest, l.now)
-		if to.Day <= from.Day {
-			continue
-		}
-		if from.At.IsZero() { // the team gets its first when one is due next
-			if _, err := l.Store.MoveWatermark(ctx, from, to, nil); err != nil {
-				return err
-			}
-			continue
-		}
-		if l.waiting[keyOf(team, c)] {
-			return nil
-		}
-		n, err := l.digest(ctx, d.name, team, to.Day)
-		if err == nil {
-			err = l.make(ctx, from, to, n)
-		}
-		return err
-	}
-	if l.waiting[keyOf(team, c)] {
+	if waits {
 		return nil
 	}
 	return l.newer(ctx, team, c)
@@ -299,14 +276,28 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 	return nil
 }
 
-// digestKinds are the digests, in the order in which they are made.
-var digestKinds = [...]struct {
-	digest catalogue.Digest
-	kind   deadletter.NoticeKind
-	name   string
-}{{catalogue.Weekly, deadletter.WeeklyNotice, TypeWeekly}, {catalogue.Daily, deadletter.DailyNotice, TypeDaily}}
+// review makes the digest of a team whose time has come, unless a message waits, and reports whether there is one.
+func (l *glance) review(ctx context.Context, team decision.Team, c Channel, waits bool) (bool, error) {
+	from := l.watermark(team, c, deadletter.DigestNotice)
+	to := from
+	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
+	switch {
+	case to.Day <= from.Day:
+		return false, nil
+	case from.At.IsZero(): // the team gets its first when one is due next
+		_, err := l.Store.MoveWatermark(ctx, from, to, nil)
+		return false, err
+	case waits:
+		return true, nil
+	}
+	n, err := l.digest(ctx, team, to.Day)
+	if err == nil {
+		err = l.make(ctx, from, to, n)
+	}
+	return true, err
+}
 
-// schedule is when digests are due: each day, or each Monday, at a time of day where the teams live.
+// schedule is when the digest is due: each day at a time of day where the teams live.
 type schedule struct {
 	hour, minute int
 	zone         *time.Location
@@ -314,15 +305,10 @@ type schedule struct {
 
 // due returns the last day whose digest's time has come. A time of day that the clocks pass over is due when they have;
 // one that they show twice is due once: a day has one digest.
-func (s schedule) due(d catalogue.Digest, now time.Time) (day string) {
-	local := now.In(s.zone)
-	y, m, date := local.Date()
-	step := 1
-	if d == catalogue.Weekly {
-		step, date = 7, date-(int(local.Weekday())+6)%7 // back to Monday
-	}
+func (s schedule) due(now time.Time) (day string) {
+	y, m, date := now.In(s.zone).Date()
 	if time.Date(y, m, date, s.hour, s.minute, 0, 0, s.zone).After(now) {
-		date -= step
+		date--
 	}
 	return time.Date(y, m, date, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }

@@ -64,7 +64,7 @@ func TestNewsAreGathered(t *testing.T) {
 
 // TestOneMessageWaits: while a receiver does not answer, news gather behind the one that waits for it.
 func TestOneMessageWaits(t *testing.T) {
-	play(t, map[string]string{"ti": mailed + "\nwebhook: {url: 'https://chat.hospital.example/', secretFile: /s}\ndigests: [daily]"}, func(w *world) {
+	play(t, map[string]string{"ti": mailed + "\nwebhook: {url: 'https://chat.hospital.example/', secretFile: /s}\ndigest: true"}, func(w *world) {
 		g, _ := w.gather()
 		time.Sleep(time.Minute) // the digest's mark begins
 		for range 8 * 60 {      // eight hours; the digest is due meanwhile
@@ -153,7 +153,7 @@ func TestNoMailServer(t *testing.T) {
 
 // TestRestartsAndReplicas tell nothing twice and leave nothing out.
 func TestRestartsAndReplicas(t *testing.T) {
-	play(t, map[string]string{"ti": mailed + "\ndigests: [daily, weekly]"}, func(w *world) {
+	play(t, map[string]string{"ti": mailed + "\ndigest: true"}, func(w *world) {
 		told, digests, ids := int64(0), map[string]int{}, map[string]bool{}
 		for range 4 * 24 { // four days
 			_, endOne := w.gather()
@@ -182,7 +182,7 @@ func TestRestartsAndReplicas(t *testing.T) {
 		if told != 4*24 {
 			t.Errorf("told of %d, want %d", told, 4*24)
 		}
-		want := map[string]int{"digest.daily 2000-01-01": 1, "digest.daily 2000-01-02": 1, "digest.daily 2000-01-03": 1, "digest.daily 2000-01-04": 1, "digest.weekly 2000-01-03": 1}
+		want := map[string]int{"digest.daily 2000-01-01": 1, "digest.daily 2000-01-02": 1, "digest.daily 2000-01-03": 1, "digest.daily 2000-01-04": 1}
 		if fmt.Sprint(digests) != fmt.Sprint(want) {
 			t.Errorf("digests %v, want %v", digests, want)
 		}
@@ -255,7 +255,7 @@ func TestNothingOfASingleCase(t *testing.T) {
 		"INVALID_PATIENT_DATA \u202egnp.exe \u200b\u2028http://mal.example/senha?cpf=52998224725 maria.silva@paciente.example (11) 98765-4321",
 		"INVALID_PATIENT_DATA carteira 998877665544 da guia CLM-777-1 de {{.Title}} %0d%0aSubject: x \x00\x1b[31m",
 	}
-	play(t, map[string]string{"cadastro": "email: [c@hospital.example]\ndigests: [daily]"}, func(w *world) {
+	play(t, map[string]string{"cadastro": "email: [c@hospital.example]\ndigest: true"}, func(w *world) {
 		w.gather()
 		time.Sleep(time.Minute)
 		for _, text := range hostile {
@@ -267,7 +267,7 @@ func TestNothingOfASingleCase(t *testing.T) {
 		w.send("cadastro/email")
 		time.Sleep(24 * time.Hour)
 		m = append(m, w.messages("cadastro/email")...)
-		if len(m) != 2 || m[0].Type != notify.TypeNew || m[1].Type != notify.TypeDaily {
+		if len(m) != 2 || m[0].Type != notify.TypeNew || m[1].Type != notify.TypeDigest {
 			t.Fatalf("%d messages", len(m))
 		}
 		for i := range m {

@@ -50,9 +50,7 @@ func parseKey(key string) (decision.Team, Channel) {
 // Types of notices, as receivers of webhooks read them. The set is closed.
 const (
 	TypeNew    = "dead_letters.new"
-	TypeDaily  = "digest.daily"
-	TypeWeekly = "digest.weekly"
-	TypeDue    = "dead_letters.due"
+	TypeDigest = "digest.daily"
 	TypeDown   = "destination.down"
 	TypeUp     = "destination.up"
 	TypeTest   = "test"
@@ -70,19 +68,19 @@ type Notice struct {
 // Data of a notice.
 type Data struct {
 	Team string `json:"team"`
-	// Day of a digest, such as 2026-11-21 where the teams live.
+	// Day of the digest, such as 2026-11-21 where the teams live.
 	Day string `json:"day,omitempty"`
 	// New are the dead letters that came since the last notice and are open; in TypeNew only.
 	New *Summary `json:"new,omitempty"`
 	// Open are all that are open; its Top is empty in TypeNew.
 	Open Summary `json:"open"`
-	// Ages of those that are open, in digests only.
+	// Ages of those that are open, in TypeDigest only.
 	Ages *Ages `json:"ages,omitempty"`
-	// Due in TypeDue only.
+	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
 	Due *Due `json:"due,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
-	// KPIs of the team's policies (R19), in digests only.
+	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
 	KPIs []kpi.KPI `json:"kpis,omitempty"`
 	// URL of the console's list; empty where nobody said where the console is.
 	URL string `json:"url,omitempty"`
@@ -124,6 +122,14 @@ type Ages struct {
 	Day   int64 `json:"day"`
 	Week  int64 `json:"week"`
 	Older int64 `json:"older"`
+}
+
+// Due counts dead letters whose deadline is near.
+type Due struct {
+	Count  int64  `json:"count"`
+	Amount string `json:"amount,omitempty"` // what they are worth
+	// Until when they are due, RFC 3339 in UTC.
+	Until string `json:"until"`
 }
 
 // read returns the notice of a message's body; false where that is none.

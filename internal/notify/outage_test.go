@@ -112,7 +112,7 @@ func TestOutages(t *testing.T) {
 	})
 }
 
-// TestMails: what is told of outages and of what is due, in words that those who bill use, is a file of testdata for each.
+// TestMails: what is told of outages, and on a Monday, in words that those who bill use, is a file of testdata for each.
 func TestMails(t *testing.T) {
 	outage := func(o notify.Outage) notify.Data {
 		o.Destination, o.Label, o.Since = "unimed-sp", "Unimed SP", "2026-11-21T17:02:00Z"
@@ -128,8 +128,8 @@ func TestMails(t *testing.T) {
 		"down-person": {notify.TypeDown, outage(notify.Outage{Cause: "person"})},
 		"up":          {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210})},
 		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
-		"due": {notify.TypeDue, notify.Data{Due: &notify.Due{Until: "2026-11-22T05:03:00Z", Count: 12, Amount: "184200.50"},
-			Open: notify.Summary{Count: 40}}},
+		"digest": {notify.TypeDigest, notify.Data{Day: "2026-11-23", Open: notify.Summary{Count: 40},
+			Due: &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})

@@ -85,8 +85,6 @@ func (r *renderer) view(n *Notice) *view {
 		return v
 	case TypeNew:
 		v.news(r, n, team)
-	case TypeDue:
-		v.due(r, n, team)
 	case TypeDown, TypeUp:
 		v.outage(r, n, team)
 	default:
@@ -108,15 +106,19 @@ func (v *view) news(r *renderer, n *Notice, team string) {
 }
 
 func (v *view) digest(r *renderer, n *Notice, team string) {
-	what := "resumo diário"
-	if n.Type == TypeWeekly {
-		what = "resumo semanal"
+	what := "resumo diário de " + day(n.Data.Day)
+	if isMonday(n.Data.Day) {
+		what += ", com a semana"
 	}
-	v.Subject = subject(team, what+" de "+day(n.Data.Day)+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
-	v.Title = "Equipe " + team + ": " + what + " de " + day(n.Data.Day)
+	v.Subject = subject(team, what+", "+r.words.Number(n.Data.Open.Count)+" em aberto")
+	v.Title = "Equipe " + team + ": " + what
 	v.Lead = "Nada em aberto."
 	if n.Data.Open.Count > 0 {
 		v.Lead = "O que aguarda uma decisão da equipe, por causa e por tempo."
+	}
+	if d := n.Data.Due; d != nil {
+		v.Lead += " " + r.count(d.Count, "vence", "vencem") + " até " + r.time(d.Until) + r.worth(d.Amount) +
+			"; depois do prazo, só com um novo prazo ou com autorização de quem decide."
 	}
 	v.Heading = "Causas do que está em aberto"
 	v.causes(r, &n.Data.Open)

@@ -22,7 +22,6 @@ func (s *sim) checkCanary(name string, j *job) {
 			s.fail("%s is the canary of %s, and %s is at the portal still", j.claim, name, before.claim)
 		}
 	}
-	s.afterProbe(name, j)
 	since := time.Since(w.testedAt)
 	if !w.probed { // else a probe may have been under way
 		since = min(since, time.Since(w.wasUp))
@@ -71,17 +70,6 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 		w.well, w.bad = time.Now(), 0
 	}
 	return well
-}
-
-// afterProbe: a canary follows a probe that went well, where there are probes, or an hour without.
-func (s *sim) afterProbe(name string, j *job) {
-	w := s.portals[name]
-	last := slices.MaxFunc([]time.Time{w.recorded.Outage.Since, w.testedAt}, time.Time.Compare)
-	lost := w.word.IsZero() && time.Since(w.testedAt) > destination.CanaryTimeout-clocksApart || w.tested != nil && w.tested.phase != atPortal
-	atEnd := w.command.Verb == journal.HoldClaims && w.testedAt.Before(w.ordered) // of what a person holds
-	if w.probed && w.well.Before(last) && w.ordered.Before(last) && !atEnd && time.Since(last) < probeAnew-clocksApart && !lost && !s.wasStolen(gate.Lease) {
-		s.fail("%s is the canary of %s, and no probe went well since %s", j.claim, name, last.Sub(s.began))
-	}
 }
 
 // heardOf notes that what came of a canary is recorded.

@@ -135,8 +135,6 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.checkReview(r.Entry)
 	case journal.OutcomeEntry:
 		s.checkOutcome(r, &of)
-	case journal.RejectionEntry:
-		s.checkRejection(r.Entry)
 	case journal.BulkEntry:
 		s.checkBulk(r)
 	case journal.NoteEntry:
@@ -208,18 +206,6 @@ func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
 	}
 }
 
-// checkRejection: a refused job is named, and why it is refused. What a copy of an answered one names may be purged.
-func (s *sim) checkRejection(e *journal.Entry) {
-	var b struct {
-		Rejection, Message         string
-		JobKey, ProcessInstanceKey int64 `json:",string"`
-	}
-	_ = json.Unmarshal([]byte(e.Body), &b)
-	if j := s.jobs[b.JobKey]; j == nil || j.process.key != b.ProcessInstanceKey || !j.copied && !strings.HasPrefix(b.Message, b.Rejection+": "+wrong) {
-		s.fail("the job %d of %d is refused: %s", b.JobKey, b.ProcessInstanceKey, b.Message)
-	}
-}
-
 // clean: nothing secret.
 func (s *sim) clean(what string, v any) {
 	if text, err := json.Marshal(v); err != nil || !isRedacted(string(text)) {
@@ -275,7 +261,6 @@ func (s *sim) silent() {
 		s.slowRuns()
 	}
 	open := s.openLetters()
-	s.untoldLetters(open)
 	s.untoldOutages()
 	s.seenByPeople()
 	s.unopened()
@@ -284,11 +269,6 @@ func (s *sim) silent() {
 	s.untaken()
 	s.unprobed()
 	s.unfollowed()
-	for _, name := range s.portalNames() {
-		if s.steady {
-			s.counted(name, true)
-		}
-	}
 	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {

@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -61,14 +60,6 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 		s.fail("%s fails as what gate %d let go, and went through gate %d since", a.Decision.SubjectID, through, a.JobKey-10)
 	}
 	of := a.Decision.SubjectID
-	if b := last; b != nil && b.Episode == a.Episode && b.JobKey != a.JobKey && a.Revision == 0 && a.ShouldRetry() &&
-		b.ShouldRetry() && a.RetryCount <= b.RetryCount && a.At.Sub(b.At) < retention-clocksApart { // else it may be purged
-		s.fail("%s: retry %d follows retry %d", of, a.RetryCount, b.RetryCount)
-	}
-	if e := s.tally.episodes[of]; last != nil && e != nil && s.begun(of) == 1 && last.ShouldRetry() && last.JobKey != a.JobKey && last.Episode < a.Episode &&
-		!e.died && e.number == last.Episode && a.At.Sub(last.NextRetryTime) < s.limit-clocksApart && a.At.Sub(last.At) < retention-clocksApart {
-		s.fail("%s fails again %s after its retry was to be made, and that begins episode %d", of, a.At.Sub(last.NextRetryTime), a.Episode)
-	}
 	s.checkCount(a, last)
 	s.checkEpisode(a, all)
 	if a.DeadLetter != "" {
@@ -221,10 +212,9 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	default:
 		right = d.RetryCount >= d.MaxRetries
 	}
-	made := d.ShouldRetry() || d.RetryCount <= s.made(a) // what is given up counts the retries that were made
-	next := d.RetryCount - a.AnalysedCount               // a retry is one more
+	next := d.RetryCount - a.AnalysedCount // a retry is one more
 	known := a.Revision > 0 || !strings.HasPrefix(a.Error, unknownError) || d.ErrorClassification == cmp.Or(s.taught[a.Fingerprint].Class, decision.Unknown)
-	if !right || !made || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
+	if !right || !known || d.ShouldRetry() != (next == 1) || next < 0 || next > 1 || d.ShouldRetry() != (a.DeadLetter == "") {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
@@ -246,23 +236,4 @@ func (s *sim) isPermanent(a *journal.Attempt) bool {
 		return taught == decision.Permanent
 	}
 	return classOf(a.Error) == decision.Permanent || again && strings.HasPrefix(a.Error, presumedError)
-}
-
-// made is how many retries were made before an attempt, at most.
-func (s *sim) made(a *journal.Attempt) int64 {
-	for _, b := range s.attempts[a.JobKey] {
-		if b.Number == a.Number && b.Revision < a.Revision || s.jobs[a.JobKey].changed && s.begun(a.Decision.SubjectID) == 1 { // its retry is not made
-			return b.AnalysedCount
-		}
-	}
-	switch b := s.last[a.Decision.SubjectID]; {
-	case b == nil && (a.GivenCount < 0 || s.tally.episodes[a.Decision.SubjectID] != nil): // the engine has forgotten
-		return math.MaxInt64
-	case b == nil:
-		return a.GivenCount
-	case b.ShouldRetry():
-		return max(a.GivenCount, b.RetryCount, s.tally.episodes[a.Decision.SubjectID].retries)
-	default: // a person had it sent again
-		return max(a.GivenCount, b.RetryCount+1, s.tally.episodes[a.Decision.SubjectID].retries)
-	}
 }

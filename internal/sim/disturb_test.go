@@ -87,31 +87,20 @@ func (s *sim) disturb() {
 			})
 		}
 	})
-	s.every("read-only", 70*time.Minute, func(r *replica) {
-		long := time.Duration(s.draw("writable").IntN(180)) * time.Second
-		r.readOnly = true
-		s.noStore(time.Now().Add(long))
-		s.say("the store of %s is read-only", r.name)
-		s.in(long, func() { r.readOnly = false })
-	})
-	s.every("store away", 90*time.Minute, func(r *replica) {
-		dice := s.draw("reaches")
-		until := time.Now().Add(time.Duration(dice.IntN(120)) * time.Second)
-		all := dice.IntN(2) == 0
+	s.every("store", 30*time.Minute, func(r *replica) {
+		dice := s.draw("writable")
+		until := time.Now().Add(time.Duration(dice.IntN(180)) * time.Second)
+		how := dice.IntN(4)
 		for _, one := range s.replicas {
-			if one == r || all {
+			switch {
+			case how == 0 && one == r, how == 1: // it is read-only, or its disk full
+				one.readOnly = until
+			case how == 2 && one == r, how == 3: // it is away
 				one.cut = until
 			}
 		}
 		s.noStore(until)
-		s.say("the store cannot be reached until %s", until.Sub(s.began).Truncate(time.Second))
-	})
-	s.every("disk", 2*time.Hour, func(*replica) {
-		long := time.Duration(s.draw("room").IntN(300)) * time.Second
-		s.full = true
-		s.noStore(time.Now().Add(long))
-		s.say("the disk is full")
-		s.in(long, func() { s.full = false; s.say("there is room on the disk") })
+		s.say("the store cannot be %s until %s", map[bool]string{true: "written", false: "reached"}[how < 2], until.Sub(s.began).Truncate(time.Second))
 	})
 	s.every("engine", 90*time.Minute, func(*replica) {
 		dice := s.draw("away")
@@ -260,10 +249,10 @@ func (s *sim) calmDown() {
 	}
 	s.say("all is calm from now on")
 	s.mu.Lock()
-	s.calm, s.calmSince, s.full, s.away, s.deaf = true, time.Now(), false, time.Now(), time.Now()
+	s.calm, s.calmSince, s.away, s.deaf = true, time.Now(), time.Now(), time.Now()
 	s.refusedUntil = time.Now()
 	for _, r := range s.replicas {
-		r.skew, r.drift, r.readOnly, r.cut = 0, 0, false, time.Time{}
+		r.skew, r.drift, r.readOnly, r.cut = 0, 0, time.Time{}, time.Time{}
 	}
 	s.mu.Unlock()
 }

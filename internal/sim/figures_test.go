@@ -24,7 +24,6 @@ type episode struct {
 	failed, retried bool          // since it began; before it failed first, too
 	first           time.Time     // its first failure, as it was recorded last, or when it began without one
 	opened          time.Time     // when it was recorded that it began
-	attempt         int64         // the last of it
 	process         int64         // the instance that asked last
 }
 
@@ -62,7 +61,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
 	if a.Revision == 0 {
-		e.first, e.attempt, e.process = a.FirstFailure, a.Number, a.ProcessInstanceKey
+		e.first, e.process = a.FirstFailure, a.ProcessInstanceKey
 		t.sums[journal.FigureDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.FigurePermanent]++
@@ -142,20 +141,3 @@ func (s *sim) checkFigures() {
 		}
 	}
 }
-
-// counted: it is recorded of a portal what went, waited and failed, once, and all of it after a while.
-func (s *sim) counted(name string, all bool) {
-	w, went, kept, failed := s.portals[name], 0, 0, 0
-	for t := range w.counts {
-		went, kept, failed = went+t.Admitted+t.Released, kept+t.Held, failed+t.Failed
-	}
-	for i, n := range []int{went, kept, failed} {
-		of := [][]time.Time{w.paces, w.kept, w.failures}[i]
-		if n > len(of) || all && n < len(of)-since(of, countedWithin) {
-			s.fail("%s counts %d that went, %d that waited and %d failures of %d, %d and %d", name, went, kept, failed, len(w.paces), len(w.kept), len(w.failures))
-		}
-	}
-}
-
-// countedWithin is how soon what goes to a portal is recorded by number.
-const countedWithin = 17 * time.Minute

@@ -65,8 +65,6 @@ const (
 	// failedWithin is how long failures speak for a portal being down, at most; inARow are, whenever they were.
 	failedWithin = 2*time.Minute + clocksApart
 	inARow       = 5
-	// keptOutages of a portal are remembered.
-	keptOutages = 20
 	// longestPause is how long a portal may ask claims to wait.
 	longestPause = 15 * time.Minute
 	// goneWithin is how long claims may wait for a portal that is up, at most.
@@ -160,11 +158,8 @@ func (s *sim) unanswered() *process {
 	return s.processes[i]
 }
 
-// admitted: a replica lets a claim through at once where nobody waits, and not just after it joined others.
+// admitted: a replica lets a claim through at once where nobody waits.
 func (r *replica) admitted(name string) {
-	if time.Since(r.joined) < joinTime {
-		r.fail("%s lets a claim through %s after it joined others", r.name, time.Since(r.joined))
-	}
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since)          // who started since may not know
 	down := r.down(name, noLongerDown) && since(w.answered, 2*actTime) == 0 // else it ramps, and that is being recorded, by writes that may hang
@@ -256,7 +251,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		}
 	case b.Action == journal.GateHeld:
 		s.heldWell(r.Subject, &b, j)
-		s.waits[b.JobKey], w.kept = waiting{b.HeldJob, time.Now()}, append(w.kept, time.Now())
+		s.waits[b.JobKey] = waiting{b.HeldJob, time.Now()}
 		s.say("%s is held", j.claim)
 		if deadline := b.Deadline; !deadline.IsZero() && s.sometimes("hours change", 1, 12) {
 			s.in(time.Duration(s.draw("when hours change").IntN(20))*time.Minute, func() { s.changeHours(b.Destination, deadline) })

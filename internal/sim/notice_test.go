@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -31,8 +30,6 @@ const (
 	digestHour = 2
 	// console is where people look at dead letters.
 	console = "https://retry.example"
-	// dueWithin is how near a deadline is that the team is told of.
-	dueWithin = time.Hour
 )
 
 // employ has the team that most dead letters are for told of them by webhook.
@@ -42,7 +39,7 @@ func (s *sim) employ(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.teams = map[decision.Team]catalogue.Team{team: {Webhook: &catalogue.Webhook{URL: "https://faturamento.example/", SecretFile: file},
-		Digests: []catalogue.Digest{catalogue.Daily}, Due: &catalogue.Due{Within: dueWithin, Claims: 0, Cents: -1}}}
+		Digest: true}}
 }
 
 // inForce is the catalogue.
@@ -113,7 +110,7 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
-		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDue: noticeEvery - clocksApart, notify.TypeDaily: 20 * time.Hour}[m.Type]
+		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDigest: 20 * time.Hour}[m.Type]
 		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least {
 			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
 		}
@@ -121,22 +118,8 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 			v.fail("%s is told of an outage, and of the one that began %s before", m.Key, time.Since(from.At))
 		}
 		v.noticedAt[m.Type] = time.Now()
-		v.toldOf(m)
 	}
 	return moved, err
-}
-
-// toldOf: a portal of which a team is told that it is up is, or was a moment ago, and what it is told of an outage is recorded.
-func (s *sim) toldOf(m *journal.Message) {
-	var n notify.Notice
-	if json.Unmarshal([]byte(m.Body), &n) != nil || n.Data.Outage == nil {
-		return
-	}
-	o, w := n.Data.Outage, s.portals[n.Data.Outage.Destination]
-	now := w.recorded
-	if m.Type == notify.TypeUp && now.State != nil && now.Phase != destination.Up && time.Since(w.wasUp) > noLongerDown {
-		s.fail("%s is told that %s is up, which is %s", m.Key, o.Destination, now.Phase)
-	}
 }
 
 // atOnce is how long what is to be done at once may take: a full disk has room within five minutes.
@@ -178,16 +161,4 @@ func markOf(marks []deadletter.Watermark, kind deadletter.NoticeKind) deadletter
 		}
 	}
 	return deadletter.Watermark{}
-}
-
-// untoldLetters: a team knows of the dead letters that wait for it.
-func (s *sim) untoldLetters(open []deadletter.Item) {
-	marks, _ := s.memory.Watermarks(context.Background())
-	told := markOf(marks, deadletter.NewsNotice).Record
-	for _, d := range open {
-		ago := min(time.Since(d.CreatedAt), time.Since(d.ChangedAt), time.Since(s.noticing), time.Since(s.noticedAt[notify.TypeNew])-noticeEvery)
-		if d.Team == team && d.Record > told && ago > atOnce+clocksApart {
-			s.fail("nobody tells %s of the dead letter of %s", team, d.Subject.ID)
-		}
-	}
 }

@@ -66,7 +66,6 @@ func (b *box) Publish(ctx context.Context, m *journal.Message) error {
 	defer b.rests()
 	if b.queue == journal.ReviewQueue {
 		b.port(fmt.Sprint(b.name, " answers ", m.Sequence))
-		b.checkWait(m)
 	}
 	b.leads("outbox/" + b.queue)
 	if _, taken := b.taken.Load(m.Sequence); taken {
@@ -122,27 +121,6 @@ func (b *box) Pending(ctx context.Context, queue string, after int64, limit int)
 // Backlog implements journal.Outbox. Nobody looks at it.
 func (*store) Backlog(context.Context) (map[string]int64, error) { return nil, nil }
 
-// checkWait: a process is told to wait from when the answer is sent until its retry.
-func (s *sim) checkWait(m *journal.Message) {
-	var told struct {
-		NextRetryTime   time.Time
-		BackoffDuration string
-		BackoffMinutes  int64
-	}
-	a, err := journal.ReadAnswer(m)
-	if err != nil || json.Unmarshal(a.Variables, &told) != nil || told.BackoffDuration == "" {
-		return
-	}
-	wait := told.NextRetryTime.Sub(m.At)
-	whole := wait.Truncate(time.Second)
-	for _, d := range []time.Duration{wait, whole, whole + time.Second} {
-		if d = max(d, 0); told.BackoffDuration == decision.ISODuration(d) && told.BackoffMinutes == decision.Minutes(d) {
-			return
-		}
-	}
-	s.fail("the answer about %s of %s waits %s, %d minutes, from %s until %s", a.DeadLetter, m.Key, told.BackoffDuration, told.BackoffMinutes, m.At, told.NextRetryTime)
-}
-
 // listener is whoever takes events.
 type listener struct{ *replica }
 
@@ -152,7 +130,6 @@ func (l listener) Publish(ctx context.Context, m *journal.Message) error {
 		return errors.New("nobody takes events")
 	}
 	if l.fault("event taken slowly") {
-		set(&l.mu, &l.lapses, l.draw("lapses "+l.name).IntN(4) == 0)
 		if l.sometimes("asked to end with an event on its way "+l.name, 1, 4) {
 			l.leave()
 		}

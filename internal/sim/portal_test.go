@@ -14,9 +14,8 @@ type portal struct {
 	slowest  int
 	closed   []stretch // of the days, in their order
 	calendar *calendar.Calendar
-	changed  time.Time                // when its hours did last
-	probed   bool                     // by its URL, too
-	counts   map[journal.Traffic]bool // of what went and failed, as they are recorded
+	changed  time.Time // when its hours did last
+	probed   bool      // by its URL, too
 
 	orders map[string]bool // that people gave
 
@@ -26,7 +25,6 @@ type portal struct {
 	notDown  time.Time   // when it was last seen not to be
 	paces    []time.Time // when claims went
 	asked    []time.Time // when a claim asked to go, or was let go
-	kept     []time.Time // when a claim was held
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded

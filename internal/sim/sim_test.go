@@ -18,7 +18,7 @@ const (
 	// weather is how long things go wrong in a world, before each claim must come to its end.
 	weather = 5 * time.Hour
 	// shortSeeds and seeds are how many worlds a test plays.
-	shortSeeds, seeds = 2, 40
+	shortSeeds, seeds = 2, 12
 	// storySteps is how long a story is at most that shrinking is content with, mostShrinking and mostTosses what it tries for that.
 	storySteps, mostShrinking, mostTosses = 50, 5 * time.Minute, 64
 )

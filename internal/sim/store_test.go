@@ -92,7 +92,7 @@ func (v *store) transact(
 }
 
 // refuses reports whether nothing can be written; what there is can be read.
-func (v *store) refuses() bool { return v.readOnly || v.full || v.isCut() }
+func (v *store) refuses() bool { return time.Now().Before(v.readOnly) || v.isCut() }
 
 // isSlow reports whether writes took long a moment ago.
 func (s *sim) isSlow() bool {
@@ -159,10 +159,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 		v.stolen[name] = time.Now()
 	}
 	held, err := v.Memory.Lease(ctx, name, holder, span)
-	if name == eventsLease && get(&v.mu, &v.lapses) { // with an event on its way
-		set(&v.mu, &v.lapses, false)
-		held = false
-	}
 	if held = held && !v.fault("lease lost"); held && v.holders[name] != holder {
 		v.mu.Lock()
 		before := v.terms[name]
@@ -185,9 +181,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 			}
 		})
 	}
-	if held && span > 0 && strings.HasPrefix(name, shares) {
-		v.share()
-	}
 	if v.hold(name, held && span > 0); held && name == gate.Lease {
 		v.led = time.Now()
 	}
@@ -195,29 +188,20 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 	if name == deadletter.BulkLease && (late || v.given(name) == 1) {
 		v.ranSince = time.Now()
 	}
-	if late && v.draw("late").IntN(2) == 0 {
+	if late {
 		v.Rest(ctx, 14*time.Second)
 		v.hold(name, false) // it is asked for anew
 		v.forgets()
 		v.port(v.name + " has lease " + name)
-	} else if late { // and cannot be renewed
-		v.Rest(ctx, 7*time.Second)
-		v.port(v.name + " has lease " + name)
-		v.forgets()
-		v.cut = time.Now().Add(20 * time.Second)
-		v.noStore(v.cut)
 	}
 	return held, err
 }
 
-// eventsLease is that of the relay of events, answersLease that of what people decided.
-const eventsLease, answersLease = "outbox/" + events.Queue, "outbox/" + journal.ReviewQueue
+// answersLease is that of the relay of what people decided.
+const answersLease = "outbox/" + journal.ReviewQueue
 
 // shares are the leases by which replicas are counted.
 const shares = "gates/"
-
-// joinTime is how long a replica that joins others lets no claim through at once, until all have counted it.
-const joinTime = 15 * time.Second
 
 // leads: who does what one alone may do has the lease for it.
 func (r *replica) leads(lease string) {
@@ -227,16 +211,6 @@ func (r *replica) leads(lease string) {
 	if of != "" && !strings.HasPrefix(of, r.name) && !r.wasStolen(lease) && r.life.Err() == nil {
 		r.fail("%s acts, and the lease %s is of %s", r.name, lease, of)
 	}
-}
-
-// share notes when the replica joined others, which may all have ended since.
-func (v *store) share() {
-	if n, _ := v.Memory.Leases(context.Background(), shares, time.Hour); n == 1 {
-		v.joined = time.Time{}
-	} else if time.Since(v.counted) > joinTime+time.Second {
-		v.joined = time.Now()
-	}
-	v.counted = time.Now()
 }
 
 // given is how often the replica was given that lease since it had none.

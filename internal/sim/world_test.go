@@ -99,7 +99,6 @@ type sim struct {
 	limit     time.Duration // of all retries of a claim
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	full      bool      // the store's disk
 	gone      time.Time // since when the engine is away
 	mute      bool      // and what it is told then is lost
 	away      time.Time // until when
@@ -145,11 +144,10 @@ type replica struct {
 	skew     time.Duration // of its clock
 	drift    time.Duration // of its clock, a minute
 	drifts   time.Time     // since when
-	readOnly bool
-	slow     time.Time // until when its writes take long
-	cut      time.Time // until when it does not reach the store
-	closed   bool      // its journal cannot be written
-	lapses   bool      // it is to lose the lease of events
+	readOnly time.Time     // until when it cannot write
+	slow     time.Time     // until when its writes take long
+	cut      time.Time     // until when it does not reach the store
+	closed   bool          // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
 	parts    []*part // in the order in which they end
@@ -161,10 +159,9 @@ type replica struct {
 	worker   *worker.Worker
 	store    *store
 	leases   map[string]int // how often it was given each since it had none
-	// counted is when its share among the replicas was renewed last, joined when it was given one beside others, led when
-	// it was last given the right to act for portals.
-	counted, joined, led time.Time
-	begins               map[string]func() worker.Activation
+	// led is when it was last given the right to act for portals.
+	led    time.Time
+	begins map[string]func() worker.Activation
 }
 
 // part is what of a replica ends together.
@@ -216,7 +213,7 @@ func newSim(p plan) *sim {
 	}
 	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{orders: map[string]bool{}, counts: map[journal.Traffic]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{orders: map[string]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {

@@ -21,8 +21,14 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	}
 	defer m.mu.Unlock()
 	var all []journal.Record
+	until := slices.IndexFunc(m.links, func(l journal.Link) bool { // what follows is of a clock too far behind
+		return !f.Until.IsZero() && !l.At.Before(f.Until.Add(24*time.Hour))
+	})
 	for i := m.behind(after); i < len(m.records) && len(all) < limit; i++ {
 		e := m.records[i].Entry
+		if until >= 0 && e.Record >= m.links[until].First {
+			break
+		}
 		if !passes(&f, &e) {
 			continue
 		}

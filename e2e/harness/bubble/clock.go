@@ -14,15 +14,17 @@ type Clock struct {
 	due   map[*time.Time]struct{} // when those who rest wake up
 }
 
-func newClock(at time.Time) *Clock {
-	return &Clock{ahead: time.Until(at), moved: make(chan struct{}), due: map[*time.Time]struct{}{}}
-}
-
 // Now implements clock.Clock.
 func (c *Clock) Now() time.Time {
+	now, _ := c.now()
+	return now
+}
+
+// now returns the instant, and what is closed when the clock is moved.
+func (c *Clock) now() (time.Time, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
+	return time.Now().Add(c.ahead), c.moved
 }
 
 // NewTicker implements zapcore.Clock: a log's times are the clock's.
@@ -39,20 +41,12 @@ func (c *Clock) Rest(ctx context.Context, d time.Duration) {
 		defer c.mu.Unlock()
 		delete(c.due, &end)
 	}()
-	for ctx.Err() == nil {
-		c.mu.Lock()
-		left, moved := end.Sub(time.Now().Add(c.ahead)), c.moved
-		c.mu.Unlock()
-		if left <= 0 {
-			return
-		}
-		timer := time.NewTimer(left)
+	for now, moved := c.now(); now.Before(end) && ctx.Err() == nil; now, moved = c.now() {
 		select {
-		case <-timer.C:
+		case <-time.After(end.Sub(now)):
 		case <-moved:
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

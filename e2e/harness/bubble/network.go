@@ -25,53 +25,62 @@ func (n *Network) Listen(_, address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if to.Port == 0 {
-		n.lastPort++
-		to.Port = n.lastPort
+		to.Port = n.port()
 	}
-	l := &listener{network: n, address: to, coming: make(chan net.Conn), closed: make(chan struct{})}
-	if n.listeners[to.String()] != nil {
-		return nil, fmt.Errorf("listen on %s: %w", to, syscall.EADDRINUSE)
-	}
+	l := &listener{address: to, coming: make(chan net.Conn), closed: make(chan struct{})}
+	l.end = sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.listeners, to.String())
+		close(l.closed)
+	})
 	n.listeners[to.String()] = l
 	return l, nil
+}
+
+// port returns one that nobody has; n.mu is held.
+func (n *Network) port() int {
+	n.lastPort++
+	return n.lastPort
 }
 
 // Dial connects to an address that somebody listens on.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
-	l := n.listeners[address]
-	n.lastPort++
-	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.lastPort}
+	l, from := n.listeners[address], &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.port()}
 	n.mu.Unlock()
-	if l == nil {
-		return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
+	if l != nil {
+		near, far := net.Pipe()
+		select {
+		case l.coming <- &conn{far, l.address, from}:
+			return &conn{near, from, l.address}, nil
+		case <-l.closed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	near, far := net.Pipe()
-	select {
-	case l.coming <- &conn{far, l.address, from}:
-		return &conn{near, from, l.address}, nil
-	case <-l.closed:
-		return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
 }
 
 // Client returns a client that asks by the network.
-func (n *Network) Client() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
+func (n *Network) Client() http.Client {
+	return http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
 }
 
 // listener is an open address.
 type listener struct {
-	network *Network
 	address *net.TCPAddr
 	coming  chan net.Conn
-	once    sync.Once
 	closed  chan struct{}
+	end     func()
 }
 
 func (l *listener) Addr() net.Addr { return l.address }
+
+func (l *listener) Close() error {
+	l.end()
+	return nil
+}
 
 func (l *listener) Accept() (net.Conn, error) {
 	select {
@@ -80,16 +89,6 @@ func (l *listener) Accept() (net.Conn, error) {
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-}
-
-func (l *listener) Close() error {
-	l.once.Do(func() {
-		l.network.mu.Lock()
-		defer l.network.mu.Unlock()
-		delete(l.network.listeners, l.address.String())
-		close(l.closed)
-	})
-	return nil
 }
 
 // conn is a connection with the addresses of its ends.

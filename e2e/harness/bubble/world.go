@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +28,7 @@ import (
 const (
 	// grpcAddress and restAddress are the engine's.
 	grpcAddress, restAddress = "127.0.0.1:26500", "127.0.0.1:8080"
-	// moment is longer than the pauses between two looks at the journal, and between two tries of I/O.
+	// moment is longer than the pauses between two looks at the journal.
 	moment = 50 * time.Millisecond
 	// shortest step of the clock: the engine's has milliseconds.
 	shortest = time.Millisecond
@@ -50,20 +49,25 @@ type World struct {
 	engine  *server.Server
 }
 
-// Run plays a test in a bubble with an engine. Its clock and its folder are Run's.
+// Run plays a test in a bubble with an engine, whose clock and folder are Run's.
 func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
-	folder := t.TempDir()
+	o.Data = t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := &World{Clock: newClock(Begin), Network: &Network{lastPort: 30_000, listeners: map[string]*listener{}}, t: t, options: o}
-		w.options.Now, w.options.Data = w.Now, folder
+		w := &World{t: t, options: o,
+			Clock:   &Clock{ahead: time.Until(Begin), moved: make(chan struct{}), due: map[*time.Time]struct{}{}},
+			Network: &Network{lastPort: 30_000, listeners: map[string]*listener{}}}
+		w.options.Now = w.Now
 		w.StartEngine()
-		dial := func(ctx context.Context, address string) (net.Conn, error) { return w.Dial(ctx, "tcp", address) }
-		conn, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
+		conn, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(w.dial))
 		testkit.Must(t, err)
 		t.Cleanup(func() { testkit.Must(t, errors.Join(conn.Close(), w.engine.Close())) })
 		w.GatewayClient = pb.NewGatewayClient(conn)
 		play(t, w)
 	})
+}
+
+func (w *World) dial(ctx context.Context, address string) (net.Conn, error) {
+	return w.Dial(ctx, "tcp", address)
 }
 
 // StartEngine starts the engine, with what it has written before.
@@ -81,14 +85,12 @@ func (w *World) StartEngine() {
 // StopEngine ends the engine, with every connection to it.
 func (w *World) StopEngine() { testkit.Must(w.t, w.engine.Close()) }
 
-// Engine returns how its doors are reached: by gRPC, or by REST where that is asked for.
-func (w *World) EngineOptions(rest bool) zeebe.Options {
-	o := zeebe.Options{Address: grpcAddress, Plaintext: true, KeepAlive: time.Minute,
-		Dialer: func(ctx context.Context, address string) (net.Conn, error) { return w.Dial(ctx, "tcp", address) }}
+// Reach returns how the engine is reached: by gRPC, or by REST where that is asked for.
+func (w *World) Reach(rest bool) zeebe.Options {
 	if rest {
-		o.Address, o.RESTAddress = "", "http://"+restAddress
+		return zeebe.Options{RESTAddress: "http://" + restAddress, Dialer: w.dial}
 	}
-	return o
+	return zeebe.Options{Address: grpcAddress, Plaintext: true, KeepAlive: time.Minute, Dialer: w.dial}
 }
 
 // Settle returns when nothing happens any more before time passes by the clock.
@@ -101,7 +103,7 @@ func (w *World) Settle() {
 func (w *World) MoveTo(instant time.Time) {
 	for w.Now().Before(instant) {
 		w.Settle()
-		next := w.Clock.next(instant)
+		next := w.next(instant)
 		if due, ok := w.engine.NextDue(); ok && due.Before(next) {
 			next = due
 		}
@@ -126,8 +128,8 @@ type Service struct {
 func (w *World) Settings(folder string, rest bool) config.Settings {
 	s, err := config.Load()
 	testkit.Must(w.t, err)
-	s.HTTPAddr, s.OpsAddr, s.Engine = "127.0.0.1:0", "127.0.0.1:0", w.EngineOptions(rest)
-	s.DatabaseURL = "sqlite:" + filepath.Join(folder, "journal.db")
+	s.HTTPAddr, s.OpsAddr, s.Engine = "127.0.0.1:0", "127.0.0.1:0", w.Reach(rest)
+	s.DatabaseURL = harness.Database(folder)
 	return s
 }
 
@@ -160,5 +162,5 @@ func (v *Service) Stop() error {
 func (v *Service) Kill() {
 	v.kill()
 	v.stop()
-	<-v.ended
+	<-v.ended // that this was hard is known
 }

@@ -85,10 +85,12 @@ func holder(held *os.File) string {
 	return ""
 }
 
-// release gives the right back.
-func (l *lock) release() error {
-	if l.itself == nil {
-		return l.held.Close()
+// release gives the right back, whatever child process has the files open still that is just being started.
+func (l *lock) release() (err error) {
+	for _, file := range []*os.File{l.itself, l.held} {
+		if file != nil {
+			err = errors.Join(err, syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+		}
 	}
-	return errors.Join(l.itself.Close(), l.held.Close())
+	return err
 }

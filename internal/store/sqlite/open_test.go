@@ -19,6 +19,22 @@ import (
 	"retry-worker/internal/testkit"
 )
 
+// TestClosedWhileAChildStarts: a child has the files open between its fork and its exec, and keeps no journal locked by that.
+func TestClosedWhileAChildStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	db, err := Open(t.Context(), path)
+	testkit.Must(t, err)
+	for _, f := range []*os.File{db.lock.itself, db.lock.held} {
+		childs, err := syscall.Dup(int(f.Fd()))
+		testkit.Must(t, err)
+		defer syscall.Close(childs)
+	}
+	testkit.Must(t, db.Close())
+	db, err = Open(t.Context(), path)
+	testkit.Must(t, err)
+	testkit.Must(t, db.Close())
+}
+
 func TestSecondProcessIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	c := start(t, "hold", path, nil)

@@ -204,15 +204,25 @@ func (r *Reader) Records(
 // reached is the first record of the last link before an instant, or 0: no record before it is of that instant or
 // later, as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
 func (s *snapshot) reached(t time.Time) (record int64, err error) {
+	record, _, err = s.linkBefore(t.Add(-journal.ClockTolerance), 0)
+	return record, err
+}
+
+// longestLag is how far behind a clock may have been whose records are still found by an instant that bounds them.
+const longestLag = 24 * time.Hour
+
+// linkBefore is the first record of the last link before an instant, or of the one so many links behind that; false where
+// there is none.
+func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool, err error) {
 	const query = `WITH RECURSIVE halves (low, high) AS (
 		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1
 		UNION ALL
 		SELECT CASE WHEN l.at < ? THEN l.number ELSE h.low END, CASE WHEN l.at < ? THEN h.high ELSE l.number END
 		FROM halves h JOIN ledger l ON l.number = (h.low + h.high) / 2 WHERE h.low + 1 < h.high
-	) SELECT first FROM ledger WHERE number = (SELECT max(low) FROM halves)`
-	at := journal.CeilMilli(t.Add(-journal.ClockTolerance))
-	_, err = s.one(query, []any{at, at}, &record)
-	return record, err
+	) SELECT first FROM ledger WHERE number = (SELECT max(low) FROM halves) + ?`
+	at := journal.CeilMilli(t)
+	found, err = s.one(query, []any{at, at, behind}, &record)
+	return record, found, err
 }
 
 // filter is what the records behind one must have; false where there are none.
@@ -235,6 +245,13 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 	}
 	if !f.Until.IsZero() {
 		w.and("r.at < ?", journal.CeilMilli(f.Until))
+		end, found, err := s.linkBefore(f.Until.Add(longestLag), 1)
+		if err != nil {
+			return w, false, err
+		}
+		if found {
+			w.and("r.record < ?", end)
+		}
 	}
 	return w, true, nil
 }

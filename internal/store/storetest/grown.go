@@ -45,13 +45,21 @@ func testGrown(t *testing.T, s Store) {
 		testkit.Must(t, err)
 		return n
 	})
+	// What was recorded before an instant ends soon: an hour was recorded in a link, and a clock is a day behind at most.
+	until := journal.RecordFilter{Until: now(2)}
+	ended, nothing := best(read(until, 2*records))
+	lagged, _ := best(read(journal.RecordFilter{Until: now(99).Add(time.Minute)}, 99*records))
+	if ended != 0 || lagged != 99*records+1 {
+		t.Errorf("behind what was recorded until an instant %d is found, by a clock behind %d, want none and %d",
+			ended, lagged, 99*records+1)
+	}
 	if first != wanted || last != wanted-1 {
 		t.Errorf("the first record since %s is %d, the last before it %d, want %d and %d", since, first, last, wanted, wanted-1)
 	}
-	t.Logf("of %d records: told where to begin %s, since an instant %s, the last before it %s",
-		links*records, told, found, before)
-	if found > most*told || before > most*told {
-		t.Errorf("it takes %s and %s, where %s is enough once the place is known", found, before, told)
+	t.Logf("of %d records: told where to begin %s, since an instant %s, the last before it %s, none until another %s",
+		links*records, told, found, before, nothing)
+	if found > most*told || before > most*told || nothing > 10*most*told {
+		t.Errorf("it takes %s, %s and %s, where %s is enough once the place is known", found, before, nothing, told)
 	}
 }
 

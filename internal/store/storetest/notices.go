@@ -44,7 +44,7 @@ func testWatermarks(t *testing.T, s Store) {
 	moved := other
 	moved.Record, moved.At = 5, at(3)
 	wantMoved(t, s, other, moved, notice("c", "ti/webhook"), true) // another channel is another matter
-	day := deadletter.Watermark{Team: "ti", Channel: "email", Kind: deadletter.DailyNotice}
+	day := deadletter.Watermark{Team: "ti", Channel: "email", Kind: deadletter.DigestNotice}
 	daily := day
 	daily.Day, daily.At = "2026-11-21", at(4)
 	wantMoved(t, s, day, daily, notice("d", "ti/email"), false) // a waits

@@ -213,6 +213,14 @@ CREATE TABLE leases (
     expires_at INT  NOT NULL
 )KEYED;
 
+-- How many claims passed a destination's gate at once in a minute, counted from 1970.
+CREATE TABLE admissions (
+    minute      INT  NOT NULL,
+    destination TEXT NOT NULL,
+    n           INT  NOT NULL,
+    PRIMARY KEY (minute, destination)
+)KEYED;
+
 -- How far a team has been told by one channel.
 CREATE TABLE notice_marks (
     team    TEXT NOT NULL,

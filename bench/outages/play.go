@@ -72,7 +72,7 @@ func play(outages []outage, claims []claim, o *options, gated bool, t *tally) {
 		tally: t, drains: newDrains(outages, claims, o.capacity)}
 	if gated {
 		settings := o.destination(p.service)
-		settings.Pace.Most = float64(o.capacity)
+		settings.Pace.Most, settings.Pace.Limited = float64(o.capacity), true
 		settings.Pace.Start = min(settings.Pace.Start, settings.Pace.Most)
 		p.gate = &destination.Gate{Name: p.service, Settings: settings, State: destination.New(epoch)}
 		p.index, p.woken = make(map[string]int), -1

@@ -84,7 +84,7 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 	if guarded {
 		settings = append(settings, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(s.dir, "tokens"))
 	}
-	w := harness.RunWorker(t, harness.Binary(t), settings, nil)
+	w := harness.RunWorker(t, harness.Binary(t), settings)
 	harness.AtEnd(func() error { return w.Stop(context.Background(), harness.StopTime) })
 	s.worker, s.guarded = w, guarded
 	return s

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -58,21 +57,16 @@ type Worker struct {
 // test ends.
 func StartWorker(t *testing.T, binary string, settings []string) *Worker {
 	t.Helper()
-	w := RunWorker(t, binary, settings, nil)
+	w := RunWorker(t, binary, settings)
 	t.Cleanup(func() { _ = w.Stop(context.Background(), StopTime) }) // one that a test has ended is not stopped again
 	return w
 }
 
-// RunWorker is StartWorker for one that outlives the test: who starts it stops it. output, which may be nil, takes what it
-// prints too.
-func RunWorker(t *testing.T, binary string, settings []string, output io.Writer) *Worker {
+// RunWorker is StartWorker for one that outlives the test: who starts it stops it.
+func RunWorker(t *testing.T, binary string, settings []string) *Worker {
 	t.Helper()
 	log := &Log{}
-	c := Command{Path: binary, Args: []string{"serve"}, Env: settings, Output: log}
-	if output != nil {
-		c.Output = io.MultiWriter(log, output)
-	}
-	p, err := Start(c)
+	p, err := Start(Command{Path: binary, Args: []string{"serve"}, Env: settings, Output: log})
 	testkit.Must(t, err)
 	w := &Worker{Process: p, Log: log}
 	log.Await(t, "the worker to be served by the engine", func(lines []Line) bool {

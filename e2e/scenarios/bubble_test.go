@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/bubble"
 	"retry-worker/internal/config"
@@ -26,8 +28,10 @@ func inBubble(t *testing.T, protocol string, play func(*testing.T, *world)) {
 	h := newHistory()
 	folder := t.TempDir()
 	bubble.Run(t, server.Options{Happened: h.take}, func(t *testing.T, w *bubble.World) {
-		s := &world{bubble: w, folder: folder, scenario: &scenario{t: t, GatewayClient: w, protocol: protocol, history: h, clock: w,
-			reach: w.Reach(protocol == byREST), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle}}
+		s := &world{bubble: w, folder: folder, scenario: &scenario{
+			t: t, GatewayClient: pb.NewGatewayClient(w.Conn), protocol: protocol, history: h, clock: w,
+			reach: w.Reach(protocol == byREST), begun: w.Now(), jobTimeout: time.Minute, settle: w.Settle,
+		}}
 		t.Cleanup(s.tell)
 		s.deploy()
 		play(t, s)

@@ -45,7 +45,8 @@ func TestADayOfBulkRuns(t *testing.T) {
 	inBubble(t, byREST, func(_ *testing.T, w *world) {
 		s := &bulkRuns{world: w, policies: filepath.Join(w.folder, "policies.yaml")}
 		s.startPortal(nil, submitClaim)
-		s.tokens = harness.Issue(s.t, filepath.Join(s.folder, "tokens"), map[string]access.Role{"ana": access.Admin, "bruno": access.Admin})
+		s.tokens = harness.Issue(s.t, filepath.Join(s.folder, "tokens"),
+			map[string]access.Role{"ana": access.Admin, "bruno": access.Admin})
 		harness.Replace(s.t, filepath.Join(s.folder, "secret"), "whsec_"+"c2VncmVkb3NlZ3JlZG9zZWdyZWRvc2VncmVkbw==")
 		harness.Replace(s.t, s.policies, s.catalogue("48h"))
 		s.begin()
@@ -130,8 +131,8 @@ func (s *bulkRuns) playCredential() {
 		s.pass(time.Minute)
 	}
 	r = ana.run(r.ID)
-	if want := map[journal.BulkOutcome]int64{"recovered": claims - claims/stubborn, "dead_again": claims / stubborn}; !r.has(want) ||
-		r.Total != claims || r.By != "ana" || r.EndedAt == nil {
+	want := map[journal.BulkOutcome]int64{"recovered": claims - claims/stubborn, "dead_again": claims / stubborn}
+	if !r.has(want) || r.Total != claims || r.By != "ana" || r.EndedAt == nil {
 		s.t.Errorf("the run has ended as %+v, expected %v", r, want)
 	}
 	items := ana.items(r.ID)
@@ -140,8 +141,8 @@ func (s *bulkRuns) playCredential() {
 	links := s.expectDecidedOnce(r.ID, "ana", items, "start by ana", "pause by bruno", "resume by bruno", "finish")
 	s.expectEngine(keys)
 	s.expectOneMessage() // the next would come after the interval
-	s.done("400 claims of one credential", "one cause, %d recovered, %d dead again; at most %d in a minute; paused, killed, another catalogue, engine away; audit of %d links holds",
-		r.Counts["recovered"], r.Counts["dead_again"], fastest, links)
+	s.done("400 claims of one credential", "one cause, %d recovered, %d dead again; at most %d in a minute; paused, killed, "+
+		"another catalogue, engine away; audit of %d links holds", r.Counts["recovered"], r.Counts["dead_again"], fastest, links)
 }
 
 // pass has time pass, once who carries runs out has looked for them.
@@ -157,9 +158,10 @@ func (s *bulkRuns) expectCause() views.DeadLetterGroup {
 	g := all[0]
 	first, _ := decision.ParseInstant(g.FirstSeen)
 	last, _ := decision.ParseInstant(g.LastSeen)
-	if len(all) != 2 || g.Count != claims || g.Reason != "INVALID_CREDENTIALS" || text(g.MatchedRule) != "credentials" || g.Sample.Reason != g.Reason ||
-		g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []decision.Team{"ti"}) || first.IsZero() || first.After(last) ||
-		!strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") || text(g.Sample.Fingerprint) != text(g.Fingerprint) {
+	if len(all) != 2 || g.Count != claims || g.Reason != "INVALID_CREDENTIALS" || text(g.MatchedRule) != "credentials" ||
+		g.Sample.Reason != g.Reason || g.Policy != "tiss-submission" || !slices.Equal(g.Teams, []decision.Team{"ti"}) ||
+		first.IsZero() || first.After(last) || !strings.HasPrefix(g.Sample.Subject.ID, "CLM-"+credential+"-") ||
+		text(g.Sample.Fingerprint) != text(g.Fingerprint) {
 		s.t.Errorf("the cause, one of %d, is %+v", len(all), g)
 	}
 	return g

@@ -40,15 +40,14 @@ func TestClaimsGoBeforeThePortalShuts(t *testing.T) {
 		shut := nextFifth(s.clock.Now()).Add(18 * time.Hour)
 		back := shut.Add(-10*time.Minute - time.Duration(n)*50*time.Second) // there is no time for all
 		const arrives = 54 * time.Second                                    // 200 in three hours
-		down := back.Add(-time.Duration(n) * arrives)
-		p := &downPortal{now: s.clock.Now, down: down.Add(-time.Hour), up: back,
-			fails: func(*downPortal, time.Time) string { return timedOut }}
-		s.play(worker.Subscription{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")})
-		s.clock.MoveTo(down.Add(-time.Minute))
+		start := back.Add(-time.Duration(n) * arrives)
+		p := &downPortal{now: s.clock.Now, down: start.Add(-time.Hour), up: back, fails: down}
+		s.play(p.subscription())
+		s.clock.MoveTo(start.Add(-time.Minute))
 		w := s.serve(s.takesUntilTheFifth(s.receive(notices)))
 		due := map[string]dueClaim{}
 		for i := range int64(n) {
-			s.clock.MoveTo(down.Add(time.Duration(i) * arrives))
+			s.clock.MoveTo(start.Add(time.Duration(i) * arrives))
 			c := dueClaim{deadline: shut.Add(6 * time.Hour), cents: (1 + i*37%int64(n)) * 12345}
 			if i%4 == 0 {
 				c.deadline = shut.Add(-10 * time.Minute)

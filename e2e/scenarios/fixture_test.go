@@ -40,8 +40,8 @@ func onProcesses(t *testing.T, protocol string) *processes {
 	conn, err := grpc.NewClient(e.GatewayAddress(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	testkit.Must(t, err)
 	s := &processes{Engine: e, shared: shared, scenario: &scenario{
-		t: t, GatewayClient: pb.NewGatewayClient(conn), protocol: protocol, history: newHistory(), clock: movedClock{t, shared},
-		begun: shared.Now(), jobTimeout: time.Minute, reach: zeebe.Options{Address: e.GatewayAddress(), Plaintext: true},
+		t: t, GatewayClient: pb.NewGatewayClient(conn), protocol: protocol, history: newHistory(),
+		clock: movedClock{t, shared}, begun: shared.Now(), jobTimeout: time.Minute, reach: zeebe.Options{Address: e.GatewayAddress(), Plaintext: true},
 	}}
 	following, stop := context.WithCancel(context.Background())
 	followed := make(chan error)
@@ -83,13 +83,14 @@ func (s *processes) environment() []string {
 	return []string{"ZEEBE_ADDRESS=" + s.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
 }
 
-// serve starts a worker that goes by the engine's clock, with a journal of its own. It is stopped at the latest when the test
-// ends.
+// serve starts a worker that goes by the engine's clock, with a journal of its own. It is stopped at the latest when the
+// test ends.
 func (s *processes) serve(name string, settings ...string) *process {
 	s.t.Helper()
 	settings = append([]string{"RETRY_WORKER_WORKER_NAME=" + name, s.shared.Environment()}, settings...)
 	settings = append(settings, s.environment()...)
-	w := harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.GatewayAddress(), s.t.TempDir(), settings...))
+	settings = harness.Settings(s.GatewayAddress(), s.t.TempDir(), settings...)
+	w := harness.StartWorker(s.t, harness.BinaryWithClock(s.t), settings)
 	s.worker = &process{API: w.API, Ops: w.Ops, Log: w.Log, kill: w.Kill,
 		stop: func() { testkit.Must(s.t, w.Stop(context.Background(), harness.StopTime)) }}
 	return s.worker

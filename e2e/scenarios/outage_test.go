@@ -85,6 +85,10 @@ var ways = []way{
 	}},
 }
 
+func (p *downPortal) subscription() worker.Subscription {
+	return worker.Subscription{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")}
+}
+
 func (p *downPortal) submit(_ context.Context, j *worker.Job) worker.Reply {
 	var v struct {
 		ClaimID, GateReason string
@@ -124,7 +128,7 @@ func (s *world) playOutage(t *testing.T, way *way) {
 	claims, kills := harness.Setting(t, "PROOF_HELD", fewHeld), harness.Setting(t, "PROOF_HELD_KILLS", 3)
 	outage := time.Duration(claims) * way.arrival
 	p := &downPortal{now: s.clock.Now, down: s.begun.Add(time.Minute), up: s.begun.Add(time.Minute + outage), fails: way.fails}
-	s.play(worker.Subscription{JobType: submitClaim, Begin: worker.Always(p.submit, "claimId", "gateCanary", "gateReason")})
+	s.play(p.subscription())
 	s.serve()
 	deadlines := map[string]time.Time{}
 	for n := range claims {
@@ -166,7 +170,8 @@ func (s *world) playOutage(t *testing.T, way *way) {
 	if attempts != wasted {
 		t.Errorf("%d attempts are in the audit, expected one of each of %d submissions that failed", attempts, wasted)
 	}
-	s.done("a portal that is down", "%s: %d claims, %v, worker killed %d times, %d submissions failed", way.name, claims, outage, kills, wasted)
+	s.done("a portal that is down", "%s: %d claims, %v, worker killed %d times, %d submissions failed",
+		way.name, claims, outage, kills, wasted)
 }
 
 // passUntil lets time pass until something is true of all instances, at most until an instant.

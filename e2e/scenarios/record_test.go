@@ -99,11 +99,6 @@ func (i *instance) atRest() bool {
 	return kept || slices.ContainsFunc(i.incidents, func(x *incident) bool { return !x.resolved })
 }
 
-// atGate reports whether the instance waits until it may submit its claim.
-func (i *instance) atGate() bool {
-	return slices.ContainsFunc(i.of(worker.SubmissionGate), (*job).open)
-}
-
 // left tells whether the reviews of the instance are the test's own.
 func (i *instance) left() bool {
 	var c claim

@@ -157,8 +157,8 @@ func TestWorkerKilledBetweenDecisionAndDelivery(t *testing.T) {
 	if unheard == len(l.ids) { // how many, depends: the engine also takes what was on its way to it when the worker died
 		t.Error("of every decision it is said that nobody waited for it")
 	}
-	s.done("killed between decision and delivery", "%d kills, %d decisions, %d not seen taken when the worker died, %d taken and not heard of, each carried out once; %s",
-		killLives, len(l.ids), cut, unheard, strings.TrimSpace(strings.Split(out, "\n")[0]))
+	s.done("killed between decision and delivery", "seed %d, %d kills, %d decisions, %d not seen taken when the worker died, %d taken and not heard of, each carried out once; %s",
+		killSeed, killLives, len(l.ids), cut, unheard, strings.TrimSpace(strings.Split(out, "\n")[0]))
 }
 
 // expectCarriedOut holds each decision against what its process did, and returns how many the worker never heard of: of a

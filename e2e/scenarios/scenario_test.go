@@ -51,7 +51,7 @@ func newHistory() *history {
 // deploy deploys the product's models and the tests' own.
 func (s *scenario) deploy() {
 	s.t.Helper()
-	testkit.Must(s.t, engine.Deploy(s.t.Context(), s, "testdata/witness.bpmn", "testdata/unmapped.bpmn", "testdata/uncaught.bpmn",
+	testkit.Must(s.t, engine.Deploy(s.t.Context(), s, "testdata/unmapped.bpmn", "testdata/uncaught.bpmn",
 		"testdata/input_mapped.bpmn", "testdata/unknown_policy.bpmn", "testdata/no_retry.bpmn"))
 }
 
@@ -83,7 +83,8 @@ func (s *scenario) create(processID string, variables map[string]any) int64 {
 
 // start starts an instance, also while the engine is too busy to take it.
 func (s *scenario) start(processID string, variables map[string]any) (key int64, err error) {
-	return engine.CreateInstance(s.t.Context(), s, &pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables)})
+	return engine.CreateInstance(s.t.Context(), s,
+		&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: jsonOf(variables)})
 }
 
 // createAll starts n instances, several at a time.
@@ -187,7 +188,8 @@ func (s *scenario) advanceTo(instant time.Time) {
 	s.clock.MoveTo(instant)
 }
 
-// fire moves the clock to where the newest timer of each instance fires, and waits until it has, not before its time.
+// fire moves the clock to where the newest timer of each instance fires, by way of all that is due before, and waits until
+// it has, not before its time.
 func (s *scenario) fire(keys ...int64) {
 	s.t.Helper()
 	var last time.Time

@@ -36,7 +36,7 @@ type Destination struct {
 	NextTest *string `json:"nextTest"`
 	// ExpectedBack is when it is expected back, by how long outages lasted; null unless it is down and enough is known.
 	ExpectedBack *DestinationBack `json:"expectedBack"`
-	// PerMinute is how many claims may go now; 0 while none may.
+	// PerMinute is how many of those that wait may go now; 0 while none may.
 	PerMinute float64 `json:"perMinute"`
 	// HeldUntil and UpUntil are what a person ordered.
 	HeldUntil *string `json:"heldUntil"`

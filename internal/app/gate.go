@@ -41,7 +41,6 @@ func (a *App) destinationsChanged(c *catalogue.Catalogue) {
 // holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.
 func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {
 	defer a.background(hard, gates.Run)()
-	defer a.background(hard, gates.Share)()
 	defer a.background(hard, func(ends context.Context) {
 		outbox.Lead(ends, hard, a.store, gate.Lease, a.holder, gates.Lead)
 	})()

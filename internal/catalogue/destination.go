@@ -68,6 +68,7 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 	if p := doc.Pace; p != nil {
 		set(&s.Pace.Start, float64(p.Start))
 		set(&s.Pace.Most, float64(p.Most))
+		s.Pace.Limited = s.Pace.Limited || p.Most > 0
 		set(&s.Pace.Factor, p.Step.factor)
 		set(&s.Pace.Step, time.Duration(p.Step.every))
 		set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))

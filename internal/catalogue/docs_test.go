@@ -4,7 +4,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,17 +81,6 @@ func TestExampleDecidesAsItShould(t *testing.T) {
 	}
 }
 
-func TestExampleWaitsAsItShould(t *testing.T) {
-	table := rows(t, readFile(t, "testdata/http-api.md"), "| retry | earliest | nominal | latest |")
-	var got [][]string
-	for _, r := range exampleFile(t).Policies["eligibility-api"].Ladder(decision.OwnPolicy{}) {
-		got = append(got, []string{strconv.FormatInt(r.Retry, 10), duration(r.Earliest).String(), duration(r.Nominal).String(), duration(r.Latest).String()})
-	}
-	if !reflect.DeepEqual(got, table) {
-		t.Errorf("the waits are %q, testdata/http-api.md says %q", got, table)
-	}
-}
-
 // TestDocumentNamesEverything: each key of the format, each reason, and each limit.
 func TestDocumentNamesEverything(t *testing.T) {
 	text := readDocs(t)
@@ -109,29 +97,5 @@ func TestDocumentNamesEverything(t *testing.T) {
 		if !slices.Contains(words, string(r)) {
 			t.Errorf("the reason %s is not listed", r)
 		}
-	}
-}
-
-// TestFileOfTheDocumentHolds: what it shows as a file that extends the built-in catalogue is one.
-func TestFileOfTheDocumentHolds(t *testing.T) {
-	_, text, _ := strings.Cut(readDocs(t), "```yaml\nextends: built-in\n")
-	file, _, _ := strings.Cut(text, "```\n")
-	if changes(Default(), overlay(t, file)) == "" {
-		t.Error("it changes nothing")
-	}
-}
-
-// TestDocumentShowsRealMessages: the problems in the document are what the example with those slips comes to.
-func TestDocumentShowsRealMessages(t *testing.T) {
-	content := strings.NewReplacer("jitter: 25%", "jiter: 25%", "totalLimit: 12h", "totalLimit: 12 hours").Replace(string(exampleFile(t).YAML()))
-	_, err := Parse("policies.yaml", []byte(content))
-	if err == nil {
-		t.Fatal("taken")
-	}
-	_, block, _ := strings.Cut(readDocs(t), "said\n")
-	_, block, _ = strings.Cut(block, "```\n")
-	block, _, _ = strings.Cut(block, "```")
-	if got := err.Error() + "\n"; got != block {
-		t.Errorf("the document shows\n%swhere the program says\n%s", block, got)
 	}
 }

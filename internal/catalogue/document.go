@@ -88,7 +88,7 @@ type probe struct {
 type pace struct {
 	// Claims a minute that a ramp begins with; without it 1.
 	Start perMinute `json:"start,omitempty"`
-	// Claims a minute at most, such as 60/min, up to 60000; without it 60/min.
+	// Claims a minute at most, such as 60/min, up to 60000; without it 60/min after an outage, and no limit while it is up.
 	Most perMinute `json:"most,omitempty"`
 	// What the pace is multiplied by, and how often, while all goes well; without it x2 every 15s.
 	Step growth `json:"step,omitempty"`

@@ -103,7 +103,7 @@ func TestEveryKey(t *testing.T) {
 	other := destination.Settings{
 		OpensAt: destination.Threshold{Failures: 0.25, Of: 10, Within: time.Minute},
 		Probe:   destination.Probe{Every: 10 * time.Minute, Expect: []int{200, 204}},
-		Pace:    destination.Pace{Start: 2, Most: 120, Factor: 1.5, Step: 30 * time.Second, OnRateLimit: 0.7},
+		Pace:    destination.Pace{Start: 2, Most: 120, Factor: 1.5, Step: 30 * time.Second, OnRateLimit: 0.7, Limited: true},
 	}
 	unimed := other
 	unimed.Probe.URL, unimed.Pace.Most = "https://portal.unimed.example/tiss?wsdl", 20

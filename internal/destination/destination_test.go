@@ -79,30 +79,63 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestReplicas let claims through at their share of the pace until one has waited for three seconds. Whoever has all of it
-// then leaves time for one that each of the others let through.
-func TestReplicas(t *testing.T) {
-	for replicas, wakes := range map[int]time.Duration{1: 5 * time.Second, 2: sharedFor} {
-		f := newFixture(t, settings(12))
-		f.gate.Replicas = replicas
-		for _, begin := range []time.Time{start, start.Add(time.Minute)} {
-			f.now = begin
-			if pace := f.gate.State.PerMinute(f.gate.settings(f.now), f.now); pace != []float64{12, 3}[replicas-1] {
-				t.Errorf("%d replicas: %g claims a minute", replicas, pace)
-			}
-			if f.arrive(fmt.Sprint("a", begin)) != Pass || !f.gate.Next().IsZero() || f.arrive(fmt.Sprint("b", begin)) != "" || !f.gate.Next().Equal(begin.Add(wakes)) {
-				t.Errorf("%d replicas: next is %s", replicas, f.gate.Next())
-			}
-			if r := f.until(begin.Add(30 * time.Second)); len(r) != 1 || !r[0].At.Equal(begin.Add(time.Duration(replicas)*5*time.Second)) {
-				t.Errorf("%d replicas: %+v goes", replicas, r)
-			}
-			for i, want := range []string{"x up", "x takes no more at once; waited its turn"} {
-				if why := f.all[len(f.all)-2+i].Reason("x", time.UTC); why != want {
-					t.Errorf("%d replicas: %q, want %q", replicas, why, want)
-				}
-			}
+// TestReasons: why a claim went.
+func TestReasons(t *testing.T) {
+	f := newFixture(t, settings(12))
+	if f.arrive("a") != Pass || f.arrive("b") != "" || len(f.until(start.Add(5*time.Second))) != 1 {
+		t.Errorf("%+v go", f.all)
+	}
+	for i, want := range []string{"x up", "x takes no more at once; waited its turn"} {
+		if why := f.all[i].Reason("x", time.UTC); why != want {
+			t.Errorf("%q, want %q", why, want)
 		}
 	}
+}
+
+// TestFree: claims go at once, past those that wait, while their destination is up and open, the policies set it no pace,
+// and it has asked for none.
+func TestFree(t *testing.T) {
+	s := Defaults()
+	s.Calendar = closing(t, "06:00-18:00")
+	f := newFixture(t, s)
+	free := func(want bool, when string) {
+		t.Helper()
+		if f.gate.IsFree(f.now) != want {
+			t.Errorf("%s: claims go at once: %t", when, !want)
+		}
+	}
+	free(true, "up")
+	f.gate.Settings.Pace.Limited = true
+	free(false, "with a pace of its own")
+	f.gate.Settings.Pace.Limited = false
+	f.gate.Queue.Add(Held{Claim: "first"})
+	for range 1000 {
+		if !f.gate.Admit(f.now) {
+			t.Fatal("one waits, and those that come do, too")
+		}
+	}
+	if admitted, _ := f.gate.State.Evidence.counts(); admitted != 1000 {
+		t.Errorf("%d are counted", admitted)
+	}
+	f.gate.Queue.Remove("first")
+	f.apply(RateLimited{Claim: "c", Sent: f.now, RetryAfter: 10 * time.Minute})
+	free(false, "asked to wait")
+	f.now = f.now.Add(10*time.Minute - time.Second)
+	free(false, "asked to wait for a second more")
+	f.now = f.now.Add(time.Second)
+	free(true, "its pace has grown to the whole since")
+	f.apply(RateLimited{Claim: "c", Sent: f.now})
+	f.now = f.now.Add(2 * time.Minute)
+	free(false, "its pace grows")
+	f.now = f.now.Add(time.Minute)
+	free(true, "its pace has grown")
+	f.now = start.Add(10*time.Hour - time.Second)
+	free(true, "open")
+	f.now = start.Add(10 * time.Hour)
+	free(false, "closed")
+	f.now = start.Add(24 * time.Hour)
+	f.fail()
+	free(false, "down")
 }
 
 // TestCommands: what persons may do.
@@ -346,8 +379,8 @@ func TestClosed(t *testing.T) {
 	f.fail()
 	f.want(Down)
 	f.now = start.Add(11 * time.Hour)
-	f.gate.Hold(Held{Claim: "late", Since: f.now, Deadline: start.Add(100 * time.Hour), RetriesLeft: 5}, f.now)
-	f.gate.Hold(Held{Claim: "too late", Since: f.now, Deadline: start.Add(25 * time.Hour), RetriesLeft: 5}, f.now)
+	f.gate.Hold(Held{Claim: "late", Since: f.now, Deadline: start.Add(100 * time.Hour), RetriesLeft: 5})
+	f.gate.Hold(Held{Claim: "too late", Since: f.now, Deadline: start.Add(25 * time.Hour), RetriesLeft: 5})
 	if f.due(); len(f.lost) != 1 || f.lost[0].Claim != "too late" {
 		t.Fatalf("given up: %+v", f.lost)
 	}
@@ -355,7 +388,7 @@ func TestClosed(t *testing.T) {
 	if len(released) != 1 || released[0].Kind != Test || !released[0].At.Equal(start.Add(26*time.Hour)) {
 		t.Fatalf("released %+v", released)
 	}
-	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}, f.now); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
+	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
 		t.Errorf("given up at %s", f.gate.Queue.GiveUpAt())
 	}
 }

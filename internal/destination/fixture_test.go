@@ -10,7 +10,7 @@ var start = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 
 func settings(most float64) Settings {
 	s := Defaults()
-	s.Pace.Most = most
+	s.Pace.Most, s.Pace.Limited = most, true
 	return s
 }
 
@@ -67,7 +67,7 @@ func (f *fixture) apply(e Event) {
 
 // arrive holds a claim and returns why it may go at once, empty where it waits.
 func (f *fixture) arrive(claim string) Kind {
-	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5}, f.now)
+	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
 	for _, r := range f.due() {
 		if r.Claim == claim {
 			return r.Kind

@@ -33,10 +33,6 @@ const (
 	allowed  = 0.995
 )
 
-// aloneAtOnce is what a replica more takes from the pace, in claims a minute: each may let one go at the same instant,
-// and in no 10 s may there be more than at the pace of one.
-const aloneAtOnce = 6
-
 // limit returns the pace that rate limits leave, and how much of Most that is.
 func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	if f.Limit == 0 {
@@ -52,8 +48,7 @@ func (f *Flow) pace(p *Pace, phase Phase, now time.Time) float64 {
 	if phase == Ramping {
 		return min(limit, f.Ramp)
 	}
-	n := float64(max(1, p.shared))
-	return max(0, limit-(n-1)*aloneAtOnce) / n
+	return limit
 }
 
 // PerMinute returns how many claims may go in a minute.

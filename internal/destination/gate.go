@@ -20,42 +20,8 @@ type Gate struct {
 	// records it sets both back.
 	Changed bool
 	Left    Phase
-	// Replicas let claims through at once, each its share of the pace; 0 and 1 are one alone.
-	Replicas int
 	// Leaving reports that what Due returned is being recorded: until then nobody goes before it.
 	Leaving bool
-	// waits is since when somebody waits without a break, as far as was heard.
-	waits time.Time
-}
-
-// sharedFor is how long somebody has waited when all replicas know of it. None lets others through at once then, and
-// who owns the Gates has all of the pace until nobody waits.
-const sharedFor = 3 * time.Second
-
-// settings are those that are in force at now.
-func (g *Gate) settings(now time.Time) *Settings {
-	if !g.shares(now) {
-		return &g.Settings
-	}
-	c := g.Settings
-	c.Pace.shared = g.Replicas
-	return &c
-}
-
-// alone is when who owns the Gates has all of the pace, where somebody waits.
-func (g *Gate) alone() time.Time { return g.waits.Add(sharedFor) }
-
-// shares reports whether the pace is shared at that instant.
-func (g *Gate) shares(at time.Time) bool {
-	return g.Replicas > 1 && (g.Queue.Len() == 0 || at.Before(g.alone()))
-}
-
-// goAlone begins with all of the pace. Each of the others may have let one go just before, which nobody counts here.
-func (g *Gate) goAlone(now time.Time) {
-	if f := &g.State.Flow; g.State.Phase == Up && g.shares(f.At) && !g.shares(now) {
-		f.fill(g.State.PerMinute(&g.Settings, g.alone()), g.alone())
-		f.Credit -= float64(g.Replicas - 1)
-	}
 }
 
 // Release is a claim that may go.
@@ -100,12 +66,8 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 }
 
-// Hold adds a claim to the queue; heard is when it was heard of. Where the destination is closed at the deadline, the claim
-// must go before that.
-func (g *Gate) Hold(h Held, heard time.Time) {
-	if g.Queue.Len() == 0 || heard.Before(g.waits) {
-		g.waits = heard
-	}
+// Hold adds a claim to the queue. Where the destination is closed at the deadline, the claim must go before that.
+func (g *Gate) Hold(h Held) {
 	if !h.Deadline.IsZero() {
 		h.SendBy = g.Settings.Calendar.LastSafe(h.Deadline)
 	}
@@ -116,9 +78,8 @@ func (g *Gate) Hold(h Held, heard time.Time) {
 func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
 
 func (g *Gate) step(e Event, now time.Time) (a Actions) {
-	g.goAlone(now)
 	before := g.State
-	g.State, a = g.State.Step(g.settings(now), e, now)
+	g.State, a = g.State.Step(&g.Settings, e, now)
 	if g.Left == "" {
 		g.Left = a.Went
 	}
@@ -148,10 +109,22 @@ func (g *Gate) Lead(now time.Time) {
 	g.State.NextProbe = latest(g.State.NextProbe, now.UTC().Round(0).Add(firstTest))
 }
 
-// Admit reports whether a claim that has just come may go at once: the destination is up, nobody waits or leaves, and the
-// pace allows it.
+// IsFree reports whether claims may go at once, whoever else waits: the destination is up and open, the policies set it
+// no pace, and it has asked for none.
+func (g *Gate) IsFree(now time.Time) bool {
+	p, f := &g.Settings.Pace, &g.State.Flow
+	return g.State.Phase == Up && !p.Limited && f.limit(p, now) >= p.Most && !now.Before(f.PauseUntil) &&
+		g.Settings.Calendar.IsOpen(now)
+}
+
+// Admit reports whether a claim that has just come may go at once: claims are free to, or the destination is up, nobody
+// waits or leaves, and the pace allows it.
 func (g *Gate) Admit(now time.Time) bool {
-	if g.Queue.Len() > 0 || g.Leaving || g.State.Phase != Up {
+	switch {
+	case g.IsFree(now):
+		g.step(Admitted{1}, now)
+		return true
+	case g.Queue.Len() > 0 || g.Leaving || g.State.Phase != Up:
 		return false
 	}
 	return g.step(Turn{Waiting: 1}, now).Release == Pass
@@ -159,11 +132,7 @@ func (g *Gate) Admit(now time.Time) bool {
 
 // Next returns when Due has something to do if nothing happens until then; zero is never.
 func (g *Gate) Next() time.Time {
-	next, end := g.State.Next(g.settings(g.State.Flow.At), g.Queue.Len()), g.Queue.GiveUpAt()
-	if g.Queue.Len() > 0 && g.shares(g.State.Flow.At) {
-		next = soonest(next, g.alone())
-	}
-	return soonest(next, end)
+	return soonest(g.State.Next(&g.Settings, g.Queue.Len()), g.Queue.GiveUpAt())
 }
 
 // soonest of two instants, of which a zero one never comes.

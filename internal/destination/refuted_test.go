@@ -19,7 +19,7 @@ func TestRefutedProbe(t *testing.T) {
 			f.apply(Probed{})
 		}
 		if minute%20 == 0 {
-			f.gate.Hold(Held{Claim: fmt.Sprint(minute), Since: f.now, Limit: f.now.Add(48 * time.Hour)}, f.now)
+			f.gate.Hold(Held{Claim: fmt.Sprint(minute), Since: f.now, Limit: f.now.Add(48 * time.Hour)})
 		}
 		for _, r := range f.due() {
 			if r.Kind.Wanted() {

@@ -60,7 +60,7 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 			r.used[name] = now
 		}
 		for _, w := range slices.Clone(g.Queue.turn.claims) { // until when they can be sent may be another
-			g.Hold(w.Held, g.waits)
+			g.Hold(w.Held)
 		}
 	}
 	for name := range configured {

@@ -48,8 +48,9 @@ type Pace struct {
 	Step        time.Duration
 	// OnRateLimit is what a RATE_LIMIT multiplies the pace by.
 	OnRateLimit float64
-	// shared is among how many replicas the pace is shared while the destination is up; 0 and 1 are one.
-	shared int
+	// Limited reports whether the policies set Most. Otherwise claims go at once while the destination is up, and Most is
+	// what ramps end at.
+	Limited bool
 }
 
 // Defaults returns the settings of a destination that nobody configured.

@@ -19,7 +19,7 @@ const pageRecords = 500
 // follow takes in what was recorded since.
 func (g *Gates) follow(ctx context.Context) error {
 	g.mu.Lock()
-	open, now := g.known != nil, time.Now()
+	open, now := g.known != nil && !g.anew, time.Now()
 	look := g.behind || now.Sub(g.looked) >= longestRest
 	if look {
 		g.behind, g.looked = false, now
@@ -51,10 +51,7 @@ func (g *Gates) follow(ctx context.Context) error {
 		g.forget()
 		return g.read(ctx)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.heard = now
-	return nil
+	return g.addUp(ctx)
 }
 
 // configure takes over the settings of the catalogue in force.
@@ -78,21 +75,19 @@ func (g *Gates) takeAll(page []journal.Record) int64 {
 	return g.seen
 }
 
-// read makes the gates of what the journal has.
+// read makes the gates of what the journal has, and begins to act on them where this process does. The caller turns.
 func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
-	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
-		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
-		recorded: map[string]journal.DestinationState{}, versions: map[string]int64{}, counts: counts{}}
+	k := newKnown(&s, now)
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
 		if of.Unreadable != nil {
 			g.lose(k, of)
 			return
 		}
 		for i := range of.State.Held {
-			k.hold(of.Subject, &of.State.Held[i], of.State.Held[i].Since)
+			k.hold(of.Subject, &of.State.Held[i])
 		}
 		if of.State.Destination != nil {
 			k.restore(of.Subject.ID, of.State.Destination, now)
@@ -113,14 +108,17 @@ func (g *Gates) read(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.behind = g.behind || g.known != nil && g.seen > k.seen // what was recorded meanwhile follows
-	g.known = k
+	g.known, g.anew, g.leads = k, false, g.term != nil
 	for i := range unheard {
 		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
 			g.left.add(a.JobKey, now)
 		}
 	}
-	for _, r := range words {
-		g.hear(r)
+	if g.leads {
+		k.registry.Each(func(d *destination.Gate) { d.Lead(now) })
+		for i := range words {
+			g.evidence(&words[i])
+		}
 	}
 	return nil
 }
@@ -216,10 +214,11 @@ func sentBy(r *journal.Record) int64 {
 func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
 	d := k.registry.Gate(name, now)
 	if of.Version > 0 {
-		k.recorded[d.Name], k.versions[d.Name] = journal.DestinationState{Version: of.Version, State: of.State}, of.Version
+		k.versions[d.Name], k.heard[d.Name] = of.Version, of.Version
 		d.Take(of.State, now)
 	}
 	for _, o := range of.Orders {
-		k.order(d, o, now)
+		order(d, &o.DestinationCommand, now)
 	}
+	k.orders[d.Name] = of.Orders
 }

@@ -1,15 +1,14 @@
 // Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may
 // not go, and lets them go when their turn comes.
 //
-// Each replica has one Gates, which follows the journal's records, and lets through at once its share of what may go.
-// The one that holds the lease alone acts on the rest: it records what becomes of a destination, releases claims and
-// gives up those that cannot be sent in time.
+// Each replica has one Gates, which follows the journal's records. While a destination is up and has no pace of its own,
+// each lets claims through at once. The one that holds the lease alone acts on the rest: it records what becomes of a
+// destination, releases claims and gives up those that cannot be sent in time.
 package gate
 
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,11 +28,10 @@ import (
 // Store is what Gates read of a journal's store.
 type Store interface {
 	journal.Holding
-	// Records is journal.Archive's, Pending journal.Outbox's.
+	// Records is journal.Archive's, Pending and AddAdmissions are journal.Outbox's.
 	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	Leases(ctx context.Context, prefix string, span time.Duration) (int, error)
+	AddAdmissions(ctx context.Context, all []journal.Admission) error
 }
 
 // Memory records what Gates do (journal.Journal does).
@@ -98,7 +96,6 @@ type Options struct {
 // Gates are those of all destinations, as the journal has them. Their methods are safe for concurrent use.
 type Gates struct {
 	Options
-	id    string // of this process among the replicas
 	woken clock.Signal
 
 	// turning holds a token for the length of a turn, and guards term: while this process acts, otherwise nil. It is no
@@ -109,15 +106,16 @@ type Gates struct {
 	mu     sync.Mutex
 	*known      // nil until the journal was read
 	behind bool // there may be records in the store that were not taken in
-	// looked is when the store was asked last, heard when it was asked last and told all, by this machine's clock.
-	looked, heard time.Time
-	share         share
-	left          leavers
-	// traffic is what was counted since the last record of it, by destination, flushing what was counted before and is not known
-	// to be recorded.
-	traffic, flushing map[string]*journal.Traffic
-	// leads tells that this process acts; told that why it cannot was logged; late that a departure was heard of that is not
-	// this process's.
+	// anew: the journal is to be read anew, as what is known may not be recorded.
+	anew bool
+	// looked is when the store was asked last, by this machine's clock.
+	looked time.Time
+	left   leavers
+	// passed are claims that this replica let through and that are not added to the sums of all; failing: a destination
+	// fails, so that its breaker should know of them.
+	passed  passed
+	failing bool
+	// leads: this process acts. told: why it cannot was logged. late: another process released a claim.
 	leads, told, late bool
 
 	forged     sync.Once // an answer that is not what was signed was logged
@@ -127,13 +125,23 @@ type Gates struct {
 // known is what the journal has of destinations.
 type known struct {
 	registry *destination.Registry
-	version  string                     // of the catalogue that the registry is configured by
-	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
-	lost     map[string]bool            // destinations whose state cannot be read: nobody goes there
-	recorded map[string]journal.DestinationState
-	versions map[string]int64 // of what is recorded, or is being recorded by this process
-	counts   counts
-	seen     int64 // the last record that was taken in
+	version  string                                // of the catalogue that the registry is configured by
+	subjects map[string]journal.Subject            // of those that are held, by their claims in the queues
+	lost     map[string]bool                       // destinations whose state cannot be read: nobody goes there
+	orders   map[string][]journal.DestinationOrder // that nobody has followed yet
+	// versions are those of the states that are recorded or being recorded, heard those that were heard of.
+	versions, heard map[string]int64
+	weighed         passed // that the breakers have counted
+	seen            int64  // the last record that was taken in
+}
+
+func newKnown(s *Settings, now time.Time) *known {
+	return &known{
+		registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
+		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
+		orders:   map[string][]journal.DestinationOrder{},
+		versions: map[string]int64{}, heard: map[string]int64{}, weighed: passed{},
+	}
 }
 
 // leavers are the jobs that left their gates in the last half of leaversFor, and in the one before.
@@ -156,8 +164,7 @@ func (l *leavers) has(jobKey int64) bool { return l.these[jobKey] || l.before[jo
 
 // New prepares Gates; Run has them follow the journal, Lead act.
 func New(o Options) *Gates {
-	return &Gates{Options: o, id: rand.Text()[:8], woken: clock.NewSignal(),
-		turning: make(chan struct{}, 1), traffic: map[string]*journal.Traffic{}, flushing: map[string]*journal.Traffic{}}
+	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1), passed: passed{}}
 }
 
 // claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
@@ -168,22 +175,25 @@ func jobOf(claim string) int64 {
 	return key
 }
 
-// Admit reports whether a claim may go at once, within this replica's share; deadline is its own, zero for none. The
-// others are held, and the leader releases them. A job that left its gate, of which the engine has not heard, may not.
-func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) (ok bool) {
+// Admit reports whether a claim may go at once; deadline is its own, zero for none. The others are held, and the leader
+// releases them. A job that is held, or left its gate without the engine's hearing of it, may not.
+func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.known == nil || !g.mayAdmit() || g.left.has(jobKey) || !deadline.IsZero() && !deadline.After(now) {
+	if g.known == nil || g.left.has(jobKey) || !deadline.IsZero() && !deadline.After(now) {
+		return false
+	}
+	if _, held := g.subjects[claimOf(jobKey)]; held {
 		return false
 	}
 	d := g.registry.Gate(name, now)
-	d.Replicas = g.share.count()
-	if ok = !g.lost[d.Name] && d.Admit(now); ok {
-		g.Hooks.Admitted(g.Settings().Label(name))
-		g.count(d.Name).Admitted++
+	if g.lost[d.Name] || !(g.leads && d.Admit(now) || !g.leads && d.IsFree(now)) {
+		return false
 	}
-	return ok
+	g.pass(d)
+	g.Hooks.Admitted(g.Settings().Label(name))
+	return true
 }
 
 // Expected returns when a destination that is down is expected back, otherwise zero.
@@ -194,7 +204,7 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.registry.Expected(&g.asRecorded(g.registry.Gate(name, now), now).State, now)
+	return g.registry.Expected(&g.registry.Gate(name, now).State, now)
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).
@@ -224,11 +234,14 @@ func (g *Gates) take(r journal.Record) bool {
 // hear takes in what a record says, and reports whether it is about a destination. What cannot be read says nothing.
 func (g *Gates) hear(r journal.Record) bool {
 	s, e := r.Subject, r.Entry
+	if g.leads && g.evidence(&r) {
+		return true
+	}
 	switch {
 	case r.Attempt != nil:
-		return g.attempt(r.Attempt)
-	case e.Kind == journal.OutcomeEntry:
-		g.answered(e)
+		fails := r.Attempt.Tells == journal.TellsFailed
+		g.failing = g.failing || fails
+		return fails
 	case e.Kind == journal.GateEntry:
 		g.gate(s, e)
 	case e.Kind == journal.DestinationEntry:
@@ -236,6 +249,24 @@ func (g *Gates) hear(r journal.Record) bool {
 	default:
 		return false
 	}
+	return true
+}
+
+// evidence tells a destination what a record says of it, and reports whether that is anything. The one that acts alone
+// weighs it: the others know a destination as it is recorded.
+func (g *Gates) evidence(r *journal.Record) bool {
+	if r.Attempt != nil {
+		return g.attempt(r.Attempt)
+	}
+	if r.Entry.Kind != journal.OutcomeEntry && r.Entry.Kind != journal.GateEntry {
+		return false
+	}
+	sent, err := journal.ReadSent(r.Entry)
+	if err != nil || sent.JobKey == 0 {
+		return false
+	}
+	now := g.Clock.Now()
+	g.registry.Gate(sent.Destination, now).Apply(destination.Answered{Claim: claimOf(sent.JobKey), Sent: sent.At}, now)
 	return true
 }
 
@@ -258,11 +289,8 @@ func (g *Gates) attempt(a *journal.Attempt) bool {
 	}
 	switch a.Tells {
 	case journal.TellsFailed:
-		if g.leads { // one replica counts
-			g.count(d.Name).Failed++
-			if d.State.Phase != destination.Up {
-				g.Hooks.Wasted(g.Settings().Label(d.Name))
-			}
+		if d.State.Phase != destination.Up {
+			g.Hooks.Wasted(g.Settings().Label(d.Name))
 		}
 		d.Apply(destination.Failed{Claim: claim, Sent: sent}, now)
 	case journal.TellsAnswered:
@@ -273,47 +301,29 @@ func (g *Gates) attempt(a *journal.Attempt) bool {
 	return true
 }
 
-// answered tells a destination of a success.
-func (g *Gates) answered(e *journal.Entry) {
-	if sent, err := journal.ReadSent(e); err == nil && sent.JobKey != 0 {
-		now := g.Clock.Now()
-		g.registry.Gate(sent.Destination, now).Apply(destination.Answered{Claim: claimOf(sent.JobKey), Sent: sent.At}, now)
-	}
-}
-
 // gate takes in that a claim is held, or is no more.
 func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	b, err := journal.BodyOf[journal.GateBody](e)
 	switch {
-	case err != nil:
+	case err != nil || b.Action == journal.GateAnswered:
 	case b.Action == journal.GateHeld:
-		g.hold(s, &b.HeldJob, g.Clock.Now()) // the clock of who held it may be ahead or behind
-		if g.leads {
-			g.count(b.Destination).Held++
-		}
-	case b.Action == journal.GateAnswered:
-		g.answered(e)
+		g.hold(s, &b.HeldJob)
 	default:
 		claim, now := claimOf(b.JobKey), g.Clock.Now()
 		delete(g.subjects, claim)
 		g.late = g.late || !g.left.has(b.JobKey)
 		g.left.add(b.JobKey, now)
-		d := g.registry.Gate(b.Destination, now)
-		d.Queue.Remove(claim)
-		switch {
-		case g.leads && b.Action == journal.GateReleased:
-			g.count(d.Name).Released++
-		case !g.leads && d.Queue.Len() == 0: // the leader has let claims go at the whole pace
-			d.Wait(now)
-		}
+		g.registry.Gate(b.Destination, now).Queue.Remove(claim)
 	}
 }
 
-func (k *known) hold(s journal.Subject, h *journal.HeldJob, heard time.Time) {
+func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
 	claim := claimOf(h.JobKey)
-	k.subjects[claim] = journal.Subject{Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID}
-	k.registry.Gate(h.Destination, heard).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
-		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()}, heard)
+	k.subjects[claim] = journal.Subject{
+		Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID,
+	}
+	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
+		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
 
 // destination takes in what was recorded of a destination, or ordered.
@@ -325,46 +335,26 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	now := g.Clock.Now()
 	d := g.registry.Gate(name, now)
 	if b.State != nil {
-		orders := g.recorded[d.Name].Orders
-		g.recorded[d.Name] = journal.DestinationState{Version: b.Version, State: *b.State}
-		theirs := b.Version > g.versions[d.Name]
-		if theirs { // another process's
+		g.heard[d.Name] = b.Version
+		g.orders[d.Name] = slices.DeleteFunc(g.orders[d.Name], func(o journal.DestinationOrder) bool {
+			return o.Record <= b.Follows
+		})
+		if b.Version > g.versions[d.Name] { // another process's
 			g.versions[d.Name] = b.Version
 			d.Take(*b.State, now)
-		}
-		for _, o := range orders {
-			switch {
-			case o.Record <= b.Follows:
-			case theirs:
-				g.order(d, o, now)
-			default:
-				g.show(d, o, now)
+			for _, o := range g.orders[d.Name] {
+				order(d, &o.DestinationCommand, now)
 			}
 		}
 	}
-	if t := b.Traffic; t != nil && t.Replica != g.id && g.counts.isNew(d.Name, t) &&
-		now.Sub(t.Since) <= d.Settings.OpensAt.Within+othersCountEvery { // else who acted before counted it, long ago
-		d.Apply(destination.Admitted{Count: t.Admitted}, now)
-	}
 	if b.Command != nil {
-		g.order(d, journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command}, now)
+		ordered := journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command}
+		g.orders[d.Name] = append(g.orders[d.Name], ordered)
+		order(d, b.Command, now)
 	}
 }
 
-// order takes in what a person ordered.
-func (k *known) order(d *destination.Gate, o journal.DestinationOrder, now time.Time) {
-	order(d, &o.DestinationCommand, now)
-	k.show(d, o, now)
-}
-
-// show has people see at once what was ordered.
-func (k *known) show(d *destination.Gate, o journal.DestinationOrder, now time.Time) {
-	of := k.stand(d, now)
-	ordered := destination.Gate{Settings: d.Settings, State: of.State}
-	order(&ordered, &o.DestinationCommand, now)
-	k.recorded[d.Name] = journal.DestinationState{Version: of.Version, State: ordered.State, Orders: append(of.Orders, o)}
-}
-
+// order has a destination follow what a person ordered: people see that at once.
 func order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
 	switch c.Verb {
 	case journal.HoldClaims:
@@ -385,8 +375,8 @@ type Destination struct {
 	State    destination.State
 	Settings destination.Settings
 	Held     int
-	// Ordered tells that whoever acts has still to follow what a person ordered.
-	Ordered bool
+	// Unrecorded reports whether State is not recorded yet: something has just happened, or was ordered.
+	Unrecorded bool
 	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
 	Oldest, Deadline time.Time
 	// Back is when it is expected back; zero where it is not down, or too little is known.
@@ -417,32 +407,12 @@ func (g *Gates) Destinations() ([]Destination, error) {
 // Label returns what people call it.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
 
-// asRecorded returns a destination as it is recorded: what a replica finds by itself, which knows less than the one that acts
-// of what others let through, is nothing yet.
-func (k *known) asRecorded(d *destination.Gate, now time.Time) *destination.Gate {
-	of := k.stand(d, now)
-	if !d.Changed && of.Version >= k.versions[d.Name] {
-		return d // which keeps what Back computes
-	}
-	recorded := new(*d)
-	recorded.State = of.State
-	return recorded
-}
-
 // tell returns a destination as people see it.
 func (k *known) tell(d *destination.Gate, now time.Time) Destination {
-	shown := k.asRecorded(d, now)
 	oldest, deadline := d.Queue.Bounds()
-	back, _ := k.registry.Back(&shown.State, now)
-	return Destination{d.Name, shown.State, d.Settings, d.Queue.Len(), len(k.recorded[d.Name].Orders) > 0, oldest, deadline, back}
-}
-
-// stand returns what is recorded, with what people ordered since.
-func (k *known) stand(d *destination.Gate, now time.Time) journal.DestinationState {
-	if of, known := k.recorded[d.Name]; known {
-		return of
-	}
-	return journal.DestinationState{State: destination.New(now)}
+	back, _ := k.registry.Back(&d.State, now)
+	unrecorded := d.Changed || len(k.orders[d.Name]) > 0 || k.heard[d.Name] < k.versions[d.Name]
+	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), unrecorded, oldest, deadline, back}
 }
 
 // shown claims of one destination.

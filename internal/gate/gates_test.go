@@ -121,7 +121,6 @@ func (w *world) start() *replica {
 	}
 	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
 	r.running.Go(func() { r.gates.Run(r.ctx) })
-	r.running.Go(func() { r.gates.Share(r.ctx) })
 	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
 	r.running.Go(func() { outbox.Lead(r.ctx, r.ctx, w.memory, gate.Lease, holder, r.gates.Lead) })
 	w.mu.Lock()

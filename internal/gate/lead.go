@@ -55,7 +55,9 @@ func (g *Gates) act(t *term) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
 	if g.term = t; t == nil {
-		g.leading(false)
+		g.mu.Lock()
+		g.leads, g.anew = false, true
+		g.mu.Unlock()
 	} else if g.read(t.hard) != nil {
 		g.forget() // the turn that follows says why
 	}
@@ -68,13 +70,10 @@ func (g *Gates) turn(ctx context.Context, waits bool) bool {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
 	err := g.follow(ctx)
-	if err == nil {
-		err = g.flush(ctx)
-	}
 	if g.term == nil {
 		waits = true
 	} else if err == nil {
-		late := g.leading(true)
+		late := g.wasLate()
 		waits, err = g.release(g.term.hard, waits || late)
 	}
 	if g.report(err); err != nil {
@@ -83,15 +82,10 @@ func (g *Gates) turn(ctx context.Context, waits bool) bool {
 	return waits || err != nil
 }
 
-// leading sets whether this process lets claims go. Whoever did before may have let one go just now; late reports whether
-// somebody else has since, who may not answer it any more.
-func (g *Gates) leading(leads bool) (late bool) {
+// wasLate reports whether another process has released a claim since it was asked last, which may not answer it any more.
+func (g *Gates) wasLate() (late bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if leads && !g.leads {
-		g.registry.Each(func(d *destination.Gate) { d.Lead(g.Clock.Now()) })
-	}
-	g.leads = leads
 	late, g.late = g.late, false
 	return late
 }
@@ -199,7 +193,6 @@ func (g *Gates) look(goes bool) (steps []step) {
 			return
 		}
 		d.Believe(now)
-		d.Replicas = g.share.count()
 		s := step{name: d.Name}
 		if goes {
 			g.due(d, &s, now)
@@ -225,6 +218,9 @@ func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
 	released, givenUp, probe := d.Due(now)
 	for i := range released {
 		r := &released[i]
+		if r.Kind != destination.Test {
+			g.pass(d)
+		}
 		s.add(g, &r.Held, now, g.departureOf(d, r))
 	}
 	for i := range givenUp {
@@ -240,7 +236,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	state := d.State
 	g.versions[d.Name]++
 	b := &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
-	if orders := g.recorded[d.Name].Orders; len(orders) > 0 {
+	if orders := g.orders[d.Name]; len(orders) > 0 {
 		b.Follows = orders[len(orders)-1].Record
 	}
 	if d.Left != state.Phase {

@@ -61,7 +61,7 @@ type DestinationOrder struct {
 // mostOrders are kept while nobody follows them, the latest.
 const mostOrders = 16
 
-// DestinationBody is the body of a destination's record: what it is in now, what a person ordered, or what went.
+// DestinationBody is the body of a destination's record: what it is in now, or what a person ordered.
 type DestinationBody struct {
 	// Version is that of State, one more than the last one's; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
@@ -72,19 +72,6 @@ type DestinationBody struct {
 	// Went is the phase that was left, where it is another.
 	Went    destination.Phase   `json:"went,omitempty"`
 	Command *DestinationCommand `json:"command,omitempty"`
-	Traffic *Traffic            `json:"traffic,omitempty"`
-}
-
-// Traffic is what a replica counted of a destination since its last count.
-type Traffic struct {
-	Replica string    `json:"replica"`
-	Since   time.Time `json:"since"`
-	// Admitted claims went at once.
-	Admitted int `json:"admitted,omitempty"`
-	// Failed submissions, Held and Released claims are what the replica that leads counts, of all.
-	Failed   int `json:"failed,omitempty"`
-	Held     int `json:"held,omitempty"`
-	Released int `json:"released,omitempty"`
 }
 
 // DestinationVerb is what a person orders. The set is closed.
@@ -148,9 +135,6 @@ func alike(a, b *destination.State) bool {
 
 // destination folds a destination's record.
 func (l *life) destination(b *DestinationBody, record int64) {
-	if b.Traffic != nil {
-		return
-	}
 	d := DestinationState{}
 	if l.Destination != nil {
 		d = *l.Destination

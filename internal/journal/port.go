@@ -32,12 +32,26 @@ type Reader interface {
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
 }
 
-// Holding reads what is held at gates. Its errors hold a *StoreError. Every method is safe for concurrent use.
+// Holding reads what is held at gates, and how many passed. Its errors hold a *StoreError. Every method is safe for
+// concurrent use.
 type Holding interface {
 	// Held calls take for the states of all destinations and of all subjects that are held, and returns the ledger's head
 	// as of then; of one that cannot be read, KeyedState says why. Where it fails, it may have called take for some.
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
+	// Admissions returns how many claims passed at once from a minute on.
+	Admissions(ctx context.Context, since int64) ([]Admission, error)
 }
+
+// Admission is how many claims passed a destination's gate at once in a minute.
+type Admission struct {
+	Destination string
+	// Minute counts from 1970.
+	Minute int64
+	Count  int
+}
+
+// AdmissionsKept is for how many minutes admissions are kept: longer than any threshold looks back.
+const AdmissionsKept = 120
 
 // Archive reads the audit's records, beside whoever writes. Its errors hold a *StoreError. Every method is safe for
 // concurrent use.
@@ -112,8 +126,8 @@ type Purger interface {
 	Purge(ctx context.Context, through int64, limit int, step func(Head, *Purging) (*Changes, error)) (int, error)
 }
 
-// Outbox reads the messages on their way. Journal.Published lets go of them. Its errors hold a *StoreError.
-// Every method is safe for concurrent use.
+// Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
+// hold a *StoreError. Every method is safe for concurrent use.
 type Outbox interface {
 	// Pending messages of a queue with a sequence above after, in order of sequence, at most limit.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]Message, error)
@@ -122,8 +136,9 @@ type Outbox interface {
 	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
 	// holds it. One that lies further ahead than span is of a wrong clock, and has ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	// Leases is how many leases of that span are held whose names begin so.
-	Leases(ctx context.Context, prefix string, span time.Duration) (int, error)
+	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
+	// are no part of the audit, as leases are not.
+	AddAdmissions(ctx context.Context, all []Admission) error
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

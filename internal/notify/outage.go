@@ -71,7 +71,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
 		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase
 		switch {
-		case d.Ordered: // when that is recorded
+		case d.Unrecorded: // when that is recorded
 			continue
 		case !told && (phase == destination.Down || phase == destination.Testing) && !l.lately(from.At):
 		case told && from.Record == downTold && phase == destination.Up:

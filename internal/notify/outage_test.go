@@ -37,7 +37,7 @@ func (p *portals) enter(phase destination.Phase, since time.Time) {
 	p.mu.Lock()
 	outage := destination.Outage{Since: since, Cause: destination.CauseFailures, Failed: 11, Admitted: 12, Held: 210}
 	p.all = []gate.Destination{{Name: "tiss", State: destination.New(since)}, {
-		Name: "unimed-sp", Held: 210, Ordered: p.ordered, Deadline: since.Add(9 * time.Hour),
+		Name: "unimed-sp", Held: 210, Unrecorded: p.ordered, Deadline: since.Add(9 * time.Hour),
 		State: destination.State{Phase: phase, Since: time.Now(), NextTest: since.Add(time.Minute), Outage: outage},
 	}}
 	p.mu.Unlock()

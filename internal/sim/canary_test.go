@@ -67,7 +67,7 @@ func (r *replica) probe(_ context.Context, url string, _ []int) bool {
 	w.bad++
 	w.probing = time.Now()
 	if well {
-		w.well, w.bad = time.Now(), 0
+		w.bad = 0
 	}
 	return well
 }
@@ -117,9 +117,9 @@ func (s *sim) seenByPeople() {
 					}
 				}
 			}
-			if d.Held != n || !d.Oldest.Equal(oldest) || !d.Deadline.Equal(nearest) && !w.hoursChanged() || d.Ordered != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
-				s.fail("%s shows of %s: %s, ordered: %t, %d wait since %s with a deadline at %s, and it is %v, %d wait since %s, at %s", r.name, d.Name,
-					d.State.Phase, d.Ordered, d.Held, d.Oldest.Sub(s.began), d.Deadline, w.recorded.State, n, oldest.Sub(s.began), nearest)
+			if d.Held != n || !d.Oldest.Equal(oldest) || !d.Deadline.Equal(nearest) && !w.hoursChanged() || d.Unrecorded != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
+				s.fail("%s shows of %s: %s, unrecorded: %t, %d wait since %s with a deadline at %s, and it is %v, %d wait since %s, at %s", r.name, d.Name,
+					d.State.Phase, d.Unrecorded, d.Held, d.Oldest.Sub(s.began), d.Deadline, w.recorded.State, n, oldest.Sub(s.began), nearest)
 			}
 		}
 	}

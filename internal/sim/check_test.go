@@ -21,7 +21,6 @@ type invariants struct {
 	seenAt        time.Time                     // when it was
 	attempts      map[int64][]*journal.Attempt  // by job
 	answers       map[int64]string              // first answer of a job
-	marks         map[int64]mark                // of jobs whose answer was acknowledged, until that is recorded
 	last          map[string]*journal.Attempt   // the latest of a claim
 	numbers       map[string]int64              // of the last attempt, by claim
 	delays        map[string]time.Duration      // of retries, by claim and count
@@ -48,7 +47,6 @@ type invariants struct {
 }
 
 func (i *invariants) init() {
-	i.marks = map[int64]mark{}
 	i.attempts, i.answers, i.last = map[int64][]*journal.Attempt{}, map[int64]string{}, map[string]*journal.Attempt{}
 	i.delays, i.waits, i.left, i.reported = map[string]time.Duration{}, map[int64]waiting{}, map[int64]departed{}, map[int64]bool{}
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
@@ -63,7 +61,6 @@ func (i *invariants) init() {
 func (s *sim) forget(key int64) {
 	delete(s.attempts, key)
 	delete(s.answers, key)
-	delete(s.marks, key)
 	delete(s.left, key)
 	delete(s.reported, key)
 	delete(s.waits, key)
@@ -218,7 +215,10 @@ const paceTime = 10 * time.Second
 
 // paced: no more claims go to a portal than one, and what the pace lets through meanwhile. One more goes where the record of
 // another took long, or who acts for the portal knows of none that went before.
-func (s *sim) paced(portal string) {
+func (s *sim) paced(portal string, held bool) {
+	if !held && !s.limited() {
+		return
+	}
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
 	pace := s.settings.Configured[portal].Pace.Most
@@ -263,13 +263,11 @@ func (s *sim) silent() {
 	open := s.openLetters()
 	s.untoldOutages()
 	s.seenByPeople()
-	s.unopened()
 	s.discards(open)
 	s.unsent(after)
 	s.untaken()
 	s.unprobed()
 	s.unfollowed()
-	s.unmarked()
 	for _, p := range s.processes {
 		if p.phase == worker.SubmissionGate && min(time.Since(p.since), time.Since(s.away)) > after {
 			s.inTime(p, "waits at a gate", after)
@@ -301,17 +299,6 @@ func (s *sim) checkEnd() {
 	}
 	for _, run := range s.onTheWay() {
 		s.fail("bulk run %s has not ended", run.ID)
-	}
-	for _, id := range s.runs {
-		run, _, _ := s.memory.BulkRun(context.Background(), id)
-		all := int64(0)
-		for _, n := range run.Counts {
-			all += n
-		}
-		left := run.Counts[journal.BulkPlanned]
-		if n := s.decidedBy(id); run.ID != "" && (all != run.Total || n != all-left-run.Counts[journal.BulkRefused] || run.State == journal.BulkDone && left > 0) { // else purged
-			s.fail("a bulk run of %d is %s, has decided %d, and shows %v", run.Total, run.State, n, run.Counts)
-		}
 	}
 	if n := len(s.memory.Outbox()); n > 0 {
 		s.fail("%d messages are in the outbox", n)
@@ -350,7 +337,7 @@ func (s *sim) erased(claim string) {
 		if p.claim == claim { // nobody knows any more what it went through
 			s.reported[p.latest()], s.reported[p.latest()-10] = true, true
 			for _, key := range p.keys() {
-				if delete(s.marks, key); !s.jobs[key].done {
+				if !s.jobs[key].done {
 					delete(s.attempts, key)
 					delete(s.answers, key)
 				}

@@ -68,21 +68,6 @@ func (s *sim) checkOutage(name string, now *destination.State) {
 			s.fail("%s was up, and ramps", name)
 		}
 	}
-	if now.Phase == destination.Down && was && now.Outage.Cause == destination.CauseProbe && w.bad < 2 && time.Since(w.well) > actTime && s.undisturbed(w, w.well) {
-		s.fail("%s is down by its probes, of which %d failed in a row", name, w.bad)
-	}
-	if o := now.Outage; was && now.Phase == destination.Down && o.Cause == destination.CauseFailures {
-		if most := max(since(w.failures, failedWithin), inARow); o.Failed > most || o.Admitted > max(since(w.asked, failedWithin), most) {
-			s.fail("%s is down as %d of %d claims failed, and %d did", name, o.Failed, o.Admitted, most)
-		}
-		from := s.began
-		if b.State != nil && !b.Outage.Until.IsZero() {
-			from = b.Outage.Until.Add(-s.apart())
-		}
-		if n := since(w.failures, time.Since(from)); n < inARow {
-			s.fail("%s is down after %d failures, since %s", name, n, from.Sub(s.began))
-		}
-	}
 	if now.Phase == destination.Ramping {
 		w.ramped = time.Now()
 		s.leave("ramp", 3)
@@ -98,20 +83,15 @@ type recorded struct {
 	at time.Time
 }
 
-// checkRamp: a portal gets no more than it asked for, or a person said, and a ramp ends by a claim that went in it.
+// checkRamp: a portal gets no more than it asked for, or a person said.
 func (s *sim) checkRamp(name string, now *destination.State) {
-	w, b := s.portals[name], s.portals[name].recorded
+	w := s.portals[name]
 	if time.Since(w.paused.since) > actTime && time.Until(w.paused.until) > clocksApart && time.Since(w.treated) > longestPause &&
 		now.Phase != destination.Down && now.Flow.PauseUntil.Before(w.paused.until.Add(-clocksApart)) {
 		s.fail("%s asked to wait until %s, and is %s", name, w.paused.until.Sub(s.began), now.Phase)
 	}
-	ramped := b.State != nil && b.Phase == destination.Ramping
 	if now.Phase == destination.Ramping && now.Flow.Fixed && now.Flow.Ramp > releaseAt {
 		s.fail("a person lets %d claims a minute through to %s, and the pace is %.2f", releaseAt, name, now.Flow.Ramp)
-	}
-	if ramped && now.Phase == destination.Down && now.Outage.Cause != destination.CausePerson && b.Outage.Tests > 0 &&
-		w.failed.Before(b.Outage.Until.Add(-s.apart()-time.Second)) {
-		s.fail("a ramp of %s ended, and the last claim that failed went at %s", name, w.failed.Sub(s.began))
 	}
 	w.recorded = recorded{now, time.Now()}
 }

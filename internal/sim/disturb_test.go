@@ -147,7 +147,7 @@ func (s *sim) disturb() {
 }
 
 // rush has claims ask a replica again and again whether they may go to a portal at once, for as long as paces are counted.
-// Who may not is withdrawn, so that nobody waits, and all replicas share the pace.
+// Who may not is withdrawn, so that nobody waits.
 func (r *replica) rush(name, label string) {
 	for began := time.Now(); time.Since(began) < paceTime && r.life.Err() == nil; r.Rest(r.life, 300*time.Millisecond) {
 		if r.port(label + " asks " + r.name); r.gates.Admit(name, -time.Now().UnixNano(), time.Time{}) {
@@ -172,7 +172,7 @@ func (s *sim) reload(change func(*decision.Policy)) {
 // configure draws the pace of all portals.
 func (s *sim) configure() {
 	now := destination.Defaults()
-	now.Pace.Most = float64(20 + 20*s.draw("pace").IntN(3))
+	now.Pace.Most, now.Pace.Limited = float64(20+20*s.draw("pace").IntN(3)), s.draw("limited").IntN(2) == 0
 	s.paceBefore = s.settings.Configured["portal-0"].Pace.Most
 	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
 	for name, w := range s.portals {
@@ -185,7 +185,7 @@ func (s *sim) configure() {
 	}
 	set(&s.mu, &s.settings, settings)
 	s.configured = time.Now()
-	s.say("at most %.0f claims a minute from now on", now.Pace.Most)
+	s.say("at most %.0f claims a minute from now on; while a portal is up, too: %t", now.Pace.Most, now.Pace.Limited)
 }
 
 // anyOf draws a process of those that were drawn; nil where that one was taken away, or has not begun.

@@ -7,37 +7,17 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
-// fails notes a failure that speaks of a portal, and whether it is down by that: most of many claims failed.
+// fails and answers note what is recorded of a portal.
 func (w *portal) fails() {
-	w.failures = append(w.failures, time.Now())
-	n := since(w.failures, 100*time.Second)
-	w.row = append(w.row, time.Now())
-	first := w.row[max(len(w.row)-inARow, 0)]
-	row := len(w.row) >= inARow && time.Since(first) < 100*time.Second && since(w.asked, time.Since(first)+time.Duration(w.slowest)*time.Second) <= inARow
-	if up := w.recorded.State == nil || w.recorded.Phase == destination.Up; up && w.opens.IsZero() && (row || n >= 20 && since(w.asked, 130*time.Second) <= 2*n) {
-		w.opens = time.Now()
-	}
+	w.failures, w.row = append(w.failures, time.Now()), append(w.row, time.Now())
 }
 
 func (w *portal) answers() { w.answered, w.row = append(w.answered, time.Now()), nil }
-
-// unopened: no claims go to a portal for long where most of many failed.
-func (s *sim) unopened() {
-	for _, name := range s.portalNames() {
-		w := s.portals[name]
-		began := w.opens.Add(-failedWithin) // of what is evidence
-		if s.down(name, 0) || s.forgot.After(began) || s.ledSince.After(began) || time.Since(w.treated) < longestPause && w.held.since.Before(w.treated) || time.Until(w.upUntil) > -clocksApart ||
-			min(time.Since(w.wasUp), time.Since(s.storeAway)) < atOnce {
-			w.opens = time.Time{}
-		} else if !w.opens.IsZero() && time.Since(w.opens) > actTime {
-			s.fail("most claims fail at %s since %s, and it is %v", name, w.opens.Sub(s.began), w.recorded.State)
-		}
-	}
-}
 
 // unfollowed: what people order of a portal is followed.
 func (s *sim) unfollowed() {
@@ -158,7 +138,13 @@ func (s *sim) unanswered() *process {
 	return s.processes[i]
 }
 
-// admitted: a replica lets a claim through at once where nobody waits.
+// limited reports whether the policies set portals a pace, and all replicas know.
+func (s *sim) limited() bool {
+	return s.settings.Configured["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
+}
+
+// admitted: a replica lets a claim through at once while the portal is up. Where that has a pace, only the one that acts does,
+// and only where nobody waits.
 func (r *replica) admitted(name string) {
 	w := r.portals[name]
 	paused := w.paused.holds() && r.started.Before(w.paused.since)          // who started since may not know
@@ -169,7 +155,11 @@ func (r *replica) admitted(name string) {
 	if (down || w.held.holds() || paused) && time.Since(w.treated) > longestPause {
 		r.fail("%s lets a claim through to %s at once, which is held until %s, and asked to wait until %s", r.name, name, w.held.until, w.paused.until)
 	}
-	r.paced(name)
+	if !r.limited() {
+		return
+	}
+	r.leads(gate.Lease)
+	r.paced(name, false)
 	known := hearTime
 	if time.Since(r.led) < actTime {
 		known = actTime
@@ -197,7 +187,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is held at the gate of %s twice", b.JobKey, b.Destination)
 	}
 	if b.Action == journal.GateReleased {
-		s.paced(b.Destination)
+		s.paced(b.Destination, true)
 	}
 	if before, departed := s.left[b.JobKey]; departed && b.Action != journal.GateAnswered {
 		s.fail("job %d is %s at the gate of %s, and was %s", b.JobKey, b.Action, b.Destination, before.Action)

@@ -141,11 +141,7 @@ func (r *replica) answer(ctx context.Context, given *worker.Job, a answer) error
 		r.port(r.name + " gives up " + handed(given)) // several may at one instant
 		return engineError(worker.Ambiguous)
 	}
-	err := r.take(j, a)
-	if err == nil && j.kind == worker.AnalyzeRetry && r.begun(j.claim) == 1 { // a duplicate may be told what another process was (R18)
-		r.marks[key] = mark{time.Now(), r}
-	}
-	return err
+	return r.take(j, a)
 }
 
 // write sets the variables of an error, before it is thrown.

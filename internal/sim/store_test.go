@@ -130,7 +130,7 @@ const (
 
 // Lease implements journal.Outbox.
 func (v *store) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
-	drawn := span > 0 && !strings.HasPrefix(name, shares)
+	drawn := span > 0
 	if drawn {
 		since := time.Since(v.began) - v.offset
 		wait := (since+leaseGrid-1)/leaseGrid*leaseGrid - since
@@ -200,9 +200,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 // answersLease is that of the relay of what people decided.
 const answersLease = "outbox/" + journal.ReviewQueue
 
-// shares are the leases by which replicas are counted.
-const shares = "gates/"
-
 // leads: who does what one alone may do has the lease for it.
 func (r *replica) leads(lease string) {
 	r.mu.Lock()
@@ -211,6 +208,16 @@ func (r *replica) leads(lease string) {
 	if of != "" && !strings.HasPrefix(of, r.name) && !r.wasStolen(lease) && r.life.Err() == nil {
 		r.fail("%s acts, and the lease %s is of %s", r.name, lease, of)
 	}
+}
+
+// AddAdmissions implements journal.Outbox.
+func (v *store) AddAdmissions(ctx context.Context, all []journal.Admission) error {
+	v.port(fmt.Sprint(v.name, " admits ", all))
+	if v.refuses() {
+		v.forgets()
+		return errStore
+	}
+	return v.Memory.AddAdmissions(ctx, all)
 }
 
 // given is how often the replica was given that lease since it had none.
@@ -353,7 +360,7 @@ func (r *replica) forgets() {
 
 // RecordDestination implements gate.Memory.
 func (m memory) RecordDestination(ctx context.Context, name string, b journal.DestinationBody) error {
-	m.port(fmt.Sprint(m.name, " record ", name, " ", b.Version, b.Traffic != nil, by(ctx)))
+	m.port(fmt.Sprint(m.name, " record ", name, " ", b.Version, by(ctx)))
 	err := m.Journal.RecordDestination(ctx, name, b)
 	if err != nil {
 		m.forgets()

@@ -159,9 +159,8 @@ type replica struct {
 	worker   *worker.Worker
 	store    *store
 	leases   map[string]int // how often it was given each since it had none
-	// led is when it was last given the right to act for portals.
-	led    time.Time
-	begins map[string]func() worker.Activation
+	led      time.Time      // when it was last given the right to act for portals
+	begins   map[string]func() worker.Activation
 }
 
 // part is what of a replica ends together.
@@ -213,7 +212,7 @@ func newSim(p plan) *sim {
 	}
 	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{orders: map[string]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
@@ -343,7 +342,6 @@ func (s *sim) start(n int) {
 	runner := deadletter.NewRunner(r.store, r.letters, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)
-	r.do(gates, r.gates.Share)
 	lead := func(p *part, name string, work func(stop, hard context.Context)) {
 		r.do(p, func(stop context.Context) {
 			outbox.Lead(stop, r.life, r.store, name, fmt.Sprint(r.name, time.Since(s.began)), func(stop, hard context.Context) {

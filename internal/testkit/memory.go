@@ -33,6 +33,7 @@ type Memory struct {
 	sums         map[journal.CauseCount]journal.CauseCount
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
+	admissions   map[journal.Admission]int // with nothing in Count
 	runs         map[string]*run
 	marks        map[deadletter.Watermark]deadletter.Watermark // by what tells them apart
 	ended        map[[32]byte]time.Time                        // sessions
@@ -53,7 +54,7 @@ type Transaction struct {
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
 		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
-		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
+		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, admissions: map[journal.Admission]int{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
 

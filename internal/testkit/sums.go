@@ -3,8 +3,8 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -145,15 +145,29 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 	})
 }
 
-// Leases implements journal.Outbox.
-func (m *Memory) Leases(ctx context.Context, prefix string, span time.Duration) (int, error) {
-	return ask(ctx, m, func() (held int) {
-		now := time.Now()
-		for name, l := range m.leases {
-			if strings.HasPrefix(name, prefix) && l.expires.After(now) && !l.expires.After(now.Add(span)) {
-				held++
+// AddAdmissions implements journal.Outbox.
+func (m *Memory) AddAdmissions(ctx context.Context, all []journal.Admission) error {
+	_, err := ask(ctx, m, func() bool {
+		for _, a := range all {
+			m.admissions[journal.Admission{Destination: a.Destination, Minute: a.Minute}] += a.Count
+			maps.DeleteFunc(m.admissions, func(of journal.Admission, _ int) bool { return of.Minute < a.Minute-journal.AdmissionsKept })
+		}
+		return true
+	})
+	return err
+}
+
+// Admissions implements journal.Holding.
+func (m *Memory) Admissions(ctx context.Context, since int64) ([]journal.Admission, error) {
+	return ask(ctx, m, func() (all []journal.Admission) {
+		for of, n := range m.admissions {
+			if of.Count = n; of.Minute >= since {
+				all = append(all, of)
 			}
 		}
-		return held
+		slices.SortFunc(all, func(a, b journal.Admission) int {
+			return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(a.Destination, b.Destination))
+		})
+		return all
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,7 +19,6 @@ import (
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
 	"retry-worker/internal/engine/server"
-	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/zeebe"
 )
@@ -41,8 +39,8 @@ var Begin = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 type World struct {
 	*Clock
 	*Network
-	// GatewayClient asks the engine by gRPC.
-	pb.GatewayClient
+	// Conn asks the engine by gRPC.
+	Conn *grpc.ClientConn
 
 	t       *testing.T
 	options server.Options
@@ -58,10 +56,11 @@ func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 			Network: &Network{lastPort: 30_000, listeners: map[string]*listener{}}}
 		w.options.Now = w.Now
 		w.StartEngine()
-		conn, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(w.dial))
+		var err error
+		w.Conn, err = grpc.NewClient(grpcAddress, grpc.WithContextDialer(w.dial),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		testkit.Must(t, err)
-		t.Cleanup(func() { testkit.Must(t, errors.Join(conn.Close(), w.engine.Close())) })
-		w.GatewayClient = pb.NewGatewayClient(conn)
+		t.Cleanup(func() { testkit.Must(t, errors.Join(w.Conn.Close(), w.engine.Close())) })
 		play(t, w)
 	})
 }
@@ -75,7 +74,8 @@ func (w *World) StartEngine() {
 	var err error
 	w.engine, err = server.Open(w.options)
 	testkit.Must(w.t, err)
-	for address, serve := range map[string]func(net.Listener){grpcAddress: w.engine.ServeGRPC, restAddress: w.engine.ServeREST} {
+	doors := map[string]func(net.Listener){grpcAddress: w.engine.ServeGRPC, restAddress: w.engine.ServeREST}
+	for address, serve := range doors {
 		l, err := w.Listen("tcp", address)
 		testkit.Must(w.t, err)
 		serve(l)
@@ -139,7 +139,7 @@ func (w *World) Serve(s config.Settings) *Service {
 	v := &Service{Log: &harness.Log{}, ended: make(chan error, 1)}
 	log := app.NewLogger(v.Log, s.LogLevel, s.LogFormat).WithOptions(zap.WithClock(w.Clock))
 	var err error
-	v.App, err = app.New(app.Options{Settings: s, Build: metrics.Build{Version: "test"}, Clock: w.Clock, Log: log, Listen: w.Listen, Dial: w.Dial})
+	v.App, err = app.New(app.Options{Settings: s, Clock: w.Clock, Log: log, Listen: w.Listen, Dial: w.Dial})
 	testkit.Must(w.t, err)
 	var stop, kill context.Context
 	stop, v.stop = context.WithCancel(context.Background())

@@ -101,18 +101,6 @@ func (s *snapshot) now() (ms int64, err error) {
 	return ms, err
 }
 
-// Leases implements journal.Outbox. The prefix has no character that LIKE knows.
-func (s *Store) Leases(ctx context.Context, prefix string, span time.Duration) (held int, err error) {
-	return reading(ctx, &s.Reader, "count leases", func(s *snapshot) (n int, err error) {
-		now, err := s.now()
-		if err == nil {
-			_, err = s.one("SELECT count(*) FROM leases WHERE name LIKE ? AND expires_at > ? AND expires_at <= ?",
-				[]any{prefix + "%", now, now + span.Milliseconds()}, &n)
-		}
-		return n, err
-	})
-}
-
 // Watermarks implements deadletter.NoticeStore.
 func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"

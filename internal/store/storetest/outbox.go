@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,13 +79,6 @@ func testLeases(t *testing.T, s Store) {
 	wantLease(t, s, "relay", "a", 0, true) // nobody holds it
 	wantLease(t, s, "relay", "b", time.Hour, true)
 	wantLease(t, s, "relay", "a", time.Hour, false)
-	wantLease(t, s, "gates/1", "a", time.Hour, true)
-	wantLease(t, s, "gates/2", "b", time.Hour, true)
-	wantLease(t, s, "gates/3", "c", time.Hour, true)
-	wantLease(t, s, "gates/3", "c", 0, true)
-	if n, err := s.Leases(t.Context(), "gates/", time.Hour); n != 2 || err != nil {
-		t.Errorf("%d leases begin so (%v), want 2", n, err)
-	}
 	if head, _ := recall(t, s); head.Link != 0 {
 		t.Error("leases are in the ledger")
 	}
@@ -101,20 +95,49 @@ func testLeaseAhead(t *testing.T, s Store) {
 			told = append(told, fmt.Sprint(name, " of ", holder, " ", ahead.Round(time.Hour)))
 		})
 	} else {
-		told = []string{"gates/1 of a 25h0m0s"}
+		told = []string{"relay of a 25h0m0s"}
 	}
 	const span = 15 * time.Second
-	wantLease(t, s, "gates/1", "a", 25*time.Hour, true)
-	wantLease(t, s, "gates/2", "b", span, true)
-	if n, err := s.Leases(t.Context(), "gates/", span); n != 1 || err != nil {
-		t.Errorf("%d leases begin so (%v), want 1", n, err)
+	wantLease(t, s, "relay", "a", 25*time.Hour, true)
+	wantLease(t, s, "purge", "b", span, true)
+	wantLease(t, s, "relay", "c", 0, false) // nobody gives back another's
+	wantLease(t, s, "purge", "c", span, false)
+	wantLease(t, s, "relay", "c", span, true)
+	wantLease(t, s, "relay", "a", span, false)
+	wantLease(t, s, "purge", "b", 25*time.Hour, true) // its own
+	wantSame(t, "what is told", told, []string{"relay of a 25h0m0s"})
+}
+
+// testAdmissions: counts add up by destination and minute, and those of long ago are forgotten. They are in no link.
+func testAdmissions(t *testing.T, s Store) {
+	const minute = 29_000_000
+	add := func(all ...journal.Admission) {
+		t.Helper()
+		if err := s.AddAdmissions(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
 	}
-	wantLease(t, s, "gates/1", "c", 0, false) // nobody gives back another's
-	wantLease(t, s, "gates/2", "c", span, false)
-	wantLease(t, s, "gates/1", "c", span, true)
-	wantLease(t, s, "gates/1", "a", span, false)
-	wantLease(t, s, "gates/2", "b", 25*time.Hour, true) // its own
-	wantSame(t, "what is told", told, []string{"gates/1 of a 25h0m0s"})
+	add(journal.Admission{Destination: "tiss", Minute: minute, Count: 3}, journal.Admission{Destination: "unimed", Minute: minute, Count: 1})
+	add(journal.Admission{Destination: "tiss", Minute: minute, Count: 4}, journal.Admission{Destination: "tiss", Minute: minute + 1, Count: 1})
+	for since, want := range map[int64][]journal.Admission{
+		minute: {{Destination: "tiss", Minute: minute, Count: 7}, {Destination: "unimed", Minute: minute, Count: 1},
+			{Destination: "tiss", Minute: minute + 1, Count: 1}},
+		minute + 1: {{Destination: "tiss", Minute: minute + 1, Count: 1}},
+		minute + 2: nil,
+	} {
+		if got, err := s.Admissions(t.Context(), since); err != nil || !slices.Equal(got, want) {
+			t.Errorf("since %d: %v (%v), want %v", since, got, err, want)
+		}
+	}
+	last := journal.Admission{Destination: "tiss", Minute: minute + 1 + journal.AdmissionsKept, Count: 1}
+	add(last)
+	want := []journal.Admission{{Destination: "tiss", Minute: minute + 1, Count: 1}, last}
+	if got, err := s.Admissions(t.Context(), 0); err != nil || !slices.Equal(got, want) {
+		t.Errorf("kept are %v (%v), want %v", got, err, want)
+	}
+	if head, _ := recall(t, s); head.Link != 0 {
+		t.Error("admissions are in the ledger")
+	}
 }
 
 // testLeaseEnds waits for another's lease to end: not before its time, and by itself.

@@ -95,6 +95,7 @@ var (
 		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},
 		{"every record is told", testTold},
+		{"admissions", testAdmissions},
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"a lease of a wrong clock", testLeaseAhead},

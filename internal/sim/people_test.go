@@ -58,15 +58,7 @@ func (r *replica) order(name string, what int) {
 		}
 	}
 	r.say("somebody orders %s: %s", name, c.Verb)
-	r.mu.Lock()
-	r.portals[name].orders[order(&c)] = true
-	r.mu.Unlock()
 	_ = r.gates.Command(as(r.life, "ana"+r.another()), name, c)
-}
-
-// order is a person's order as it is to be recorded.
-func order(c *journal.DestinationCommand) string {
-	return fmt.Sprint(c.Verb, c.Until.Truncate(time.Millisecond).UTC(), c.PerMinute)
 }
 
 // orderSoon has a person order that of a portal after a while.
@@ -319,10 +311,6 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.Decision == string(journal.DeadLetterReprocessing) && !s.allowed(&b, e) {
 		s.fail("the dead letter %s of %s is sent again as %+v", b.DeadLetterID, e.Subject.ID, b)
-	}
-	if nobody := b.Delivery == string(journal.DeliveryNobody); nobody != (b.JobKey == 0) && b.Decision == again ||
-		!nobody && b.Delivery != string(journal.DeliveryPending) && b.Delivery != string(journal.DeliveryTaken) {
-		s.fail("the decision on the dead letter of %s is %q for job %d", e.Subject.ID, b.Delivery, b.JobKey)
 	}
 	if j := s.jobs[b.JobKey]; j != nil && !s.steady && s.begun(j.claim) == 1 && s.sometimes("begun again as it is decided", 1, 12) { // and the answer is late
 		set(&s.mu, &j.cutOff, time.Now().Add(5*time.Minute))

@@ -212,7 +212,7 @@ func newSim(p plan) *sim {
 	}
 	openings := map[string]decision.Opening{}
 	for i := range 1 + s.draw("portals").IntN(3) {
-		w, at := &portal{orders: map[string]bool{}, probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
+		w, at := &portal{probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
 		longest := []int{60, 60, 60, 240}[s.draw("longest "+name).IntN(4)]
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {

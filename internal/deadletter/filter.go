@@ -84,16 +84,6 @@ func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	return q
 }
 
-// Picks reports whether the filter asks for what is found one by one: by its id, or by its context.
-func (p *Query) Picks() bool { return p.Filter.IDs != "" || p.Filter.Context != "" }
-
-// Anywhere returns p for every id and context.
-func (p *Query) Anywhere() *Query {
-	q := *p
-	q.Filter.IDs, q.Filter.Context = "", ""
-	return &q
-}
-
 // age reads the bounds of the instant of birth.
 func (p *Query) age() {
 	if t := p.Filter.Since; !t.IsZero() {

@@ -20,8 +20,8 @@ var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
 		")STRICT;": ")", ")KEYED;": ")",
 		"zero hash": `'\x` + "0000000000000000000000000000000000000000000000000000000000000000" + "'"},
-	Numbered: true,
-	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
+	Numbered: true, Contains: "strpos",
+	Now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
 	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long: `SELECT set_config(name, '0', true) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,

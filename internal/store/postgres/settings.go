@@ -29,23 +29,19 @@ var (
 		"tcp_keepalives_interval": "1s",
 		"tcp_keepalives_count":    "2",
 		"tcp_user_timeout":        "2s", // who does not take what is sent to him is gone
-		// Every statement finds its rows by key, whatever the planner knows of a table that was empty a minute ago.
-		"plan_cache_mode":   "force_generic_plan",
-		"enable_seqscan":    "off",
-		"enable_bitmapscan": "off",
-		"enable_hashjoin":   "off",
-		"enable_mergejoin":  "off",
-		"jit":               "off",
 	}
 	writerSessions = map[string]string{
 		"lock_timeout":                        "2s",
 		"statement_timeout":                   "2200ms",
 		"idle_in_transaction_session_timeout": "1500ms",
+		// A plan that was made while a table was empty is not kept.
+		"plan_cache_mode": "force_custom_plan",
 	}
 	readerSessions = map[string]string{
 		"lock_timeout":                        "2s",
 		"statement_timeout":                   "10s",
 		"idle_in_transaction_session_timeout": "10s",
+		"plan_cache_mode":                     "force_custom_plan",
 	}
 )
 

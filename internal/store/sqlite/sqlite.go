@@ -32,7 +32,7 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
-	Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
+	Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
 }
 

@@ -105,10 +105,11 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 			return err
 		}
 		gathered = r.Gathered
-		q, err := s.searchPicked(deadletter.OpenQuery(r.Filter, r.Through))
-		if err == nil {
-			next, err = q.following(gathered, limit)
+		after := &gathered
+		if gathered == (journal.Place{}) {
+			after = nil
 		}
+		next, err = s.letters(deadletter.OpenQuery(r.Filter, r.Through), deadletter.ByDeadline, after, limit)
 		return err
 	})
 	if err != nil || done {
@@ -121,7 +122,7 @@ func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
 		}
 		g := &journal.Gathering{Run: &r, Through: gathered, Last: len(next) < limit}
 		if done = g.Last; !done {
-			g.Through = next[len(next)-1].Place
+			g.Through = next[len(next)-1]
 		}
 		if g.Found, err = w.candidates(next); err != nil {
 			return nil, err
@@ -169,85 +170,34 @@ func (r *Reader) DeadLetterTallies(
 			}
 			upTo = head.Record
 		}
-		q, err := s.search(deadletter.OpenQuery(f, upTo))
-		if err == nil {
-			all, err = q.tallies(now)
-		}
+		var err error
+		all, err = s.tallies(deadletter.OpenQuery(f, upTo), now)
 		return err
 	})
 	return all, upTo, err
 }
 
-// following are the next behind a place (the zero value: from the first on), the most urgent first.
-func (q *search) following(behind journal.Place, limit int) (all []letter, err error) {
-	after, plan := &behind, q.plan.Anywhere()
-	if behind == (journal.Place{}) {
-		after = nil
-	}
-	if q.plan.Picks() && !q.many() {
-		return q.behind(after, deadletter.ByDeadline, limit)
-	}
-	kinds, err := q.snapshot.kinds(plan, false)
-	if err != nil {
-		return nil, err
-	}
-	for len(all) < limit {
-		some, err := q.seek(plan, kinds, deadletter.ByDeadline, after, limit)
-		if err != nil {
-			return nil, err
-		}
-		if len(some) > 0 {
-			after = &some[len(some)-1].Place
-		}
-		last := len(some) < limit
-		if some, err = q.matching(some); err != nil {
-			return nil, err
-		}
-		if all = append(all, some...); last {
-			break
-		}
-	}
-	return all[:min(len(all), limit)], nil
-}
-
 // delivery of the dead letter d.
 const delivery = "COALESCE(d.body->>'delivery', '')"
 
-// tallies sums up what is found. Where there is a query, each cause is summed up apart, and what is found by its id or
-// its subject's.
-func (q *search) tallies(now time.Time) ([]deadletter.Tally, error) {
-	from, cause, direct := "dead_letters d", "''", "1 = 1"
-	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
-	if q.plan.Searches {
-		from, cause = from+" JOIN subjects s ON s.key = d.subject", "d.fingerprint"
-		direct, args = "d.id = ?", append(args, q.plan.ID)
-		for _, prefix := range q.plan.Prefixes {
-			direct, args = direct+" OR s.id >= ?", append(args, prefix)
-			if end, ok := deadletter.AfterPrefix(prefix); ok {
-				direct, args = direct+" AND s.id < ?", append(args, end)
-			}
-		}
+// tallies sums up what a query finds of the open ones.
+func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tally, error) {
+	m, err := s.matching(p, false)
+	if err != nil {
+		return nil, err
 	}
-	var w where
-	w.and("d.state = 'open' AND d.record < ? AND d.at >= ? AND d.at < ?", q.plan.Before, q.plan.Since, q.plan.Until)
-	w.fits(&q.plan.Filter, "d.")
-	if q.plan.Picks() {
-		table, of := whoArePicked(&q.plan.Filter)
-		w.and("d.record IN "+table, of...)
-	}
+	w := m.where
+	w.and("d.state = 'open'")
 	sums := deadletter.Sums{}
-	err := q.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
+	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
+	err = s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			`+isBusy+`, `+cause+`, `+direct+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
-		FROM `+from+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11", func(scan scanner) error {
+			`+isBusy+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
+		FROM dead_letters d JOIN subjects s ON s.key = d.subject`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9", func(scan scanner) error {
 		var t deadletter.Tally
-		var cause string
-		var found bool
-		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &cause, &found, &t.N,
+		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &t.N,
 			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)
-		if found || q.causes[cause] {
-			sums.Merge(t)
-		}
+		sums.Merge(t)
 		return err
 	}, append(args, w.args...)...)
 	return sums.Tallies(), err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,152 +14,165 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const (
-	// fewSubjects may begin with what is searched for, and fewKeys be the kinds of the causes with its words, for their
-	// dead letters to be sought; where more do, the dead letters are looked through from the newest on, scanned for a
-	// page.
-	fewSubjects = 2000
-	fewKeys     = 200
-	fewLetters  = 2000 // of those that a filter finds one by one: as with subjects
-	scanned     = 4000
-)
+// fewSubjects may begin with what is searched for, for their dead letters to be sought by an index.
+const fewSubjects = 2000
 
-// letter is a dead letter that was found.
-type letter struct {
-	journal.Place
-	fingerprint string
+// letter is where a dead letter stands in a list, and its state.
+type letter = journal.Place
+
+const letterColumns = "d.deadline, d.cents, d.record"
+
+func scanLetter(scan scanner, l *letter) error { return scan(&l.Deadline, &l.Cents, &l.Record) }
+
+// matching is how a query finds dead letters d of subjects s, whatever their state.
+type matching struct {
+	where
+	// few is a query of the records among which they are, by their causes, subjects and ids, of which there are n or little
+	// more among all; empty where nobody knows.
+	few     string
+	fewArgs []any
+	n, all  int64
 }
 
-const letterColumns = "deadline, cents, record, fingerprint"
+// sought reports whether the first dead letters are found sooner by few than in the list's order, where one of all/n is
+// one of them.
+func (m *matching) sought(limit int) bool { return m.few != "" && m.n*m.n < int64(limit)*m.all }
 
-func scanLetter(scan scanner, l *letter) error {
-	return scan(&l.Deadline, &l.Cents, &l.Record, &l.fingerprint)
-}
-
-// kind is what dead letters are counted and sought by.
-type kind struct {
-	journal.CauseCount
-	caused bool // sought by its cause
-}
-
-// where is what rows of a kind have.
-func (k *kind) where() where {
-	var w where
-	w.and("state = ? AND policy = ? AND team = ? AND reason = ?", string(k.State), k.Policy, string(k.Team),
-		string(k.Reason))
-	if k.caused {
-		w.and("fingerprint = ?", k.Fingerprint)
+// matching reads a query. Of a list of causes ids and subjects are not searched for.
+func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err error) {
+	m.fits(&p.Filter)
+	m.picks(&p.Filter)
+	if p.Before != math.MaxInt64 {
+		m.and("d.record < ?", p.Before)
 	}
+	if p.Aged() {
+		m.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
+	}
+	counted := where{}
+	counted.fits(&p.Filter)
+	if p.Searches {
+		counted.add(s.words(p))
+	}
+	switch {
+	case p.Searches && causes:
+		m.add(s.words(p))
+	case p.Searches:
+		err = s.search(p, &m)
+	case len(counted.conditions) > 0:
+		m.few = "SELECT record FROM dead_letters WHERE 1 = 0"
+	}
+	if err != nil || m.few == "" {
+		return m, err
+	}
+	var among where
+	oneOf(&among, "d.state", p.States)
+	counted.add(among)
+	const sum = "SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"
+	if _, err := s.one("SELECT ("+sum+counted.String()+"), ("+sum+among.String()+")", slices.Concat(counted.args, among.args),
+		&m.n, &m.all); err != nil {
+		return m, err
+	}
+	of := where{conditions: []string{"d.fingerprint IN (SELECT d.fingerprint FROM dead_letter_counts d" + counted.String() + ")"}, args: counted.args}
+	of.add(among)
+	m.few, m.fewArgs = "SELECT record FROM dead_letters d"+of.String()+" UNION "+m.few, append(of.args, m.fewArgs...)
+	return m, nil
+}
+
+// words returns what dead letters d have whose cause holds the words of a query.
+func (s *snapshot) words(p *deadletter.Query) (w where) {
+	if len(p.Words) == 0 {
+		w.and("1 = 0")
+		return w
+	}
+	var of where
+	for _, word := range p.Words {
+		of.and("("+s.Contains+"(pattern, ?) > 0 OR "+s.Contains+"(reason, ?) > 0 OR "+s.Contains+"(reason, ?) > 0)",
+			word, word, strings.ToUpper(word))
+	}
+	w.and("d.fingerprint IN (SELECT id FROM fingerprints"+of.String()+")", of.args...)
 	return w
 }
 
-// kinds are those that there are dead letters of and the filter lets through, those with the most first.
-func (s *snapshot) kinds(p *deadletter.Query, byCause bool) (all []kind, err error) {
-	f, cause, n, from := &p.Filter, "''", "sum(n)", "dead_letter_counts"
-	if byCause = byCause || f.Fingerprint != ""; byCause {
-		cause = "fingerprint"
-	}
-	var w where
+// search adds to m that a dead letter's cause holds the words of a query, its subject begins with one of its prefixes,
+// or it has its id.
+func (s *snapshot) search(p *deadletter.Query, m *matching) error {
+	var ranges []string
 	var args []any
-	if !p.Picks() {
-		w.and("n > 0")
-	} else { // of which there are no counts
-		n = "count(*)"
-		from, args = whoArePicked(&p.Filter)
-		from += " AS c CROSS JOIN dead_letters d"
-		w.and("d.record = c.picked")
+	for _, prefix := range p.Prefixes {
+		w := where{conditions: []string{"s.id >= ?"}, args: []any{prefix}}
+		if end, ok := deadletter.AfterPrefix(prefix); ok {
+			w.and("s.id < ?", end)
+		}
+		ranges, args = append(ranges, strings.Join(w.conditions, " AND ")), append(args, w.args...)
 	}
-	w.fits(f, "")
-	err = s.each("SELECT "+cause+" AS cause, policy, state, team, reason, CAST("+n+" AS BIGINT) AS total, CAST(sum(cents) AS BIGINT) FROM "+
-		from+w.String()+
-		" GROUP BY 1, policy, state, team, reason ORDER BY total DESC, 1, policy, state, team, reason",
-		func(scan scanner) error {
-			k := kind{caused: byCause}
-			err := scan(&k.Fingerprint, &k.Policy, &k.State, &k.Team, &k.Reason, &k.N, &k.Cents)
-			if slices.Contains(p.States, k.State) {
-				all = append(all, k)
-			}
-			return err
-		}, append(args, w.args...)...)
-	return all, err
+	subjects, words := strings.Join(ranges, " OR "), s.words(p)
+	keys, err := collect(s, "SELECT key FROM subjects s WHERE "+subjects+" LIMIT ?", append(slices.Clone(args), fewSubjects+1),
+		func(scan scanner, key *int64) error { return scan(key) })
+	if err == nil && len(keys) <= fewSubjects {
+		in, of := list(keys)
+		subjects, args = "d.subject IN "+in, of
+		m.few = "SELECT record FROM dead_letters d WHERE " + subjects + " UNION SELECT record FROM dead_letters WHERE id = ?"
+		m.fewArgs = append(slices.Clone(args), p.ID)
+	}
+	m.and("("+words.conditions[0]+" OR d.id = ? OR "+subjects+")", append(append(words.args, p.ID), args...)...)
+	return err
 }
 
-// seeks are how many kinds are sought in one statement.
-const seeks = 32
-
-// seek finds the next dead letters of the kinds behind a place (nil: from the first on), at most limit, in that order.
-func (s *snapshot) seek(
-	p *deadletter.Query, kinds []kind, sort string, after *journal.Place, limit int,
-) (all []letter, err error) {
-	keys, before := deadletter.Keys(sort), "record < ?"
-	if keys[0].Column != "record" {
-		before = "+record < ?" // or SQLite goes by the index of records, and sorts all it finds there
+// letters finds the first dead letters that a query finds, in an order, from behind a place (nil: from the first on).
+func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Place, limit int) (all []letter, err error) {
+	m, err := s.matching(p, false)
+	if err != nil {
+		return nil, err
 	}
-	for chunk := range slices.Chunk(kinds, seeks) {
-		var queries []string
-		var args []any
-		for _, k := range chunk {
-			for _, w := range behind(keys, after) {
-				of := k.where()
-				of.picks(&p.Filter)
-				w.and(before, p.Before)
-				if p.Aged() {
-					w.and("at >= ? AND at < ?", p.Since, p.Until)
-				}
-				of.and(strings.Join(w.conditions, " AND "), w.args...)
-				queries = append(queries, "SELECT * FROM (SELECT "+letterColumns+" FROM dead_letters"+
-					of.String()+" ORDER BY "+orderBy(keys)+" LIMIT ?) AS k")
-				args = append(append(args, of.args...), limit)
-			}
+	order, behind := orderBy(sort, after)
+	for _, state := range p.States { // each is a stretch of an index in that order
+		from, args, w := "dead_letters d", []any(nil), where{}
+		if m.sought(limit) && (p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1) { // a cause's have an index
+			from, args = "("+m.few+") AS f CROSS JOIN dead_letters d", m.fewArgs
+			w.and("d.record = f.record")
 		}
-		some, err := collect(s, strings.Join(queries, " UNION ALL "), args, scanLetter)
+		w.and("d.state = ?", string(state))
+		w.add(m.where)
+		w.add(behind)
+		some, err := collect(s, "SELECT "+letterColumns+" FROM "+from+" JOIN subjects s ON s.key = d.subject"+w.String()+
+			" ORDER BY "+order+" LIMIT ?", append(slices.Concat(args, w.args), limit), scanLetter)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	return ordered(all, sort, limit), nil
+	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a, &b) })
+	return all[:min(len(all), limit)], nil
 }
 
-// ordered are the first of the dead letters, each once.
-func ordered(all []letter, sort string, limit int) []letter {
-	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a.Place, &b.Place) })
-	all = slices.CompactFunc(all, func(a, b letter) bool { return a.Record == b.Record })
-	return all[:min(len(all), limit)]
-}
-
-// behind is what rows behind a place have, as alternatives each of which is one stretch of an index.
-func behind(keys []deadletter.Key, after *journal.Place) (all []where) {
-	if after == nil {
-		return []where{{}}
-	}
+// orderBy returns the columns of an order, and what rows behind a place have.
+func orderBy(sort string, after *journal.Place) (order string, behind where) {
+	keys := deadletter.Keys(sort)
+	columns, alternatives := make([]string, len(keys)), make([]string, len(keys))
+	same := ""
+	var args, sameArgs []any
 	for i, k := range keys {
-		var w where
-		for _, same := range keys[:i] {
-			w.and(same.Column+" = ?", same.Of(after))
+		column, operator := "d."+k.Column, " > ?"
+		if columns[i] = column; k.Descending {
+			columns[i], operator = column+" DESC", " < ?"
 		}
-		operator := " > ?"
-		if k.Descending {
-			operator = " < ?"
+		if after == nil {
+			continue
 		}
-		w.and(k.Column+operator, k.Of(after))
-		all = append(all, w)
+		if i == 0 && len(keys) > 1 { // where the index begins
+			behind.and(column+operator[:2]+"= ?", k.Of(after))
+		}
+		alternatives[i] = same + column + operator
+		args = append(append(args, sameArgs...), k.Of(after))
+		same, sameArgs = same+column+" = ? AND ", append(sameArgs, k.Of(after))
 	}
-	return all
+	if after != nil {
+		behind.and("("+strings.Join(alternatives, " OR ")+")", args...)
+	}
+	return strings.Join(columns, ", "), behind
 }
 
-func orderBy(keys []deadletter.Key) string {
-	columns := make([]string, len(keys))
-	for i, k := range keys {
-		if columns[i] = k.Column; k.Descending {
-			columns[i] += " DESC"
-		}
-	}
-	return strings.Join(columns, ", ")
-}
-
-// DeadLetterPage implements deadletter.Reader. It seeks each kind of dead letters that the filter lets through in an
-// index, from the newest on, and merges what it finds.
+// DeadLetterPage implements deadletter.Reader.
 func (r *Reader) DeadLetterPage(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (all []deadletter.Item, next string, err error) {
@@ -167,54 +181,18 @@ func (r *Reader) DeadLetterPage(
 		return nil, "", err
 	}
 	err = r.read(ctx, "list dead letters", func(s *snapshot) error {
-		found, floor, err := s.page(p)
+		found, err := s.letters(p, p.Filter.Sort, p.After, p.Limit+1)
 		if err != nil {
 			return err
 		}
-		next = ""
-		switch {
-		case len(found) > p.Limit:
+		if next = ""; len(found) > p.Limit {
 			found = found[:p.Limit]
-			next = p.Cursor(found[p.Limit-1].Place)
-		case floor != nil: // further ones were not looked at
-			next = p.Cursor(*floor)
+			next = p.Cursor(found[p.Limit-1])
 		}
 		all, err = s.letterItems(found)
 		return err
 	})
 	return all, next, err
-}
-
-// page finds the dead letters of a page, and one more. floor is the last place that was looked at, where not all could
-// be.
-func (s *snapshot) page(p *deadletter.Query) (found []letter, floor *journal.Place, err error) {
-	q, err := s.searchPicked(p)
-	if err == nil && !p.Picks() {
-		err = q.findSubjects()
-	}
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case p.Picks() && !q.many():
-		found, err = q.behind(p.After, p.Filter.Sort, p.Limit+1)
-		return found, nil, err
-	case q.wide:
-		return q.lookThrough()
-	}
-	found, err = s.seek(p, q.kinds, p.Filter.Sort, p.After, p.Limit+1)
-	if err == nil {
-		found, err = q.direct(found)
-	}
-	return found, nil, err
-}
-
-// recordsOf returns the records that the dead letters were created with.
-func recordsOf(all []letter) []int64 {
-	records := make([]int64, len(all))
-	for i := range all {
-		records[i] = all[i].Record
-	}
-	return records
 }
 
 // inLists calls do for lists of parameters that hold the values, and their arguments.
@@ -271,7 +249,11 @@ func (s *snapshot) letterItems(found []letter) ([]deadletter.Item, error) {
 		FROM dead_letters d JOIN subjects s ON s.key = d.subject
 		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN `
 	items := map[int64]deadletter.Item{}
-	err := inLists(recordsOf(found), func(in string, args []any) error {
+	records := make([]int64, len(found))
+	for i := range found {
+		records[i] = found[i].Record
+	}
+	err := inLists(records, func(in string, args []any) error {
 		return s.each(query+in, func(scan scanner) error {
 			i, err := readItem(scan)
 			items[i.DeadLetter.Record] = i
@@ -350,28 +332,19 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 	})
 }
 
-// ofKinds are the open dead letters d of the kinds c, which lead to them in the indexes of kinds.
-const ofKinds = `(SELECT DISTINCT policy, team, reason FROM dead_letter_counts WHERE state = 'open' AND n > 0) AS c
-	CROSS JOIN dead_letters d
-	WHERE d.state = 'open' AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason`
-
-// DeadLettersDue implements deadletter.Reader. It looks at no more than what is due, by the index of deadlines, or at what
-// has the context.
+// DeadLettersDue implements deadletter.Reader.
 func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
-	from, args := ofKinds, []any(nil)
-	if of != "" {
-		from, args = whoArePicked(&journal.DeadLetterFilter{Context: of})
-		from += " AS c CROSS JOIN dead_letters d WHERE d.state = 'open' AND d.record = c.picked"
-	}
+	w := where{conditions: []string{"d.state = 'open'"}}
+	w.picks(&journal.DeadLetterFilter{Context: of})
 	if !until.IsZero() {
-		from += " AND d.deadline >= ? AND d.deadline < ?"
-		args = append(args, journal.CeilMilli(since), journal.CeilMilli(until))
+		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
 	}
 	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {
-		return collect(s, "SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT) FROM "+
-			from+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4", args, func(scan scanner, c *journal.CauseCount) error {
-			c.State = journal.DeadLetterOpen
-			return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
-		})
+		return collect(s, "SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT) "+
+			"FROM dead_letters d"+w.String()+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4", w.args,
+			func(scan scanner, c *journal.CauseCount) error {
+				c.State = journal.DeadLetterOpen
+				return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
+			})
 	})
 }

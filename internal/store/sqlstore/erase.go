@@ -76,9 +76,9 @@ func (w *writer) alone(p *journal.Erasing, of journal.Subject) (map[string]bool,
 			}
 		}
 		if context != "" {
-			others := where{conditions: []string{"subject <> ?"}, args: []any{p.Key}}
+			others := where{conditions: []string{"d.subject <> ?"}, args: []any{p.Key}}
 			others.picks(&journal.DeadLetterFilter{Context: context})
-			if err := only(p.Runs[i].ID, "dead_letters", others); err != nil {
+			if err := only(p.Runs[i].ID, "dead_letters d", others); err != nil {
 				return nil, err
 			}
 		}

@@ -3,9 +3,11 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -22,98 +24,89 @@ func (r *Reader) DeadLetterGroups(
 		if p.Unknown() {
 			return nil
 		}
-		q, err := s.searchPicked(p.Query)
-		if err != nil {
-			return err
-		}
-		groups, err := q.groups(p)
+		groups, err := s.groups(p)
 		if err != nil {
 			return err
 		}
 		if len(groups) > p.Limit {
 			groups = groups[:p.Limit]
 			last := &groups[p.Limit-1]
-			next = p.Cursor(last.n, last.kinds[0].Fingerprint)
+			next = p.Cursor(last.N, last.Cause.ID)
 		}
-		for i := range groups {
-			g, err := q.describe(&groups[i])
-			if err != nil {
+		all = groups
+		for i := range all {
+			if err := s.describe(p.Query, &all[i]); err != nil {
 				return err
 			}
-			all = append(all, g)
 		}
 		return nil
 	})
 	return all, next, err
 }
 
-// group is a cause, and its kinds.
-type group struct {
-	n, cents int64
-	kinds    []kind
-}
-
-// groups are the causes of a page, and one more.
-func (q *search) groups(p *deadletter.GroupQuery) ([]group, error) {
-	kinds := q.kinds
-	if !p.Searches {
-		var err error
-		if kinds, err = q.snapshot.kinds(p.Query, true); err != nil {
-			return nil, err
-		}
+// groups are the causes of a page, and one more: how many dead letters each has, what they are worth, and whose they are.
+func (s *snapshot) groups(p *deadletter.GroupQuery) ([]deadletter.Group, error) {
+	// The counts that are kept answer what they can; what is told of single ones is counted.
+	from, n := "dead_letter_counts d", "sum(d.n)"
+	if p.Filter.IDs != "" || p.Filter.Context != "" || p.Before != math.MaxInt64 {
+		from, n = "dead_letters d", "count(*)"
 	}
+	m, err := s.matching(p.Query, true)
+	if err != nil {
+		return nil, err
+	}
+	w := m.where
+	oneOf(&w, "d.state", p.States)
+	w.and("d.fingerprint <> ''")
+	var all []deadletter.Group
+	var teams []deadletter.TeamCounts
 	at := map[string]int{}
-	var all []group
-	for _, k := range kinds {
-		if k.Fingerprint == "" {
-			continue
+	err = s.each("SELECT d.fingerprint, d.team, CAST("+n+" AS BIGINT) AS total, CAST(sum(d.cents) AS BIGINT) FROM "+from+w.String()+
+		" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
+		var cause string
+		var team decision.Team
+		var n, cents int64
+		if err := scan(&cause, &team, &n, &cents); err != nil || n == 0 {
+			return err
 		}
-		i, known := at[k.Fingerprint]
+		i, known := at[cause]
 		if !known {
-			i, all = len(all), append(all, group{})
-			at[k.Fingerprint] = i
+			i = len(all)
+			at[cause] = i
+			all, teams = append(all, deadletter.Group{Cause: journal.Fingerprint{ID: cause}}), append(teams, deadletter.TeamCounts{})
 		}
-		all[i].n, all[i].cents, all[i].kinds = all[i].n+k.N, all[i].cents+k.Cents, append(all[i].kinds, k)
+		all[i].N, all[i].Cents = all[i].N+n, all[i].Cents+cents
+		teams[i][team] += n
+		return nil
+	}, w.args...)
+	for i := range all {
+		all[i].Teams = teams[i].Teams()
 	}
-	all = slices.DeleteFunc(all,
-		func(g group) bool { return g.n > p.Most || g.n == p.Most && g.kinds[0].Fingerprint <= p.After })
-	slices.SortFunc(all, func(a, b group) int {
-		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.kinds[0].Fingerprint, b.kinds[0].Fingerprint))
+	all = slices.DeleteFunc(all, func(g deadletter.Group) bool { return g.N > p.Most || g.N == p.Most && g.Cause.ID <= p.After })
+	slices.SortFunc(all, func(a, b deadletter.Group) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
 	})
-	return all[:min(len(all), p.Limit+1)], nil
+	return all[:min(len(all), p.Limit+1)], err
 }
 
-// describe fills in what is told of a group.
-func (q *search) describe(of *group) (deadletter.Group, error) {
-	g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: of.kinds[0].Fingerprint}, N: of.n, Cents: of.cents}, deadletter.TeamCounts{}
-	for _, k := range of.kinds {
-		teams[k.Team] += k.N
+// describe fills in a group's first and last dead letter, and what is known of its cause.
+func (s *snapshot) describe(p *deadletter.Query, g *deadletter.Group) error {
+	of := *p
+	of.Filter.Fingerprint, of.Searches = g.Cause.ID, false
+	var ends []letter
+	for _, sort := range []string{deadletter.ByAge, deadletter.Newest} {
+		end, err := s.letters(&of, sort, nil, 1)
+		if err != nil {
+			return err
+		}
+		ends = append(ends, end...)
 	}
-	g.Teams = teams.Teams()
-	first, err := q.first(of, deadletter.ByAge)
-	if err != nil {
-		return g, err
+	items, err := s.letterItems(ends)
+	for i := range items {
+		g.End(&items[i])
 	}
-	last, err := q.first(of, deadletter.Newest)
-	if err != nil {
-		return g, err
+	if err == nil {
+		g.Cause, err = s.cause(g.Cause.ID, g.Cause)
 	}
-	ends, err := q.letterItems(append(first, last...))
-	for i := range ends {
-		g.End(&ends[i])
-	}
-	if err != nil {
-		return g, err
-	}
-	g.Cause, err = q.cause(g.Cause.ID, g.Cause)
-	return g, err
-}
-
-// first is the first of a group's dead letters in that order.
-func (q *search) first(of *group, sort string) ([]letter, error) {
-	if !q.plan.Picks() || q.many() {
-		return q.seek(q.plan, of.kinds, sort, nil, 1)
-	}
-	few := slices.DeleteFunc(slices.Clone(q.few), func(l letter) bool { return l.fingerprint != of.kinds[0].Fingerprint })
-	return ordered(few, sort, 1), nil
+	return err
 }

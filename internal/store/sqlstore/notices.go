@@ -15,7 +15,7 @@ func (s *Store) NewDeadLetters(
 	ctx context.Context, team decision.Team, after int64, top int,
 ) (deadletter.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		return s.notice(newByCause, []any{string(team), after}, top)
+		return s.notice(team, after, top)
 	})
 }
 
@@ -24,11 +24,11 @@ func (s *Store) OpenDeadLetters(
 	ctx context.Context, team decision.Team, top int, older ...time.Time,
 ) (deadletter.NoticeCount, error) {
 	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		sum, err := s.notice(openByCause, []any{string(team)}, top)
+		sum, err := s.notice(team, 0, top)
 		for _, t := range older {
 			var n int64
 			if err == nil {
-				_, err = s.one("SELECT count(*) FROM "+ofKinds+" AND c.team = ? AND d.at < ?",
+				_, err = s.one("SELECT count(*) FROM dead_letters WHERE state = 'open' AND team = ? AND at < ?",
 					[]any{string(team), journal.CeilMilli(t)}, &n)
 			}
 			sum.Older = append(sum.Older, n)
@@ -37,20 +37,8 @@ func (s *Store) OpenDeadLetters(
 	})
 }
 
-const (
-	// newByCause are the open dead letters of a team behind a record, by their cause and reason: how many, what they are
-	// worth, the first of them.
-	newByCause = "SELECT d.fingerprint, d.reason, count(*) AS n, sum(d.cents) AS cents, min(d.record) AS first FROM " +
-		ofKinds + " AND c.team = ? AND d.record > ? GROUP BY d.fingerprint, d.reason"
-	// openByCause are all of them, likewise.
-	openByCause = `SELECT fingerprint, reason, sum(n) AS n, sum(cents) AS cents,
-			min((SELECT min(d.record) FROM dead_letters d WHERE d.fingerprint = c.fingerprint AND d.state = 'open'
-				AND d.policy = c.policy AND d.team = c.team AND d.reason = c.reason)) AS first
-		FROM dead_letter_counts c WHERE state = 'open' AND team = ? AND n > 0 GROUP BY fingerprint, reason`
-)
-
-// notice sums up what byCause finds.
-func (s *snapshot) notice(byCause string, args []any, top int) (sum deadletter.NoticeCount, err error) {
+// notice sums up the open dead letters of a team behind a record.
+func (s *snapshot) notice(team decision.Team, after int64, top int) (sum deadletter.NoticeCount, err error) {
 	head, err := s.head("")
 	if err != nil {
 		return sum, err
@@ -58,7 +46,9 @@ func (s *snapshot) notice(byCause string, args []any, top int) (sum deadletter.N
 	sum.Through = head.Record
 	oldest := int64(math.MaxInt64)
 	err = s.each(`SELECT g.fingerprint, g.reason, CAST(g.n AS BIGINT), CAST(g.cents AS BIGINT), g.first, d.at, d.policy
-		FROM (`+byCause+") AS g JOIN dead_letters d ON d.record = g.first ORDER BY g.n DESC, d.at, g.first",
+		FROM (SELECT fingerprint, reason, count(*) AS n, sum(cents) AS cents, min(record) AS first FROM dead_letters
+			WHERE state = 'open' AND team = ? AND record > ? GROUP BY fingerprint, reason) AS g
+		JOIN dead_letters d ON d.record = g.first ORDER BY g.n DESC, d.at, g.first`,
 		func(scan scanner) error {
 			var c deadletter.NoticeCause
 			var first int64
@@ -71,7 +61,7 @@ func (s *snapshot) notice(byCause string, args []any, top int) (sum deadletter.N
 				sum.Top = append(sum.Top, c)
 			}
 			return err
-		}, args...)
+		}, string(team), after)
 	for i := range sum.Top {
 		c := &sum.Top[i].Cause
 		if err == nil {

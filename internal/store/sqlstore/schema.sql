@@ -91,30 +91,14 @@ CREATE INDEX dead_letters_asked ON dead_letters (record) WHERE (body ->> 'asked'
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
-CREATE INDEX dead_letters_by_kind ON dead_letters (state, policy, team, reason, record, at);
+-- One for each order of a list, those of a cause, and what filters ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at);
 
-CREATE INDEX dead_letters_by_cause ON dead_letters (fingerprint, state, policy, team, reason, record, at);
+CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, cents DESC, record);
 
-CREATE INDEX dead_letters_by_deadline ON dead_letters (state, policy, team, reason, deadline, cents DESC, record, at, fingerprint);
+CREATE INDEX dead_letters_by_amount ON dead_letters (state, cents DESC, record);
 
-CREATE INDEX dead_letters_by_amount ON dead_letters (state, policy, team, reason, cents DESC, record, at, fingerprint);
-
--- What the claim's context holds, of which there are eight at most (MostContext), by the state.
-CREATE INDEX dead_letters_by_context_0 ON dead_letters ((body -> 'context' -> 0 ->> 'value'), state) WHERE (body -> 'context' -> 0 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_1 ON dead_letters ((body -> 'context' -> 1 ->> 'value'), state) WHERE (body -> 'context' -> 1 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_2 ON dead_letters ((body -> 'context' -> 2 ->> 'value'), state) WHERE (body -> 'context' -> 2 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_3 ON dead_letters ((body -> 'context' -> 3 ->> 'value'), state) WHERE (body -> 'context' -> 3 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_4 ON dead_letters ((body -> 'context' -> 4 ->> 'value'), state) WHERE (body -> 'context' -> 4 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_5 ON dead_letters ((body -> 'context' -> 5 ->> 'value'), state) WHERE (body -> 'context' -> 5 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_6 ON dead_letters ((body -> 'context' -> 6 ->> 'value'), state) WHERE (body -> 'context' -> 6 ->> 'value') IS NOT NULL;
-
-CREATE INDEX dead_letters_by_context_7 ON dead_letters ((body -> 'context' -> 7 ->> 'value'), state) WHERE (body -> 'context' -> 7 ->> 'value') IS NOT NULL;
+CREATE INDEX dead_letters_by_cause ON dead_letters (fingerprint, state, record);
 
 CREATE TABLE dead_letter_counts (
     fingerprint TEXT NOT NULL,

@@ -33,6 +33,8 @@ type Dialect struct {
 	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
 	// database, whose clock it is then. Lock takes a row, such as the ledger's head.
 	Now, Lock string
+	// Contains is the function that returns where a text contains another, from 1 on; 0 where it does not.
+	Contains string
 	// Rows are how many rows of a statement are made in one, the fewest first; the first is 1.
 	Rows []int
 	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.
@@ -175,12 +177,17 @@ func (w *where) is(column, value string) {
 	}
 }
 
-// fits adds what a filter says of columns, whose names begin with table.
-func (w *where) fits(f *journal.DeadLetterFilter, table string) {
-	w.is(table+"policy", f.Policy)
-	w.is(table+"team", string(f.Team))
-	w.is(table+"reason", string(f.Reason))
-	w.is(table+"fingerprint", f.Fingerprint)
+// add adds the conditions of another.
+func (w *where) add(of where) {
+	w.conditions, w.args = append(w.conditions, of.conditions...), append(w.args, of.args...)
+}
+
+// fits adds what a filter says of the columns of dead letters d.
+func (w *where) fits(f *journal.DeadLetterFilter) {
+	w.is("d.policy", f.Policy)
+	w.is("d.team", string(f.Team))
+	w.is("d.reason", string(f.Reason))
+	w.is("d.fingerprint", f.Fingerprint)
 }
 
 // oneOf adds to w that a column has one of the values, of which there is one at least.
@@ -191,10 +198,10 @@ func oneOf[T ~string](w *where, column string, values []T) {
 	}
 }
 
-// picks adds what a dead letter has that a filter finds one by one: its id, what its context holds (variable=value), or both.
+// picks adds that dead letters d have one of the filter's ids, and what its context says (variable=value).
 func (w *where) picks(f *journal.DeadLetterFilter) {
 	if f.IDs != "" {
-		oneOf(w, "id", strings.Split(f.IDs, ","))
+		oneOf(w, "d.id", strings.Split(f.IDs, ","))
 	}
 	if f.Context == "" {
 		return
@@ -203,17 +210,10 @@ func (w *where) picks(f *journal.DeadLetterFilter) {
 	var places []string
 	var args []any
 	for i := range decision.MostContext {
-		at := fmt.Sprintf("body -> 'context' -> %d ->> ", i)
+		at := fmt.Sprintf("d.body -> 'context' -> %d ->> ", i)
 		places, args = append(places, at+"'value' = ? AND "+at+"'variable' = ?"), append(args, value, variable)
 	}
 	w.and("("+strings.Join(places, " OR ")+")", args...)
-}
-
-// whoArePicked is a table of the records of the dead letters that a filter finds one by one, by their indexes.
-func whoArePicked(f *journal.DeadLetterFilter) (table string, args []any) {
-	var w where
-	w.picks(f)
-	return "(SELECT record AS picked FROM dead_letters" + w.String() + ")", w.args
 }
 
 // String returns the clause; empty where there are no conditions.

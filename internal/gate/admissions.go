@@ -44,12 +44,21 @@ func (g *Gates) addUp(ctx context.Context) error {
 	if !leads {
 		return nil
 	}
-	since := g.Clock.Now().Unix()/60 - journal.AdmissionsKept
-	sums, err := g.Store.Admissions(ctx, since)
+	s := g.Settings()
+	sums, err := g.Store.Admissions(ctx, g.Clock.Now().Add(-s.longestWindow()).Unix()/60)
 	if err == nil {
 		g.weigh(sums)
 	}
 	return err
+}
+
+// longestWindow returns the longest time in which failures are weighed against what went.
+func (s *Settings) longestWindow() time.Duration {
+	longest := s.Otherwise.OpensAt.Within
+	for _, of := range s.Configured {
+		longest = max(longest, of.OpensAt.Within)
+	}
+	return longest
 }
 
 // duePassed takes what is to be added now, in the order in which all replicas add.
@@ -86,6 +95,6 @@ func (g *Gates) weigh(sums []journal.Admission) {
 			g.weighed[at] += n
 		}
 	}
-	old := now.Add(-2*time.Minute*journal.AdmissionsKept).Unix() / 60
+	old := g.minuteOf("").minute - journal.AdmissionsKept
 	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < old })
 }

@@ -220,5 +220,5 @@ func (k *known) restore(name string, of *journal.DestinationState, now time.Time
 	for _, o := range of.Orders {
 		order(d, &o.DestinationCommand, now)
 	}
-	k.orders[d.Name] = of.Orders
+	k.orders[d.Name] = slices.Clone(of.Orders)
 }

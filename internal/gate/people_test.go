@@ -107,3 +107,30 @@ func TestInstantsOfAWrongClock(t *testing.T) {
 		})
 	}
 }
+
+// TestHeldJobIsNotLetThrough: a job that waits is not let through where the engine offers it again, though others that come
+// go at once; it goes when its turn comes.
+func TestHeldJobIsNotLetThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(*world) string { return "" })
+		w.settings.Pace.Most = 1
+		first, second := make(chan answer, 1), make(chan answer, 1)
+		w.newKey(first)
+		key := w.newKey(second)
+		p := testkit.NewPortal(portal, testkit.StartJournal(t, w.memory, time.Now), time.Now())
+		p.Hold(t, "CLM-gate-1", key-10, time.Time{})
+		p.Hold(t, "CLM-gate-2", key, time.Time{})
+		r := w.start()
+		defer w.stop()
+		for len(first) == 0 {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		if r.gates.Admit(portal, key, time.Time{}) || !r.gates.Admit(portal, key+10, time.Time{}) {
+			t.Error("the job that waits is let through, or another one waits")
+		}
+		if time.Sleep(2 * time.Minute); len(second) == 0 {
+			t.Error("the job that waits has not gone")
+		}
+	})
+}

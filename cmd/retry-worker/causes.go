@@ -138,6 +138,9 @@ func (c *cli) printCause(f *api.Cause) {
 	line("recovered", strconv.FormatInt(f.Recovered, 10))
 	if l := &f.Learnt; l.Closed > 0 {
 		line("of retried ones", fmt.Sprintf("%d of %d recovered", l.Recovered, l.Closed))
+		if l.Hopeless && f.Taught == nil {
+			line("advice", fmt.Sprintf("treat it as permanent? `retry-worker causes teach %s --permanent-for TEAM`", f.ID))
+		}
 	}
 	if t := f.Taught; t != nil {
 		line("taught", fmt.Sprintf("%s by %s at %s: %s", taughtOf(f), t.By, t.At, t.Reason))

@@ -70,32 +70,11 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 	if err != nil {
 		return err
 	}
-	learning, err := audit.Learnings(ctx, reader, policy, now)
-	if err != nil {
-		return err
-	}
-	all := &api.KPIs{KPIs: kpis, Learning: learning}
+	all := &api.KPIs{KPIs: kpis}
 	return c.print(all, func() { c.printKPIs(all) })
 }
 
-// printLearning prints how well a policy's chances were foretold, and what early hand-over came to.
-func (c *cli) printLearning(l *kpi.Learning) {
-	fmt.Fprintf(c.out, "\n%s, what was learnt, %d days\n", l.Policy, l.Days)
-	line, done := c.sheet()
-	if l.Brier != nil {
-		line("foretold", fmt.Sprintf("%d retries, %d succeeded", l.Foretold, l.Succeeded))
-		line("Brier score", fmt.Sprintf("%.3f (%.3f by the share that succeeds)", *l.Brier, *l.BaseBrier))
-	}
-	for _, t := range l.Reliability {
-		line(fmt.Sprintf("  %.0f–%.0f %%", 100*t.From, 100*t.From+10),
-			fmt.Sprintf("%d of %d succeeded (%.0f %%)", t.Succeeded, t.Foretold, 100*float64(t.Succeeded)/float64(t.Foretold)))
-	}
-	line("handed over", fmt.Sprintf("%d claims, %d retries saved", l.HandedOver, l.SavedRetries))
-	line("retried all the same", fmt.Sprintf("%d, of which %d recovered", l.Explored, l.ExploredRecovered))
-	done()
-}
-
-// printKPIs prints a table for each policy, with a line for each goal, and what was learnt.
+// printKPIs prints a table for each policy, with a line for each goal.
 func (c *cli) printKPIs(all *api.KPIs) {
 	for kpis := all.KPIs; len(kpis) > 0; {
 		policy := kpis[0].Policy
@@ -108,9 +87,6 @@ func (c *cli) printKPIs(all *api.KPIs) {
 		if len(kpis) > 0 {
 			fmt.Fprintln(c.out)
 		}
-	}
-	for i := range all.Learning {
-		c.printLearning(&all.Learning[i])
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // pagesOf are all pages, with those of a dead letter's claim and cause.
 func pagesOf(l *deadLetter) []string {
 	claimID := l.Subject.ID
-	return []string{"/", "/learning", "/causes/" + *l.Fingerprint, "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
+	return []string{"/", "/causes/" + *l.Fingerprint, "/dead-letters", "/dead-letters?state=all", "/dead-letters/groups", "/bulk-runs", "/bulk-runs/new", subject(claimID), "/destinations", "/destinations/" + claimID, "/policies", "/audit", "/audit?policy=tiss-submission&id=" + claimID}
 }
 
 // phone is the width below which the screen is taken for one that is touched.

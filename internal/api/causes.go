@@ -31,11 +31,13 @@ type Cause struct {
 	Taught *Teaching `json:"taught"`
 }
 
-// CauseLearnt is how many retried claims of a cause were closed and how many of them recovered, the older weighing less.
+// CauseLearnt is how many retried claims of a cause were closed in the last half year, and how many of them recovered.
 type CauseLearnt struct {
 	Closed    int64 `json:"closed"`
 	Recovered int64 `json:"recovered"`
-	// Hopeless tells that fewer than one in ten recovers, with 95 % certainty.
+	// MeanRecoveryMinutes is the mean time from the first failure to the recovery; null where none recovered.
+	MeanRecoveryMinutes *int64 `json:"meanRecoveryMinutes"`
+	// Hopeless tells that fewer than one in ten recovers, with 95 % certainty: it may be taught as permanent.
 	Hopeless bool `json:"hopeless"`
 }
 
@@ -59,7 +61,11 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 	shown := Cause{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern,
 		FirstSeen: decision.Instant(f.FirstSeen), LastSeen: decision.Instant(f.LastSeen), Failures: f.Failures,
 		Retried: f.Retried, Exhausted: f.Exhausted, Permanent: f.Permanent, Recovered: f.Recovered}
-	shown.Learnt.Closed, shown.Learnt.Recovered, shown.Learnt.Hopeless = c.Prospects(f)
+	learnt := c.Prospects(f)
+	shown.Learnt = CauseLearnt{Closed: learnt.Closed(), Recovered: learnt.Recovered, Hopeless: learnt.Hopeless()}
+	if learnt.Recovered > 0 {
+		shown.Learnt.MeanRecoveryMinutes = new(decision.Minutes(learnt.Mean()))
+	}
 	if t := f.Taught; t != nil {
 		shown.Taught = &Teaching{t.Class, journal.OrNull(string(t.Team)), t.Reason, t.By, decision.Instant(t.At), t.Record}
 	}

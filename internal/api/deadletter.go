@@ -31,7 +31,7 @@ type DeadLetters interface {
 	) (causes []journal.Cause, next string, err error)
 	Cause(ctx context.Context, id string) (journal.Cause, error)
 	// Prospects are what came of a cause's retries.
-	Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool)
+	Prospects(c *journal.Cause) journal.Prospects
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
 	// Foresee has a failure be what was taught of its cause, and know what was learnt of it.
 	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error

@@ -73,8 +73,6 @@ func (in *input) variables(policies decision.Policies, name string) decision.Var
 // KPIs is what the API, and `kpi -o json`, answer with.
 type KPIs struct {
 	KPIs []kpi.KPI `json:"kpis"`
-	// Learning is what came of learning (R26).
-	Learning []kpi.Learning `json:"learning"`
 }
 
 // kpis answers GET /api/v1/kpis.
@@ -83,9 +81,5 @@ func (s *API) kpis(c *call) (any, error) {
 	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
 		err = invalid("unknown_policy", "%s", unknown)
 	}
-	if err != nil {
-		return nil, err
-	}
-	learning, err := audit.Learnings(c.Context(), c, c.name("policy"), s.now())
-	return KPIs{all, learning}, err
+	return KPIs{all}, err
 }

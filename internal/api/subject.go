@@ -102,15 +102,15 @@ type AttemptView struct {
 	BackoffMinutes     *int64  `json:"backoffMinutes"`
 	NextRetryTime      *string `json:"nextRetryTime"`
 	RetryReason        string  `json:"retryReason"`
-	// SuccessProbability of the retry, Learnt and Taught what the decision went by (R26); absent where there is none.
-	SuccessProbability float64         `json:"successProbability,omitempty"`
-	Learnt             decision.Learnt `json:"learnt,omitzero"`
-	Taught             int64           `json:"taught,omitempty"`
-	ResponsibleTeam    decision.Team   `json:"responsibleTeam,omitempty"`
-	DeadLetterID       *string         `json:"deadLetterId"`
-	ExecutionTimeMs    float64         `json:"executionTimeMs"`
-	JobKey             int64           `json:"jobKey,string"`
-	ProcessInstanceKey int64           `json:"processInstanceKey,string"`
+	// SuccessProbability of the retry, and the record that taught what the decision went by (R26); absent where there is
+	// none.
+	SuccessProbability float64       `json:"successProbability,omitempty"`
+	Taught             int64         `json:"taught,omitempty"`
+	ResponsibleTeam    decision.Team `json:"responsibleTeam,omitempty"`
+	DeadLetterID       *string       `json:"deadLetterId"`
+	ExecutionTimeMs    float64       `json:"executionTimeMs"`
+	JobKey             int64         `json:"jobKey,string"`
+	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
 }
 
 // ViewOf returns the story as it stands at instant now.
@@ -147,7 +147,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 		Outcome:            d.Outcome,
 		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		NextRetryTime: journal.InstantOrNull(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
-		SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught,
+		SuccessProbability: d.SuccessProbability, Taught: d.Taught,
 		DeadLetterID: journal.OrNull(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
 		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 	}

@@ -70,9 +70,7 @@ func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (d
 func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
 	return r.refuse()
 }
-func (r *reached) Prospects(*journal.Cause) (closed, recovered int64, hopeless bool) {
-	return 0, 0, false
-}
+func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) { return p }
 func (r *reached) Teams() []decision.Team                         { return nil }
 func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadletter.Waiting }
 func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {

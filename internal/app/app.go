@@ -226,7 +226,7 @@ func (a *App) work(stop, hard context.Context) {
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
 	learner := learning.NewLearner(a.store)
-	memory.Prospects = learner.Prospects
+	memory.Learner = learner
 	gates = a.newGates(memory)
 	relays = a.newRelays(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })

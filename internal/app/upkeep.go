@@ -20,7 +20,7 @@ const (
 	// a tenth of a second.
 	kpiShare = 100
 	// learnPause between two readings of what is learnt from.
-	learnPause = 10 * time.Second
+	learnPause = time.Minute
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
 	// purgePause between two purges, and two log lines of the teams that nobody is told for.
@@ -71,7 +71,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 // retry_worker_journal_up tells.
 func (a *App) learn(ctx context.Context, learner *learning.Learner) {
 	every(ctx, learnPause, func(within context.Context) {
-		if err := learner.Refresh(within, a.policies(), a.clock.Now()); err != nil && ctx.Err() == nil {
+		if err := learner.Refresh(within, a.clock.Now()); err != nil && ctx.Err() == nil {
 			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
 	})

@@ -42,10 +42,9 @@ type Analysis struct {
 	BackoffMinutes *int64  `json:"backoffMinutes"`
 	NextRetryTime  *string `json:"nextRetryTime"`
 	RetryReason    string  `json:"retryReason"`
-	// SuccessProbability of the retry, Learnt and Taught what the decision went by (R26), Context of the claim; absent where
+	// SuccessProbability of the retry, Taught what the decision went by (R26), Context of the claim; absent where
 	// there is none.
 	SuccessProbability float64               `json:"successProbability,omitempty"`
-	Learnt             decision.Learnt       `json:"learnt,omitzero"`
 	Taught             int64                 `json:"taught,omitempty"`
 	Context            decision.Context      `json:"context,omitempty"`
 	ExecutionTimeMs    float64               `json:"executionTimeMs"`
@@ -123,7 +122,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		SuccessProbability: d.SuccessProbability, Learnt: d.Learnt, Taught: d.Taught, Context: a.Context,
+		SuccessProbability: d.SuccessProbability, Taught: d.Taught, Context: a.Context,
 		Identity: a.Identity.String(), Events: events(a),
 	}
 	v.name(s)

@@ -45,12 +45,3 @@ func KPIs(ctx context.Context, s journal.Statistics, known []string, policy stri
 	}
 	return kpi.All(figures, []string{policy}, now), nil
 }
-
-// Learnings returns what came of learning, of one policy, or of all where it is empty. Its errors are those of s.
-func Learnings(ctx context.Context, s journal.Statistics, policy string, now time.Time) ([]kpi.Learning, error) {
-	figures, err := s.Figures(ctx, kpi.FirstLearningSlot(now), kpi.LearningFigures...)
-	if err != nil {
-		return nil, fmt.Errorf("read the figures of learning: %w", err)
-	}
-	return slices.DeleteFunc(kpi.Learnings(figures), func(l kpi.Learning) bool { return policy != "" && l.Policy != policy }), nil
-}

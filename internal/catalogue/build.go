@@ -93,12 +93,6 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		UnknownError: cmp.Or(doc.UnknownError, decision.RetryUnknown),
 		LimitTeam:    decision.Team(doc.LimitTeam),
 	}
-	if l := doc.Learning; l != nil {
-		p.HandOver, p.HalfLife = l.HandOver, time.Duration(l.HalfLife)
-		if at := path + ".learning.halfLife"; b.has(at) && p.HalfLife < 24*time.Hour {
-			b.mismatch(at, "1d to 366d")
-		}
-	}
 	if name == decision.DefaultPolicy {
 		p.InvalidID = decision.InvalidClaimID
 	}

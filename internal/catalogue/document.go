@@ -147,8 +147,6 @@ type policy struct {
 	// How often an error is tried again that only words of refusal speak for (presumedPermanent), 0 to maxRetries. Without
 	// it once.
 	PresumedRetries int64 `json:"presumedRetries,omitempty" jsonschema:"minimum=0,maximum=1000"`
-	// What is made of recorded outcomes.
-	Learning *learningSettings `json:"learning,omitempty"`
 	// What the words of refusal are, for the rules that have things.
 	Vocabulary *vocabulary `json:"vocabulary,omitempty"`
 	// The team that acts when the retries, or the time, are used up.
@@ -167,15 +165,6 @@ type policy struct {
 	Context map[variableName]contextField `json:"context,omitempty" jsonschema:"maxProperties=8"`
 	// When retries can be made, of a policy without a destination. Without it, at any time.
 	Calendar *calendarSettings `json:"calendar,omitempty"`
-}
-
-// What is made of recorded outcomes (R26).
-type learningSettings struct {
-	// What is done about a cause of which retries do not recover: off (nothing is told of any cause), advise (it is told;
-	// the default) or decide (its claims are given to people at once, but for one in twenty).
-	HandOver decision.HandOver `json:"handOver,omitempty"`
-	// How long it takes until an outcome weighs half, 1d to 366d; without it 90d.
-	HalfLife duration `json:"halfLife,omitempty"`
 }
 
 // What a process variable is to people.

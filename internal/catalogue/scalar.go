@@ -210,10 +210,8 @@ const nameExpected = "a name of lower-case letters, digits and -, a letter first
 var choices = map[reflect.Type][]string{
 	reflect.TypeFor[decision.EmptyError]():   {string(decision.RejectEmptyError), string(decision.AssumeTransient)},
 	reflect.TypeFor[decision.UnknownError](): {string(decision.RetryUnknown), string(decision.GiveUpUnknown)},
-	reflect.TypeFor[decision.HandOver](): {string(decision.LearnNothing), string(decision.AdviseHandOver),
-		string(decision.DecideHandOver)},
-	reflect.TypeFor[decision.Reason]():      reasons,
-	reflect.TypeFor[decision.ContextType](): textsOf(decision.ContextTypes()),
+	reflect.TypeFor[decision.Reason]():       reasons,
+	reflect.TypeFor[decision.ContextType]():  textsOf(decision.ContextTypes()),
 }
 
 var reasons = textsOf(decision.RuleReasons())

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"strings"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -15,6 +16,8 @@ type causeData struct {
 	Cause journal.Cause
 	// Learnt says what came of its retries.
 	Learnt string
+	// Advice is what the reader may teach with one click, since retries hardly help; nil where that is nothing.
+	Advice *advice
 	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
 	Waiting *link
 	// Taught says what is taught of it; empty where nothing is.
@@ -31,6 +34,12 @@ type teachForm struct {
 	Forgets                    bool // that is what was sent
 }
 
+// advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
+type advice struct {
+	Team   decision.Team
+	Reason string
+}
+
 func causeURL(id string) string { return "/causes/" + id }
 
 // causePage answers GET /causes/{id}.
@@ -44,13 +53,9 @@ func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) 
 		return nil, err
 	}
 	d := &causeData{V: v, Cause: c, Form: sent, Wrong: wrong}
-	switch closed, recovered, hopeless := o.Prospects(&c); {
-	case closed == 0:
-		d.Learnt = v.T("cause.learnt.little")
-	case hopeless:
-		d.Learnt = v.T("cause.learnt.hopeless", v.Number(recovered), v.Number(closed))
-	default:
-		d.Learnt = v.T("cause.learnt", v.Number(recovered), v.Number(closed))
+	learnt := o.Prospects(&c)
+	if learnt.Closed() > 0 {
+		d.Learnt = v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed()))
 	}
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
 	waiting, err := v.causeCount(o, open)
@@ -71,11 +76,18 @@ func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) 
 		d.MayNot = v.T("cause.may_not", v.role())
 	}
 	d.Form.Token = access.FormToken(v.r.Context())
+	if p := v.catalogue.Policies[c.Policy]; p != nil && learnt.Hopeless() && c.Taught == nil {
+		d.Advice = &advice{p.LimitTeam, d.Learnt}
+	}
+	if mean := learnt.Mean(); mean > 0 {
+		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
+	}
 	for _, team := range o.Teams() {
 		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
 	}
 	name := v.reason(c.Reason)
-	pg := &page{name: "cause", section: "dead-letters", title: name, data: d, summary: name + ". " + d.Learnt}
+	pg := &page{name: "cause", section: "dead-letters", title: name, data: d,
+		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
 	if wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
 	}

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,4 +49,38 @@ func TestACauseIsTaught(t *testing.T) {
 	d := s.page("/audit")
 	d.mustSay("Causa marcada para não repetir: equipe Cadastro", "a operadora confirmou", "Orientação sobre a causa retirada")
 	s.doc(s.get("/causes/0123456789abcdef"), http.StatusNotFound)
+}
+
+// Where retries hardly help, the page of the cause says so, and an admin teaches it with one click.
+func TestAdviceIsTakenWithOneClick(t *testing.T) {
+	w := newWorld(t, now)
+	var id string
+	for i := range 41 {
+		claim := fmt.Sprintf("CLM-%03d-1", i)
+		w.Fail(decision.DefaultPolicy, claim, "setor 7 aguarda o auditor", 4)
+		id = w.Fail(decision.DefaultPolicy, claim, "setor 7 aguarda o auditor", 5).Fingerprint
+	}
+	s, at := open(t, w), "/causes/"+id
+	s.lang = "pt-BR"
+	const sentence = "0 de 41 guias com esta causa foram aceitas em um reenvio. Tratar como permanente?"
+	if before := s.page(at); strings.Contains(text(before.tags("main")[0]), "Tratar como permanente") {
+		t.Error("advice is given before anything was learnt")
+	}
+	testkit.Must(t, w.Learner.Refresh(t.Context(), w.Now()))
+	d := s.page(at)
+	d.mustSay(sentence, "Não reenviar mais: entregar à equipe Faturamento")
+	form := url.Values{}
+	for _, input := range d.tags("input") {
+		if form.Get("reason") == "" { // the first form's end with it
+			form.Set(attr(input, "name"), attr(input, "value"))
+		}
+	}
+	if got := s.post(at+"/teach", form); got.Code != http.StatusSeeOther {
+		t.Fatalf("%v is answered %d", form, got.Code)
+	}
+	after := s.page(at)
+	after.mustSay("Não repetir: a equipe Faturamento trata.", "0 de 41 guias")
+	if strings.Contains(text(after.tags("main")[0]), "Tratar como permanente") {
+		t.Error("advice is given on what is taught")
+	}
 }

@@ -109,7 +109,6 @@ func (p *Pages) route() {
 		{http.MethodPost, "/destinations/{name}/probe", p.order(journal.SendCanary)},
 		{http.MethodPost, "/destinations/{name}/release", p.order(journal.ReleaseAt)},
 		{http.MethodPost, "/destinations/{name}/up", p.order(journal.TreatAsUp)},
-		{http.MethodGet, "/learning", p.reading(p.learning)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/audit", p.reading(p.audit)},

@@ -65,7 +65,7 @@ func TestWhatThePagesSay(t *testing.T) {
 	}
 	empty := []string{
 		"/", "/dead-letters", "/dead-letters?state=reprocessing", "/dead-letters?state=recovered", "/dead-letters?state=discarded", "/dead-letters?state=all",
-		"/dead-letters/groups", "/bulk-runs", "/destinations", "/audit", "/learning",
+		"/dead-letters/groups", "/bulk-runs", "/destinations", "/audit",
 	}
 	open(t, sampleDead(t, now)).hold("sample", sampled...)
 	open(t, newWorld(t, now)).hold("empty", empty...)

@@ -103,8 +103,8 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 	return nil
 }
 
-// Foresee has a failure be what a person taught of its cause, if anything, and know what was learnt of it; redacted is
-// its error with nothing personal in it.
+// Foresee applies to a failure what a person taught of its cause, if anything, and sets its SuccessProbability; redacted
+// is its error with nothing personal in it.
 func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error {
 	cause := s.memory.Foresee(p, f, redacted)
 	if !f.Teachable() {
@@ -142,15 +142,10 @@ func joined(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-// Prospects returns how many retried claims of a cause were closed and how many of them recovered, the older weighing
-// less, and reports whether retries do not help (R26).
-func (s *Service) Prospects(c *journal.Cause) (closed, recovered int64, hopeless bool) {
-	p := s.policies()[c.Policy]
-	if p == nil || s.memory.Prospects == nil {
-		return 0, 0, false
+// Prospects returns what came of the retried claims of a cause (R26).
+func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
+	if s.memory.Learner == nil {
+		return journal.Prospects{}
 	}
-	if known := s.memory.Prospects(p, &c.Fingerprint, ""); known != nil {
-		return known.Hopeless()
-	}
-	return 0, 0, false
+	return s.memory.Learner.Prospects(&c.Fingerprint)
 }

@@ -79,10 +79,8 @@ type Decision struct {
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	// Taught is the record by which a person taught what is done about the cause; 0 where nobody did (R26).
 	Taught int64 `json:"taught,omitempty"`
-	// SuccessProbability is the chance that the retry succeeds, above 0 and below 1; 0 where too little is known (R26).
+	// SuccessProbability is the failure's, where it is retried; 0 where too little is known (R26).
 	SuccessProbability float64 `json:"successProbability,omitempty"`
-	// Learnt is what the decision went by; zero where it is nothing.
-	Learnt Learnt `json:"learnt,omitzero"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
@@ -200,11 +198,8 @@ func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.Backoff, d.NextRetryTime, d.SuccessProbability = Backoff{}, time.Time{}, 0
 }
 
-// schedule schedules a retry, or gives up where it would come too late, or where none recovers.
+// schedule schedules a retry, or gives up where it would come too late.
 func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
-	if d.handOver(p, f) {
-		return
-	}
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
 	d.Outcome = Retry
 	d.RetryCount++
@@ -242,7 +237,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
 		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + down + closed
-	d.foretell(p, f)
+	d.SuccessProbability = f.SuccessProbability
 }
 
 // open sets when a retry is made that is wanted at an instant, and returns what its reason says of that: that its

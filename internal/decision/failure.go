@@ -86,8 +86,9 @@ type Failure struct {
 	Expected time.Time
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match classify.Match
-	// Prospects are what was learnt of its cause; nil where nobody learns.
-	Prospects Prospects
+	// SuccessProbability is the chance that its claim recovers by a retry, above 0 and below 1, by what came of others with
+	// its cause; 0 where too little is known (R26).
+	SuccessProbability float64
 	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
 	Taught int64
 	inputs Variables

@@ -51,10 +51,6 @@ type Policy struct {
 	// PresumedRetries is how often an error is tried again that only words of refusal speak for, before it is given up
 	// (R25).
 	PresumedRetries int64
-	// HandOver says what is done about a cause of which retries do not recover (R26).
-	HandOver HandOver
-	// HalfLife is how long it takes until a recorded outcome weighs half.
-	HalfLife time.Duration
 	// EmptyError says what an error without text does (R11).
 	EmptyError EmptyError
 	// UnknownError says what an error that no rule knows does (R1.6).
@@ -66,17 +62,6 @@ type Policy struct {
 // DestinationVariable names the process variable that holds a claim's destination, and the destination of a claim
 // without it.
 type DestinationVariable struct{ Variable, Default string }
-
-// HandOver is the policy setting learning.handOver (R26).
-type HandOver string
-
-// What is done about a cause of which retries do not recover: nothing, and no chance is told either; it is told, which
-// the zero value means too; its claims are given to people at once, but for one in twenty.
-const (
-	LearnNothing   HandOver = "off"
-	AdviseHandOver HandOver = "advise"
-	DecideHandOver HandOver = "decide"
-)
 
 // EmptyError is the policy setting emptyError (R11).
 type EmptyError string

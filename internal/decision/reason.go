@@ -12,9 +12,7 @@ const (
 	// ReasonTimeLimit is the policy's total limit reached (R20).
 	ReasonTimeLimit Reason = "TIME_LIMIT"
 	// ReasonDeadline is the claim's own deadline, which cannot be met any more (R29).
-	ReasonDeadline Reason = "DEADLINE"
-	// ReasonNoRecovery is what was learnt: hardly a claim of this cause recovers by a retry (R26).
-	ReasonNoRecovery Reason = "NO_RECOVERY"
+	ReasonDeadline   Reason = "DEADLINE"
 	ReasonUnknown    Reason = "UNKNOWN"
 	ReasonEmptyError Reason = "EMPTY_ERROR"
 	// ReasonReported is a process's own word that it gave up (record-retry-outcome).
@@ -47,7 +45,7 @@ func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 
 // Reasons lists the whole set.
 func Reasons() []Reason {
-	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonNoRecovery, ReasonUnknown, ReasonEmptyError,
+	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError,
 		ReasonReported, ReasonNonRetryable}, ruleReasons...)
 }
 

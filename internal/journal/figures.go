@@ -30,23 +30,11 @@ const (
 	FigureRecoveryRetries    FigureName = "recovery_retries"  // sum over those
 	FigureRecoveryTimeBucket FigureName = "recovery_time"     // those, by their time in s
 
-	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries at their end, recovered or
-	// given up, by how many there were (1 to MaxLearntRetries); retries made and those that succeeded, by RetryBucket.
-	FigureCaseRecovered  FigureName = "case_recovered"
-	FigureCaseLost       FigureName = "case_lost"
-	FigureRetryMade      FigureName = "retry_made"
-	FigureRetrySucceeded FigureName = "retry_succeeded"
-
-	// What came of learning, of a policy: claims handed over early and the retries that saved, episodes of claims retried
-	// all the same and those of them that recovered; retries whose success was foretold, by tenths of the chance, those that
-	// succeeded, and the sum of the squared errors in ten-thousandths.
-	FigureHandedOver        FigureName = "handed_over"
-	FigureSavedRetries      FigureName = "saved_retries"
-	FigureExplored          FigureName = "explored"
-	FigureExploredRecovered FigureName = "explored_recovered"
-	FigureForetold          FigureName = "foretold"
-	FigureForetoldSucceeded FigureName = "foretold_succeeded"
-	FigureForetoldError     FigureName = "foretold_error"
+	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries that recovered, the sum of
+	// their times from the first failure to the recovery, and those that were lost.
+	FigureCaseRecovered FigureName = "case_recovered"
+	FigureCaseTime      FigureName = "case_ms"
+	FigureCaseLost      FigureName = "case_lost"
 )
 
 // Slot is the length of time whose sums are kept together; a window begins at a slot's begin.

@@ -218,7 +218,6 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	d, e, before := &a.Decision, &l.Episode, l.Episode
 	l.Sent = nil
 	p.reported(l, a.ProcessInstanceKey)
-	p.countForetold(l, a, false)
 	letter, opens := l.letter(), a.Episode > l.Episode.Number
 	switch {
 	case opens:
@@ -239,19 +238,18 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	if d.ShouldRetry() {
 		e.State = Scheduled
 		e.Scheduled++
-		e.tries(d)
+		e.Retried = true
 		if d.Presumes() {
 			e.Presumed++
 		}
 	} else {
-		p.countCase(l.subject.Policy, e, a, false)
+		p.countCase(l.subject.Policy, e, a, time.Time{})
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.createDeadLetter(l, a.letter())
 	}
 	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
 	l.latest(a)
 	p.countDecision(l.subject.Policy, a)
-	p.countHandedOver(l.subject.Policy, d)
 	p.countFailure(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
 		p.countEnd(l.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
@@ -278,8 +276,6 @@ func (p *projection) revision(l *life, a *Attempt) {
 		p.endByTime(l, a, follows)
 	case follows:
 		e.NextRetryTime = a.Decision.NextRetryTime
-		e.Tried = e.Tried[:max(0, len(e.Tried)-1)]
-		e.tries(&a.Decision)
 	}
 	if l.last == nil || cmp.Or(cmp.Compare(a.Number, l.last.Number), cmp.Compare(a.Revision, l.last.Revision)) > 0 {
 		l.latest(a)
@@ -368,8 +364,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	e, d := &l.Episode, l.letter()
 	if b.Outcome == outcomeSuccess {
 		if l.last != nil && e.State == Scheduled {
-			p.countForetold(l, l.last, true)
-			p.countCase(l.subject.Policy, e, l.last, true)
+			p.countCase(l.subject.Policy, e, l.last, b.At)
 		}
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
@@ -411,7 +406,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey, Counted: true}
 		}
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
-		e.Tried = ""
+		e.Retried = false
 	}
 	d.State, d.ChangedAt, d.Run, d.Deadline = b.Decision, p.at, b.Run, cmp.Or(b.Deadline, d.Deadline)
 	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,

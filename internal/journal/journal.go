@@ -51,8 +51,8 @@ var ErrUnreadable = errors.New("unreadable")
 
 // Journal is the one writer of this process. Its methods are safe for concurrent use.
 type Journal struct {
-	// Prospects returns what was learnt of a cause at a destination; nil where nobody learns. It is set before Run.
-	Prospects func(p *decision.Policy, cause *Fingerprint, destination string) decision.Prospects
+	// Learner says what came of a cause's retries; nil where nobody learns. It is set before Run.
+	Learner Learner
 
 	store   Store
 	now     func() time.Time
@@ -102,12 +102,11 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	return r, nil
 }
 
-// Foresee has a failure know what was learnt of its cause, and returns the cause; redacted is the error with nothing
-// personal in it.
+// Foresee sets f.SuccessProbability and returns the failure's cause; redacted is the error with nothing personal in it.
 func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted string) *Fingerprint {
 	cause := CauseOf(p.Name, f, redacted)
-	if j.Prospects != nil {
-		f.Prospects = j.Prospects(p, cause, f.Destination)
+	if j.Learner != nil {
+		f.SuccessProbability = j.Learner.Probability(cause, f.Destination)
 	}
 	return cause
 }

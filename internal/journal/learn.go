@@ -1,34 +1,69 @@
 package journal
 
 import (
-	"slices"
-	"strconv"
+	"math"
 	"time"
 
 	"retry-worker/internal/decision"
 )
 
-// MaxLearntRetries of an episode that are told apart; with more it counts as one with as many.
-const MaxLearntRetries = 8
-
-// retryBounds are the upper bounds, in minutes, of the RetryBuckets but for the last.
-var retryBounds = []float64{10, 30, 60, 120, 240, 480, 1440}
-
-// RetryBuckets is how many there are.
-const RetryBuckets = 8
-
-// RetryBucket tells retries apart by the time since the first failure: from 0, within ten minutes, to RetryBuckets-1,
-// above a day.
-func RetryBucket(since time.Duration) int {
-	i, _ := slices.BinarySearch(retryBounds, since.Minutes())
-	return i
+// Prospects count the claims of a cause that were retried and then recovered, or were lost all the same (R26).
+type Prospects struct {
+	Recovered, Lost int64
+	// Took adds up the times from the first failure to the recovery.
+	Took time.Duration
 }
 
-// tries notes a retry that is scheduled.
-func (e *Episode) tries(d *decision.Decision) {
-	if len(e.Tried) < MaxLearntRetries {
-		e.Tried += strconv.Itoa(RetryBucket(d.NextRetryTime.Sub(d.FirstFailure)))
+// Closed returns how many claims came to an end.
+func (p *Prospects) Closed() int64 { return p.Recovered + p.Lost }
+
+// Mean returns the mean time from the first failure to the recovery, zero where none recovered.
+func (p *Prospects) Mean() time.Duration {
+	if p.Recovered == 0 {
+		return 0
 	}
+	return p.Took / time.Duration(p.Recovered)
+}
+
+// Add adds other to p.
+func (p *Prospects) Add(other Prospects) {
+	p.Recovered += other.Recovered
+	p.Lost += other.Lost
+	p.Took += other.Took
+}
+
+// FewestCases are how many closed claims must be known before anything is said of the next one.
+const FewestCases = 20
+
+// Hopeless reports whether fewer than one claim in ten recovers, with 95 % certainty.
+func (p *Prospects) Hopeless() bool {
+	return p.Closed() >= FewestCases && p.tail(0.1) <= 0.05
+}
+
+// tail returns how likely as few or fewer recover where each does with a chance.
+func (p *Prospects) tail(chance float64) (sum float64) {
+	n := float64(p.Closed())
+	term := n * math.Log(1-chance) // the logarithm, as the first ones are too small for a number
+	for k := range p.Recovered + 1 {
+		sum += math.Exp(term)
+		term += math.Log((n - float64(k)) / float64(k+1) * chance / (1 - chance))
+	}
+	return sum
+}
+
+// Cases are the Prospects of a cause at a destination.
+type Cases struct {
+	Policy, Cause, Destination string
+	Reason                     decision.Reason
+	Prospects
+}
+
+// Learner says what came of the retries of causes. Its methods are safe for concurrent use.
+type Learner interface {
+	// Probability returns the chance that a claim of the cause recovers, above 0 and below 1; 0 where too little is known.
+	Probability(cause *Fingerprint, destination string) float64
+	// Prospects returns what is known of the cause at all destinations.
+	Prospects(cause *Fingerprint) Prospects
 }
 
 // WeekSlots is how many slots a week has.
@@ -40,64 +75,20 @@ func WeekOf(t time.Time) int64 {
 	return slot - slot%WeekSlots
 }
 
-// countCase counts an episode that recovered by a retry, or died of the failure a though it was retried. What was given
-// up for other reasons than its error, or for what was learnt, tells nothing of retries.
-func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered bool) {
-	tried, d := e.Tried, &a.Decision
-	if e.Tried = ""; tried == "" || e.State == Dead ||
-		!recovered && (d.Reason == decision.ReasonNoRecovery || d.Reason == decision.ReasonDeadline) {
+// countCase counts an episode that recovered at an instant, or at the zero time was lost with the failure a, where it was
+// retried. What was given up for its deadline tells nothing of retries.
+func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered time.Time) {
+	retried := e.Retried
+	if e.Retried = false; !retried || e.State == Dead || a.Decision.Reason == decision.ReasonDeadline {
 		return
 	}
-	of := Figure{Policy: policy, Slot: WeekOf(p.at), Cause: a.Fingerprint, Destination: a.Destination}
-	add := func(name FigureName, bucket int64) {
-		f := of
-		f.Name, f.Bucket = name, bucket
-		p.tally[f]++
+	add := func(name FigureName, value int64) {
+		p.tally[Figure{Policy: policy, Slot: WeekOf(p.at), Cause: a.Fingerprint, Destination: a.Destination, Name: name}] += value
 	}
-	for _, digit := range tried {
-		add(FigureRetryMade, int64(digit-'0'))
-	}
-	if !recovered {
-		add(FigureCaseLost, int64(len(tried)))
-	} else {
-		add(FigureCaseRecovered, int64(len(tried)))
-		add(FigureRetrySucceeded, int64(tried[len(tried)-1]-'0'))
-	}
-	if d.Learnt.Explored {
-		p.countLearning(policy, FigureExplored, 0, 1)
-		if recovered {
-			p.countLearning(policy, FigureExploredRecovered, 0, 1)
-		}
-	}
-}
-
-// countForetold holds what was foretold of the last retry against what came of it: a is the failure that came instead of
-// its success, or, where it succeeded, the one before.
-func (p *projection) countForetold(l *life, a *Attempt, succeeded bool) {
-	last, e := l.last, &l.Episode
-	if last == nil || last.Decision.SuccessProbability == 0 || e.State != Scheduled ||
-		!succeeded && (a.Episode != e.Number || a.AnalysedCount != last.Decision.RetryCount) {
+	if recovered.IsZero() {
+		add(FigureCaseLost, 1)
 		return
 	}
-	chance, wrong := last.Decision.SuccessProbability, last.Decision.SuccessProbability
-	tenth := int64(chance * 10)
-	p.countLearning(l.subject.Policy, FigureForetold, tenth, 1)
-	if succeeded {
-		p.countLearning(l.subject.Policy, FigureForetoldSucceeded, tenth, 1)
-		wrong = 1 - chance
-	}
-	p.countLearning(l.subject.Policy, FigureForetoldError, 0, int64(wrong*wrong*1e4+0.5))
-}
-
-// countHandedOver counts a claim that was given up early for what was learnt, and the retries that were left.
-func (p *projection) countHandedOver(policy string, d *decision.Decision) {
-	if d.Reason == decision.ReasonNoRecovery {
-		p.countLearning(policy, FigureHandedOver, 0, 1)
-		p.countLearning(policy, FigureSavedRetries, 0, d.MaxRetries-d.RetryCount)
-	}
-}
-
-// countLearning adds to what came of learning, which is kept by the week.
-func (p *projection) countLearning(policy string, name FigureName, bucket, value int64) {
-	p.tally[Figure{Policy: policy, Slot: WeekOf(p.at), Name: name, Bucket: bucket}] += value
+	add(FigureCaseRecovered, 1)
+	add(FigureCaseTime, max(recovered.Sub(e.FirstFailure), 0).Milliseconds())
 }

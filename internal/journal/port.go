@@ -93,18 +93,12 @@ type RecordFilter struct {
 type Statistics interface {
 	// Figures of the slots from that one on, with those names (all where there are none), but for those of causes.
 	Figures(ctx context.Context, from int64, names ...FigureName) ([]Figure, error)
-	// Learnt calls take for the figures of causes of those weeks (WeekOf), in their order, and returns the ledger's head as
-	// of then. Where it fails, it may have called take for some.
-	Learnt(ctx context.Context, weeks []int64, take func(*LearntFigure)) (Head, error)
+	// Cases of those weeks (WeekOf), those of which most claims were closed first, then by cause and destination, at most
+	// limit.
+	Cases(ctx context.Context, weeks []int64, limit int) ([]Cases, error)
 	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first
 	// on), at most limit.
 	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
-}
-
-// LearntFigure is a figure of a cause, with the cause's reason.
-type LearntFigure struct {
-	Figure
-	Reason decision.Reason
 }
 
 // CauseFilter chooses causes. Its zero value lets all through.

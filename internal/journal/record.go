@@ -131,8 +131,8 @@ type Episode struct {
 	ClosedAt     time.Time `json:"closedAt,omitzero"`
 	// NextRetryTime of the last decision; zero where none is scheduled.
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
-	// Tried has a digit for each of the first retries since it was begun or sent again by a person: its RetryBucket.
-	Tried string `json:"tried,omitempty"`
+	// Retried tells that a retry was scheduled since it was begun, or sent again by a person.
+	Retried bool `json:"retried,omitempty"`
 	// DeadLetter is the id of the open one; empty where there is none.
 	DeadLetter string `json:"deadLetterId,omitempty"`
 	// Counted tells that it has ended, or died, and counts as closed (R19).

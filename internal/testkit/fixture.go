@@ -91,7 +91,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	hooks.Recorded = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
 	f.Learner = learning.NewLearner(f.Store)
-	f.Journal.Prospects = f.Learner.Prospects
+	f.Journal.Learner = f.Learner
 	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
 	return f

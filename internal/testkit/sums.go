@@ -53,24 +53,36 @@ func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.Figur
 	})
 }
 
-// Learnt implements journal.Statistics.
-func (m *Memory) Learnt(ctx context.Context, weeks []int64, take func(*journal.LearntFigure)) (journal.Head, error) {
-	return ask(ctx, m, func() journal.Head {
-		var all []journal.LearntFigure
+// Cases implements journal.Statistics.
+func (m *Memory) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
+	return ask(ctx, m, func() []journal.Cases {
+		sums := map[journal.Cases]journal.Prospects{}
 		for f, value := range m.figures {
-			if slices.Contains(weeks, f.Slot) && f.Cause != "" {
-				f.Value = value
-				all = append(all, journal.LearntFigure{Figure: f, Reason: m.fingerprints[f.Cause].Reason})
+			if !slices.Contains(weeks, f.Slot) || f.Cause == "" {
+				continue
 			}
+			key := journal.Cases{Policy: f.Policy, Cause: f.Cause, Destination: f.Destination, Reason: m.fingerprints[f.Cause].Reason}
+			p := sums[key]
+			switch f.Name {
+			case journal.FigureCaseRecovered:
+				p.Recovered += value
+			case journal.FigureCaseLost:
+				p.Lost += value
+			case journal.FigureCaseTime:
+				p.Took += time.Duration(value) * time.Millisecond
+			}
+			sums[key] = p
 		}
-		slices.SortFunc(all, func(a, b journal.LearntFigure) int {
-			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
-				cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		var all []journal.Cases
+		for c, p := range sums {
+			c.Prospects = p
+			all = append(all, c)
+		}
+		slices.SortFunc(all, func(a, b journal.Cases) int {
+			return cmp.Or(cmp.Compare(b.Closed(), a.Closed()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Cause, b.Cause),
+				cmp.Compare(a.Destination, b.Destination))
 		})
-		for i := range all {
-			take(&all[i])
-		}
-		return m.head
+		return first(all, limit)
 	})
 }
 

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -273,29 +272,25 @@ func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.Figur
 	})
 }
 
-// Learnt implements journal.Statistics.
-func (r *Reader) Learnt(
-	ctx context.Context, weeks []int64, take func(*journal.LearntFigure),
-) (head journal.Head, err error) {
-	const query = "SELECT g.slot, g.policy, g.cause, g.destination, g.name, g.bucket, g.value, f.reason FROM figures g " +
-		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN %s " +
-		"ORDER BY g.slot, g.policy, g.cause, g.destination, g.name, g.bucket"
-	err = r.read(ctx, "read what is learnt from", func(s *snapshot) error {
-		if head, err = s.head(""); err != nil {
+// Cases implements journal.Statistics.
+func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
+	in, args := list(weeks)
+	sum := func(name journal.FigureName) string {
+		return "SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.value ELSE 0 END)"
+	}
+	query := "SELECT g.policy, g.cause, g.destination, f.reason, " + sum(journal.FigureCaseRecovered) + " AS recovered, " +
+		sum(journal.FigureCaseLost) + " AS lost, " + sum(journal.FigureCaseTime) + " FROM figures g " +
+		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN " + in + " GROUP BY g.policy, g.cause, g.destination, f.reason " +
+		"ORDER BY " + sum(journal.FigureCaseRecovered) + " + " + sum(journal.FigureCaseLost) +
+		" DESC, g.policy, g.cause, g.destination LIMIT ?"
+	return reading(ctx, r, "read what is learnt from", func(s *snapshot) ([]journal.Cases, error) {
+		return collect(s, query, append(args, max(limit, 0)), func(scan scanner, c *journal.Cases) error {
+			var took int64
+			err := scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
+			c.Took = time.Duration(took) * time.Millisecond
 			return err
-		}
-		return inLists(weeks, func(in string, args []any) error {
-			return s.each(fmt.Sprintf(query, in), func(scan scanner) error {
-				var f journal.LearntFigure
-				if err := scan(&f.Slot, &f.Policy, &f.Cause, &f.Destination, &f.Name, &f.Bucket, &f.Value, &f.Reason); err != nil {
-					return err
-				}
-				take(&f)
-				return nil
-			}, args...)
 		})
 	})
-	return head, err
 }
 
 // Causes implements journal.Statistics.

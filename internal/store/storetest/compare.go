@@ -119,9 +119,8 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
 	same(o, r, "the figures", func(s ports) ([]journal.Figure, error) { return s.Figures(ctx, from) })
 	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
-	sameTwo(o, r, "what is learnt from", func(s ports) ([]journal.LearntFigure, journal.Head, error) {
-		return gathered(func(take func(*journal.LearntFigure)) (journal.Head, error) { return s.Learnt(ctx, weeks, take) })
-	})
+	few := rapid.IntRange(0, 9).Draw(r, "cases")
+	same(o, r, "what is learnt from", func(s ports) ([]journal.Cases, error) { return s.Cases(ctx, weeks, few) })
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
 	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
 	for range 3 { // page after page

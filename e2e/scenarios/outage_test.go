@@ -135,9 +135,13 @@ func (s *world) playOutage(t *testing.T, way *way) {
 		s.clock.MoveTo(s.begun.Add(time.Duration(n) * way.arrival))
 		id := s.claimID(n)
 		deadlines[id] = p.up.Add(24*time.Hour - time.Duration(n)*time.Minute)
-		s.create("SUB_06", map[string]any{"claimId": id, "operadora": "unimed-sp", "submissionDeadline": deadlines[id]})
+		key := s.create("SUB_06", map[string]any{"claimId": id, "operadora": "unimed-sp", "submissionDeadline": deadlines[id]})
 		if every := claims / (kills + 1); n%every == every-1 && n/every < kills {
-			s.worker.kill() // with what it has in hand
+			s.awaitAll([]int64{key}, "the worker to have the claim in hand", func(i *instance) bool {
+				gates := i.of(worker.SubmissionGate)
+				return len(gates) > 0 && len(gates[0].activations) > 0
+			})
+			s.worker.kill()
 			s.serve()
 		}
 	}

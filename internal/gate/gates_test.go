@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -349,9 +350,10 @@ func TestOutage(t *testing.T) {
 		replicas, kills, mostWasted, mostGiven int
 		fails                                  func(w *world) string
 	}{
-		"one replica":                       {1, 0, 60, 0, outage},
-		"one replica, killed 20 times":      {1, 20, 80, 0, outage},
-		"two replicas, one killed 20 times": {2, 20, 80, 0, outage},
+		"one replica":                                              {1, 0, 60, 0, outage},
+		"one replica, killed 20 times":                             {1, 20, 80, 0, outage},
+		"two replicas, one killed 20 times":                        {2, 20, 80, 0, outage},
+		"two replicas at a pace of their own, one killed 20 times": {2, 20, 80, 0, outage},
 		"up 30 s, down 90 s, for an hour": {1, 0, 60, 0, down(30*time.Minute, 90*time.Minute, func(w *world) bool {
 			return w.now()%(2*time.Minute) < 30*time.Second
 		})},
@@ -373,6 +375,7 @@ func TestOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const claims = 200
 				w := newWorld(t, test.fails)
+				w.settings.Pace.Limited = strings.Contains(name, "pace of their own")
 				for range test.replicas {
 					w.start()
 				}

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
 )
@@ -76,6 +77,9 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	if n.Data.Due, err = l.due(ctx, team); err != nil {
 		return nil, err
 	}
+	if n.Data.Taught, err = l.taught(ctx, team); err != nil {
+		return nil, err
+	}
 	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
 	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
@@ -100,6 +104,39 @@ func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 		return nil, err
 	}
 	return &Due{n, amount(cents), instant(until)}, nil
+}
+
+const (
+	// holdsFor is how long what a person taught is believed before a digest asks whether it still holds.
+	holdsFor = 90 * 24 * time.Hour
+	// mostTaught causes are looked at for a digest.
+	mostTaught = 1000
+)
+
+// taught returns the causes that were taught long ago, of a team: whom permanent ones are given to, or who acts at the
+// limit of the policy where they are transient.
+func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, err error) {
+	causes, err := l.Store.Causes(ctx, journal.CauseFilter{Taught: true}, nil, mostTaught)
+	if err != nil {
+		return nil, err
+	}
+	for i := range causes {
+		c := &causes[i]
+		theirs := c.Taught.Team == team
+		if p := l.Catalogue().Policies[c.Policy]; c.Taught.Team == "" && p != nil {
+			theirs = p.LimitTeam == team
+		}
+		if !theirs || l.now.Sub(c.Taught.At) < holdsFor || len(old) == topCauses {
+			continue
+		}
+		shown := Taught{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
+			Classification: string(c.Taught.Class), At: instant(c.Taught.At)}
+		if c.Failures >= fewest {
+			shown.Pattern = clean(c.Pattern, maxPattern)
+		}
+		old = append(old, shown)
+	}
+	return old, nil
 }
 
 // isMonday reports whether a digest's day is one.

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
@@ -140,6 +142,39 @@ func TestClockPutBack(t *testing.T) {
 			}
 			time.Sleep(2 * time.Hour)
 			c.Advance(-12 * time.Hour)
+		}
+	})
+}
+
+// TestDigestAsksWhatStillHolds: the digest asks the team that acts whether what was taught of a cause 90 days ago still
+// holds, until it is taught anew or taken back.
+func TestDigestAsksWhatStillHolds(t *testing.T) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
+		teach := func(text string, class decision.ErrorClassification, team decision.Team) string {
+			a := w.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-1-%d", w.Now().UnixNano()), text, 0)
+			_, err := w.DeadLetters.Teach(w.t.Context(), a.Fingerprint, journal.Teaching{Class: class, Team: team, Reason: "x", By: "ana"})
+			testkit.Must(t, err)
+			return a.Fingerprint
+		}
+		old := teach("setor aguarda o auditor", decision.Permanent, "ti")
+		teach("lote sem remessa", decision.Permanent, "cadastro")
+		teach("fila do lote em formação", decision.Transient, "") // faturamento acts at the limit
+		time.Sleep(89 * 24 * time.Hour)
+		teach("carimbo fora do lugar", decision.Permanent, "ti")
+		w.gather()
+		if d := w.nextDigest(); d.Taught != nil {
+			t.Errorf("on %s it asks %+v", d.Day, d.Taught)
+		}
+		for range 2 {
+			d := w.nextDigest()
+			if len(d.Taught) != 1 || d.Taught[0].ID != old || d.Taught[0].Classification != "PERMANENT" || d.Taught[0].At != "2000-01-01T00:00:00Z" ||
+				d.Taught[0].Pattern != "" {
+				t.Errorf("on %s it asks %+v", d.Day, d.Taught)
+			}
+		}
+		teach("setor aguarda o auditor", decision.Permanent, "ti")
+		if d := w.nextDigest(); d.Taught != nil {
+			t.Errorf("taught anew, it asks %+v", d.Taught)
 		}
 	})
 }

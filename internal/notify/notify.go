@@ -78,6 +78,9 @@ type Data struct {
 	Ages *Ages `json:"ages,omitempty"`
 	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
 	Due *Due `json:"due,omitempty"`
+	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest only:
+	// it is asked whether that still holds (R26).
+	Taught []Taught `json:"taught,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
@@ -130,6 +133,17 @@ type Due struct {
 	Amount string `json:"amount,omitempty"` // what they are worth
 	// Until when they are due, RFC 3339 in UTC.
 	Until string `json:"until"`
+}
+
+// Taught is what a person taught of a cause long ago.
+type Taught struct {
+	ID             string `json:"cause"`
+	Policy         string `json:"policy"`
+	Reason         string `json:"reason"`
+	Classification string `json:"classification"` // as it was taught
+	// Pattern is as a Cause's.
+	Pattern string `json:"pattern,omitempty"`
+	At      string `json:"at"`
 }
 
 // read returns the notice of a message's body; false where that is none.

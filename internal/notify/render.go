@@ -44,6 +44,7 @@ type view struct {
 	Other   string
 	Open    string
 	Ages    []string
+	Taught  []string
 	KPIs    []policyView
 	URL     string
 	Made    string
@@ -126,6 +127,9 @@ func (v *view) digest(r *renderer, n *Notice, team string) {
 		v.Ages = []string{"até 24 horas: " + r.words.Number(a.Day), "de 1 a 7 dias: " + r.words.Number(a.Week),
 			"mais de 7 dias: " + r.words.Number(a.Older)}
 	}
+	for i := range n.Data.Taught {
+		v.Taught = append(v.Taught, r.taught(&n.Data.Taught[i]))
+	}
 	for i := range n.Data.KPIs {
 		k := &n.Data.KPIs[i]
 		if policy := r.named("policy", k.Policy); len(v.KPIs) == 0 || v.KPIs[len(v.KPIs)-1].Name != policy {
@@ -134,6 +138,19 @@ func (v *view) digest(r *renderer, n *Notice, team string) {
 		p := &v.KPIs[len(v.KPIs)-1]
 		p.KPIs = append(p.KPIs, r.kpi(k))
 	}
+}
+
+// taught says what was taught of a cause, and when.
+func (r *renderer) taught(t *Taught) string {
+	what := "passa sozinha: tentar de novo"
+	if t.Classification == string(decision.Permanent) {
+		what = "não repetir"
+	}
+	text := r.named("reason", t.Reason) + ", política " + r.named("policy", t.Policy) + ": " + what + ", desde " + r.time(t.At)
+	if t.Pattern != "" {
+		text += "; erro: " + clean(t.Pattern, maxWord)
+	}
+	return text
 }
 
 // day as it is written in Brazil.

@@ -86,7 +86,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 	text, _, _ := strings.Cut(fmt.Sprint(j.vars["submissionError"]), s.secret)
 	l, left := s.left[a.Sent.JobKey]
-	fresh, what := a.Revision == 0, ""
+	what := ""
 	switch {
 	case a.ElementInstanceKey != j.key+1, a.ProcessInstanceKey != j.process.key, a.Destination != j.portal, !a.Deadline.Equal(j.deadline):
 		what = "job"
@@ -94,17 +94,12 @@ func (s *sim) checkFacts(a *journal.Attempt, j *job) {
 		what = "error"
 	case left && !a.Sent.At.Equal(l.recorded):
 		what = "departure"
-	case fresh && s.numbers[j.claim] != 0 && a.Number != s.numbers[j.claim]+1:
-		what = "number"
-	case fresh && strings.HasPrefix(a.Error, unknownError) && a.Taught != s.taught[a.Fingerprint].Record:
+	case a.Revision == 0 && strings.HasPrefix(a.Error, unknownError) && a.Taught != s.taught[a.Fingerprint].Record:
 		what = "teaching"
 	}
 	if what != "" {
 		s.fail("%s: job %d, which says %q, of a claim with the deadline %s, has another %s than is recorded: %+v", j.claim, j.key, text, j.deadline,
 			what, a)
-	}
-	if fresh {
-		s.numbers[j.claim] = a.Number
 	}
 }
 

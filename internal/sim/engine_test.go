@@ -329,9 +329,6 @@ func (s *sim) begin(r *replica, j *job, handler worker.Handler, after time.Durat
 	if j.kind == worker.AnalyzeRetry {
 		s.trail.job(j.key, `"give"`)
 	}
-	if j.kind == worker.SubmissionGate {
-		s.portals[j.portal].asked = append(s.portals[j.portal].asked, time.Now())
-	}
 	r.do(r.parts[0], func(stop context.Context) {
 		if after > 0 {
 			r.Rest(stop, after)

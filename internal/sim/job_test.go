@@ -152,7 +152,7 @@ func (s *sim) write(j *job, a answer) {
 
 // take tells the engine an answer.
 func (s *sim) take(j *job, a answer) (err error) {
-	marked, waited := !j.uncaught && s.isMarked(j.key), *j.process
+	marked := !j.uncaught && s.isMarked(j.key)
 	if a.thrown {
 		_, _ = s.apply(engine.SetVariables{Key: j.element, Variables: a.vars})
 		_, err = s.apply(engine.Throw{Key: j.in, Code: a.code, Variables: a.vars})
@@ -176,8 +176,6 @@ func (s *sim) take(j *job, a answer) (err error) {
 	switch up := s.up(); {
 	case a.thrown:
 		s.say("%s is given up: %v after %v", j.claim, told["retryReason"], told["retryCount"])
-	case j.kind == worker.SubmissionGate && time.Since(s.away) > lateness: // else it was let go before, and the engine was told now
-		s.inTime(&waited, "goes", lateness)
 	case j.kind == worker.RetryReview && len(up) > 0 && s.sometimes("given as it is answered", 1, 6):
 		j.copied = true
 		r := s.oneOf("given", up)

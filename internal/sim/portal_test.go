@@ -22,11 +22,9 @@ type portal struct {
 	probed   bool      // by its URL, too
 
 	recorded recorded    // as it was last
-	version  int64       // of what is recorded
 	wasUp    time.Time   // when it was last recorded as up, or ceased to be
 	notDown  time.Time   // when it was last seen not to be
 	paces    []time.Time // when claims went
-	asked    []time.Time // when a claim asked to go, or was let go
 	failures []time.Time // that speak of it
 	row      []time.Time // those without an answer between them
 	ramped   time.Time   // when a ramp was last recorded

@@ -170,9 +170,6 @@ func (v *store) Lease(ctx context.Context, name, holder string, span time.Durati
 			v.fail("%s is given the lease %s, and who had it acts still", v.name, name)
 		}
 		v.forgets()
-		for run := range v.resting { // who leads now may show the same until something is decided
-			v.resting[run] = time.Now()
-		}
 	}
 	if acts := v.terms[name]; span > 0 && !held && err == nil && acts != nil && acts.Err() == nil && v.holders[name] == holder {
 		v.in(time.Second, func() {

@@ -128,7 +128,6 @@ type sim struct {
 	refusedUntil time.Time // until when
 	configured   time.Time // when paces changed
 	paceBefore   float64   // of all portals
-	mostBefore   int64     // retries, until that changed last
 	started      time.Time // when a replica did last
 	forgot       time.Time // when one may have forgotten what it heard, or was late
 	ledSince     time.Time // when another replica was last given the right to act for portals

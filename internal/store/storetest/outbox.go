@@ -1,10 +1,13 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
@@ -134,6 +137,33 @@ func testAdmissions(t *testing.T, s Store) {
 	want := []journal.Admission{{Destination: "tiss", Minute: minute + 1, Count: 1}, last}
 	if got, err := s.Admissions(t.Context(), 0); err != nil || !slices.Equal(got, want) {
 		t.Errorf("kept are %v (%v), want %v", got, err, want)
+	}
+	const replicas, times = 4, 25
+	var adding errgroup.Group
+	for range replicas {
+		adding.Go(func() error {
+			var err error
+			for n := range int64(times) {
+				err = cmp.Or(err, s.AddAdmissions(t.Context(), []journal.Admission{
+					{Destination: "tiss", Minute: 2*minute + n/5, Count: 1}, {Destination: "unimed", Minute: 2*minute + n/5, Count: 2},
+				}))
+			}
+			return err
+		})
+	}
+	if err := adding.Wait(); err != nil {
+		t.Errorf("replicas add at once: %v", err)
+	}
+	sum := 0
+	if all, err := s.Admissions(t.Context(), 2*minute); err != nil {
+		t.Error(err)
+	} else {
+		for _, a := range all {
+			sum += a.Count
+		}
+	}
+	if sum != 3*replicas*times {
+		t.Errorf("%d are counted, want %d", sum, 3*replicas*times)
 	}
 	if head, _ := recall(t, s); head.Link != 0 {
 		t.Error("admissions are in the ledger")

@@ -22,7 +22,7 @@ func TestSmallest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`\| transient errors only .* µs \|`, `\| realistic mix .* µs \|`, `\| realistic mix over REST .* µs \|`, `\| submission-gate .* µs \|`, `\| one decision, the longest way \| \d+ ns`,
+		`\| transient errors only .* µs \|`, `\| realistic mix .* µs \|`, `\| realistic mix over REST .* µs \|`, `\| submission-gate .* µs \|`,
 		`\| memory, peak, .* MB \|`, `first answer, at worst \| \d+ ms \|`, `\| 200 \| \d+ \(`, `p99 .*\n.*\n\| SQLite \| \d+ \| [\d.]+ `,
 		`\| SQLite \| 600 \| \d+ \| [1-9]\d\d`, `\| CPU, the server's included \| \d+ .* µs`,
 		`\| memory above .* MB \|`, `\| released in a minute, .* \| \d+ \|`,

@@ -10,7 +10,8 @@ import (
 //
 // The one who holds the lease owns the Gates. It makes them of the States that were recorded last and of the claims
 // that are held, tells them what happens by Apply, and calls Due whenever something was told and at Next. It records
-// State where Changed says so, before it carries out what Due returns.
+// State where Changed says so, before it carries out what Due returns. The others take over what it records, and let
+// claims through where IsFree says so.
 type Gate struct {
 	Name     string
 	Settings Settings

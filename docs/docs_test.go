@@ -38,7 +38,6 @@ func TestPagesListWhatThereIs(t *testing.T) {
 		part                  bool // it lists some
 	}{
 		{"architecture.md", "map", `(?m)^([\w/-]+)/ {2,}\S`, folders(t), false},
-		{"http-api.md", "api", "(?m)^\\| `([A-Z]+ /[^`]+)`", requests(t), false},
 		{"process.md", "job types", "(?m)^\\| `([a-z-]+)`(?: \\([^)]*\\), `([a-z-]+)`)?", jobTypes(t), false},
 		{"process.md", "outputs", "(?m)^\\| `(\\w+)`(?:, `(\\w+)`)?", outputs(t), false},
 		{"../CONTRIBUTING.md", "make", "(?m)^\\| `make ([a-z]+)`", found(testkit.Read(t, "../Makefile"), `(?m)^([a-z]+):.* ## `), true},
@@ -79,20 +78,6 @@ func folders(t *testing.T) []string {
 		names = append(names, strings.TrimPrefix(filepath.ToSlash(folder), "../"))
 	}
 	return names
-}
-
-func requests(t *testing.T) (all []string) {
-	t.Helper()
-	var description struct{ Paths map[string]map[string]any }
-	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "../internal/api/openapi.yaml")), &description))
-	for path, methods := range description.Paths {
-		for method := range methods {
-			if method != "parameters" {
-				all = append(all, strings.ToUpper(method)+" "+path)
-			}
-		}
-	}
-	return all
 }
 
 func jobTypes(t *testing.T) (all []string) {

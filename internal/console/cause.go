@@ -94,6 +94,23 @@ func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) 
 	return pg, nil
 }
 
+// advice returns what is advised on the cause of an open dead letter; nil for nothing.
+func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
+	if d.State != journal.DeadLetterOpen || d.Fingerprint == "" {
+		return nil, nil
+	}
+	c, err := o.Cause(v.r.Context(), d.Fingerprint)
+	if err != nil && deadletter.RefusalOf(err) == nil {
+		return nil, err
+	}
+	learnt := o.Prospects(&c) // nothing of a cause that is unknown
+	if !learnt.Hopeless() || c.Taught != nil {
+		return nil, nil
+	}
+	says := v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed())) + " " + v.T("cause.advice")
+	return &link{says, causeURL(c.ID)}, nil
+}
+
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {

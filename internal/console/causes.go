@@ -77,12 +77,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		row.Due = today.of(v, one)
 		d.Causes = append(d.Causes, row)
 	}
-	if next != "" {
-		d.Next = groupsURL(f, next)
-	}
-	if cursor != "" {
-		d.First = groupsURL(f, "")
-	}
+	d.pager = pagerOf(cursor, next, func(cursor string) string { return groupsURL(f, cursor) })
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
 		summary: v.Count("groups.summary", int64(len(groups)))}
 	if wrong == "state" {

@@ -275,10 +275,18 @@ func (v *visit) clock(t time.Time) string {
 
 // day is the date in the hospital's zone.
 func (v *visit) day(t time.Time) string {
+	return v.format(t, "02/01/2006", "2 Jan 2006")
+}
+
+// shortDay is the date without its year.
+func (v *visit) shortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
+
+// format tells t in the hospital's zone, by the layout of the language.
+func (v *visit) format(t time.Time, portuguese, english string) string {
 	if v.Lang == Portuguese {
-		return t.In(v.zone).Format("02/01/2006")
+		english = portuguese
 	}
-	return t.In(v.zone).Format("2 Jan 2006")
+	return t.In(v.zone).Format(english)
 }
 
 // ago is an age in words; console.js keeps it true by the same rules.

@@ -22,8 +22,8 @@ const (
 
 // runsData is one page of bulk runs.
 type runsData struct {
-	Rows        []runRow
-	Next, First string
+	Rows []runRow
+	pager
 }
 
 // runRow is one bulk run among others.
@@ -73,12 +73,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	if d.Rows, err = v.runRows(o, all); err != nil {
 		return nil, err
 	}
-	if next != "" {
-		d.Next = address("/bulk-runs", field{"cursor", next})
-	}
-	if cursor != "" {
-		d.First = "/bulk-runs"
-	}
+	d.pager = pagerOf(cursor, next, func(cursor string) string { return address("/bulk-runs", field{"cursor", cursor}) })
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
 		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
@@ -248,8 +243,8 @@ type runData struct {
 	Items    []journal.BulkItem
 	V        *visit
 	// Outcome that the items are filtered by, in words; empty for all.
-	Outcome          string
-	All, Next, First string
+	Outcome, All string
+	pager
 	// CanCancel reports whether its state allows to change it yet; CanResume, that it is paused.
 	CanResume, CanCancel bool
 	// MayNot says why the reader may not steer it; empty where he may.
@@ -387,19 +382,18 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
 		outcome = "" // which is all
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
-	after = max(after, 0)
-	items, err := o.Items(v.r.Context(), r.ID, outcome, after, itemPage+1)
+	items, err := o.Items(v.r.Context(), r.ID, outcome, max(after, 0), itemPage+1)
 	if err != nil {
 		return err
 	}
-	by := field{"outcome", string(outcome)}
+	next := int64(0)
 	if len(items) > itemPage {
 		items = items[:itemPage]
-		d.Next = address(runURL(r.ID), by, field{"after", strconv.FormatInt(items[itemPage-1].Number, 10)}) + "#items"
+		next = items[itemPage-1].Number
 	}
-	if after > 0 {
-		d.First = address(runURL(r.ID), by) + "#items"
-	}
+	d.pager = pagerOf(key(max(after, 0)), key(next), func(after string) string {
+		return address(runURL(r.ID), field{"outcome", string(outcome)}, field{"after", after}) + "#items"
+	})
 	if outcome != "" {
 		d.Outcome, d.All = v.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,15 +72,13 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		if err != nil {
 			return err
 		}
-		shown := plan.Of(p, own)
+		var at time.Time
 		if f.destination != "" || f.at != "" {
-			at, err := instantOf("at", f.at)
-			if err != nil {
+			if at, err = instantOf("at", f.at); err != nil {
 				return err
 			}
-			shown.At(p, f.destination, at)
 		}
-		all.Plans = append(all.Plans, shown)
+		all.Plans = append(all.Plans, plan.At(p, own, f.destination, at))
 	}
 	if c.format == "json" {
 		return c.printJSON(all)

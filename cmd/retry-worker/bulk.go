@@ -294,23 +294,18 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 	}
 	done()
 	if len(p.Tallies) > 0 {
-		type row = deadletter.ReadyCount
 		fmt.Fprintf(c.out, "\nThese %d:\n", p.Ready)
-		tableOf(c, []column[row]{
-			{name: "COUNT", of: func(t *row) string { return strconv.FormatInt(t.Count, 10) }},
-			{name: "POLICY", rank: 2, of: func(t *row) string { return t.Policy }},
-			{name: "TEAM", rank: 1, of: func(t *row) string { return string(t.Team) }},
-			{name: "REASON", of: func(t *row) string { return string(t.Reason) }},
+		tableOf(c, "COUNT, REASON, TEAM, POLICY", func(t *deadletter.ReadyCount) []any {
+			return []any{t.Count, t.Reason, t.Team, t.Policy}
 		}).print(p.Tallies)
 	}
 	if len(p.Refused) > 0 {
-		type row = deadletter.RefusedCount
 		fmt.Fprintf(c.out, "\nThese %d would be refused, and stay as they are:\n", p.Total-p.Ready)
-		tableOf(c, []column[row]{
-			{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.Count, 10) }},
-			{name: "CODE", rank: 1, of: func(r *row) string { return string(r.Code) }},
-			{name: "WHY", of: whyRefused, elastic: true},
-		}).print(p.Refused)
+		table := tableOf(c, "COUNT, CODE, WHY", func(r *deadletter.RefusedCount) []any {
+			return []any{r.Count, r.Code, whyRefused(r)}
+		})
+		table.most = maxText
+		table.print(p.Refused)
 	}
 	if len(p.Causes) > 0 {
 		cut := ""

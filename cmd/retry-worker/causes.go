@@ -52,16 +52,9 @@ func (c *cli) causesListCommand() *cobra.Command {
 }
 
 func (c *cli) causeTable() *table[api.Cause] {
-	type cause = api.Cause
-	return tableOf(c, []column[cause]{
-		{name: "CAUSE", of: func(f *cause) string { return f.ID }},
-		{name: "FAILURES", of: func(f *cause) string { return strconv.FormatInt(f.Failures, 10) }},
-		{name: "RECOVERED", rank: 3, of: func(f *cause) string { return strconv.FormatInt(f.Recovered, 10) }},
-		{name: "LAST", rank: 5, of: func(f *cause) string { return minute(f.LastSeen) }},
-		{name: "POLICY", rank: 6, of: func(f *cause) string { return f.Policy }},
-		{name: "CLASS", rank: 4, of: func(f *cause) string { return string(f.Classification) }},
-		{name: "TAUGHT", rank: 1, of: func(f *cause) string { return cmp.Or(taughtOf(f), "-") }},
-		{name: "ERROR", rank: 2, of: func(f *cause) string { return f.Pattern }, elastic: true},
+	return tableOf(c, "CAUSE, FAILURES, TAUGHT, ERROR, RECOVERED, CLASS, LAST, POLICY", func(f *api.Cause) []any {
+		return []any{f.ID, f.Failures, cmp.Or(taughtOf(f), "-"), f.Pattern, f.Recovered, f.Classification,
+			minute(f.LastSeen), f.Policy}
 	})
 }
 
@@ -129,13 +122,13 @@ func (c *cli) printCause(f *api.Cause) {
 	line, done := c.sheet()
 	line("cause", f.ID)
 	line("policy", f.Policy)
-	line("reason", string(f.Reason))
+	line("reason", f.Reason)
 	line("error", f.Pattern)
-	line("class", string(f.Classification))
+	line("class", f.Classification)
 	line("seen", f.FirstSeen+" to "+f.LastSeen)
 	line("failures", fmt.Sprintf("%d: %d retried, %d at the limit, %d permanent", f.Failures, f.Retried, f.Exhausted,
 		f.Permanent))
-	line("recovered", strconv.FormatInt(f.Recovered, 10))
+	line("recovered", f.Recovered)
 	if l := &f.Learnt; l.Closed > 0 {
 		line("of retried ones", fmt.Sprintf("%d of %d recovered", l.Recovered, l.Closed))
 		if l.Hopeless && f.Taught == nil {

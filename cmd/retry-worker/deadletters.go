@@ -235,16 +235,9 @@ func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
 }
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {
-	type group = api.DeadLetterGroup
-	return tableOf(c, []column[group]{
-		{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
-		{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
-		{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
-		{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
-		{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
-		{name: "TEAMS", rank: 3, of: func(g *group) string { return listed(g.Teams) }},
-		{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
-		{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
+	return tableOf(c, "FINGERPRINT, COUNT, REASON, ERROR, TEAMS, POLICY, LAST, FIRST", func(g *api.DeadLetterGroup) []any {
+		return []any{cmp.Or(value(g.Fingerprint), "-"), g.Count, g.Reason, g.Pattern, listed(g.Teams), g.Policy,
+			minute(g.LastSeen), minute(g.FirstSeen)}
 	})
 }
 
@@ -253,10 +246,10 @@ func (c *cli) printDeadLetter(d *api.DeadLetter) {
 	line, done := c.sheet()
 	defer done()
 	line("dead letter", d.ID)
-	line("state", string(d.State))
+	line("state", d.State)
 	line("subject", d.Subject.ID+" ("+d.Subject.Policy+ofTenant(d.Subject.Tenant)+")")
 	line("outcome", string(d.Outcome)+" ("+string(d.Reason)+")")
-	line("to act", string(d.ResponsibleTeam))
+	line("to act", d.ResponsibleTeam)
 	line("error", d.Error)
 	line("class", classWords(d.ErrorClassification, d.MatchedRule))
 	line("retries", fmt.Sprintf("%d of %d%s", d.RetryCount, d.MaxRetries, limitWords(d)))
@@ -350,18 +343,10 @@ var deliveryWords = map[string]string{
 }
 
 func (c *cli) deadLetterTable() *table[api.DeadLetter] {
-	type letter = api.DeadLetter
-	return tableOf(c, []column[letter]{
-		{name: "ID", of: func(d *letter) string { return d.ID }},
-		{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},
-		{name: "SINCE", rank: 6, of: func(d *letter) string { return minute(d.CreatedAt) }},
-		{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
-		{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
-		{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
-		{name: "TRIES", rank: 7, of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
-		{name: "DEADLINE", rank: 8, optional: true, of: func(d *letter) string { return minute(value(d.Deadline)) }},
-		{name: "CONTEXT", rank: 9, optional: true, of: func(d *letter) string { return contextLine(d.Context) }},
-		{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
+	const head = "ID, SUBJECT, REASON, TEAM, ERROR, STATE, SINCE, TRIES, DEADLINE, CONTEXT"
+	return tableOf(c, head, func(d *api.DeadLetter) []any {
+		return []any{d.ID, d.Subject.ID, d.Reason, d.ResponsibleTeam, d.Error, d.State, minute(d.CreatedAt),
+			fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries), minute(value(d.Deadline)), contextLine(d.Context)}
 	})
 }
 

@@ -39,23 +39,14 @@ func (c *cli) destinationsListCommand() *cobra.Command {
 }
 
 func (c *cli) printDestinations(list *api.Page[api.Destination]) {
-	type portal = api.Destination
-	tableOf(c, []column[portal]{
-		{name: "NAME", of: func(d *portal) string { return d.Name }},
-		{name: "STATE", of: func(d *portal) string { return string(d.State) }},
-		{name: "OPENS", rank: 7, of: func(d *portal) string { return minuteOrNone(d.OpensAt) }},
-		{name: "SINCE", rank: 2, of: func(d *portal) string { return minute(d.Since) }},
-		{name: "CAUSE", rank: 4, of: func(d *portal) string { return cmp.Or(value(d.Cause), "-") }},
-		{name: "HELD", rank: 1, of: func(d *portal) string { return strconv.Itoa(d.Held) }},
-		{name: "OLDEST", rank: 5, of: func(d *portal) string { return minuteOrNone(d.OldestHeldSince) }},
-		{name: "DEADLINE", rank: 3, of: func(d *portal) string { return minuteOrNone(d.NearestDeadline) }},
-		{name: "NEXT TEST", rank: 6, of: func(d *portal) string { return minuteOrNone(d.NextTest) }},
-		{name: "EXPECTED BACK", rank: 8, of: func(d *portal) string {
-			if d.ExpectedBack == nil {
-				return "-"
-			}
-			return minute(d.ExpectedBack.Median)
-		}},
+	const head = "NAME, STATE, HELD, SINCE, DEADLINE, CAUSE, OLDEST, NEXT TEST, OPENS, EXPECTED BACK"
+	tableOf(c, head, func(d *api.Destination) []any {
+		back := "-"
+		if d.ExpectedBack != nil {
+			back = minute(d.ExpectedBack.Median)
+		}
+		return []any{d.Name, d.State, d.Held, minute(d.Since), minuteOrNone(d.NearestDeadline), cmp.Or(value(d.Cause), "-"),
+			minuteOrNone(d.OldestHeldSince), minuteOrNone(d.NextTest), minuteOrNone(d.OpensAt), back}
 	}).print(list.Items)
 	if len(list.Items) == 0 {
 		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
@@ -163,18 +154,14 @@ func (c *cli) printDestination(d *api.DestinationDetail) {
 	if b := d.ExpectedBack; b != nil {
 		line("expected back", b.Median+"; half of such outages end from "+b.Earliest+" to "+b.Latest)
 	}
-	line("held", strconv.Itoa(d.Held))
+	line("held", d.Held)
 	line("oldest", value(d.OldestHeldSince))
 	line("nearest deadline", value(d.NearestDeadline))
 	if done(); len(d.Claims) == 0 {
 		return
 	}
 	fmt.Fprintln(c.out)
-	type claim = api.HeldClaim
-	tableOf(c, []column[claim]{
-		{name: "SUBJECT", of: func(h *claim) string { return h.ID }},
-		{name: "POLICY", rank: 2, of: func(h *claim) string { return h.Policy }},
-		{name: "HELD SINCE", rank: 3, of: func(h *claim) string { return minute(h.HeldSince) }},
-		{name: "DEADLINE", rank: 1, of: func(h *claim) string { return minuteOrNone(h.Deadline) }},
+	tableOf(c, "SUBJECT, DEADLINE, POLICY, HELD SINCE", func(h *api.HeldClaim) []any {
+		return []any{h.ID, minuteOrNone(h.Deadline), h.Policy, minute(h.HeldSince)}
 	}).print(d.Claims)
 }

@@ -101,15 +101,15 @@ func (c *cli) printHistory(h *subjectHistory) {
 	for i := range h.Episodes {
 		e := &h.Episodes[i]
 		fmt.Fprintf(c.out, "\nepisode %d: %s, first failure %s%s\n", e.Number, e.State, e.FirstFailure, ended(e))
-		var rows [][]string
+		var rows [][]any
 		for j := range h.Attempts {
 			a := &h.Attempts[j]
 			if a.Episode != e.Number {
 				continue // a revision may come after another episode began
 			}
-			rows = append(rows, []string{"", number(a), a.Timestamp, a.RetryReason, consequence(a), a.Error})
+			rows = append(rows, []any{"", number(a), a.Timestamp, a.RetryReason, consequence(a), a.Error})
 		}
-		rowsOf(c, "", "", "", "", "", "").print(rows)
+		c.rows("", rows)
 	}
 }
 

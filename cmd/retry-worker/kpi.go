@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,12 +77,12 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 func (c *cli) printKPIs(all *api.KPIs) {
 	for kpis := all.KPIs; len(kpis) > 0; {
 		policy := kpis[0].Policy
-		var rows [][]string
+		var rows [][]any
 		for ; len(kpis) > 0 && kpis[0].Policy == policy; kpis = kpis[1:] {
 			rows = append(rows, kpiRows(&kpis[0])...)
 		}
 		fmt.Fprintln(c.out, policy)
-		rowsOf(c, "figure", "value", "window", "samples", "goal", "met").print(rows)
+		c.rows("figure, value, window, samples, goal, met", rows)
 		if len(kpis) > 0 {
 			fmt.Fprintln(c.out)
 		}
@@ -91,17 +90,17 @@ func (c *cli) printKPIs(all *api.KPIs) {
 }
 
 // kpiRows returns a figure's lines, one for each goal.
-func kpiRows(k *kpi.KPI) (rows [][]string) {
+func kpiRows(k *kpi.KPI) (rows [][]any) {
 	measured := "-" // where nothing happened that it could be made of
 	if k.Value != nil {
 		measured = amount(k.Unit, *k.Value)
 	}
-	figure := []string{k.Name, measured, windowWords(k.Window), strconv.FormatInt(k.Samples, 10)}
+	figure := []any{k.Name, measured, windowWords(k.Window), k.Samples}
 	for i := range k.Goals {
 		g := &k.Goals[i]
 		goal := fmt.Sprintf("%s %s %s (%s)", g.Kind, g.Compare, amount(k.Unit, g.Limit), g.Rule)
 		rows = append(rows, append(figure, goal, met(g)))
-		figure = make([]string, 4)
+		figure = []any{"", "", "", ""}
 	}
 	return rows
 }

@@ -119,13 +119,13 @@ func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) 
 }
 
 func (c *cli) printTrial(t trial) {
-	var rows [][]string
+	var rows [][]any
 	for _, r := range t.Results {
 		mark := "ok"
 		if !r.OK {
 			mark = "FAIL"
 		}
-		rows = append(rows, []string{mark, string(r.Channel), r.Recipient, r.Said})
+		rows = append(rows, []any{mark, r.Channel, r.Recipient, r.Said})
 	}
-	rowsOf(c, "", "", "", "").print(rows)
+	c.rows("", rows)
 }

@@ -214,7 +214,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	if p.Own != nil {
 		row("job's own", jobVariables(p.Own))
 	}
-	row("retries", strconv.FormatInt(p.MaxRetries, 10))
+	row("retries", p.MaxRetries)
 	row("backoff", plan.Backoff(&p.Backoff))
 	limit := "none"
 	if p.TotalLimit > 0 {
@@ -222,7 +222,7 @@ func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
 	}
 	row("total limit", limit)
 	row("at the limit", "to "+string(p.LimitTeam))
-	row("empty error", string(p.EmptyError))
+	row("empty error", p.EmptyError)
 	row("unknown error", string(cmp.Or(p.UnknownError, decision.RetryUnknown)))
 	for _, team := range teamsOf(p) {
 		row("team", who(from.Teams, team))

@@ -114,17 +114,13 @@ func (c *cli) printDiff(d *policiesDiff) {
 		return
 	}
 	fmt.Fprintln(c.out)
-	var rows [][]string
+	var rows [][]any
 	row := func(name string, d *audit.Differences) {
-		cells := []string{name}
-		for _, n := range []int64{d.Failures, d.Alike, d.Otherwise, d.Earlier, d.Later, d.NotComparable} {
-			cells = append(cells, strconv.FormatInt(n, 10))
-		}
-		rows = append(rows, cells)
+		rows = append(rows, []any{name, d.Failures, d.Alike, d.Otherwise, d.Earlier, d.Later, d.NotComparable})
 	}
 	for i := range d.Policies {
 		row(d.Policies[i].Policy, &d.Policies[i].Differences)
 	}
 	row("all", &d.Differences)
-	rowsOf(c, "", "failures", "decided alike", "otherwise", "earlier", "later", "not comparable").print(rows)
+	c.rows(", failures, decided alike, otherwise, earlier, later, not comparable", rows)
 }

@@ -86,20 +86,10 @@ func (c *cli) runsList(ctx context.Context) error {
 	if err := wrongUse(c.page.check()); err != nil {
 		return err
 	}
-	type run = api.BulkRun
-	table := tableOf(c, []column[run]{
-		{name: "RUN", of: func(r *run) string { return r.ID }},
-		{name: "STARTED", rank: 4, of: func(r *run) string { return minute(r.CreatedAt) }},
-		{name: "BY", rank: 5, of: func(r *run) string { return r.By }},
-		{name: "ACTION", rank: 2, of: func(r *run) string { return string(r.Action) }},
-		{name: "STATE", rank: 1, of: func(r *run) string { return string(r.State) + holds(r) }},
-		{name: "DONE", rank: 1,
-			of: func(r *run) string { return fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total) }},
-		{name: "RECOVERED", rank: 6,
-			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkRecovered], 10) }},
-		{name: "DEAD AGAIN", rank: 6,
-			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
-		{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
+	const head = "RUN, STATE, DONE, ACTION, REASON, STARTED, BY, RECOVERED, DEAD AGAIN"
+	table := tableOf(c, head, func(r *api.BulkRun) []any {
+		return []any{r.ID, string(r.State) + holds(r), fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total),
+			r.Action, r.Reason, minute(r.CreatedAt), r.By, r.Counts[journal.BulkRecovered], r.Counts[journal.BulkDeadAgain]}
 	})
 	return list(ctx, c, "/bulk-runs", url.Values{}, table, "No bulk run was started yet.")
 }
@@ -136,14 +126,8 @@ func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
 	if err := wrongUse(err); err != nil {
 		return err
 	}
-	type item = api.BulkItem
-	table := tableOf(c, []column[item]{
-		{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
-		{name: "ID", of: func(i *item) string { return i.DeadLetter }},
-		{name: "SUBJECT", rank: 2, of: func(i *item) string { return i.Subject.ID }},
-		{name: "OUTCOME", rank: 1, of: func(i *item) string { return string(i.Outcome) }},
-		{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
-		{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
+	table := tableOf(c, "ID, OUTCOME, SUBJECT, WHY, SINCE, NUMBER", func(i *api.BulkItem) []any {
+		return []any{i.DeadLetter, i.Outcome, i.Subject.ID, value(i.Code), minute(i.ChangedAt), i.Number}
 	})
 	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, table,
 		"No dead letter found.")
@@ -188,15 +172,12 @@ func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
 		return
 	}
 	fmt.Fprintln(c.out)
-	tableOf(c, []column[outcome]{
-		{name: "COUNT", of: func(o *outcome) string { return strconv.FormatInt(r.Counts[*o], 10) }},
-		{name: "OUTCOME", of: func(o *outcome) string { return string(*o) }},
-		{name: "MEANS", elastic: true, of: func(o *outcome) string {
-			if *o == journal.BulkPlanned && r.State == journal.BulkCancelled {
-				return "left as they were: the run was cancelled before their turn"
-			}
-			return outcomeWords[*o]
-		}},
+	tableOf(c, "COUNT, OUTCOME, MEANS", func(o *outcome) []any {
+		means := outcomeWords[*o]
+		if *o == journal.BulkPlanned && r.State == journal.BulkCancelled {
+			means = "left as they were: the run was cancelled before their turn"
+		}
+		return []any{r.Counts[*o], *o, means}
 	}).print(came)
 	if r.Counts[journal.BulkRefused] > 0 {
 		c.printRefused(ctx, r)
@@ -253,7 +234,7 @@ func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
 	line, done := c.sheet()
 	defer done()
 	for _, code := range codes {
-		line(strconv.FormatInt(counts[code], 10), inertLine(code, maxCell)+refusalWords[deadletter.Code(code)])
+		line(fmt.Sprint(counts[code]), inertLine(code, maxCell)+refusalWords[deadletter.Code(code)])
 	}
 }
 

@@ -41,7 +41,6 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 			"Exit 0 where all holds, 1 with the first broken record or link, and where the journal cannot be read.",
 		Example: `  retry-worker audit verify
   retry-worker audit verify --head 1204:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.auditVerify(cmd.Context(), head) },
 	}
 	cmd.Flags().StringVar(&head, "head", "", "head of the chain as a log line has it, LINK:HASH; left out: none")
@@ -135,7 +134,6 @@ func (c *cli) auditExportCommand() *cobra.Command {
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
   retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
   retry-worker audit export --since 2026-03-01T08:00:00-03:00 | gzip > audit.jsonl.gz`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
 				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for " +
@@ -208,11 +206,8 @@ type exported struct {
 
 func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
-	if err != nil {
-		return &usageError{err}
-	}
-	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
-		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
+	if err := wrongUse(err, oneOf("format", audit.Format(f.format), audit.Formats())); err != nil {
+		return err
 	}
 	if c.server.server != "" {
 		records, err := c.askRecords(ctx, &s)

@@ -28,7 +28,6 @@ func (c *cli) calendarShowCommand() *cobra.Command {
 		Short: "Show a month of a calendar, and its next openings",
 		Example: `  retry-worker calendar show --destination unimed-sp
   retry-worker calendar show --destination unimed-sp --at 2026-12-24T17:00:00-03:00`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.calendarShow(&f) },
 	}
 	f.register(cmd)
@@ -42,7 +41,6 @@ func (c *cli) calendarCheckCommand() *cobra.Command {
 		Short: "Tell whether an instant is open, why it is closed, and by when a deadline must be met",
 		Example: `  retry-worker calendar check --destination unimed-sp --at 2026-12-25T10:00:00-03:00
   retry-worker calendar check --destination unimed-sp --deadline 2026-12-31T23:59:00-03:00`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.calendarCheck(&f) },
 	}
 	f.register(cmd)
@@ -81,11 +79,10 @@ func (f *calendarFlags) find(from *catalogue.Catalogue) (*calendar.Calendar, err
 	}
 	name, found := f.destination, from.Destination(f.destination).Calendar
 	if f.policy != "" {
-		p := from.Policies[f.policy]
-		if p == nil {
-			return nil, fmt.Errorf("--policy is %q, expected one of %s", f.policy, strings.Join(from.Policies.Names(), ", "))
+		if err := oneOf("policy", f.policy, from.Policies.Names()); err != nil {
+			return nil, err
 		}
-		name, found = f.policy, p.Opening("").Calendar
+		name, found = f.policy, from.Policies[f.policy].Opening("").Calendar
 	}
 	if found == nil {
 		return nil, fmt.Errorf("%s has no calendar: it is always open", name)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/api"
@@ -27,28 +27,18 @@ func (c *cli) causesCommand() *cobra.Command {
 }
 
 func (c *cli) causesListCommand() *cobra.Command {
-	var policy string
-	var taught bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List causes, the one with the most failures first",
 		Example: `  retry-worker causes list
   retry-worker causes list --taught -o json | jq -r '.items[] | [.id, .taught.by] | @tsv'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wrongUse(c.page.check()); err != nil {
-				return err
-			}
-			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}
-			return list(cmd.Context(), c, "/causes", q, c.causeTable(), "No cause found.")
-		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&policy, "policy", "", "only those of this policy")
-	flags.BoolVar(&taught, "taught", false, "only those that a person taught something of")
-	c.page.register(flags)
-	c.server.register(flags)
-	return cmd
+	cmd.Flags().String("policy", "", "only those of this policy")
+	cmd.Flags().Bool("taught", false, "only those that a person taught something of")
+	return lists(cmd, c.causeTable(), "No cause found.",
+		func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
+			return "/causes", query(flags, "policy", "taught"), nil
+		})
 }
 
 func (c *cli) causeTable() *table[api.Cause] {
@@ -114,7 +104,7 @@ func (c *cli) causesForgetCommand() *cobra.Command {
 
 // causeCommand completes a command about one cause, as about does.
 func (c *cli) causeCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
-	cmd.Args = oneArg("ids", "0a1b2c3d4e5f6071")
+	cmd.Args = takes(1, 1)
 	return about(c, cmd, "/causes/", address, body, c.printCause)
 }
 
@@ -151,7 +141,6 @@ func (c *cli) causesExportCommand() *cobra.Command {
 			"it goes into RETRY_WORKER_POLICIES_FILE; what is a rule there can be forgotten here. A cause whose words make no\n" +
 			"rule stands in a comment.",
 		Example: `  retry-worker causes export > taught.yaml && retry-worker policies check taught.yaml`,
-		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.causesExport(cmd.Context(), policy) },
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")

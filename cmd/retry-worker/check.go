@@ -32,7 +32,6 @@ func (c *cli) checkCommand() *cobra.Command {
 		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
 			"engine address, TLS, token, cluster and tenants. Changes nothing anywhere.\n" +
 			"Exit 1 when a step fails.",
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
 }

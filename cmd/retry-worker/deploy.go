@@ -23,7 +23,6 @@ func (c *cli) deployCommand() *cobra.Command {
 		Short: "Deploy the bundled models to Zeebe",
 		Long: "Deploys the bundled models to Zeebe, to each of RETRY_WORKER_TENANT_IDS. A model that is there already " +
 			"keeps its version.",
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.deploy(cmd.Context()) },
 	}
 }

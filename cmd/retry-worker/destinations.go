@@ -29,7 +29,6 @@ func (c *cli) destinationsListCommand() *cobra.Command {
 		Short: "List destinations by name: the state of each, and how many claims wait for it",
 		Example: `  retry-worker destinations list
   retry-worker destinations list -o json | jq -r '.items[] | select(.state != "up") | .name'`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd.Context(), c, "/destinations", nil, c.printDestinations)
 		},
@@ -135,7 +134,7 @@ func (c *cli) orderCommand(cmd *cobra.Command, address string, o *order, check f
 
 // destinationCommand completes a command about one destination, as about does.
 func (c *cli) destinationCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
-	cmd.Args = oneArg("names", "unimed-sp")
+	cmd.Args = takes(1, 1)
 	return about(c, cmd, "/destinations/", address, body, c.printDestination)
 }
 

@@ -26,7 +26,7 @@ func (c *cli) historyCommand() *cobra.Command {
 			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
 		Example: `  retry-worker history CLM-001-1234567890
   RETRY_WORKER_DATABASE_URL=postgres://reader@db/retry retry-worker history CLM-001-1234567890 -o json`,
-		Args: oneArg("subjects", "CLM-001-1234567890"),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject.ID = args[0]
 			return c.history(cmd.Context(), subject)

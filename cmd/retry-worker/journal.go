@@ -38,7 +38,7 @@ func (c *cli) journalBackupCommand() *cobra.Command {
 			"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
 			"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
 		Example: `  retry-worker journal backup /backup/retry-worker.db`,
-		Args:    oneArg("files", "/backup/retry-worker.db"),
+		Args:    takes(1, 1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
 	}
 }
@@ -117,7 +117,6 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalRebuild(cmd.Context(), unverified) },
 	}
 	cmd.Flags().BoolVar(&unverified, "from-unverified", false, "take the records as they are, though they do not hold")
@@ -144,7 +143,6 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and\n" +
 			"a day, between two commits since the last purge, or since the last one: a clock that is years ahead\n" +
 			"would purge everything. Check the clock, and confirm. That it was confirmed is a record itself.",
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalPurge(cmd.Context(), confirm) },
 	}
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the clock is right")
@@ -200,7 +198,7 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 			"bulk run is still under way. Backups keep the subject, and so does what was exported, or sent as an\n" +
 			"event.",
 		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
-		Args:    oneArg("subjects", "CLM-001-1234567890"),
+		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject.ID = args[0]
 			return c.erase(cmd.Context(), subject, reason)

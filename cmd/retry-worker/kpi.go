@@ -25,7 +25,6 @@ func (c *cli) kpiCommand() *cobra.Command {
 			"-o json.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.server.server != "" {
 				if policiesFile != "" {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,12 +135,11 @@ func (c *cli) root() *cobra.Command {
 		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
 		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
 			"and if not, who must act.",
-		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			err := c.checkFormat()
+			err := oneOf("output", c.format, []string{"text", "json"})
 			c.begun = err == nil
 			return err
 		},
@@ -158,15 +158,18 @@ func (c *cli) root() *cobra.Command {
 		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.deadLettersCommand(), c.causesCommand(), c.destinationsCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
+	takeNothing(root)
 	return root
 }
 
-// checkFormat of --output.
-func (c *cli) checkFormat() error {
-	if c.format != "text" && c.format != "json" {
-		return fmt.Errorf("--output is %q, expected text or json", c.format)
+// takeNothing has the commands refuse arguments that do not say which they take.
+func takeNothing(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = noArgs
 	}
-	return nil
+	for _, below := range cmd.Commands() {
+		takeNothing(below)
+	}
 }
 
 // group returns a command that does nothing but hold others, which it names in that order.
@@ -199,40 +202,37 @@ func listed[T ~string](names []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// oneArg takes one argument, of which the error calls many what, and gives an example.
-func oneArg(what, example string) cobra.PositionalArgs {
+// takes accepts from least to most arguments.
+func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("%d %s given, expected one, such as %s; `%s --help` says more", len(args), what, example,
-				cmd.CommandPath())
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", counted(len(args), "argument", "arguments"),
+				cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// oneID takes one argument, the id of what, as the command list prints it.
-func oneID(what, list, example string) cobra.PositionalArgs {
+// takesID accepts one argument, the id of what, as the command list prints it.
+func takesID(what, list string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) != 1:
-			return fmt.Errorf("%d ids given, expected one as `%s` prints them; `%s --help` says more", len(args), list,
-				cmd.CommandPath())
-		case !deadletter.IsID(strings.ToLower(args[0])):
-			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them, such as %s",
-				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list, example)
+		if err := takes(1, 1)(cmd, args); err != nil {
+			return err
+		}
+		if !deadletter.IsID(strings.ToLower(args[0])) {
+			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them",
+				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list)
 		}
 		return nil
 	}
 }
 
-// oneArgAtMost takes one argument or none.
-func oneArgAtMost(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return fmt.Errorf("%d %s given, expected one at most; `%s --help` says more", len(args), what, cmd.CommandPath())
-		}
+// oneOf says that a flag has none of the values known, if so.
+func oneOf[T ~string](flag string, given T, known []T) error {
+	if slices.Contains(known, given) {
 		return nil
 	}
+	return fmt.Errorf("--%s is %q, expected one of %s", flag, given, listed(known))
 }
 
 // noArgs refuses arguments: what is no flag can only be a command that does not exist.

@@ -39,7 +39,6 @@ func (c *cli) notifyTestCommand() *cobra.Command {
 			"needs no running worker. Exit 0 where all took it, 1 where one did not.",
 		Example: `  retry-worker notify test --team ti
   retry-worker notify test --team ti --channel webhook -o json`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.notifyTest(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.team, "team", "", "team to send it to")

@@ -32,7 +32,6 @@ func (c *cli) planCommand() *cobra.Command {
   retry-worker plan --policy tiss-submission -o json
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.plan(cmd, f) },
 	}
 	flags := cmd.Flags()
@@ -103,8 +102,8 @@ func (c *cli) printPlans(all []*plan.Plan) error {
 func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*decision.Policy, error) {
 	names := from.Policies.Names()
 	if cmd.Flags().Changed("policy") {
-		if from.Policies[f.policy] == nil {
-			return nil, &usageError{fmt.Errorf("--policy is %q, expected one of %s", f.policy, strings.Join(names, ", "))}
+		if err := wrongUse(oneOf("policy", f.policy, names)); err != nil {
+			return nil, err
 		}
 		names = []string{f.policy}
 	}

@@ -37,7 +37,7 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 			"for each problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
-		Args: oneArg("files", "policies.yaml"),
+		Args: takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
 	}
 }
@@ -107,7 +107,6 @@ func (c *cli) policiesSchemaCommand() *cobra.Command {
 		Example: `  retry-worker policies schema > policies.schema.json
   # and as the first line of policies.yaml:
   # yaml-language-server: $schema=policies.schema.json`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := c.out.Write(catalogue.Schema())
 			return err
@@ -126,7 +125,7 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 			"where the file extends the built-in one. With a policy's name, what that policy says, in words.",
 		Example: `  retry-worker policies show --effective
   retry-worker policies show tiss-submission`,
-		Args: oneArgAtMost("policies"),
+		Args: takes(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, err := loadCatalogue(file)
 			if err != nil {

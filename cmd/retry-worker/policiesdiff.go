@@ -31,13 +31,7 @@ func (c *cli) policiesDiffCommand() *cobra.Command {
 			"holds in both. Reads the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
 		Example: `  retry-worker policies diff built-in policies.yaml
   retry-worker policies diff policies.yaml new.yaml --since 30d -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("%s given, expected two: A and B; `%s --help` says more",
-					counted(len(args), "catalogue", "catalogues"), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: takes(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.policiesDiff(cmd.Context(), args[0], args[1], since, time.Now())
 		},

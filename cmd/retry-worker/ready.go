@@ -20,7 +20,6 @@ func (c *cli) readyCommand() *cobra.Command {
 		Use:   "ready",
 		Short: "Ask the running worker whether it is ready (for health checks)",
 		Long:  "Asks /readyz at RETRY_WORKER_OPS_ADDR. Exit 0 when it is ready, 1 when not.",
-		Args:  noArgs,
 		RunE:  func(*cobra.Command, []string) error { return c.ready() },
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
@@ -52,7 +52,7 @@ func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, 
 }
 
 // oneRun takes one argument, a bulk run's id.
-var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
+var oneRun = takesID("bulk run", "retry-worker dead-letters runs list")
 
 // askRun returns what asks for a run, or has something done with it, and prints it as it stands then.
 func (c *cli) askRun(address string, body any) func(context.Context, string) error {
@@ -74,24 +74,14 @@ func (c *cli) runsListCommand() *cobra.Command {
 		Short: "List bulk runs, the newest first",
 		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r " +
 			"'.items[] | select(.state == \"running\") | .id'",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.runsList(cmd.Context()) },
-	}
-	c.page.register(cmd.Flags())
-	c.server.register(cmd.Flags())
-	return cmd
-}
-
-func (c *cli) runsList(ctx context.Context) error {
-	if err := wrongUse(c.page.check()); err != nil {
-		return err
 	}
 	const head = "RUN, STATE, DONE, ACTION, REASON, STARTED, BY, RECOVERED, DEAD AGAIN"
 	table := tableOf(c, head, func(r *api.BulkRun) []any {
 		return []any{r.ID, string(r.State) + holds(r), fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total),
 			r.Action, r.Reason, minute(r.CreatedAt), r.By, r.Counts[journal.BulkRecovered], r.Counts[journal.BulkDeadAgain]}
 	})
-	return list(ctx, c, "/bulk-runs", url.Values{}, table, "No bulk run was started yet.")
+	return lists(cmd, table, "No bulk run was started yet.",
+		func(*pflag.FlagSet, []string) (string, url.Values, error) { return "/bulk-runs", url.Values{}, nil })
 }
 
 // holds tells that a run decides nothing for the moment.
@@ -103,34 +93,24 @@ func holds(r *api.BulkRun) string {
 }
 
 func (c *cli) runsItemsCommand() *cobra.Command {
-	var outcome string
 	cmd := &cobra.Command{
 		Use:   "items RUN",
 		Short: "List a bulk run's dead letters in order, each with its verified outcome",
 		Example: `  retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --outcome dead_again --all
   retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --all -o json | jq -r '.items[].deadLetterId'`,
 		Args: oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.runsItems(cmd.Context(), args[0], outcome) },
 	}
-	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
-	c.page.register(cmd.Flags())
-	c.server.register(cmd.Flags())
-	return cmd
-}
-
-func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
-	err := c.page.check()
-	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, journal.BulkOutcome(outcome)) {
-		err = errors.Join(fmt.Errorf("--outcome is %q, expected one of %s", outcome, listed(all)), err)
-	}
-	if err := wrongUse(err); err != nil {
-		return err
-	}
+	cmd.Flags().String("outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
 	table := tableOf(c, "ID, OUTCOME, SUBJECT, WHY, SINCE, NUMBER", func(i *api.BulkItem) []any {
 		return []any{i.DeadLetter, i.Outcome, i.Subject.ID, value(i.Code), minute(i.ChangedAt), i.Number}
 	})
-	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, table,
-		"No dead letter found.")
+	return lists(cmd, table, "No dead letter found.",
+		func(flags *pflag.FlagSet, args []string) (_ string, q url.Values, err error) {
+			if q = query(flags, "outcome"); q.Get("outcome") != "" {
+				err = oneOf("outcome", journal.BulkOutcome(q.Get("outcome")), journal.BulkOutcomes())
+			}
+			return "/bulk-runs/" + url.PathEscape(args[0]) + "/items", q, err
+		})
 }
 
 // printRun prints a run, and what became of its dead letters so far.

@@ -24,7 +24,6 @@ func (c *cli) serveCommand() *cobra.Command {
 		Long: "Takes jobs from the engine and answers them until SIGTERM or SIGINT; then it finishes what it has\n" +
 			"begun and hands back the rest. A second signal ends it at once. It is set by environment variables:\n" +
 			settingsHelp(),
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.serve() },
 	}
 }

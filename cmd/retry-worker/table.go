@@ -25,22 +25,21 @@ const (
 
 // table prints rows page by page; what matters least stands last, where a narrow terminal has no room for it.
 type table[T any] struct {
-	out   io.Writer
-	width int    // of the terminal; 0: there is none, or lines may be longer
-	head  string // of the first page, names with commas; empty: none
-	most  int    // characters of a cell
-	of    func(*T) []any
-	rows  int
+	c    *cli
+	head string // of the first page, names with commas; empty: none
+	most int    // characters of a cell; above maxCell lines may be wider than the terminal
+	of   func(*T) []any
+	rows int
 }
 
 // tableOf returns a table of a list, of which of returns an item's cells.
 func tableOf[T any](c *cli, head string, of func(*T) []any) *table[T] {
-	return &table[T]{out: c.out, width: terminalWidth(c.out.w), head: head, most: maxCell, of: of}
+	return &table[T]{c: c, head: head, most: maxCell, of: of}
 }
 
 // rows prints texts that are to be read whole.
 func (c *cli) rows(head string, rows [][]any) {
-	t := table[[]any]{out: c.out, head: head, most: maxText, of: func(row *[]any) []any { return *row }}
+	t := table[[]any]{c: c, head: head, most: maxText, of: func(row *[]any) []any { return *row }}
 	t.print(rows)
 }
 
@@ -78,16 +77,20 @@ func (t *table[T]) print(items []T) {
 	}
 	_ = w.Flush() // text takes everything
 	t.rows += len(items)
+	width := 0
+	if t.most == maxCell {
+		width = terminalWidth(t.c.out.w)
+	}
 	for line := range strings.Lines(text.String()) {
 		runes := []rune(strings.TrimRight(line, " \n"))
 		switch {
-		case t.width == 0 || len(runes) <= t.width:
-		case t.width <= least+columnGap:
+		case width == 0 || len(runes) <= width:
+		case width <= least+columnGap:
 			runes = runes[:min(len(runes), least)]
 		default:
-			runes = append(runes[:t.width-1], '…')
+			runes = append(runes[:width-1], '…')
 		}
-		fmt.Fprintln(t.out, strings.TrimRight(string(runes), " "))
+		fmt.Fprintln(t.c.out, strings.TrimRight(string(runes), " "))
 	}
 }
 

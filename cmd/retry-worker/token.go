@@ -39,7 +39,6 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
   retry-worker token new --name ana.souza --role operator --teams faturamento,cadastro
   retry-worker token new --name crm --role viewer --expires never -o json`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.tokenNew(f, time.Now()) },
 	}
 	flags := cmd.Flags()

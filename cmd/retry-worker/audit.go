@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"slices"
@@ -276,32 +275,22 @@ func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer)
 	return nil
 }
 
-// writeTo writes a new file, which gets its name when it is complete, and otherwise is not there; without a name it writes
-// standard output.
+// writeTo writes a new file; without a name it writes standard output.
 func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return write(c.out)
 	}
-	switch _, err := os.Lstat(name); {
-	case err == nil:
-		return &usageError{fmt.Errorf("--file %s exists already; name another, or remove it", name)}
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // what it says concerns patients
-	if err != nil {
-		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, err)
-	}
-	defer os.Remove(file.Name()) // unless it has its name
-	defer file.Close()           // unless it is closed
-	if err = write(file); err != nil {
-		return err
-	}
-	if err = errors.Join(file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return newFile(name, func(part string) error {
+		file, err := os.OpenFile(part, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := write(file); err != nil {
+			return errors.Join(err, file.Close())
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		return nil
+	})
 }

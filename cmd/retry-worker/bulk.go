@@ -45,7 +45,7 @@ const bulkHelp = "With --filter it decides on all that fit, however many there a
 	"team, reason, fingerprint (of `retry-worker dead-letters groups`), ids (of dead letters, with commas),\n" +
 	"context (such as operadora=Unimed SP), q (words of the error), older-than and younger-than (an age such as\n" +
 	"2h or 3d), since and until (a date or RFC 3339); `--filter all` is every open one. What is refused stays\n" +
-	"as it is: the run ends well, and says how many and why. -o json prints the plan, then the run at its end.\n" +
+	"as it is: the run ends well, and says how many. -o json prints the plan, then the run at its end.\n" +
 	"Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
@@ -321,18 +321,12 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 func whyRefused(r *deadletter.RefusedCount) string {
 	switch r.Code {
 	case deadletter.MaxRetriesExceeded:
-		return usedUp
+		return "their retries are used up; --force sends them once more"
 	case deadletter.DeadlineMissed:
-		return tooLate
+		return "they would be sent after their deadline; --force sends them all the same"
 	}
 	return r.Message
 }
-
-// usedUp is what deadletter.MaxRetriesExceeded means, tooLate what deadletter.DeadlineMissed does.
-const (
-	usedUp  = "their retries are used up; --force sends them once more"
-	tooLate = "they would be sent after their deadline; --force sends them all the same"
-)
 
 // planWords returns what would be done with how many.
 func planWords(p *api.BulkPlan) string {

@@ -43,7 +43,7 @@ func (c *cli) journalBackupCommand() *cobra.Command {
 	}
 }
 
-func (c *cli) journalBackup(ctx context.Context, name string) (err error) {
+func (c *cli) journalBackup(ctx context.Context, name string) error {
 	ctx, reader, done, err := openJournal(ctx)
 	if err != nil {
 		return err
@@ -56,36 +56,53 @@ func (c *cli) journalBackup(ctx context.Context, name string) (err error) {
 		return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
 			"--format=custom")}
 	}
-	// The name is taken first, and the copy put in its place: of two backups to one file one is refused.
-	for _, file := range []string{name, name + ".part"} {
-		made, taken := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
-		switch {
-		case errors.Is(taken, fs.ErrExist):
-			return &usageError{fmt.Errorf("%s exists already; name another, or remove it", file)}
-		case taken != nil:
-			return fmt.Errorf("write %s: %w; name a file in a folder that can be written", file, smallfile.Cause(taken))
+	var report audit.Report
+	err = newFile(name, func(part string) (err error) {
+		if report, err = c.verifiedCopy(ctx, source.Backup, part); err != nil {
+			err = fmt.Errorf("back up to %s: %w", name, err)
 		}
-		_ = made.Close() // nothing was written
-		defer func() {
-			if err != nil {
-				_ = os.Remove(file)
-			}
-		}()
-	}
-	report, err := c.verifiedCopy(ctx, source.Backup, name+".part")
-	if err == nil {
-		err = os.Rename(name+".part", name)
-	}
-	if err == nil {
-		err = smallfile.Sync(filepath.Dir(name))
-	}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("back up to %s: %w", name, err)
+		return err
 	}
 	return c.print(verified{OK: true, Report: report}, func() {
 		fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
 		c.printReport(&report)
 	})
+}
+
+// newFile has write fill a new file, which gets its name once it is complete; where it is not, nothing is left.
+func newFile(name string, write func(part string) error) (err error) {
+	part := name + ".part"
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return existsAlready(part)
+	case err != nil:
+		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, smallfile.Cause(err))
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	_ = file.Close() // nothing was written
+	// Looked for behind taking the other: of two writers of one file the second finds either.
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return existsAlready(name)
+	}
+	if err := write(part); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name))); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+func existsAlready(name string) error {
+	return &usageError{fmt.Errorf("%s exists already; name another, or remove it", name)}
 }
 
 // verifiedCopy has a copy of the journal written to path, and verifies its audit.

@@ -41,7 +41,7 @@ func (c *cli) follow(ctx context.Context, id string, begun seenRun) error {
 		fmt.Fprintf(c.out, "%s\n", w.text)
 	case ctx.Err() == nil:
 		fmt.Fprintf(c.out, "Bulk run %s is %s.\n", inertLine(run.ID, maxCell), inertLine(string(run.State), maxCell))
-		c.printOutcomes(context.WithoutCancel(ctx), run)
+		c.printOutcomes(run)
 	}
 	if run.State == journal.BulkCancelled {
 		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell),

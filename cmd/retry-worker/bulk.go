@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,8 +210,10 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.printAnswer(text, func() { c.printPlan(plan) })
+	err = c.print(text, func() { c.printPlan(plan) })
 	switch {
+	case err != nil:
+		return err
 	case f.plan && !c.json():
 		fmt.Fprintln(c.out, "\nThis was a plan: nothing was changed.")
 		return nil
@@ -236,11 +241,10 @@ func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool
 	}
 	switch {
 	case detach:
-		c.printAnswer(text, func() {
+		return c.print(text, func() {
 			fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell),
 				runsCommandLine("watch", run.ID))
 		})
-		return nil
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))
 	}
@@ -302,7 +306,7 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 	if len(p.Refused) > 0 {
 		fmt.Fprintf(c.out, "\nThese %d would be refused, and stay as they are:\n", p.Total-p.Ready)
 		table := tableOf(c, "COUNT, CODE, WHY", func(r *deadletter.RefusedCount) []any {
-			return []any{r.Count, r.Code, whyRefused(r)}
+			return []any{r.Count, r.Code, inFlags.Replace(r.Message)}
 		})
 		table.most = maxText
 		table.print(p.Refused)
@@ -315,17 +319,6 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 		fmt.Fprintf(c.out, "\nTheir causes%s:\n", cut)
 		c.groupTable().print(p.Causes)
 	}
-}
-
-// whyRefused says it as somebody at a command line can change it.
-func whyRefused(r *deadletter.RefusedCount) string {
-	switch r.Code {
-	case deadletter.MaxRetriesExceeded:
-		return "their retries are used up; --force sends them once more"
-	case deadletter.DeadlineMissed:
-		return "they would be sent after their deadline; --force sends them all the same"
-	}
-	return r.Message
 }
 
 // planWords returns what would be done with how many.
@@ -354,16 +347,15 @@ func actionWords(b *api.BulkCommand) string {
 
 // filterWords returns what chooses, as --filter takes it.
 func filterWords(f *api.BulkFilter) string {
+	chosen := map[string]*string{}
+	text, err := json.Marshal(f)
+	if err = errors.Join(err, json.Unmarshal(text, &chosen)); err != nil {
+		return err.Error() // cannot be: it holds texts only
+	}
 	var words []string
-	for _, part := range []struct {
-		key   string
-		value *string
-	}{
-		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"ids", f.IDs},
-		{"context", f.Context}, {"q", f.Query}, {"since", f.Since}, {"until", f.Until},
-	} {
-		if part.value != nil {
-			words = append(words, part.key+"="+*part.value)
+	for _, key := range slices.Sorted(maps.Keys(chosen)) {
+		if chosen[key] != nil {
+			words = append(words, key+"="+*chosen[key])
 		}
 	}
 	if words == nil {

@@ -113,15 +113,6 @@ func (c *cli) print(v any, text func()) error {
 	return nil
 }
 
-// printAnswer writes the API's answer, unchanged, with -o json, and otherwise calls text.
-func (c *cli) printAnswer(answer []byte, text func()) {
-	if c.json() {
-		fmt.Fprintf(c.out, "%s\n", answer)
-		return
-	}
-	text()
-}
-
 // printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
 func (c *cli) printJSON(v any) error {
 	e := json.NewEncoder(c.out)

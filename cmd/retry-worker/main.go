@@ -7,17 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/config"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
 )
 
@@ -240,4 +246,78 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		meant = "did you mean " + strings.Join(near, " or ") + "? "
 	}
 	return fmt.Errorf("unknown command %q; %s`%s --help` lists the commands", args[0], meant, cmd.CommandPath())
+}
+
+// Set by the linker (see the Makefile).
+var (
+	version = "dev"
+	commit  = "unknown"
+	date    = "unknown" // of the commit, RFC 3339
+)
+
+func build() metrics.Build {
+	return metrics.Build{Version: version, Commit: commit, GoVersion: runtime.Version()}
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		RunE: func(*cobra.Command, []string) error {
+			b := build()
+			shown := map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion}
+			return c.print(shown, func() {
+				fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
+			})
+		},
+	}
+}
+
+const readyTimeout = 3 * time.Second
+
+func (c *cli) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ready",
+		Short: "Ask the running worker whether it is ready (for health checks)",
+		Long:  "Asks /readyz at RETRY_WORKER_OPS_ADDR. Exit 0 when it is ready, 1 when not.",
+		RunE:  func(*cobra.Command, []string) error { return c.ready() },
+	}
+}
+
+func (c *cli) ready() error {
+	addr, err := config.OpsAddr()
+	if err != nil {
+		return &usageError{err}
+	}
+	// Straight to the worker, whatever proxy the environment names for the world outside.
+	client := http.Client{Timeout: readyTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + reachable(addr) + "/readyz")
+	if err != nil {
+		return fmt.Errorf("no worker answers at %s: %w; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR", addr, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", addr, err)
+	}
+	detail := strings.TrimSpace(string(answer))
+	ready := response.StatusCode == http.StatusOK
+	err = c.print(map[string]any{"ready": ready, "detail": detail}, func() {
+		if ready {
+			fmt.Fprintln(c.out, "ready")
+		}
+	})
+	if err == nil && !ready {
+		err = fmt.Errorf("not ready: %s", detail)
+	}
+	return err
+}
+
+// reachable turns an address to listen on into one to call: every interface means this machine.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
 }

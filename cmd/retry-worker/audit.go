@@ -61,27 +61,24 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	bar := c.progress("records hold")
-	report, err := audit.Verify(ctx, reader, options, bar.show)
-	bar.end()
-	broken, isBroken := errors.AsType[*audit.Broken](err)
-	if err != nil && !isBroken {
-		return fmt.Errorf("verify the audit: %w", err)
-	}
-	err = c.print(verified{!isBroken, report, broken}, func() {
-		if !isBroken {
-			c.printReport(&report)
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		bar := c.progress("records hold")
+		report, err := audit.Verify(ctx, reader, options, bar.show)
+		bar.end()
+		broken, isBroken := errors.AsType[*audit.Broken](err)
+		if err != nil && !isBroken {
+			return fmt.Errorf("verify the audit: %w", err)
 		}
+		err = c.print(verified{!isBroken, report, broken}, func() {
+			if !isBroken {
+				c.printReport(&report)
+			}
+		})
+		if err == nil && isBroken {
+			err = fmt.Errorf("the audit is broken: %w", broken)
+		}
+		return err
 	})
-	if err == nil && isBroken {
-		err = fmt.Errorf("the audit is broken: %w", broken)
-	}
-	return err
 }
 
 func (c *cli) printReport(r *audit.Report) {
@@ -95,23 +92,20 @@ func (c *cli) printReport(r *audit.Report) {
 	fmt.Fprintf(c.out, "head: %s\n", r.Head)
 }
 
-// openJournal opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up
-// then.
-func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done func(), _ error) {
+// readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
+func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
 	url, err := config.DatabaseURL()
 	if err != nil {
-		return ctx, nil, nil, &usageError{err}
+		return &usageError{err}
 	}
 	ctx, cancel := untilSignal(ctx)
+	defer cancel()
 	reader, err := store.OpenReader(ctx, url)
 	if err != nil {
-		cancel()
-		return ctx, nil, nil, err
+		return err
 	}
-	return ctx, reader, func() {
-		_ = reader.Close() // it only reads
-		cancel()
-	}, nil
+	defer reader.Close() // it only reads
+	return do(ctx, reader)
 }
 
 // exportFlags of audit export; what was not given is empty.
@@ -217,15 +211,12 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 			return int64(len(records)), audit.Write(to, audit.Format(f.format), records)
 		})
 	}
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
-		bar := c.progress("records written")
-		defer bar.end()
-		return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
+			bar := c.progress("records written")
+			defer bar.end()
+			return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+		})
 	})
 }
 

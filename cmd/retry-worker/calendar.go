@@ -206,8 +206,12 @@ func (c *cli) destinationsCommand() *cobra.Command {
 		speaksToAPI+"Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit "+
 			"keeps.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.destinationsListCommand(), c.destinationsShowCommand(), c.destinationsHoldCommand(), c.destinationsReleaseCommand(),
-		c.destinationsProbeCommand())
+		c.destinationsListCommand(), c.destinationsShowCommand(),
+		c.orderCommand("hold", "Hold all claims of a destination until a time; then one is sent ahead", holdExample, true, false),
+		c.orderCommand("release", "Let the claims of a destination go: at a pace, or all of them, whatever fails, until a time",
+			releaseExample, true, true),
+		c.orderCommand("probe", "Send one claim ahead now; once it goes through, the others follow at a growing pace",
+			probeExample, false, false))
 }
 
 func (c *cli) destinationsListCommand() *cobra.Command {
@@ -254,69 +258,44 @@ type order struct {
 	PerMinute float64 `json:"perMinute,omitempty"`
 }
 
-func (c *cli) destinationsHoldCommand() *cobra.Command {
+const (
+	holdExample    = `  retry-worker destinations hold unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`
+	releaseExample = `  retry-worker destinations release unimed-sp --per-minute 20 --reason "portal voltou"
+  retry-worker destinations release unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "o portal funciona"`
+	probeExample = `  retry-worker destinations probe unimed-sp --reason "operadora avisou que voltou"`
+)
+
+// orderCommand returns a command that orders something of one destination: until an instant, at a pace, or either.
+func (c *cli) orderCommand(verb, short, example string, until, pace bool) *cobra.Command {
 	var o order
-	cmd := c.orderCommand(&cobra.Command{
-		Use:     "hold NAME",
-		Short:   "Hold all claims of a destination until a time; then one is sent ahead",
-		Example: `  retry-worker destinations hold unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`,
-	}, "/hold", &o, o.checkUntil)
-	o.registerUntil(cmd)
+	cmd := c.destinationCommand(&cobra.Command{Use: verb + " NAME", Short: short, Example: example}, "/"+verb,
+		func() (any, error) { return &o, errors.Join(checkReason(o.Reason), o.check(until, pace)) })
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, in a few words (required)")
+	if until {
+		cmd.Flags().StringVar(&o.Until, "until", "", "instant such as 2026-03-01T18:00:00-03:00, at most 7 days ahead")
+	}
+	if pace {
+		cmd.Flags().Float64Var(&o.PerMinute, "per-minute", 0,
+			"how many claims go in a minute, at most the destination's pace.most")
+	}
 	return cmd
 }
 
-func (c *cli) destinationsReleaseCommand() *cobra.Command {
-	var o order
-	cmd := c.orderCommand(&cobra.Command{
-		Use:   "release NAME",
-		Short: "Let the claims of a destination go: at a pace, or all of them, whatever fails, until a time",
-		Example: `  retry-worker destinations release unimed-sp --per-minute 20 --reason "portal voltou"
-  retry-worker destinations release unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "o portal funciona"`,
-	}, "/release", &o, func() error {
-		switch {
-		case (o.PerMinute > 0) == (o.Until != ""):
-			return fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both",
-				o.PerMinute, o.Until)
-		case o.PerMinute > 0:
-			return nil
-		}
-		o.PerMinute = 0
-		return o.checkUntil()
-	})
-	o.registerUntil(cmd)
-	cmd.Flags().Float64Var(&o.PerMinute, "per-minute", 0,
-		"how many claims go in a minute, at most the destination's pace.most")
-	return cmd
-}
-
-func (c *cli) destinationsProbeCommand() *cobra.Command {
-	return c.orderCommand(&cobra.Command{
-		Use:     "probe NAME",
-		Short:   "Send one claim ahead now; once it goes through, the others follow at a growing pace",
-		Example: `  retry-worker destinations probe unimed-sp --reason "operadora avisou que voltou"`,
-	}, "/probe", &order{}, func() error { return nil })
-}
-
-func (o *order) registerUntil(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.Until, "until", "", "instant such as 2026-03-01T18:00:00-03:00, at most 7 days ahead")
-}
-
-// checkUntil says what is wrong with --until, which must be there, and writes it as the API does.
-func (o *order) checkUntil() error {
+// check says what is wrong with the flags that an order has, and writes --until as the API does.
+func (o *order) check(until, pace bool) error {
+	if pace && (o.PerMinute > 0) == (o.Until != "") {
+		return fmt.Errorf("--per-minute is %g and --until %q, expected a pace above 0 or an instant, and not both",
+			o.PerMinute, o.Until)
+	}
+	if !until || o.PerMinute > 0 {
+		return nil
+	}
 	t, ok := decision.ParseInstant(o.Until)
 	if !ok {
 		return fmt.Errorf("--until is %q, expected an instant such as 2026-03-01T18:00:00-03:00", o.Until)
 	}
-	o.Until = t.Format(time.RFC3339Nano)
+	o.PerMinute, o.Until = 0, t.Format(time.RFC3339Nano)
 	return nil
-}
-
-// orderCommand completes a command that orders o of one destination; check says what is wrong with it.
-func (c *cli) orderCommand(cmd *cobra.Command, address string, o *order, check func() error) *cobra.Command {
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, in a few words (required)")
-	return c.destinationCommand(cmd, address, func() (any, error) {
-		return o, errors.Join(checkReason(o.Reason), check())
-	})
 }
 
 // destinationCommand completes a command about one destination, as about does.

@@ -277,7 +277,10 @@ func (c *cli) deploy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
 	var all []deployed
-	for _, tenant := range tenantsOrDefault(tenants) {
+	if len(tenants) == 0 {
+		tenants = []string{""} // the engine's default
+	}
+	for _, tenant := range tenants {
 		for _, m := range bpmn.Models() {
 			done, err := client.Deploy(ctx, m.Name, m.Content, tenant)
 			if _, refused := errors.AsType[*zeebe.RefusedModel](err); refused {
@@ -296,12 +299,4 @@ func (c *cli) deploy(ctx context.Context) error {
 			fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
 		}
 	})
-}
-
-// tenantsOrDefault returns each tenant to deploy to; the empty one is the engine's default.
-func tenantsOrDefault(ids []string) []string {
-	if len(ids) == 0 {
-		return []string{""}
-	}
-	return ids
 }

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
+	"retry-worker/internal/store"
 )
 
 func (c *cli) historyCommand() *cobra.Command {
@@ -54,43 +55,27 @@ type subjectHistory struct {
 func (c *cli) history(ctx context.Context, s journal.Subject) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTime)
 	defer cancel()
-	of := readHistory
+	h := subjectHistory{Subject: s.ID, Policy: s.Policy}
 	if c.server.server != "" {
-		of = c.askHistory
+		answer, _, err := asked[api.Subject](ctx, c, subjectPath(s, ""), nil)
+		if err != nil {
+			return err
+		}
+		h.View = answer.View
+		return c.print(h, func() { c.printHistory(&h) })
 	}
-	view, err := of(ctx, s)
-	if err != nil {
-		return err
-	}
-	h := subjectHistory{s.ID, s.Policy, view}
-	return c.print(h, func() { c.printHistory(&h) })
-}
-
-// readHistory returns what the journal knows of a subject.
-func readHistory(ctx context.Context, s journal.Subject) (api.View, error) {
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return api.View{}, err
-	}
-	defer done()
-	story, found, err := reader.Story(ctx, s)
-	if err == nil && !found {
-		err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and "+
-			"--tenant", s.ID, s.Policy, s.Tenant)
-	}
-	if err != nil {
-		return api.View{}, err
-	}
-	return api.ViewOf(&story, time.Now()), nil
-}
-
-// askHistory returns what a worker says of a subject.
-func (c *cli) askHistory(ctx context.Context, s journal.Subject) (api.View, error) {
-	answer, _, err := asked[api.Subject](ctx, c, subjectPath(s, ""), nil)
-	if err != nil {
-		return api.View{}, err
-	}
-	return answer.View, nil
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		story, found, err := reader.Story(ctx, s)
+		if err == nil && !found {
+			err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and "+
+				"--tenant", s.ID, s.Policy, s.Tenant)
+		}
+		if err != nil {
+			return err
+		}
+		h.View = api.ViewOf(&story, time.Now())
+		return c.print(h, func() { c.printHistory(&h) })
+	})
 }
 
 // subjectPath returns the address of a subject in the API, and of what is below it.
@@ -169,7 +154,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
 						"--server out")}
 				}
-				return c.askKPIs(cmd.Context(), policy)
+				return show(cmd.Context(), c, "/kpis?policy="+url.QueryEscape(policy), nil, c.printKPIs)
 			}
 			from, err := loadCatalogue(policiesFile)
 			if err != nil {
@@ -184,30 +169,19 @@ func (c *cli) kpiCommand() *cobra.Command {
 	return cmd
 }
 
-// askKPIs prints the figures of a worker.
-func (c *cli) askKPIs(ctx context.Context, policy string) error {
-	answer, _, err := asked[api.KPIs](ctx, c, "/kpis?policy="+url.QueryEscape(policy), nil)
-	if err != nil {
-		return err
-	}
-	return c.print(answer, func() { c.printKPIs(answer) })
-}
-
+// kpi prints the figures of policies, or of the one named policy.
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	kpis, err := audit.KPIs(ctx, reader, policies, policy, now)
-	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
-		return &usageError{fmt.Errorf("--policy: %w", unknown)}
-	}
-	if err != nil {
-		return err
-	}
-	all := &api.KPIs{KPIs: kpis}
-	return c.print(all, func() { c.printKPIs(all) })
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		kpis, err := audit.KPIs(ctx, reader, policies, policy, now)
+		if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
+			return &usageError{fmt.Errorf("--policy: %w", unknown)}
+		}
+		if err != nil {
+			return err
+		}
+		all := &api.KPIs{KPIs: kpis}
+		return c.print(all, func() { c.printKPIs(all) })
+	})
 }
 
 // printKPIs prints a table for each policy, with a line for each goal.

@@ -44,31 +44,28 @@ func (c *cli) journalBackupCommand() *cobra.Command {
 }
 
 func (c *cli) journalBackup(ctx context.Context, name string) error {
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	source, is := reader.(interface {
-		Backup(ctx context.Context, path string) error
-	})
-	if !is {
-		return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
-			"--format=custom")}
-	}
-	var report audit.Report
-	err = newFile(name, func(part string) (err error) {
-		if report, err = c.verifiedCopy(ctx, source.Backup, part); err != nil {
-			err = fmt.Errorf("back up to %s: %w", name, err)
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		source, is := reader.(interface {
+			Backup(ctx context.Context, path string) error
+		})
+		if !is {
+			return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
+				"--format=custom")}
 		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.print(verified{OK: true, Report: report}, func() {
-		fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
-		c.printReport(&report)
+		var report audit.Report
+		err := newFile(name, func(part string) (err error) {
+			if report, err = c.verifiedCopy(ctx, source.Backup, part); err != nil {
+				err = fmt.Errorf("back up to %s: %w", name, err)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return c.print(verified{OK: true, Report: report}, func() {
+			fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
+			c.printReport(&report)
+		})
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/plan"
+	"retry-worker/internal/store"
 )
 
 // The flags of what a job may say of its own retries.
@@ -86,22 +86,14 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		}
 		all.Plans = append(all.Plans, shown)
 	}
-	if c.format == "json" {
-		return c.printJSON(all)
-	}
-	return c.printPlans(all.Plans)
-}
-
-func (c *cli) printPlans(all []*plan.Plan) error {
-	for i, p := range all {
-		if i > 0 {
-			fmt.Fprintln(c.out)
+	return c.print(all, func() {
+		for i, p := range all.Plans {
+			if i > 0 {
+				fmt.Fprintln(c.out)
+			}
+			_ = p.Table(c.out) // which remembers what could not be written
 		}
-		if err := p.Table(c.out); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // choose returns the policy that --policy names, or all; the job's values must be for one of them.
@@ -200,38 +192,34 @@ func (c *cli) policiesDiff(ctx context.Context, a, b, since string, now time.Tim
 			}
 		}
 	}
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	bar := c.progress("failures replayed")
-	defer bar.end()
-	differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, bar.show)
-	if err != nil {
-		return err
-	}
-	diff := policiesDiff{Since: decision.Instant(from), A: catalogues[0].Version, B: catalogues[1].Version,
-		Policies: []policyDiff{}}
-	for _, policy := range slices.Sorted(maps.Keys(differences)) {
-		diff.Differences.Add(differences[policy])
-		diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})
-	}
-	return c.print(diff, func() { c.printDiff(&diff) })
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		bar := c.progress("failures replayed")
+		defer bar.end()
+		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, bar.show)
+		if err != nil {
+			return err
+		}
+		diff := policiesDiff{Since: decision.Instant(from), A: catalogues[0].Version, B: catalogues[1].Version,
+			Policies: []policyDiff{}}
+		for _, policy := range slices.Sorted(maps.Keys(differences)) {
+			diff.Differences.Add(differences[policy])
+			diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})
+		}
+		return c.print(diff, func() { c.printDiff(&diff) })
+	})
 }
 
 // daysBack returns the instant that --since names.
 func daysBack(text string, now time.Time) (time.Time, error) {
-	const most = 36_600
-	if days, is := strings.CutSuffix(text, "d"); is {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= most {
-			return now.AddDate(0, 0, -n).UTC().Truncate(time.Second), nil
-		}
-	} else if since, err := boundFlag("since", text); err == nil {
-		return since, nil
+	if age, known := parseAge(text); known {
+		return now.Add(-age).UTC().Truncate(time.Second), nil
 	}
-	return time.Time{}, &usageError{fmt.Errorf("--since is %q, expected days back such as 90d, a date such as 2026-03-01 "+
-		"(midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", text)}
+	since, err := boundFlag("since", text)
+	if err != nil || text == "" {
+		return since, &usageError{fmt.Errorf("--since is %q, expected days back such as 90d, a date such as 2026-03-01 "+
+			"(midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", text)}
+	}
+	return since, nil
 }
 
 func (c *cli) printDiff(d *policiesDiff) {

@@ -76,15 +76,13 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		if err != nil {
 			return err
 		}
-		shown := plan.Of(p, own)
+		var at time.Time
 		if f.destination != "" || f.at != "" {
-			at, err := instantOf("at", f.at)
-			if err != nil {
+			if at, err = instantOf("at", f.at); err != nil {
 				return err
 			}
-			shown.At(p, f.destination, at)
 		}
-		all.Plans = append(all.Plans, shown)
+		all.Plans = append(all.Plans, plan.At(p, own, f.destination, at))
 	}
 	return c.print(all, func() {
 		for i, p := range all.Plans {

@@ -2,8 +2,13 @@
 package console
 
 import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"net/http"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +17,8 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -160,4 +167,109 @@ func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFun
 		}
 		return make(v, o)
 	})
+}
+
+// Source is what the pages are made from: the journal's store, read beside whoever writes it. Its errors hold a
+// *journal.StoreError. Safe for concurrent use.
+type Source interface {
+	journal.Reader
+	journal.Archive
+	journal.Statistics
+	deadletter.Reader
+	// Backlog is how many messages wait, by the outbox's queue.
+	Backlog(ctx context.Context) (map[string]int64, error)
+}
+
+// Reviewer lists dead letters and carries people's decisions on one and on many of them out (deadletter.Service does).
+type Reviewer interface {
+	api.DeadLetters
+	api.Bulk
+	// Teams are those that the policies name.
+	Teams() []decision.Team
+	// Process says whether a process waits for a decision on the dead letter.
+	Process(d *journal.DeadLetter) deadletter.Process
+	// Note takes what a person says of a dead letter without deciding on it.
+	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
+}
+
+// Health is what the worker says of itself.
+type Health struct {
+	// Journal can be written, Engine can be reached.
+	Journal, Engine Signal
+	// Rejection is why the catalogue's file is not the one in force; nil if it is.
+	Rejection error
+	// Notices to teams that could not be sent so far, the oldest first.
+	Notices []Notice
+}
+
+// Notice is a message to a team that waits because its last try failed.
+type Notice struct {
+	Team decision.Team
+	// Way it is sent: email or webhook.
+	Way string
+	// Since is when it was made.
+	Since time.Time
+	// Failure of its last try, in one line.
+	Failure string
+}
+
+// Signal is whether something works. Its zero value says that it is not known yet.
+type Signal struct {
+	Known, Up bool
+	// Since when it is so; the zero time where that is not kept.
+	Since time.Time
+}
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// asset is one file by the name that holds its content's hash, so that a browser keeps it for good.
+type asset struct {
+	kind    string
+	content []byte
+}
+
+// assetKinds are the content types, whatever this machine's own tables say.
+var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
+
+// assets by their hashed names, and those names by the plain ones.
+var assets, assetNames = func() (map[string]asset, map[string]string) {
+	all, names := map[string]asset{}, map[string]string{}
+	files, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		panic("pages: " + err.Error()) // cannot be: they are part of the program
+	}
+	for _, f := range files {
+		content, err := assetFiles.ReadFile("assets/" + f.Name())
+		if err != nil {
+			panic("pages: " + err.Error())
+		}
+		sum := sha256.Sum256(content)
+		ext := path.Ext(f.Name())
+		hashed := strings.TrimSuffix(f.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		all[hashed] = asset{assetKinds[ext], content}
+		names[f.Name()] = hashed
+	}
+	return all, names
+}()
+
+// assetURL is where a file is served; empty for one that does not exist, which a test finds.
+func assetURL(name string) string {
+	if hashed, ok := assetNames[name]; ok {
+		return AssetsPrefix + hashed
+	}
+	return ""
+}
+
+func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
+	a, ok := assets[r.PathValue("name")]
+	if !ok {
+		p.fail(p.visit(w, r), notFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(a.content) // nobody is left to be told
 }

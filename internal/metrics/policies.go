@@ -65,9 +65,6 @@ func (m *Metrics) startPolicy(policy string) {
 // SetCatalogue tells which version of the catalogue is in force.
 func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&version) }
 
-// SetCatalogueRejected reports whether the policies file holds a catalogue that is refused.
-func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(boolToFloat(rejected)) }
-
 var catalogueVersion = describe("retry_worker_catalogue_info",
 	"1, labelled with the version of the policy catalogue in force.", "version")
 

@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"retry-worker/internal/api"
@@ -52,24 +51,16 @@ const bulkHelp = "With --filter it decides on all that fit, however many there a
 	"Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
-	f := verdictFlags{action: journal.BulkRetry}
-	cmd := &cobra.Command{
-		Use:   "retry ID | retry --filter key=value …",
-		Short: "Send it again, or all that a filter chooses: the process that waits goes on",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
-			"process gets it as\n" +
-			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole " +
-			"ladder again;\nafter its deadline --force, or a new --deadline.\n\n" +
-			bulkHelp,
-		Example: `  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
+	cmd, f := c.verdictCommand(journal.BulkRetry, "Send it again, or all that a filter chooses: the process that waits goes on",
+		"Records the decision, under the name of the token, and prints the dead letter as it stands then. The "+
+			"process gets it as\n"+
+			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole "+
+			"ladder again;\nafter its deadline --force, or a new --deadline.\n\n",
+		`  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
   retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "portal voltou" --force --when now
   retry-worker dead-letters retry --filter team=ti --filter older-than=2h --plan
-  retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --reason "senha corrigida" --per-minute 120`,
-		Args: f.args,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
-	}
+  retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --reason "senha corrigida" --per-minute 120`)
 	flags := cmd.Flags()
-	c.registerDecision(flags, &f)
 	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit, or after the deadline")
 	flags.StringVar(&f.deadline, "deadline", "", "a new submissionDeadline of the one, `RFC3339`; none leaves it as it is")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force (role admin)")
@@ -78,23 +69,25 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 }
 
 func (c *cli) deadLettersDiscardCommand() *cobra.Command {
-	f := verdictFlags{action: journal.BulkDiscard}
-	cmd := &cobra.Command{
-		Use:   "discard ID | discard --filter key=value …",
-		Short: "Let it go, or all that a filter chooses: the process that waits ends",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
-			"process that waits\n" +
-			"ends as soon as the engine takes it.\n\n" + bulkHelp,
-		Example: `  retry-worker dead-letters discard 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "paga à vista"
-  retry-worker dead-letters discard --filter policy=job-queue --filter older-than=30d --plan`,
-		Args: f.args,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
-	}
-	c.registerDecision(cmd.Flags(), &f)
+	cmd, _ := c.verdictCommand(journal.BulkDiscard, "Let it go, or all that a filter chooses: the process that waits ends",
+		"Records the decision, under the name of the token, and prints the dead letter as it stands then. The "+
+			"process that waits\n"+
+			"ends as soon as the engine takes it.\n\n",
+		`  retry-worker dead-letters discard 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "paga à vista"
+  retry-worker dead-letters discard --filter policy=job-queue --filter older-than=30d --plan`)
 	return cmd
 }
 
-func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
+// verdictCommand returns a command that decides on one dead letter or many, and its flags.
+func (c *cli) verdictCommand(action journal.BulkAction, short, long, example string) (*cobra.Command, *verdictFlags) {
+	f := &verdictFlags{action: action}
+	cmd := &cobra.Command{
+		Use:   fmt.Sprintf("%s ID | %s --filter key=value …", action, action),
+		Short: short, Long: long + bulkHelp, Example: example,
+		Args: f.args,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, f, args) },
+	}
+	flags := cmd.Flags()
 	flags.StringVar(&f.reason, "reason", "", "why, in your words; kept in the audit")
 	flags.StringArrayVar(&f.filters, "filter", nil,
 		"all that fits instead of one: `key=value`, may be given again; or all")
@@ -104,6 +97,7 @@ func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
 	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute,
 		fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 	c.server.register(flags)
+	return cmd, f
 }
 
 // args of the command: one dead letter's id, or none where filters choose.

@@ -206,7 +206,11 @@ func (c *cli) destinationsCommand() *cobra.Command {
 		speaksToAPI+"Roles: viewer lists and shows; operator gives orders, each with a reason, which the audit "+
 			"keeps.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.destinationsListCommand(), c.destinationsShowCommand(),
+		c.destinationsListCommand(), c.destinationCommand(&cobra.Command{
+			Use:     "show NAME",
+			Short:   "Show one destination: why it is how it is, and the claims whose turn is next",
+			Example: `  retry-worker destinations show unimed-sp`,
+		}, "", nil),
 		c.orderCommand("hold", "Hold all claims of a destination until a time; then one is sent ahead", holdExample, true, false),
 		c.orderCommand("release", "Let the claims of a destination go: at a pace, or all of them, whatever fails, until a time",
 			releaseExample, true, true),
@@ -241,14 +245,6 @@ func (c *cli) printDestinations(list *api.Page[api.Destination]) {
 	if len(list.Items) == 0 {
 		fmt.Fprintln(c.out, "No destination is configured, and none was asked for yet.")
 	}
-}
-
-func (c *cli) destinationsShowCommand() *cobra.Command {
-	return c.destinationCommand(&cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show one destination: why it is how it is, and the claims whose turn is next",
-		Example: `  retry-worker destinations show unimed-sp`,
-	}, "", nil)
 }
 
 // order is what a person orders of a destination, as the API takes it.

@@ -23,7 +23,11 @@ func (c *cli) causesCommand() *cobra.Command {
 			"which the\n"+
 			"audit keeps. Failures with the same policy, reason and error, without numbers, ids and dates, have one cause.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.causesListCommand(), c.causesShowCommand(), c.causesTeachCommand(), c.causesForgetCommand(), c.causesExportCommand())
+		c.causesListCommand(), c.causeCommand(&cobra.Command{
+			Use:     "show CAUSE",
+			Short:   "Show one cause: how its failures went, and what was taught of it",
+			Example: `  retry-worker causes show 0a1b2c3d4e5f6071`,
+		}, "", nil), c.causesTeachCommand(), c.causesForgetCommand(), c.causesExportCommand())
 }
 
 func (c *cli) causesListCommand() *cobra.Command {
@@ -54,14 +58,6 @@ func taughtOf(f *api.Cause) string {
 		return ""
 	}
 	return strings.TrimSpace(string(f.Taught.Classification) + " " + value(f.Taught.Team))
-}
-
-func (c *cli) causesShowCommand() *cobra.Command {
-	return c.causeCommand(&cobra.Command{
-		Use:     "show CAUSE",
-		Short:   "Show one cause: how its failures went, and what was taught of it",
-		Example: `  retry-worker causes show 0a1b2c3d4e5f6071`,
-	}, "", nil)
 }
 
 func (c *cli) causesTeachCommand() *cobra.Command {

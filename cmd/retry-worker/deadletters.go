@@ -28,18 +28,13 @@ func (c *cli) deadLettersCommand() *cobra.Command {
 		speaksToAPI+"Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
 			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(),
-		c.deadLettersDiscardCommand(),
+		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), about(c, &cobra.Command{
+			Use:     "show ID",
+			Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
+			Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
+			Args:    oneDeadLetter,
+		}, "/dead-letters/", "", nil, c.printDeadLetter), c.deadLettersRetryCommand(), c.deadLettersDiscardCommand(),
 		c.runsCommand())
-}
-
-func (c *cli) deadLettersShowCommand() *cobra.Command {
-	return about(c, &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
-		Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
-		Args:    oneDeadLetter,
-	}, "/dead-letters/", "", nil, c.printDeadLetter)
 }
 
 // oneDeadLetter takes one argument, a dead letter's id.

@@ -154,7 +154,11 @@ func (c *cli) kpiCommand() *cobra.Command {
 					return &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
 						"--server out")}
 				}
-				return show(cmd.Context(), c, "/kpis?policy="+url.QueryEscape(policy), nil, c.printKPIs)
+				answer, _, err := asked[api.KPIs](cmd.Context(), c, "/kpis?policy="+url.QueryEscape(policy), nil)
+				if err != nil {
+					return err
+				}
+				return c.print(answer, func() { c.printKPIs(answer) })
 			}
 			from, err := loadCatalogue(policiesFile)
 			if err != nil {

@@ -131,22 +131,18 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalRebuild(cmd.Context(), unverified) },
+		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
+			bar := c.progress("subjects made anew")
+			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
+			bar.end()
+			if err == nil {
+				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
+			}
+			return err
+		}),
 	}
 	cmd.Flags().BoolVar(&unverified, "from-unverified", false, "take the records as they are, though they do not hold")
 	return cmd
-}
-
-func (c *cli) journalRebuild(ctx context.Context, unverified bool) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
-		bar := c.progress("subjects made anew")
-		err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
-		bar.end()
-		if err == nil {
-			fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
-		}
-		return err
-	})
 }
 
 func (c *cli) journalPurgeCommand() *cobra.Command {
@@ -157,20 +153,16 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and\n" +
 			"a day, between two commits since the last purge, or since the last one: a clock that is years ahead\n" +
 			"would purge everything. Check the clock, and confirm. That it was confirmed is a record itself.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalPurge(cmd.Context(), confirm) },
+		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
+			n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
+			if err == nil {
+				fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
+			}
+			return err
+		}),
 	}
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the clock is right")
 	return cmd
-}
-
-func (c *cli) journalPurge(ctx context.Context, confirm bool) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
-		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
-		if err == nil {
-			fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
-		}
-		return err
-	})
 }
 
 // journalWriter is the journal while a command writes it.
@@ -180,24 +172,26 @@ type journalWriter struct {
 	publish   journal.Publisher // nil where nobody listens
 }
 
-// writeJournal opens the journal for do, which the user may end.
-func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWriter) error) error {
-	settings, err := config.LoadJournal()
-	if err != nil {
-		return &usageError{err}
+// writesJournal returns what opens the journal for do, which the user may end.
+func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		settings, err := config.LoadJournal()
+		if err != nil {
+			return &usageError{err}
+		}
+		ctx, cancel := untilSignal(cmd.Context())
+		defer cancel()
+		s, err := store.Open(ctx, settings.DatabaseURL)
+		if err != nil {
+			return err
+		}
+		defer s.Close() // what was done is committed
+		w := &journalWriter{Store: s, retention: settings.Retention}
+		if settings.Events {
+			w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
+		}
+		return do(ctx, w)
 	}
-	ctx, cancel := untilSignal(ctx)
-	defer cancel()
-	s, err := store.Open(ctx, settings.DatabaseURL)
-	if err != nil {
-		return err
-	}
-	defer s.Close() // what was done is committed
-	w := &journalWriter{Store: s, retention: settings.Retention}
-	if settings.Events {
-		w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
-	}
-	return do(ctx, w)
 }
 
 func (c *cli) journalEraseCommand() *cobra.Command {
@@ -214,8 +208,15 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
 		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wrongUse(checkReason(reason)); err != nil {
+				return err
+			}
 			subject.ID = args[0]
-			return c.erase(cmd.Context(), subject, reason)
+			body := map[string]string{"reason": reason}
+			return show(cmd.Context(), c, subjectPath(subject, "/erase"), body, func(done *api.Erased) {
+				fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
+					done.Records, inertLine(done.Pseudonym, 200), done.Record)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "who asked for it, and why; kept in the audit")
@@ -223,14 +224,4 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
 	c.server.register(cmd.Flags())
 	return cmd
-}
-
-func (c *cli) erase(ctx context.Context, s journal.Subject, reason string) error {
-	if err := wrongUse(checkReason(reason)); err != nil {
-		return err
-	}
-	return show(ctx, c, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *api.Erased) {
-		fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
-			done.Records, inertLine(done.Pseudonym, 200), done.Record)
-	})
 }

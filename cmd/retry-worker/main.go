@@ -177,15 +177,11 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	for i := range commands {
 		names[i] = commands[i].Name()
 	}
-	expected := names[len(names)-1]
-	if len(names) > 1 {
-		expected = strings.Join(names[:len(names)-1], ", ") + " or " + expected
-	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
 		}
-		return fmt.Errorf("expected a command behind %s: %s; `%s --help` says more", use, expected, cmd.CommandPath())
+		return fmt.Errorf("expected a command behind %s, one of %s; `%s --help` says more", use, listed(names), cmd.CommandPath())
 	}
 	return cmd
 }

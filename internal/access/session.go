@@ -70,7 +70,9 @@ func (s *session) value() string {
 func (s *session) formToken() string { return s.token.sign("form", s.payload) }
 
 // sign returns the HMAC-SHA-256 of text for one purpose.
-func (t *Token) sign(purpose, text string) string { return signature(derived(t.hash[:], nil, purpose), text) }
+func (t *Token) sign(purpose, text string) string {
+	return signature(derived(t.hash[:], nil, purpose), text)
+}
 
 // derived returns a key made of a secret, for one purpose.
 func derived(secret, salt []byte, purpose string) []byte {

@@ -33,7 +33,7 @@ func (c *relays) wake() {
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
-	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
+	hooks.Leading = sink.Leading
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
 	c := &relays{
 		reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log),
@@ -69,15 +69,6 @@ func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
 			end()
 		}
 	}
-}
-
-// outboxWaits adds up what waits in all queues.
-func (a *App) outboxWaits(waiting map[string]int64) {
-	var all int64
-	for _, n := range waiting {
-		all += n
-	}
-	a.metrics.SetOutboxPending(all)
 }
 
 // newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the

@@ -37,7 +37,6 @@ func (c *cli) decideCommand() *cobra.Command {
 		Example: `  retry-worker decide --id CLM-001-1234567890 --error "TIMEOUT - no answer after 30s" --retry-count 1
   retry-worker decide --policy whatsapp-message --id MSG-1 --error "not sent" --http-status 429 -o json
   retry-worker decide --policy job-queue --id JOB-1 --error "disk full" --var maxAttempts=3 --var delayBetweenAttempts=PT30S`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.decide(cmd, f) },
 	}
 	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy that decides")

@@ -53,29 +53,52 @@ func (a *App) catalogueChanged(before, after *catalogue.Catalogue) {
 	a.teamsChanged(after)
 	a.destinationsChanged(after)
 	added, removed, changed := differences(before.Policies, after.Policies)
-	a.log.Info("the policies file has changed and is in force", zap.String("event", "catalogue_changed"),
+	a.policiesFile().changed(
 		zap.String("oldVersion", before.Version), zap.String("newVersion", after.Version), zap.String("source", after.Source),
 		zap.Strings("added", added), zap.Strings("removed", removed), zap.Strings("changed", changed))
 }
 
 func (a *App) catalogueRejected(err error) {
-	lines := linesOf(err)
-	version := a.catalogue().Version
-	a.metrics.SetCatalogueRejected(true)
 	a.health.reject(err)
-	a.readiness.Note(aboutCatalogue,
-		"catalogue rejected: "+strings.Join(lines, "; ")+"; version "+version+" stays in force")
-	a.log.Error("the policies file has changed and is refused; what was in force before stays so",
-		zap.String("event", "catalogue_rejected"), zap.String("catalogue", version), zap.Strings("problems", lines))
+	version := a.catalogue().Version
+	a.policiesFile().rejected(err, "version "+version+" stays in force", zap.String("catalogue", version))
 }
 
-// catalogueRecovered is told when a file that was refused is what is in force: as it was before, or corrected.
 func (a *App) catalogueRecovered(current *catalogue.Catalogue) {
-	a.metrics.SetCatalogueRejected(false)
 	a.health.reject(nil)
-	a.readiness.Note(aboutCatalogue, "")
-	a.log.Info("the policies file is right again and in force", zap.String("event", "catalogue_recovered"),
-		zap.String("catalogue", current.Version))
+	a.policiesFile().recovered(zap.String("catalogue", current.Version))
+}
+
+func (a *App) policiesFile() watchedFile {
+	return watchedFile{a, aboutCatalogue, "the policies file", a.metrics.SetCatalogueRejected}
+}
+
+// watchedFile is one that is taken up again when it changes. One that is wrong then changes nothing: the log, /readyz
+// and a gauge say so until it is right.
+type watchedFile struct {
+	*App
+	about, name string
+	refused     func(bool)
+}
+
+func (f watchedFile) changed(fields ...zap.Field) {
+	f.log.Info(f.name+" has changed and is in force", append(fields, zap.String("event", f.about+"_changed"))...)
+}
+
+// rejected says what is wrong with the file, and what stays in force.
+func (f watchedFile) rejected(err error, stays string, fields ...zap.Field) {
+	lines := linesOf(err)
+	f.refused(true)
+	f.readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; "+stays)
+	f.log.Error(f.name+" has changed and is refused; "+stays,
+		append(fields, zap.String("event", f.about+"_rejected"), zap.Strings("problems", lines))...)
+}
+
+// recovered says that the file is what is in force: as it was before, or corrected.
+func (f watchedFile) recovered(fields ...zap.Field) {
+	f.refused(false)
+	f.readiness.Note(f.about, "")
+	f.log.Info(f.name+" is right again and in force", append(fields, zap.String("event", f.about+"_recovered"))...)
 }
 
 // linesOf returns what is wrong with a file, a line each.

@@ -3,7 +3,6 @@ package app
 import (
 	"crypto/tls"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/console"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/webserver"
 )
 
@@ -51,29 +51,14 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 	if err != nil {
 		return nil, problemsWith("RETRY_WORKER_AUTH_TOKENS_FILE", err)
 	}
-	watcher := access.Watch(path, first,
-		access.WatchHooks{Changed: a.tokensChanged, Rejected: a.tokensRejected, Recovered: a.tokensRecovered})
+	file := watchedFile{a, aboutTokens, "the tokens file", a.metrics.SetTokensRejected}
+	watcher := access.Watch(path, first, access.WatchHooks{
+		Changed:   func(_, _ *access.Tokens) { file.changed() },
+		Rejected:  func(err error) { file.rejected(err, "the tokens before stay in force") },
+		Recovered: func(*access.Tokens) { file.recovered() },
+	})
 	a.watches = append(a.watches, watcher.Run)
 	return watcher.Current, nil
-}
-
-func (a *App) tokensChanged(_, _ *access.Tokens) {
-	a.log.Info("the tokens file has changed and is in force", zap.String("event", "tokens_changed"))
-}
-
-func (a *App) tokensRejected(err error) {
-	lines := linesOf(err)
-	a.metrics.SetTokensRejected(true)
-	a.readiness.Note(aboutTokens, "tokens file rejected: "+strings.Join(lines, "; ")+"; the tokens before stay in force")
-	a.log.Error("the tokens file has changed and is refused; the tokens before stay in force",
-		zap.String("event", "tokens_rejected"), zap.Strings("problems", lines))
-}
-
-// tokensRecovered is told when a file that was refused is what is in force: as it was before, or corrected.
-func (a *App) tokensRecovered(*access.Tokens) {
-	a.metrics.SetTokensRejected(false)
-	a.readiness.Note(aboutTokens, "")
-	a.log.Info("the tokens file is right again and in force", zap.String("event", "tokens_recovered"))
 }
 
 // openCertificate reads what the console shows where it speaks TLS; nil where it does not. Files that are wrong are
@@ -83,21 +68,11 @@ func (a *App) openCertificate() (*webserver.Certificate, error) {
 	if s.TLSCertFile == "" {
 		return nil, nil
 	}
+	file := watchedFile{a, aboutCertificate, "the console's certificate", a.metrics.SetCertificateRejected}
 	cert, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{
-		Changed: func(_, _ *tls.Certificate) {
-			a.log.Info("the console's certificate has changed and is in force", zap.String("event", "certificate_changed"))
-		},
-		Rejected: func(err error) {
-			a.metrics.SetCertificateRejected(true)
-			a.readiness.Note(aboutCertificate, "certificate rejected: "+err.Error()+"; the one before stays in force")
-			a.log.Error("the console's certificate has changed and is refused; the one before stays in force",
-				zap.String("event", "certificate_rejected"), zap.Error(err))
-		},
-		Recovered: func(*tls.Certificate) {
-			a.metrics.SetCertificateRejected(false)
-			a.readiness.Note(aboutCertificate, "")
-			a.log.Info("the console's certificate is right again and in force", zap.String("event", "certificate_recovered"))
-		},
+		Changed:   func(_, _ *tls.Certificate) { file.changed() },
+		Rejected:  func(err error) { file.rejected(err, "the one before stays in force") },
+		Recovered: func(*tls.Certificate) { file.recovered() },
 	})
 	if err != nil {
 		return nil, problemsWith("RETRY_WORKER_TLS_CERT_FILE", err)
@@ -155,4 +130,58 @@ func (a *App) accessHooks() access.Hooks {
 				zap.String("event", "sessions_unavailable"), zap.Error(err))
 		},
 	}
+}
+
+// health is what the service knows of itself, for the people who look at it. Safe for concurrent use.
+type health struct {
+	now   func() time.Time
+	mu    sync.Mutex
+	shown console.Health
+}
+
+// set notes how a signal stands; since when stays where that is no change.
+func (h *health) set(s *console.Signal, up bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.Known || s.Up != up {
+		*s = console.Signal{Known: true, Up: up, Since: h.now()}
+	}
+}
+
+// reject notes why the policies file is not the one in force; nil where it is.
+func (h *health) reject(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shown.Rejection = err
+}
+
+// untold notes which teams could not be told so far.
+func (h *health) untold(waiting []notify.Waiting) {
+	var failed []console.Notice
+	for _, w := range waiting {
+		if w.Failure != "" {
+			failed = append(failed,
+				console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: w.Failure})
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shown.Notices = failed
+}
+
+// snapshot returns what the pages show.
+func (h *health) snapshot() console.Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.shown
+}
+
+// engineUp is since when the engine answers this process; the zero time where it does not.
+func (h *health) engineUp() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.shown.Engine.Up {
+		return time.Time{}
+	}
+	return h.shown.Engine.Since
 }

@@ -1,16 +1,25 @@
 package app
 
 import (
+	"context"
 	"io"
+	"net/url"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zapgrpc"
 	"google.golang.org/grpc/grpclog"
 
+	"retry-worker/internal/access"
+	"retry-worker/internal/config"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/tracing"
+	"retry-worker/internal/zeebe"
 )
 
 // NewLogger writes lines in format (json or console) to out, instants in UTC. Messages and errors, which hold the words of
@@ -100,4 +109,88 @@ func encoderConfig() zapcore.EncoderConfig {
 			e.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 		},
 	}
+}
+
+// maxTraceError bytes of what the log says of spans that were not sent.
+const maxTraceError = 300
+
+// openTracing begins to trace where the settings ask for it.
+func (a *App) openTracing() (err error) {
+	if a.settings.TraceProtocol == "" {
+		return nil
+	}
+	a.tracing, err = tracing.Open(context.Background(), a.settings.TraceProtocol, a.version, func(err error) {
+		a.log.Warn("traces could not be sent and are dropped; decisions go on", zap.String("event", "traces_dropped"),
+			zap.String("error", redact.Line(err.Error(), maxTraceError)))
+	})
+	if err != nil {
+		return err
+	}
+	a.cleanups = append(a.cleanups, cleanup{"traces", a.tracing.Close})
+	return nil
+}
+
+// tracer of the jobs; nil where nothing is traced.
+func (a *App) tracer() trace.Tracer {
+	if a.tracing == nil {
+		return nil
+	}
+	return a.tracing.Tracer()
+}
+
+func (a *App) engineOptions() zeebe.Options {
+	o := a.settings.Engine
+	o.UserAgent = zeebe.UserAgent(a.version)
+	if a.tracing != nil {
+		o.Trace = a.tracing.DialOption()
+	}
+	return o
+}
+
+// warnOfPlaintext says once what travels unencrypted though nobody asked for that.
+func (a *App) warnOfPlaintext() {
+	for _, line := range unencrypted(&a.settings) {
+		a.log.Warn(line, zap.String("event", "unencrypted"))
+	}
+}
+
+// unencrypted are the connections over which secrets or patients' data may travel in the clear, a line each, with what
+// to do. Connections within this machine, and what a setting says in so many words, are none.
+func unencrypted(s *config.Settings) (lines []string) {
+	console := url.URL{Host: s.HTTPAddr}
+	if s.TLSCertFile == "" && !access.IsLoopback(console.Hostname()) {
+		lines = append(lines, "console and API speak plain HTTP to other machines, log-ins among it: put a proxy with TLS "+
+			"before them, or set RETRY_WORKER_TLS_CERT_FILE")
+	}
+	if strings.HasPrefix(s.DatabaseURL, "postgres") && mayBePlain(s.DatabaseURL) {
+		lines = append(lines, "the connection to PostgreSQL is encrypted only if the server offers it, and the server is "+
+			"not verified: add sslmode=verify-full to the database's address")
+	}
+	if u, err := url.Parse(s.EventsURL); err == nil && u.Scheme == "nats" && u.User != nil &&
+		!access.IsLoopback(u.Hostname()) {
+		lines = append(lines, "user and password of the events' NATS server may travel unencrypted: write tls:// instead "+
+			"of nats://")
+	}
+	if o := s.Engine.OAuth; o != nil {
+		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
+			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// "+
+				"in ZEEBE_AUTHORIZATION_SERVER_URL")
+		}
+	}
+	return lines
+}
+
+// mayBePlain reports whether a PostgreSQL address leaves the encryption to the server.
+func mayBePlain(address string) bool {
+	_, query, _ := strings.Cut(address, "?")
+	values, _ := url.ParseQuery(query) // what cannot be read, the store refuses
+	mode := values.Get("sslmode")
+	if mode == "" {
+		mode = os.Getenv("PGSSLMODE")
+	}
+	if mode != "" && mode != "allow" && mode != "prefer" {
+		return false
+	}
+	u, err := url.Parse(address)
+	return err != nil || !access.IsLoopback(u.Hostname()) && !strings.HasPrefix(values.Get("host"), "/")
 }

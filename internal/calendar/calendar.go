@@ -7,10 +7,7 @@
 package calendar
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"sort"
 	"time"
 )
 
@@ -20,26 +17,14 @@ const (
 	endYear   = 2050
 )
 
+var firstDay, endDay = dayOf(firstYear, 1, 1), dayOf(endYear, 1, 1)
+
 // Calendar tells when a destination is open. It is safe for concurrent use. A nil one is always open.
 type Calendar struct {
 	zone     *time.Location
-	windows  []window
+	windows  []Window
 	words    string // describe the windows
 	holidays map[Day]Holiday
-	// from and until bound the instants that it knows, in Unix seconds.
-	from, until int64
-}
-
-// window is the runs for which one is open, in their order; an empty one stands at either end of what the calendar knows.
-type window []run
-
-// run is from an instant until before another, in Unix seconds.
-type run struct{ from, until int64 }
-
-// offset is the zone's distance from UTC for a time, in seconds.
-type offset struct {
-	run
-	seconds int64
 }
 
 // NeverOpenError reports the window, by its index, that no day of the calendar is in.
@@ -55,131 +40,138 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 	for _, h := range holidays {
 		c.holidays[h.Day] = h
 	}
-	begin, end := time.Date(firstYear, 1, 1, 0, 0, 0, 0, zone), time.Date(endYear, 1, 1, 0, 0, 0, 0, zone)
-	c.from, c.until = begin.Unix(), end.Unix()
-	offsets := offsets(begin, end)
 	if len(windows) == 0 {
 		windows = []Window{{}}
 	}
-	for i := range windows {
-		days := c.daysOf(&windows[i])
-		if days == nil {
-			return nil, NeverOpenError(i)
+	for i, w := range windows {
+		d := firstDay
+		for !c.begins(&w, d) {
+			if d++; d == endDay {
+				return nil, NeverOpenError(i)
+			}
 		}
 		if i > 0 {
 			c.words += "; "
 		}
-		c.words += windows[i].String()
-		c.windows = append(c.windows, c.window(days, windows[i].Hours, offsets))
+		c.words += w.String()
+		if w.Hours == (Hours{}) {
+			w.Hours.Until = day
+		}
+		c.windows = append(c.windows, w)
 	}
 	return c, nil
 }
 
-// offsets returns the offsets of the zone that from is in, until another instant.
-func offsets(from, until time.Time) (all []offset) {
-	for t := from; t.Before(until); {
-		_, seconds := t.Zone()
-		_, end := t.ZoneBounds()
-		if end.IsZero() || end.After(until) {
-			end = until
-		}
-		if !end.After(t) { // on the last day of some leap years
-			end = t.Add(day)
-		}
-		if last := len(all) - 1; last >= 0 && all[last].seconds == int64(seconds) {
-			all[last].until = end.Unix()
-		} else {
-			all = append(all, offset{run{t.Unix(), end.Unix()}, int64(seconds)})
-		}
-		t = end
+// begins reports whether w begins on d.
+func (c *Calendar) begins(w *Window, d Day) bool {
+	if _, closed := c.holidays[d]; closed || w.Weekdays != 0 && w.Weekdays>>d.weekday()&1 == 0 {
+		return false
 	}
-	return all
-}
-
-// daysOf returns the days on which w begins.
-func (c *Calendar) daysOf(w *Window) []Day {
-	var days []Day
-	business := 0
-	for d, end := dayOf(firstYear-1, 12, 1), dayOf(endYear, 1, 1); d < end; d++ {
-		_, _, ofMonth := d.Time().Date()
-		if ofMonth == 1 {
-			business = 0
-		}
-		_, isHoliday := c.holidays[d]
-		weekday := d.weekday()
-		isBusiness := !isHoliday && weekday != time.Saturday && weekday != time.Sunday
-		if isBusiness {
-			business++
-		}
-		if !isHoliday && (w.Days == 0 || w.Days>>ofMonth&1 == 1) && (w.Weekdays == 0 || w.Weekdays>>weekday&1 == 1) &&
-			(w.BusinessDays == 0 || isBusiness && w.BusinessDays>>business&1 == 1) {
-			days = append(days, d)
-		}
+	if w.Days|w.BusinessDays == 0 {
+		return true
 	}
-	return days
-}
-
-// window returns the runs that begin on some days. Where clocks are put back, those of two days may alternate.
-func (c *Calendar) window(days []Day, hours Hours, offsets []offset) window {
-	if hours == (Hours{}) {
-		hours.Until = day
-	}
-	runs := append(make(window, 0, len(days)+2), run{c.from, c.from})
-	for _, d := range days {
-		midnight := int64(d) * secondsPerDay
-		from, until := midnight+int64(hours.From/time.Second), midnight+int64(hours.Until/time.Second)
-		if _, closed := c.holidays[d+1]; closed {
-			until = min(until, midnight+secondsPerDay)
-		}
-		for _, o := range offsets {
-			r := run{max(from-o.seconds, o.from), min(until-o.seconds, o.until)}
-			if r.from < r.until {
-				runs = append(runs, r)
+	ofMonth, business := d.Time().Day(), 0
+	if w.BusinessDays != 0 {
+		for first := d - Day(ofMonth) + 1; first <= d; first++ {
+			if c.isBusiness(first) {
+				business++
 			}
 		}
 	}
-	runs = append(runs, run{c.until, c.until})
-	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.from, b.from) })
-	return runs
+	return (w.Days == 0 || w.Days>>ofMonth&1 == 1) &&
+		(w.BusinessDays == 0 || c.isBusiness(d) && w.BusinessDays>>business&1 == 1)
 }
 
-// next returns the index of the first run that ends behind an instant that the calendar knows.
-func (w window) next(s int64) int {
-	return sort.Search(len(w), func(i int) bool { return s < w[i].until })
+func (c *Calendar) isBusiness(d Day) bool {
+	_, closed := c.holidays[d]
+	return !closed && d.weekday() != time.Saturday && d.weekday() != time.Sunday
+}
+
+// span reports whether t is open, and around it the time for which that holds at least: until the window ends, or from
+// the end of one until the begin of the next; of a closed day no more than that day.
+func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
+	if c == nil {
+		return time.Time{}, time.Time{}, true
+	}
+	local := t.In(c.zone)
+	_, offset := local.Zone()
+	today, now := DayOf(local), local.Unix()+int64(offset)
+	begin, end := int64(today)*secondsPerDay, int64(today+1)*secondsPerDay // by the clock, as now
+	if today < firstDay || today >= endDay {
+		return c.instant(begin, local), c.instant(end, local), true
+	}
+	openUntil := now
+	for d := today - 1; d <= today; d++ {
+		for i := range c.windows {
+			first, last := c.run(&c.windows[i], d)
+			switch {
+			case first > now:
+				end = min(end, first)
+			case last <= now:
+				begin = max(begin, last)
+			default:
+				openUntil = max(openUntil, last)
+			}
+		}
+	}
+	if open = openUntil > now; open {
+		end = openUntil
+	}
+	return c.instant(begin, local), c.instant(end, local), open
+}
+
+// run returns from when until when w is open that begins on d, by the clock, in seconds; twice the begin of d where it
+// does not begin then.
+func (c *Calendar) run(w *Window, d Day) (from, until int64) {
+	midnight := int64(d) * secondsPerDay
+	if !c.begins(w, d) {
+		return midnight, midnight
+	}
+	from, until = midnight+int64(w.Hours.From/time.Second), midnight+int64(w.Hours.Until/time.Second)
+	if _, closed := c.holidays[d+1]; closed {
+		until = min(until, midnight+secondsPerDay)
+	}
+	return from, until
+}
+
+// instant returns when the clock, which runs on since t or until t, shows some seconds; where it is put forward or back
+// in between, when that is done.
+func (c *Calendar) instant(clock int64, t time.Time) time.Time {
+	_, offset := t.Zone()
+	at := time.Unix(clock-int64(offset), 0).In(c.zone)
+	if _, other := at.Zone(); other != offset {
+		start, end := t.ZoneBounds()
+		if at.After(t) {
+			return end
+		}
+		return start
+	}
+	return at
 }
 
 // Next returns the first instant from t on that is open.
 func (c *Calendar) Next(t time.Time) time.Time {
-	s := t.Unix()
-	if c == nil || s < c.from || s >= c.until {
-		return t
+	at := t
+	for {
+		_, until, open := c.span(at)
+		if open {
+			return at
+		}
+		at = until.In(t.Location())
 	}
-	at := c.until
-	for _, w := range c.windows {
-		at = min(at, max(w[w.next(s)].from, s))
-	}
-	if at == s {
-		return t
-	}
-	return time.Unix(at, 0).In(t.Location())
 }
 
 // LastSafe returns the last instant until t, to the millisecond, that is open: the time by which a claim with that deadline
 // must be sent.
 func (c *Calendar) LastSafe(t time.Time) time.Time {
-	s := t.Unix()
-	if c == nil || s < c.from || s >= c.until {
-		return t
-	}
-	end := c.from
-	for _, w := range c.windows {
-		i := w.next(s)
-		if w[i].from <= s {
-			return t
+	at := t
+	for {
+		from, _, open := c.span(at)
+		if open {
+			return at
 		}
-		end = max(end, w[i-1].until)
+		at = from.Add(-time.Millisecond).In(t.Location())
 	}
-	return time.Unix(end, 0).Add(-time.Millisecond).In(t.Location())
 }
 
 // Add returns the instant by which it has been open for d since t.
@@ -195,26 +187,20 @@ func (c *Calendar) Add(t time.Time, d time.Duration) time.Time {
 	}
 }
 
-// OpenUntil returns when the window that is open at t ends, at the latest that day; zero for never.
+// OpenUntil returns when the window that is open at t ends, at the latest that day; zero for never, and t where none is.
 func (c *Calendar) OpenUntil(t time.Time) time.Time {
-	s := t.Unix()
-	if c == nil || s >= c.until {
-		return time.Time{}
+	_, until, open := c.span(t)
+	if !open {
+		return t
 	}
-	if s < c.from {
-		return time.Unix(c.from, 0).In(t.Location())
-	}
-	end := s
-	for _, w := range c.windows {
-		if r := w[w.next(s)]; r.from <= s {
-			end = max(end, r.until)
-		}
-	}
-	return time.Unix(end, 0).In(t.Location())
+	return until.In(t.Location())
 }
 
 // IsOpen reports whether t is open.
-func (c *Calendar) IsOpen(t time.Time) bool { return c.Next(t).Equal(t) }
+func (c *Calendar) IsOpen(t time.Time) bool {
+	_, _, open := c.span(t)
+	return open
+}
 
 // Why returns why t is closed, empty where it is open.
 func (c *Calendar) Why(t time.Time) string {

@@ -50,53 +50,37 @@ func (h Holiday) String() string {
 // national is the set of holidays that all others add to.
 const national = "BR"
 
-// rule makes a holiday of each year.
-type rule struct {
-	month, day int // month 0: day counts from Easter Sunday
-	shift      [7]int
-	name, law  string
-}
-
 //go:embed holidays.csv
 var table string
 
-// rules returns the table by its sets.
-var rules = sync.OnceValue(func() map[string][]rule {
+// rows of the table: set, date, name, law.
+var rows = sync.OnceValue(func() [][]string {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'
-	rows, err := r.ReadAll()
+	all, err := r.ReadAll()
 	if err != nil {
 		panic(err) // cannot be: the tests read the table
 	}
-	sets := make(map[string][]rule)
-	for _, row := range rows {
-		sets[row[0]] = append(sets[row[0]], parseRule(row[1], row[2], row[3]))
-	}
-	return sets
+	return all
 })
 
-func parseRule(date, name, law string) rule {
-	r := rule{name: name, law: law}
-	date, shifts, _ := strings.Cut(date, " ")
-	if fromEaster, movable := strings.CutPrefix(date, "easter"); movable {
-		r.day, _ = strconv.Atoi(fromEaster)
+// dateOf returns the day of a year that the table's date names.
+func dateOf(year int, date string) (d Day) {
+	fixed, shifts, _ := strings.Cut(date, " ")
+	if fromEaster, movable := strings.CutPrefix(fixed, "easter"); movable {
+		days, _ := strconv.Atoi(fromEaster)
+		d = easter(year) + Day(days)
 	} else {
-		r.month, _ = strconv.Atoi(date[:2])
-		r.day, _ = strconv.Atoi(date[3:])
+		t, _ := time.Parse("01-02", fixed)
+		d = dayOf(year, t.Month(), t.Day())
 	}
-	for _, shift := range strings.Fields(shifts) {
-		weekday := slices.Index(weekdayNames[:], shift[:3])
-		r.shift[weekday], _ = strconv.Atoi(shift[3:])
+	for shift := range strings.FieldsSeq(shifts) {
+		if by, ok := strings.CutPrefix(shift, weekdayNames[(d.weekday()+6)%7]); ok {
+			days, _ := strconv.Atoi(by)
+			return d + Day(days)
+		}
 	}
-	return r
-}
-
-func (r *rule) in(year int) Holiday {
-	day := easter(year) + Day(r.day)
-	if r.month != 0 {
-		day = dayOf(year, time.Month(r.month), r.day)
-	}
-	return Holiday{day + Day(r.shift[day.weekday()]), r.name, r.law}
+	return d
 }
 
 // easter returns Easter Sunday of a year from 1900 to 2099 (Carter).
@@ -109,22 +93,26 @@ func easter(year int) Day {
 }
 
 // Sets lists the names of the sets of holidays: BR, one for each state, and BR-BANKS.
-func Sets() []string { return slices.Sorted(maps.Keys(rules())) }
+func Sets() []string {
+	names := map[string]bool{}
+	for _, row := range rows() {
+		names[row[0]] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
 
 // Holidays returns the holidays of a set, those of the whole country included, in the order of their dates; nil for a set
 // that there is none of.
-func Holidays(set string) []Holiday {
-	own, ok := rules()[set]
-	if !ok {
+func Holidays(set string) (all []Holiday) {
+	if !slices.Contains(Sets(), set) {
 		return nil
 	}
-	if set != national {
-		own = slices.Concat(rules()[national], own)
-	}
-	var all []Holiday
-	for year := firstYear; year < endYear; year++ {
-		for i := range own {
-			all = append(all, own[i].in(year))
+	for _, row := range rows() {
+		if row[0] != national && row[0] != set {
+			continue
+		}
+		for year := firstYear; year < endYear; year++ {
+			all = append(all, Holiday{dateOf(year, row[1]), row[2], row[3]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Holiday) int { return cmp.Compare(a.Day, b.Day) })

@@ -2,7 +2,7 @@ package calendar
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,52 +28,41 @@ type Hours struct{ From, Until time.Duration }
 
 const day = 24 * time.Hour
 
-var weekdayNames = [7]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
+// The members of the sets, in their order.
+var (
+	weekdayNames = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
+	dayNames     = strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31")
+)
 
 // ParseDays reads days of the month, such as 1-5 or 1,10-12.
-func ParseDays(text string) (days Days, ok bool) {
-	return days, ranges(text, func(from, to string) bool {
-		first, err := strconv.Atoi(from)
-		last, errLast := strconv.Atoi(to)
-		if err != nil || errLast != nil || first < 1 || first > last || last > 31 {
-			return false
-		}
-		for n := first; n <= last; n++ {
-			days |= 1 << n
-		}
-		return true
-	})
+func ParseDays(text string) (Days, bool) {
+	members, ok := parseSet(text, dayNames, false)
+	return Days(members << 1), ok
 }
 
-// ParseWeekdays reads days of the week, such as mon-fri or tue,thu.
-func ParseWeekdays(text string) (weekdays Weekdays, ok bool) {
-	numbers := make(map[string]int)
-	for n, name := range weekdayNames {
-		numbers[name] = n
-	}
-	return weekdays, ranges(text, func(from, to string) bool {
-		n, known := numbers[from]
-		last, knownLast := numbers[to]
-		for ; n != last; n = (n + 1) % 7 {
-			weekdays |= 1 << n
-		}
-		weekdays |= 1 << last
-		return known && knownLast
-	})
+// ParseWeekdays reads days of the week, such as mon-fri or tue,thu. After sun comes mon.
+func ParseWeekdays(text string) (Weekdays, bool) {
+	members, ok := parseSet(text, weekdayNames, true)
+	return Weekdays((members<<1 | members>>6) & 127), ok
 }
 
-// ranges hands over each part of a list such as 1,3-5, both ends of it, and reports whether take took them all.
-func ranges(text string, take func(from, to string) bool) bool {
+// parseSet reads a list such as 1,3-5 of what names has, one bit for each; in a ring, the first name follows the last.
+func parseSet(text string, names []string, ring bool) (members uint32, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
 			to = from
 		}
-		if !take(from, to) {
-			return false
+		n, last := slices.Index(names, from), slices.Index(names, to)
+		if n < 0 || last < 0 || n > last && !ring {
+			return 0, false
 		}
+		for ; n != last; n = (n + 1) % len(names) {
+			members |= 1 << n
+		}
+		members |= 1 << last
 	}
-	return true
+	return members, true
 }
 
 // ParseHours reads a time between two of the clock, such as 08:00-18:00; 22:00-04:00 ends on the next day.
@@ -96,31 +85,26 @@ func parseClock(text string) (time.Duration, bool) {
 }
 
 // String returns d as ParseDays reads it.
-func (d Days) String() string {
-	return list(31, func(n int) bool { return d>>(n+1)&1 == 1 }, func(n int) string { return strconv.Itoa(n + 1) })
-}
+func (d Days) String() string { return writeSet(uint32(d>>1), dayNames) }
 
 // String returns w as ParseWeekdays reads it.
-func (w Weekdays) String() string {
-	return list(7, func(n int) bool { return w>>((n+1)%7)&1 == 1 }, func(n int) string { return weekdayNames[(n+1)%7] })
-}
+func (w Weekdays) String() string { return writeSet(uint32(w>>1|w<<6), weekdayNames) }
 
-// list names the members of 0 to n-1, those in a row by the first and the last.
-func list(n int, has func(int) bool, name func(int) string) string {
+// writeSet names the members, those in a row by the first and the last.
+func writeSet(members uint32, names []string) string {
 	var parts []string
-	for first := 0; first < n; first++ {
-		if !has(first) {
+	for n := 0; n < len(names); n++ {
+		if members>>n&1 == 0 {
 			continue
 		}
-		last := first
-		for last+1 < n && has(last+1) {
-			last++
+		part, first := names[n], n
+		for n+1 < len(names) && members>>(n+1)&1 == 1 {
+			n++
 		}
-		part := name(first)
-		if last > first {
-			part += "-" + name(last)
+		if n > first {
+			part += "-" + names[n]
 		}
-		parts, first = append(parts, part), last
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ",")
 }

@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/plan"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -317,7 +318,7 @@ func wantSound(t *testing.T, name string, p *decision.Policy) {
 			}
 		}
 	}
-	p.Ladder(decision.OwnPolicy{})
+	plan.Of(p, decision.OwnPolicy{})
 	for _, r := range p.Rules.Rules() {
 		if r.Name == "" || r.Reason == "" || (r.Class == decision.Permanent) != (r.Team != "") {
 			t.Errorf("%s: %#v", name, r)

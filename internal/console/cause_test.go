@@ -69,6 +69,9 @@ func TestAdviceIsTakenWithOneClick(t *testing.T) {
 	testkit.Must(t, w.Learner.Refresh(t.Context(), w.Now()))
 	d := s.page(at)
 	d.mustSay(sentence, "Não reenviar mais: entregar à equipe Faturamento")
+	if claim := s.page("/subjects/tiss-submission/CLM-000-1"); !strings.Contains(claim.raw, `<a href="`+at+`">`+sentence) {
+		t.Error("the page of a claim of that cause says nothing of it")
+	}
 	form := url.Values{}
 	for _, input := range d.tags("input") {
 		if form.Get("reason") == "" { // the first form's end with it

@@ -99,12 +99,8 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 
 // cellTime is an instant as a spreadsheet of the language reads it, in the hospital's zone; empty for none.
 func (v *visit) cellTime(t time.Time) string {
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return ""
-	case v.Lang == Portuguese:
-		return t.In(v.zone).Format("02/01/2006 15:04")
-	default:
-		return t.In(v.zone).Format("2006-01-02 15:04")
 	}
+	return v.format(t, "02/01/2006 15:04", "2006-01-02 15:04")
 }

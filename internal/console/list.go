@@ -32,9 +32,8 @@ type listData struct {
 	V                        *visit
 	// Here is the page that its rows lead back to.
 	Here place
-	// Next is the page behind this one, First the first; empty where there is none or this is it.
-	Next, First string
-	Filtered    bool
+	pager
+	Filtered bool
 	// Matching is how many there are by the filter without its search.
 	Matching int64
 	// Reset is the list in this state with no other filter.
@@ -78,6 +77,20 @@ func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	}
 }
 
+// pager leads to the page behind this one, and to the first; empty where there is none or this is it.
+type pager struct{ Next, First string }
+
+// pagerOf a page that begins at cursor and goes on at next, where to says what addresses have which cursor.
+func pagerOf(cursor, next string, to func(cursor string) string) (p pager) {
+	if next != "" {
+		p.Next = to(next)
+	}
+	if cursor != "" {
+		p.First = to("")
+	}
+	return p
+}
+
 type stateLink struct {
 	Name, URL string
 	N         int64
@@ -116,12 +129,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	d.Deadlines = slices.ContainsFunc(items, func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
 	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.Role.May(access.Bulk)
-	if next != "" {
-		d.Next = listURL(f, next)
-	}
-	if cursor != "" {
-		d.First = listURL(f, "")
-	}
+	d.pager = pagerOf(cursor, next, func(cursor string) string { return listURL(f, cursor) })
 	summary := v.Count("letters."+f.State, d.Matching)
 	if !d.States[0].Known {
 		summary = ""

@@ -2,6 +2,10 @@
 package console
 
 import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
 	"net/http"
 	"path"
 	"sync/atomic"
@@ -12,6 +16,8 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -113,7 +119,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/audit", p.reading(p.audit)},
 		{http.MethodGet, "/audit/export", p.reading(p.export)},
-		{http.MethodGet, AssetsPrefix + "{name}", p.asset},
+		{http.MethodGet, AssetsPrefix + "{version}/{name}", p.asset},
 	} {
 		p.mux.HandleFunc(route.method+" "+route.path, route.answer)
 		if methods[route.path] != "" {
@@ -160,4 +166,88 @@ func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFun
 		}
 		return make(v, o)
 	})
+}
+
+// Source is what the pages are made from: the journal's store, read beside whoever writes it. Its errors hold a
+// *journal.StoreError. Safe for concurrent use.
+type Source interface {
+	journal.Reader
+	journal.Archive
+	journal.Statistics
+	deadletter.Reader
+	// Backlog is how many messages wait, by the outbox's queue.
+	Backlog(ctx context.Context) (map[string]int64, error)
+}
+
+// Reviewer lists dead letters and carries people's decisions on one and on many of them out (deadletter.Service does).
+type Reviewer interface {
+	api.DeadLetters
+	api.Bulk
+	// Teams are those that the policies name.
+	Teams() []decision.Team
+	// Process says whether a process waits for a decision on the dead letter.
+	Process(d *journal.DeadLetter) deadletter.Process
+	// Note takes what a person says of a dead letter without deciding on it.
+	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
+}
+
+// Health is what the worker says of itself.
+type Health struct {
+	// Journal can be written, Engine can be reached.
+	Journal, Engine Signal
+	// Rejection is why the catalogue's file is not the one in force; nil if it is.
+	Rejection error
+	// Notices to teams that could not be sent so far, the oldest first.
+	Notices []Notice
+}
+
+// Notice is a message to a team that waits because its last try failed.
+type Notice struct {
+	Team decision.Team
+	// Way it is sent: email or webhook.
+	Way string
+	// Since is when it was made.
+	Since time.Time
+	// Failure of its last try, in one line.
+	Failure string
+}
+
+// Signal is whether something works. Its zero value says that it is not known yet.
+type Signal struct {
+	Known, Up bool
+	// Since when it is so; the zero time where that is not kept.
+	Since time.Time
+}
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// assetKinds are the content types, whatever this machine's own tables say.
+var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
+
+// assetVersion is a hash of all assets. Their addresses hold it, so that a browser keeps them for good.
+var assetVersion = func() string {
+	files, _ := assetFiles.ReadDir("assets") // which is part of the program
+	sum := sha256.New()
+	for _, f := range files {
+		content, _ := assetFiles.ReadFile("assets/" + f.Name())
+		sum.Write(content)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}()
+
+// assetURL is where a file is served; a test finds one that does not exist.
+func assetURL(name string) string { return AssetsPrefix + assetVersion + "/" + name }
+
+func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
+	content, err := assetFiles.ReadFile("assets/" + r.PathValue("name"))
+	if err != nil || r.PathValue("version") != assetVersion {
+		p.fail(p.visit(w, r), notFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", assetKinds[path.Ext(r.PathValue("name"))])
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(content) // nobody is left to be told
 }

@@ -2,9 +2,7 @@ package console
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -236,7 +234,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
 	default:
 		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
-		e.Facts = plainFacts(from.Body)
+		e.Facts = []fact{{"body", from.Body}}
 	}
 	return e
 }
@@ -270,26 +268,6 @@ func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	case b.State != nil:
 		e.Title = v.T("event.portal", v.portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
 	}
-}
-
-// plainFacts are the fields of an entry of a kind that this page has no words for.
-func plainFacts(body string) []fact {
-	var fields map[string]any
-	if json.Unmarshal([]byte(body), &fields) != nil {
-		return []fact{{"body", body}}
-	}
-	var all []fact
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch value := fields[name].(type) {
-		case string:
-			all = append(all, fact{name, value})
-		case bool:
-			all = append(all, fact{name, strconv.FormatBool(value)})
-		case float64:
-			all = append(all, fact{name, strconv.FormatFloat(value, 'f', -1, 64)})
-		}
-	}
-	return all
 }
 
 func bodyOf(e *journal.Entry) *entryBody {

@@ -46,9 +46,11 @@ type subjectData struct {
 // letterData is the subject's latest dead letter: why it is there, who acts, what was decided, and the forms.
 type letterData struct {
 	journal.DeadLetter
-	Open    bool
-	Born    Moment
-	Hint    string
+	Open bool
+	Born Moment
+	Hint string
+	// Advice says that retries hardly help with its cause, and leads to where that is taught; nil where it is not so.
+	Advice  *link
 	HintOld bool // the hint is of a newer catalogue, whose rule is another than the decision's
 	Process Badge
 	// ProcessText is what that means.
@@ -142,6 +144,9 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	}
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o)
+		if d.Letter.Advice, err = v.advice(o, &d.Letter.DeadLetter); err != nil {
+			return nil, err
+		}
 		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
 		if sent != nil {
 			d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Said

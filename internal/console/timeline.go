@@ -379,13 +379,6 @@ func (v *visit) ticks(s *scale) []tick {
 	return all
 }
 
-func (v *visit) shortDay(t time.Time) string {
-	if v.Lang == Portuguese {
-		return t.In(v.zone).Format("02/01")
-	}
-	return t.In(v.zone).Format("2 Jan")
-}
-
 // short reports whether seconds matter.
 func (s *scale) short() bool {
 	total := time.Duration(0)

@@ -95,8 +95,7 @@ func ISODuration(d time.Duration) string {
 	if d > 0 && d%time.Minute == 0 {
 		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
 	}
-	seconds := strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
-	return "PT" + strings.TrimRight(strings.TrimRight(seconds, "0"), ".") + "S"
+	return "PT" + strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64) + "S"
 }
 
 // Wait returns the time until the next retry: the backoff, or longer where the destination is closed then (R29).

@@ -118,68 +118,6 @@ func TestListedDelays(t *testing.T) {
 	}
 }
 
-// TestLadder of tiss-submission: R5's bounds, and their sums (R20).
-func TestLadder(t *testing.T) {
-	const m = time.Minute
-	want := []decision.Rung{
-		{1, 5 * m, 5 * m, 6 * m, 5 * m, 5 * m, 6 * m},
-		{2, 8 * m, 10 * m, 12 * m, 13 * m, 15 * m, 18 * m},
-		{3, 16 * m, 20 * m, 24 * m, 29 * m, 35 * m, 42 * m},
-		{4, 32 * m, 40 * m, 48 * m, 61 * m, 75 * m, 90 * m},
-		{5, 64 * m, 80 * m, 96 * m, 125 * m, 155 * m, 186 * m},
-	}
-	got := decisiontest.TISSSubmission().Ladder(decision.OwnPolicy{})
-	if len(got) != len(want) {
-		t.Fatalf("%d rungs, want %d", len(got), len(want))
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
-		}
-	}
-}
-
-func TestLadderEnds(t *testing.T) {
-	endless := patient(math.MaxInt64)
-	endless.TotalLimit = 0
-	endless.Backoff.Max, endless.Backoff.Rounding = math.MaxInt64, 0
-	list := patient(4)
-	list.Backoff = decision.BackoffRule{List: []time.Duration{time.Second, time.Minute}, Max: time.Hour, Rounding: time.Second}
-	own := decision.OwnPolicy{MaxAttempts: 3, Delay: 2 * time.Second, HasDelay: true}
-	tests := []struct {
-		name   string
-		policy *decision.Policy
-		own    decision.OwnPolicy
-		rungs  int
-		last   time.Duration // nominal, from the first failure on
-	}{
-		{"no retries", patient(0), decision.OwnPolicy{}, 0, 0},
-		{"a list", list, decision.OwnPolicy{}, 4, 181 * time.Second},
-		{"at most 100 are told, and sums do not overflow", endless, decision.OwnPolicy{}, 100, math.MaxInt64},
-		{"the limit: 48 retries of an hour in 48 hours", hourly(48 * time.Hour), decision.OwnPolicy{}, 48, 48 * time.Hour},
-		{"one second less", hourly(48*time.Hour - time.Second), decision.OwnPolicy{}, 47, 47 * time.Hour},
-		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
-		{"a job's own", jobQueue(), own, 2, 4 * time.Second},
-		{"a job without its own", jobQueue(), decision.OwnPolicy{}, 0, 0},
-		{"a job's own count", jobQueue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 31 * time.Second},
-	}
-	for _, tt := range tests {
-		ladder := tt.policy.Ladder(tt.own)
-		if len(ladder) != tt.rungs {
-			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
-			continue
-		}
-		for i, r := range ladder {
-			if r.Retry != int64(i)+1 || r.Earliest > r.Nominal || r.Nominal > r.Latest || r.SumOfEarliest > r.SumOfNominal || r.SumOfNominal > r.SumOfLatest || r.SumOfEarliest < r.Earliest {
-				t.Errorf("%s: %+v", tt.name, r)
-			}
-		}
-		if tt.rungs > 0 && ladder[tt.rungs-1].SumOfNominal != tt.last {
-			t.Errorf("%s: %s in all, want %s", tt.name, ladder[tt.rungs-1].SumOfNominal, tt.last)
-		}
-	}
-}
-
 // TestReasonsAreClosed: what a rule may give and what decisions give themselves, each once, fit to label a metric.
 func TestReasonsAreClosed(t *testing.T) {
 	seen := map[decision.Reason]bool{}

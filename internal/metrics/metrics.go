@@ -58,10 +58,8 @@ type Metrics struct {
 	panics                            *prometheus.CounterVec
 	oversized, timeouts               *prometheus.CounterVec
 	jitterRatio                       *prometheus.HistogramVec
-	engineUp                          prometheus.Gauge
 	replayed                          prometheus.Counter
 	journalWrite                      prometheus.Observer
-	journalUp, purgeRefused           prometheus.Gauge
 	successRate, kpis, kpiSamples     *prometheus.GaugeVec
 	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
 	dueDeadLetters, dueAmount         *prometheus.GaugeVec
@@ -70,12 +68,17 @@ type Metrics struct {
 	outboxPending                     prometheus.Gauge
 	published                         prometheus.Counter
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
-	catalogueRejected                 prometheus.Gauge
-	tokensRejected, certRejected      prometheus.Gauge
 	notices                           notices
 	destinations                      destinations
 	bulkItems                         *prometheus.CounterVec
 	bulkRuns                          *prometheus.GaugeVec
+
+	engineUp func(up bool)
+	// JournalUp says whether the journal can be written, PurgeRefused whether old records wait for a person's word to be
+	// purged.
+	JournalUp, PurgeRefused func(bool)
+	// SetCatalogueRejected, SetTokensRejected and SetCertificateRejected say whether that file is refused.
+	SetCatalogueRejected, SetTokensRejected, SetCertificateRejected func(rejected bool)
 }
 
 // Build describes the binary.
@@ -126,21 +129,21 @@ func (m *Metrics) registerWorker(b Build) {
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
 		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")
-	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.")
+	m.engineUp = m.flag("retry_worker_engine_up", "1 while the engine answers polls.")
 	m.replayed = m.counter("retry_worker_decisions_replayed_total",
 		"Recorded decisions given again, with a new time or without.").WithLabelValues()
 	m.journalWrite = m.histogram("retry_worker_journal_write_seconds",
 		"Time of one commit, which many decisions share.", writeBuckets).WithLabelValues()
 	m.registerJournal()
 	m.registerNotices()
-	m.journalUp = m.gauge("retry_worker_journal_up", "1 while the journal can be written.")
-	m.purgeRefused = m.gauge("retry_worker_purge_refused",
+	m.JournalUp = m.flag("retry_worker_journal_up", "1 while the journal can be written.")
+	m.PurgeRefused = m.flag("retry_worker_purge_refused",
 		"1 while old records are not purged, because the clock leapt since the last purge.")
-	m.catalogueRejected = m.gauge("retry_worker_catalogue_rejected",
+	m.SetCatalogueRejected = m.flag("retry_worker_catalogue_rejected",
 		"1 while the policies file holds a catalogue that is refused; the one before stays in force.")
-	m.tokensRejected = m.gauge("retry_worker_tokens_rejected",
+	m.SetTokensRejected = m.flag("retry_worker_tokens_rejected",
 		"1 while the tokens file is refused; the tokens before stay in force.")
-	m.certRejected = m.gauge("retry_worker_certificate_rejected",
+	m.SetCertificateRejected = m.flag("retry_worker_certificate_rejected",
 		"1 while the console's certificate is refused; the one before stays in force.")
 	m.SetCatalogue("")
 	m.registry.MustRegister(&m.version)
@@ -217,7 +220,7 @@ func (m *Metrics) Hooks() worker.Hooks {
 		},
 		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
-		EngineUp:  func(up bool) { m.engineUp.Set(boolToFloat(up)) },
+		EngineUp:  m.engineUp,
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
 		TimedOut:  func(jobType string) { m.timeouts.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
@@ -268,25 +271,6 @@ func (m *Metrics) SetOutboxPending(waiting map[string]int64) {
 	m.outboxPending.Set(float64(all))
 }
 
-// PurgeRefused notes whether old records are not purged until a person confirms it.
-func (m *Metrics) PurgeRefused(refused bool) { m.purgeRefused.Set(boolToFloat(refused)) }
-
-// JournalUp reports whether the journal can be written.
-func (m *Metrics) JournalUp(up bool) { m.journalUp.Set(boolToFloat(up)) }
-
-func boolToFloat(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// SetTokensRejected reports whether the tokens file is refused.
-func (m *Metrics) SetTokensRejected(rejected bool) { m.tokensRejected.Set(boolToFloat(rejected)) }
-
-// SetCertificateRejected reports whether the console's certificate is refused.
-func (m *Metrics) SetCertificateRejected(rejected bool) { m.certRejected.Set(boolToFloat(rejected)) }
-
 // StartJobType creates the series of a job type that is served.
 func (m *Metrics) StartJobType(jobType string) {
 	for _, a := range worker.Actions() {
@@ -315,4 +299,16 @@ func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeV
 
 func (m *Metrics) gauge(name, help string) prometheus.Gauge {
 	return m.gauges(name, help).WithLabelValues()
+}
+
+// flag returns what sets a gauge to 1 or 0; it begins at 0.
+func (m *Metrics) flag(name, help string) func(bool) {
+	g := m.gauge(name, help)
+	return func(is bool) {
+		value := 0.0
+		if is {
+			value = 1
+		}
+		g.Set(value)
+	}
 }

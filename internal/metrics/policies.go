@@ -37,6 +37,13 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 	}
 }
 
+// knowPolicy creates the series of a policy that may be in the catalogue no longer.
+func (m *Metrics) knowPolicy(policy string) {
+	if _, known := m.policies.Load(policy); !known {
+		m.startPolicy(policy)
+	}
+}
+
 // startPolicy creates the series that every policy has.
 func (m *Metrics) startPolicy(policy string) {
 	m.policies.Store(policy, nil)
@@ -64,9 +71,6 @@ func (m *Metrics) startPolicy(policy string) {
 
 // SetCatalogue tells which version of the catalogue is in force.
 func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&version) }
-
-// SetCatalogueRejected reports whether the policies file holds a catalogue that is refused.
-func (m *Metrics) SetCatalogueRejected(rejected bool) { m.catalogueRejected.Set(boolToFloat(rejected)) }
 
 var catalogueVersion = describe("retry_worker_catalogue_info",
 	"1, labelled with the version of the policy catalogue in force.", "version")

@@ -4,6 +4,8 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -100,24 +102,96 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
+// mostShown is how many retries are told; what is above waits as long as the last.
+const mostShown = 100
+
 // Of returns the plan of p for a job that brings own; the zero value for one that brings nothing.
-func Of(p *decision.Policy, own decision.OwnPolicy) *Plan {
-	maxRetries, backoff := p.Limits(own)
-	plan := &Plan{
-		Policy: p.Name, Description: p.Description, Catalogue: p.Catalogue, MaxRetries: maxRetries,
+func Of(p *decision.Policy, own decision.OwnPolicy) *Plan { return At(p, own, "", time.Time{}) }
+
+// At returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
+// while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
+// (R27).
+func At(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
+	maxRetries, backoff := policy.Limits(own)
+	p := &Plan{
+		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
 		Backoff:    Backoff(&backoff),
-		TotalLimit: Duration(p.TotalLimit), Job: jobOf(p, own), Retries: []Retry{}, Remarks: []string{},
+		TotalLimit: Duration(policy.TotalLimit), Job: jobOf(policy, own), Retries: []Retry{},
 	}
-	for _, r := range p.Ladder(own) {
-		plan.Retries = append(plan.Retries, Retry{
-			Number: r.Retry, Wait: Range{Duration(r.Earliest), Duration(r.Nominal), Duration(r.Latest)},
-			FromFirst:    Range{Duration(r.SumOfEarliest), Duration(r.SumOfNominal), Duration(r.SumOfLatest)},
-			MayPassLimit: p.TotalLimit > 0 && r.SumOfLatest > p.TotalLimit,
-		})
+	var o decision.Opening
+	if !first.IsZero() {
+		if o = policy.Opening(destination); o.Calendar != nil {
+			first = first.In(o.Calendar.Zone())
+		}
+		p.Destination, p.FirstFailure = destination, &first
+		if p.TotalLimit > 0 {
+			p.TotalLimit = Duration(policy.TimeLimit(destination, first).Sub(first))
+		}
 	}
-	plan.countTheRest()
-	plan.remark()
-	return plan
+	p.climb(&backoff, o, first)
+	if p.FirstFailure != nil {
+		p.shut(o, first)
+	}
+	if rest := maxRetries - int64(len(p.Retries)); len(p.Retries) < mostShown {
+		p.NeverScheduled = rest
+	} else {
+		p.NotShown = rest
+	}
+	p.remark()
+	return p
+}
+
+// climb adds the retries, as far as the total limit lets them be scheduled (R20).
+func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first time.Time) {
+	var sum Range
+	for n := range min(p.MaxRetries, mostShown) {
+		wait := func(draw float64) Duration { return Duration(backoff.After(draw, n).Delay) }
+		r := Retry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
+		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
+		wanted := after(sum.Nominal, r.Wait.Nominal)
+		at := opened(o, wanted, 0.5)
+		sum = Range{
+			Duration(opened(o, after(sum.Earliest, r.Wait.Earliest), 0).Sub(first)), Duration(at.Sub(first)),
+			Duration(opened(o, after(sum.Latest, r.Wait.Latest), 1).Sub(first)),
+		}
+		if p.TotalLimit > 0 && sum.Earliest > p.TotalLimit {
+			return
+		}
+		r.FromFirst, r.MayPassLimit = sum, p.TotalLimit > 0 && sum.Latest > p.TotalLimit
+		if p.FirstFailure != nil {
+			r.At, r.Why = &at, o.Calendar.Why(wanted)
+		}
+		p.Retries = append(p.Retries, r)
+	}
+}
+
+// opened returns t, or where that is closed a time in the next opening: that share of the time over which they are
+// spread.
+func opened(o decision.Opening, t time.Time, share float64) time.Time {
+	next := o.Calendar.Next(t)
+	if next.Equal(t) {
+		return t
+	}
+	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
+}
+
+// shut notes when the destination is closed, as far as the plan goes.
+func (p *Plan) shut(o decision.Opening, first time.Time) {
+	end := p.TotalLimit
+	if last := len(p.Retries) - 1; last >= 0 {
+		end = max(end, p.Retries[last].FromFirst.Latest)
+	}
+	closed := Duration(0)
+	note := func(until Duration) {
+		if until > closed {
+			p.Closed = append(p.Closed, Span{closed, until})
+		}
+	}
+	for _, open := range o.Calendar.Openings(first, first.Add(time.Duration(end))) {
+		note(Duration(open.From.Sub(first)))
+		closed = Duration(open.Until.Sub(first))
+	}
+	note(end)
 }
 
 func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
@@ -133,20 +207,6 @@ func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
 		j.Delay = &delay
 	}
 	return j
-}
-
-// mostShown is how many retries decision.Policy.Ladder tells at most.
-const mostShown = 100
-
-// countTheRest counts the retries that the policy allows and the ladder does not have: it ends at the total limit, or
-// at the hundredth.
-func (p *Plan) countTheRest() {
-	rest := p.MaxRetries - int64(len(p.Retries))
-	if len(p.Retries) < mostShown {
-		p.NeverScheduled = rest
-	} else {
-		p.NotShown = rest
-	}
 }
 
 // remark says in sentences what the figures come to.
@@ -173,7 +233,13 @@ func (p *Plan) remark() {
 		}
 		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) + end)
 	}
-	if first, last := p.passing(); first > 0 {
+	first, last := int64(0), int64(0)
+	for _, r := range p.Retries {
+		if r.MayPassLimit {
+			first, last = cmp.Or(first, r.Number), r.Number
+		}
+	}
+	if first > 0 {
 		say(numbered(first, last) + " may come later than the total limit of " + limit +
 			"; if so, not scheduled: the failure is then final (MAX_RETRIES_EXCEEDED, reason TIME_LIMIT).")
 	}
@@ -186,21 +252,11 @@ func (p *Plan) remark() {
 	}
 }
 
-// passing returns the numbers of the first and the last retry that may pass the limit; 0 where none does.
-func (p *Plan) passing() (first, last int64) {
-	for _, r := range p.Retries {
-		if r.MayPassLimit {
-			first, last = cmp.Or(first, r.Number), r.Number
-		}
-	}
-	return first, last
-}
-
 func numbered(first, last int64) string {
 	if first == last {
-		return "Retry " + strconv.FormatInt(first, 10)
+		return fmt.Sprint("Retry ", first)
 	}
-	return "Retries " + strconv.FormatInt(first, 10) + " to " + strconv.FormatInt(last, 10)
+	return fmt.Sprintf("Retries %d to %d", first, last)
 }
 
 // words tell what the job was taken to say.

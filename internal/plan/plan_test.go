@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,6 +83,43 @@ func TestAThousandRetries(t *testing.T) {
 	p := plan.Of(&decision.Policy{Name: "many", MaxRetries: 1000, Backoff: constant(time.Minute)}, decision.OwnPolicy{})
 	if len(p.Retries) != 100 || p.NotShown != 900 || p.NeverScheduled != 0 || !slices.Contains(p.Remarks, "Retries 101 to 1000 wait as long as retry 100.") {
 		t.Errorf("%d retries, %d not shown, %d never scheduled, %q", len(p.Retries), p.NotShown, p.NeverScheduled, p.Remarks)
+	}
+}
+
+func TestLadderEnds(t *testing.T) {
+	endless := &decision.Policy{MaxRetries: math.MaxInt64, Backoff: decision.BackoffRule{Base: time.Hour, Factor: 2, Max: math.MaxInt64}}
+	list := &decision.Policy{MaxRetries: 4, Backoff: decision.BackoffRule{List: []time.Duration{time.Second, time.Minute}, Max: time.Hour, Rounding: time.Second}}
+	hourly := func(limit time.Duration) *decision.Policy {
+		return &decision.Policy{MaxRetries: 1000, TotalLimit: limit, Backoff: constant(time.Hour)}
+	}
+	for _, tt := range []struct {
+		name   string
+		policy *decision.Policy
+		own    decision.OwnPolicy
+		rungs  int
+		last   time.Duration // nominal, from the first failure on
+	}{
+		{"a list", list, decision.OwnPolicy{}, 4, 181 * time.Second},
+		{"at most 100 are told, and sums do not overflow", endless, decision.OwnPolicy{}, 100, math.MaxInt64},
+		{"the limit: 48 retries of an hour in 48 hours", hourly(48 * time.Hour), decision.OwnPolicy{}, 48, 48 * time.Hour},
+		{"one second less", hourly(48*time.Hour - time.Second), decision.OwnPolicy{}, 47, 47 * time.Hour},
+		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
+		{"a job's own count", queue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 3 * time.Minute},
+	} {
+		ladder := plan.Of(tt.policy, tt.own).Retries
+		if len(ladder) != tt.rungs {
+			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
+			continue
+		}
+		for _, r := range ladder {
+			if r.Wait.Earliest > r.Wait.Nominal || r.Wait.Nominal > r.Wait.Latest || r.FromFirst.Earliest > r.FromFirst.Nominal ||
+				r.FromFirst.Nominal > r.FromFirst.Latest || r.FromFirst.Earliest < r.Wait.Earliest {
+				t.Errorf("%s: %+v", tt.name, r)
+			}
+		}
+		if tt.rungs > 0 && time.Duration(ladder[tt.rungs-1].FromFirst.Nominal) != tt.last {
+			t.Errorf("%s: %s in all, want %s", tt.name, ladder[tt.rungs-1].FromFirst.Nominal, tt.last)
+		}
 	}
 }
 

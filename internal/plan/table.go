@@ -7,6 +7,9 @@ import (
 	"text/tabwriter"
 )
 
+// when is how an instant is shown.
+const when = "Mon 2006-01-02 15:04 -0700"
+
 // Table writes p as text for a terminal: what holds, a line for each retry with the total limit below them, the
 // remarks. The error is the writer's.
 func (p *Plan) Table(to io.Writer) error {

@@ -30,16 +30,10 @@ func Words(d time.Duration) string {
 			d -= n * unit.length
 		}
 	}
-	if d >= time.Millisecond || len(all) == 0 {
-		all = append(all, seconds(d)+" s")
+	if seconds := float64(d.Milliseconds()) / 1000; seconds > 0 || len(all) == 0 {
+		all = append(all, strconv.FormatFloat(seconds, 'f', -1, 64)+" s")
 	}
 	return strings.Join(all, " ")
-}
-
-// seconds of d with at most three decimals.
-func seconds(d time.Duration) string {
-	s := strconv.FormatFloat(d.Truncate(time.Millisecond).Seconds(), 'f', 3, 64)
-	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
 // Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.

@@ -6,7 +6,7 @@
   const every = 1500;
   const $ = (id) => document.getElementById(id);
 
-  // Ages and countdowns, by the rules of when.go.
+  // Ages and countdowns, by the rules of lang.go.
   const span = (s) => {
     const m = Math.floor(s / 60), h = Math.floor(m / 60);
     if (s < 60) return s + " s";

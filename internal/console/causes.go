@@ -1,0 +1,368 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+const (
+	// groupPage is how many causes one page lists.
+	groupPage = 50
+	// mostCauses that the overview names.
+	mostCauses = 5
+)
+
+// groupsData is one page of the list by its causes.
+type groupsData struct {
+	listData
+	Causes []causeRow
+}
+
+// causeRow is one cause, with what died of it.
+type causeRow struct {
+	Group *deadletter.Group
+	// Name is the reason in words.
+	Name, Teams, Worth string
+	First, Last        Moment
+	// Due today of them.
+	Due link
+	// Show lists them, Act plans for all that are open.
+	Show, Act string
+}
+
+func (p *Pages) groups(v *visit, o *open) (*page, error) {
+	q := v.r.URL.Query()
+	f, wrong := v.filterOf(q)
+	if wrong == "" && f.State != states[0] { // causes are of what is open
+		return &page{redirect: groupsURL(f, "")}, nil
+	}
+	// And they have no age of their own.
+	f.State, f.Fingerprint = states[0], ""
+	f.Since, f.Until = time.Time{}, time.Time{}
+	cursor := q.Get("cursor")
+	var groups []deadletter.Group
+	var next string
+	var err error
+	if wrong != "state" {
+		groups, next, err = o.Groups(v.r.Context(), f, cursor, groupPage)
+	}
+	if errors.Is(err, deadletter.ErrBadCursor) {
+		return &page{redirect: groupsURL(f, "")}, nil
+	}
+	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
+		return nil, err
+	}
+	counts, err := o.DeadLetterCounts(v.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
+		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
+	today, err := v.dueToday(o, f.Context)
+	if err != nil {
+		return nil, err
+	}
+	v.choices(&d.listData, counts)
+	for i := range groups {
+		row := v.causeRow(&groups[i], f)
+		one := f
+		one.Fingerprint = groups[i].Cause.ID
+		row.Due = today.of(v, one)
+		d.Causes = append(d.Causes, row)
+	}
+	d.pager = pagerOf(cursor, next, func(cursor string) string { return groupsURL(f, cursor) })
+	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
+		summary: v.Count("groups.summary", int64(len(groups)))}
+	if wrong == "state" {
+		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
+		pg.status = http.StatusUnprocessableEntity
+	}
+	return pg, nil
+}
+
+// causeRow of a group; f is the filter that it was found by, which its links keep.
+func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
+	f.Fingerprint = g.Cause.ID
+	return causeRow{
+		Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents), First: v.Ago(g.First),
+		Last: v.Ago(g.Last), Show: listURL(f, ""), Act: planURL(f),
+	}
+}
+
+// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
+// for, unless that is only that their retries were used up.
+func (v *visit) causeName(g *deadletter.Group) string {
+	reason, given := g.Cause.Reason, g.Sample.Reason
+	if v.Or("reason."+string(reason), "") == "" && given != "" &&
+		given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
+		reason = given
+	}
+	return v.reason(reason)
+}
+
+// cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
+func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
+	f := journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}
+	group, err := v.group(o, f)
+	if group == nil {
+		return nil, err
+	}
+	return new(v.causeRow(group, f)), nil
+}
+
+// group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
+func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
+	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
+	switch {
+	case err != nil && deadletter.RefusalOf(err) == nil:
+		return nil, err
+	case len(groups) == 0:
+		return nil, nil
+	}
+	return &groups[0], nil
+}
+
+// pattern of a fingerprint; empty where nothing is known of it.
+func (v *visit) pattern(o *open, fingerprint string) (string, error) {
+	known, ok := v.patterns[fingerprint]
+	if ok || fingerprint == "" {
+		return known, nil
+	}
+	cause, err := v.cause(o, fingerprint)
+	if err != nil {
+		return "", err
+	}
+	if cause != nil {
+		known = cause.Group.Cause.Pattern
+	}
+	v.patterns[fingerprint] = known
+	return known, nil
+}
+
+// causeCount is how many open dead letters f, which names a fingerprint, lets through.
+func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
+	group, err := v.group(o, f)
+	if group == nil {
+		return 0, err
+	}
+	return group.N, nil
+}
+
+// biggestCauses of what is open.
+func (v *visit) biggestCauses(o *open) ([]causeRow, error) {
+	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{}, "", mostCauses)
+	rows := make([]causeRow, 0, len(groups))
+	for i := range groups {
+		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))
+	}
+	return rows, err
+}
+
+// causeData is the page of a cause: what it is, what came of it, and what is taught.
+type causeData struct {
+	V     *visit
+	Cause journal.Cause
+	// Learnt says what came of its retries.
+	Learnt string
+	// Advice is what the reader may teach with one click, since retries hardly help; nil where that is nothing.
+	Advice *advice
+	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
+	Waiting *link
+	// Taught says what is taught of it; empty where nothing is.
+	Taught string
+	Form   teachForm
+	// MayNot says why the reader may teach nothing; empty where he may.
+	MayNot, Done, Wrong string
+}
+
+// teachForm is what may be taught, as it was sent where there is something wrong with it.
+type teachForm struct {
+	Token, Class, Team, Reason string
+	Teams                      []option
+	Forgets                    bool // that is what was sent
+}
+
+// advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
+type advice struct {
+	Team   decision.Team
+	Reason string
+}
+
+func causeURL(id string) string { return "/causes/" + id }
+
+// causePage answers GET /causes/{id}.
+func (p *Pages) causePage(v *visit, o *open) (*page, error) {
+	return v.showCause(o, teachForm{}, "")
+}
+
+func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) {
+	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	d := &causeData{V: v, Cause: c, Form: sent, Wrong: wrong}
+	learnt := o.Prospects(&c)
+	if learnt.Closed() > 0 {
+		d.Learnt = v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed()))
+	}
+	open := journal.DeadLetterFilter{Fingerprint: c.ID}
+	waiting, err := v.causeCount(o, open)
+	if err != nil {
+		return nil, err
+	}
+	if waiting > 0 {
+		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open, "")}
+	}
+	d.Taught = v.taught(c.Taught)
+	switch done := v.r.URL.Query().Get("done"); {
+	case done == "teach" && c.Taught != nil:
+		d.Done = v.T("cause.done.teach")
+	case done == "forget" && c.Taught == nil:
+		d.Done = v.T("cause.done.forget")
+	}
+	if !v.who.Role.May(access.Teach) {
+		d.MayNot = v.T("cause.may_not", v.role())
+	}
+	d.Form.Token = access.FormToken(v.r.Context())
+	if p := v.catalogue.Policies[c.Policy]; p != nil && learnt.Hopeless() && c.Taught == nil {
+		d.Advice = &advice{p.LimitTeam, d.Learnt}
+	}
+	if mean := learnt.Mean(); mean > 0 {
+		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
+	}
+	for _, team := range o.Teams() {
+		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
+	}
+	name := v.reason(c.Reason)
+	pg := &page{name: "cause", section: "dead-letters", title: name, data: d,
+		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
+	if wrong != "" {
+		pg.status = http.StatusUnprocessableEntity
+	}
+	return pg, nil
+}
+
+// advice returns what is advised on the cause of an open dead letter; nil for nothing.
+func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
+	if d.State != journal.DeadLetterOpen || d.Fingerprint == "" {
+		return nil, nil
+	}
+	c, err := o.Cause(v.r.Context(), d.Fingerprint)
+	if err != nil && deadletter.RefusalOf(err) == nil {
+		return nil, err
+	}
+	learnt := o.Prospects(&c) // nothing of a cause that is unknown
+	if !learnt.Hopeless() || c.Taught != nil {
+		return nil, nil
+	}
+	says := v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed())) + " " + v.T("cause.advice")
+	return &link{says, causeURL(c.ID)}, nil
+}
+
+// teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
+// both lead back to the cause's page.
+func (p *Pages) teach(forgets bool) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if !v.who.Role.May(access.Teach) {
+			return nil, v.forbidden(access.Teach, "")
+		}
+		from := v.r.PostForm
+		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
+			Forgets: forgets}
+		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason, By: v.who.Name}
+		if !forgets {
+			t.Class = decision.ErrorClassification(sent.Class)
+			if t.Class != decision.Permanent && t.Class != decision.Transient {
+				return v.showCause(o, sent, v.T("cause.wrong.what"))
+			}
+			if t.Class == decision.Permanent {
+				t.Team = decision.Team(sent.Team)
+			}
+		}
+		_, err := o.Teach(v.r.Context(), id, t)
+		refused := deadletter.RefusalOf(err)
+		switch {
+		case refused != nil && refused.Code == deadletter.CauseNotFound:
+			return nil, err
+		case refused != nil && refused.Code != deadletter.NothingTaught:
+			return v.showCause(o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
+		case err != nil && refused == nil:
+			return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
+		}
+		done := "teach"
+		if forgets { // also where another did so meanwhile
+			done = "forget"
+		}
+		return &page{redirect: address(causeURL(id), field{"done", done}) + "#result"}, nil
+	})
+}
+
+// teachingEvent says what was taught of a cause.
+func (v *visit) teachingEvent(e *event, from *journal.Entry) {
+	b, _ := journal.BodyOf[journal.TeachingBody](from) // what cannot be read has no class
+	e.By, e.Words = b.By, b.Reason
+	switch {
+	case b.Forgotten:
+		e.Title = v.T("event.teaching.forgotten")
+	case b.Class == decision.Permanent:
+		e.Title = v.T("event.teaching.PERMANENT", v.team(b.Team))
+	case b.Class == decision.Transient:
+		e.Title = v.T("event.teaching.TRANSIENT")
+	default:
+		e.Title = v.T("event.kind.teaching")
+	}
+}
+
+// taught says what is taught of a cause; empty where t is nil.
+func (v *visit) taught(t *journal.Teaching) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.Class == decision.Permanent:
+		return v.T("cause.taught.PERMANENT", v.team(t.Team))
+	}
+	return v.T("cause.taught.TRANSIENT")
+}
+
+// due is how many open dead letters are to be sent before the day ends, and what they are worth.
+type due []journal.CauseCount
+
+// dueToday counts those with that in their context (a filter's Context); all where it is empty.
+func (v *visit) dueToday(o *open, of string) (due, error) {
+	today := v.now.In(v.zone)
+	return o.DeadLettersDue(v.r.Context(), of, v.now,
+		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
+}
+
+// sum is how many a filter lets through, its search and its period aside, and what they are worth.
+func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
+	for i := range d {
+		c := &d[i]
+		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
+			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
+			n, cents = n+c.N, cents+c.Cents
+		}
+	}
+	return n, cents
+}
+
+// of says what is due of what a filter lets through; empty where nothing is.
+func (d due) of(v *visit, f journal.DeadLetterFilter) link {
+	n, cents := d.sum(&f)
+	if n == 0 {
+		return link{}
+	}
+	f.State, f.Sort = states[0], "deadline"
+	line := link{v.Count("due.today", n), listURL(f, "")}
+	if worth := v.Money(cents); worth != "" {
+		line.Text += ": " + worth
+	}
+	return line
+}

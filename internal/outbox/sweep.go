@@ -22,9 +22,11 @@ const (
 	// sweepTime is after how long a sweep begins again at the first message: what was committed late, below
 	// others, is found then, and keys that were held up are tried again.
 	sweepTime = 30 * time.Second
-	// lanesAtOnce is how many messages are on their way at most, each of another key. So many failures in a row end a
-	// page, and so many keys are tried at a time while the sink fails.
+	// lanesAtOnce is how many messages are on their way at most, each of another key; and how many keys are tried at a
+	// time while the sink fails.
 	lanesAtOnce = 64
+	// probes failures in a row, each of another key, mean that the sink fails and not a message.
+	probes = 8
 	// holdFirst and holdMost bound the pause of a key whose message failed, unless the relay is more patient.
 	holdFirst = time.Second
 	holdMost  = 30 * time.Second
@@ -45,7 +47,7 @@ type sweeper struct {
 	held map[string]*hold
 	// refusal is why the last of them failed that had not failed before.
 	refusal error
-	// sinkFailure is why no message of the last page was taken; nil where the sink works.
+	// sinkFailure is why nothing is taken any more; nil where the sink works.
 	sinkFailure error
 	// streak counts failures of keys that were not held up, since the last message that was taken.
 	streak atomic.Int64
@@ -197,7 +199,7 @@ func (s *sweeper) publish(lanes []*lane) (more bool) {
 // carry sends a lane's messages until one fails.
 func (s *sweeper) carry(l *lane) {
 	for _, m := range l.messages {
-		if !s.going() || s.streak.Load() >= lanesAtOnce {
+		if !s.going() || s.broken() {
 			return
 		}
 		if l.failure = s.send(m); l.failure != nil {
@@ -210,6 +212,9 @@ func (s *sweeper) carry(l *lane) {
 		s.streak.Store(0)
 	}
 }
+
+// broken reports whether the sink takes nothing any more. While that is known, all lanes are tried.
+func (s *sweeper) broken() bool { return s.sinkFailure == nil && s.streak.Load() >= probes }
 
 func (s *sweeper) send(m *journal.Message) error {
 	if err := m.Held(); err != nil {
@@ -244,7 +249,7 @@ func (s *sweeper) learn(lanes []*lane, taken int) (same bool) {
 	}
 	switch {
 	case s.patience.Apart: // no failure is the sink's
-	case taken == 0 && first != nil:
+	case s.broken() || taken == 0 && first != nil:
 		s.sinkFailure = first
 	case taken > 0 && s.sinkFailure != nil: // it was the sink that failed: all keys may try at once
 		s.sinkFailure = nil

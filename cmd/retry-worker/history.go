@@ -38,7 +38,7 @@ func (c *cli) historyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&subject.Policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
 	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
-	c.server.registerInstead(cmd.Flags())
+	c.server.registerAs(cmd.Flags(), askInstead)
 	return cmd
 }
 
@@ -169,7 +169,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
 	policiesFileFlag(cmd, &policiesFile)
-	c.server.registerInstead(cmd.Flags())
+	c.server.registerAs(cmd.Flags(), askInstead)
 	return cmd
 }
 

@@ -92,10 +92,7 @@ func newFile(name string, write func(part string) error) (err error) {
 	if err := write(part); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name))); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name)))
 }
 
 func existsAlready(name string) error {

@@ -50,7 +50,7 @@ func (c *cli) run(args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.errOut)
 	err := root.ExecuteContext(context.Background())
-	if err == nil && c.out.failed() {
+	if err == nil && c.out.err != nil {
 		err = fmt.Errorf("write the output: %w", c.out.err)
 	}
 	if err == nil {
@@ -83,8 +83,6 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-func (c *checkedWriter) failed() bool { return c.err != nil }
 
 // cli is what the subcommands share.
 type cli struct {
@@ -173,9 +171,9 @@ func takeNothing(cmd *cobra.Command) {
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, RunE: func(*cobra.Command, []string) error { return nil }}
 	cmd.AddCommand(commands...)
-	names := make([]string, len(commands))
-	for i := range commands {
-		names[i] = commands[i].Name()
+	var names []string
+	for _, below := range commands {
+		names = append(names, below.Name())
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -134,7 +134,7 @@ func list[T any](ctx context.Context, path string, q url.Values, table *table[T]
 		if err := c.print(body, func() { table.print(page.Items) }); err != nil {
 			return err
 		}
-		if page.Next == nil || !c.page.all || c.out.err != nil { // nobody reads on where it cannot be written
+		if page.Next == nil || !c.page.all || c.out.failed() { // nobody reads on where it cannot be written
 			c.endList(table.rows == 0, none, page.Next)
 			return nil
 		}

@@ -42,9 +42,6 @@ func (c *cli) historyCommand() *cobra.Command {
 	return cmd
 }
 
-// historyTime bounds reading one history.
-const historyTime = 30 * time.Second
-
 // subjectHistory is what `history -o json` prints.
 type subjectHistory struct {
 	Subject string `json:"subject"`
@@ -53,7 +50,7 @@ type subjectHistory struct {
 }
 
 func (c *cli) history(ctx context.Context, s journal.Subject) error {
-	ctx, cancel := context.WithTimeout(ctx, historyTime)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	h := subjectHistory{Subject: s.ID, Policy: s.Policy}
 	if c.server.server != "" {

@@ -50,7 +50,7 @@ func (c *cli) run(args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.errOut)
 	err := root.ExecuteContext(context.Background())
-	if err == nil && c.out.err != nil {
+	if err == nil && c.out.failed() {
 		err = fmt.Errorf("write the output: %w", c.out.err)
 	}
 	if err == nil {
@@ -83,6 +83,8 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+func (c *checkedWriter) failed() bool { return c.err != nil }
 
 // cli is what the subcommands share.
 type cli struct {

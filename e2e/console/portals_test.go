@@ -16,7 +16,7 @@ func TestAPortalIsHeldAndReleased(t *testing.T) {
 		b.write("#"+verb+"-reason", "combinado com a operadora")
 		b.click("#order-" + verb + " button")
 		b.await("what came of it", `document.querySelector("#result .notice.ok")`)
-		b.says("main", says, "combinado com a operadora")
+		b.says("main", says)
 	}
 	b.open("/destinations")
 	inAnHour := eval[string](b, `new Date(Date.now() + 3600000 - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 16)`)
@@ -42,4 +42,6 @@ func TestAPortalIsHeldAndReleased(t *testing.T) {
 	process.ended(t)
 	b.open(subject(claimID))
 	b.says("#events", "Liberada para o portal "+claimID)
+	b.open("/audit")
+	b.says("main", "combinado com a operadora")
 }

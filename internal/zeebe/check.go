@@ -90,11 +90,7 @@ func isError[E error](err error) bool {
 
 // CheckToken has a token issued; without OAuth there is nothing to check.
 func (c *Client) CheckToken(ctx context.Context) error {
-	if c.tokens == nil {
-		return nil
-	}
-	_, err := c.tokens.get(ctx)
-	return err
+	return c.tokens.call(ctx, func(context.Context) error { return nil })
 }
 
 // Advice is what to do about an error of a call, for the person at the command line.

@@ -79,13 +79,12 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	all := notify.Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), app.Mailer(settings),
-		app.Poster(settings, version), time.Now())
+	all := app.Senders(settings, version).Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), time.Now())
 	t := trial{Team: f.team, OK: true}
 	for _, r := range all {
-		result := trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Failure == nil, Said: r.Said}
-		if r.Failure != nil {
-			t.OK, result.Said = false, r.Failure.Error()
+		result := trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Err == nil, Said: r.Said}
+		if r.Err != nil {
+			t.OK, result.Said = false, r.Err.Error()
 		}
 		t.Results = append(t.Results, result)
 	}

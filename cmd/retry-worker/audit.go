@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/url"
 	"os"
 	"slices"
@@ -41,7 +40,6 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 			"Exit 0 where all holds, 1 with the first broken record or link, and where the journal cannot be read.",
 		Example: `  retry-worker audit verify
   retry-worker audit verify --head 1204:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.auditVerify(cmd.Context(), head) },
 	}
 	cmd.Flags().StringVar(&head, "head", "", "head of the chain as a log line has it, LINK:HASH; left out: none")
@@ -63,27 +61,24 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	bar := c.progress("records hold")
-	report, err := audit.Verify(ctx, reader, options, bar.show)
-	bar.end()
-	broken, isBroken := errors.AsType[*audit.Broken](err)
-	if err != nil && !isBroken {
-		return fmt.Errorf("verify the audit: %w", err)
-	}
-	err = c.print(verified{!isBroken, report, broken}, func() {
-		if !isBroken {
-			c.printReport(&report)
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		bar := c.progress("records hold")
+		report, err := audit.Verify(ctx, reader, options, bar.show)
+		bar.end()
+		broken, isBroken := errors.AsType[*audit.Broken](err)
+		if err != nil && !isBroken {
+			return fmt.Errorf("verify the audit: %w", err)
 		}
+		err = c.print(verified{!isBroken, report, broken}, func() {
+			if !isBroken {
+				c.printReport(&report)
+			}
+		})
+		if err == nil && isBroken {
+			err = fmt.Errorf("the audit is broken: %w", broken)
+		}
+		return err
 	})
-	if err == nil && isBroken {
-		err = fmt.Errorf("the audit is broken: %w", broken)
-	}
-	return err
 }
 
 func (c *cli) printReport(r *audit.Report) {
@@ -97,23 +92,20 @@ func (c *cli) printReport(r *audit.Report) {
 	fmt.Fprintf(c.out, "head: %s\n", r.Head)
 }
 
-// openJournal opens the journal for reading until done is called, or the user ends it: what was begun is cleaned up
-// then.
-func openJournal(ctx context.Context) (_ context.Context, _ store.Reader, done func(), _ error) {
+// readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
+func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
 	url, err := config.DatabaseURL()
 	if err != nil {
-		return ctx, nil, nil, &usageError{err}
+		return &usageError{err}
 	}
 	ctx, cancel := untilSignal(ctx)
+	defer cancel()
 	reader, err := store.OpenReader(ctx, url)
 	if err != nil {
-		cancel()
-		return ctx, nil, nil, err
+		return err
 	}
-	return ctx, reader, func() {
-		_ = reader.Close() // it only reads
-		cancel()
-	}, nil
+	defer reader.Close() // it only reads
+	return do(ctx, reader)
 }
 
 // exportFlags of audit export; what was not given is empty.
@@ -135,7 +127,6 @@ func (c *cli) auditExportCommand() *cobra.Command {
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
   retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
   retry-worker audit export --since 2026-03-01T08:00:00-03:00 | gzip > audit.jsonl.gz`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
 				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for " +
@@ -157,18 +148,17 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
 	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
-	c.server.registerInstead(flags)
+	c.server.registerAs(flags, askInstead)
 	return cmd
 }
 
 // selection returns what the flags choose; its errors are wrong use.
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
-	var err error
-	if s.Since, err = boundFlag("since", f.since); err != nil {
-		return s, err
-	}
-	if s.Until, err = boundFlag("until", f.until); err != nil {
+	var noSince, noUntil error
+	s.Since, noSince = boundFlag("since", f.since)
+	s.Until, noUntil = boundFlag("until", f.until)
+	if err := errors.Join(noSince, noUntil); err != nil {
 		return s, err
 	}
 	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
@@ -208,11 +198,8 @@ type exported struct {
 
 func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
-	if err != nil {
-		return &usageError{err}
-	}
-	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
-		return &usageError{fmt.Errorf("--format is %q, expected jsonl or csv", f.format)}
+	if err := wrongUse(err, oneOf("format", audit.Format(f.format), audit.Formats())); err != nil {
+		return err
 	}
 	if c.server.server != "" {
 		records, err := c.askRecords(ctx, &s)
@@ -223,15 +210,12 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 			return int64(len(records)), audit.Write(to, audit.Format(f.format), records)
 		})
 	}
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
-		bar := c.progress("records written")
-		defer bar.end()
-		return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
+			bar := c.progress("records written")
+			defer bar.end()
+			return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
+		})
 	})
 }
 
@@ -281,32 +265,16 @@ func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer)
 	return nil
 }
 
-// writeTo writes a new file, which gets its name when it is complete, and otherwise is not there; without a name it writes
-// standard output.
+// writeTo writes a new file; without a name it writes standard output.
 func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return write(c.out)
 	}
-	switch _, err := os.Lstat(name); {
-	case err == nil:
-		return &usageError{fmt.Errorf("--file %s exists already; name another, or remove it", name)}
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	file, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // what it says concerns patients
-	if err != nil {
-		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, err)
-	}
-	defer os.Remove(file.Name()) // unless it has its name
-	defer file.Close()           // unless it is closed
-	if err = write(file); err != nil {
-		return err
-	}
-	if err = errors.Join(file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return newFile(name, func(part string) error {
+		file, err := os.OpenFile(part, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Sync(), file.Close())
+	})
 }

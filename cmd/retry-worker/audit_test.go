@@ -134,7 +134,7 @@ func TestAuditExportToAFile(t *testing.T) {
 	if err != nil || string(text) != retryWorker("audit", "export").stdout {
 		t.Errorf("the file holds %q, %v", text, err)
 	}
-	retryWorker("audit", "export", "--file", file).fails(t, exitUsage, "--file "+file+" exists already; name another, or remove it")
+	retryWorker("audit", "export", "--file", file).fails(t, exitUsage, file+" exists already; name another, or remove it")
 	other := filepath.Join(folder, "claim.csv")
 	o := retryWorker("audit", "export", "--subject", "CLM-001-1", "--format", "csv", "--file", other, "-o", "json").done(t).object(t)
 	if o["records"] != 3.0 || o["file"] != other || o["format"] != "csv" || len(o) != 3 {

@@ -3,17 +3,19 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"retry-worker/internal/api"
@@ -45,28 +47,20 @@ const bulkHelp = "With --filter it decides on all that fit, however many there a
 	"team, reason, fingerprint (of `retry-worker dead-letters groups`), ids (of dead letters, with commas),\n" +
 	"context (such as operadora=Unimed SP), q (words of the error), older-than and younger-than (an age such as\n" +
 	"2h or 3d), since and until (a date or RFC 3339); `--filter all` is every open one. What is refused stays\n" +
-	"as it is: the run ends well, and says how many and why. -o json prints the plan, then the run at its end.\n" +
+	"as it is: the run ends well, and says how many. -o json prints the plan, then the run at its end.\n" +
 	"Exit 1 where nothing was started, or the run was cancelled."
 
 func (c *cli) deadLettersRetryCommand() *cobra.Command {
-	f := verdictFlags{action: journal.BulkRetry}
-	cmd := &cobra.Command{
-		Use:   "retry ID | retry --filter key=value …",
-		Short: "Send it again, or all that a filter chooses: the process that waits goes on",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
-			"process gets it as\n" +
-			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole " +
-			"ladder again;\nafter its deadline --force, or a new --deadline.\n\n" +
-			bulkHelp,
-		Example: `  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
+	cmd, f := c.verdictCommand(journal.BulkRetry, "Send it again, or all that a filter chooses: the process that waits goes on",
+		"Records the decision, under the name of the token, and prints the dead letter as it stands then. The "+
+			"process gets it as\n"+
+			"soon as the engine takes it. At the limit it takes --force for one more try, and --fresh too for the whole "+
+			"ladder again;\nafter its deadline --force, or a new --deadline.\n\n",
+		`  retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "cadastro corrigido"
   retry-worker dead-letters retry 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "portal voltou" --force --when now
   retry-worker dead-letters retry --filter team=ti --filter older-than=2h --plan
-  retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --reason "senha corrigida" --per-minute 120`,
-		Args: f.args,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
-	}
+  retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --reason "senha corrigida" --per-minute 120`)
 	flags := cmd.Flags()
-	c.registerDecision(flags, &f)
 	flags.BoolVar(&f.force, "force", false, "one more try at or above the limit, or after the deadline")
 	flags.StringVar(&f.deadline, "deadline", "", "a new submissionDeadline of the one, `RFC3339`; none leaves it as it is")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin the whole ladder again; takes --force (role admin)")
@@ -75,23 +69,25 @@ func (c *cli) deadLettersRetryCommand() *cobra.Command {
 }
 
 func (c *cli) deadLettersDiscardCommand() *cobra.Command {
-	f := verdictFlags{action: journal.BulkDiscard}
-	cmd := &cobra.Command{
-		Use:   "discard ID | discard --filter key=value …",
-		Short: "Let it go, or all that a filter chooses: the process that waits ends",
-		Long: "Records the decision, under the name of the token, and prints the dead letter as it stands then. The " +
-			"process that waits\n" +
-			"ends as soon as the engine takes it.\n\n" + bulkHelp,
-		Example: `  retry-worker dead-letters discard 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "paga à vista"
-  retry-worker dead-letters discard --filter policy=job-queue --filter older-than=30d --plan`,
-		Args: f.args,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, &f, args) },
-	}
-	c.registerDecision(cmd.Flags(), &f)
+	cmd, _ := c.verdictCommand(journal.BulkDiscard, "Let it go, or all that a filter chooses: the process that waits ends",
+		"Records the decision, under the name of the token, and prints the dead letter as it stands then. The "+
+			"process that waits\n"+
+			"ends as soon as the engine takes it.\n\n",
+		`  retry-worker dead-letters discard 3fa85f64-5717-5562-b3fc-2c963f66afa6 --reason "paga à vista"
+  retry-worker dead-letters discard --filter policy=job-queue --filter older-than=30d --plan`)
 	return cmd
 }
 
-func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
+// verdictCommand returns a command that decides on one dead letter or many, and its flags.
+func (c *cli) verdictCommand(action journal.BulkAction, short, long, example string) (*cobra.Command, *verdictFlags) {
+	f := &verdictFlags{action: action}
+	cmd := &cobra.Command{
+		Use:   fmt.Sprintf("%s ID | %s --filter key=value …", action, action),
+		Short: short, Long: long + bulkHelp, Example: example,
+		Args: f.args,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.decideOn(cmd, f, args) },
+	}
+	flags := cmd.Flags()
 	flags.StringVar(&f.reason, "reason", "", "why, in your words; kept in the audit")
 	flags.StringArrayVar(&f.filters, "filter", nil,
 		"all that fits instead of one: `key=value`, may be given again; or all")
@@ -101,6 +97,7 @@ func (c *cli) registerDecision(flags *pflag.FlagSet, f *verdictFlags) {
 	flags.Int64Var(&f.perMinute, "per-minute", deadletter.DefaultPerMinute,
 		fmt.Sprintf("how many are decided in a minute at most, 1 to %d", journal.MaxPerMinute))
 	c.server.register(flags)
+	return cmd, f
 }
 
 // args of the command: one dead letter's id, or none where filters choose.
@@ -131,15 +128,22 @@ func (c *cli) decideOn(cmd *cobra.Command, f *verdictFlags, args []string) error
 	if err := wrongUse(checkReason(f.reason), f.check()); err != nil {
 		return err
 	}
-	body := map[string]any{"reason": f.reason}
-	if f.action == journal.BulkRetry {
-		body["forceRetry"], body["fresh"], body["when"] = f.force, f.fresh, f.when
-		if f.deadline != "" {
-			body["submissionDeadline"] = f.deadline
-		}
-	}
+	body := f.manner()
+	body["reason"] = f.reason
 	path := "/dead-letters/" + url.PathEscape(args[0]) + "/" + string(f.action)
 	return show(cmd.Context(), c, path, body, c.printDeadLetter)
+}
+
+// manner returns how it is to be retried, as the API takes it.
+func (f *verdictFlags) manner() map[string]any {
+	if f.action != journal.BulkRetry {
+		return map[string]any{}
+	}
+	manner := map[string]any{"forceRetry": f.force, "fresh": f.fresh, "when": f.when}
+	if f.deadline != "" {
+		manner["submissionDeadline"] = f.deadline
+	}
+	return manner
 }
 
 // check says what is wrong with how it is to be retried.
@@ -185,12 +189,8 @@ func (f *verdictFlags) request(now time.Time) (map[string]any, error) {
 	if !f.plan {
 		wrong = append(wrong, checkReason(f.reason))
 	}
-	request := map[string]any{
-		"action": f.action, "filter": filter, "forceRetry": f.force, "fresh": f.fresh, "perMinute": f.perMinute,
-	}
-	if f.when != "" {
-		request["when"] = f.when
-	}
+	request := f.manner()
+	request["action"], request["filter"], request["perMinute"] = f.action, filter, f.perMinute
 	return request, wrongUse(wrong...)
 }
 
@@ -207,8 +207,10 @@ func (c *cli) bulk(ctx context.Context, f *verdictFlags, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.printAnswer(text, func() { c.printPlan(plan) })
+	err = c.print(text, func() { c.printPlan(plan) })
 	switch {
+	case err != nil:
+		return err
 	case f.plan && !c.json():
 		fmt.Fprintln(c.out, "\nThis was a plan: nothing was changed.")
 		return nil
@@ -236,11 +238,10 @@ func (c *cli) startBulk(ctx context.Context, request map[string]any, detach bool
 	}
 	switch {
 	case detach:
-		c.printAnswer(text, func() {
+		return c.print(text, func() {
 			fmt.Fprintf(c.out, "\nBulk run %s has started; `%s` follows it.\n", inertLine(run.ID, maxCell),
 				runsCommandLine("watch", run.ID))
 		})
-		return nil
 	case !c.json():
 		fmt.Fprintf(c.out, "\nBulk run %s has started.\n", inertLine(run.ID, maxCell))
 	}
@@ -294,23 +295,18 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 	}
 	done()
 	if len(p.Tallies) > 0 {
-		type row = deadletter.ReadyCount
 		fmt.Fprintf(c.out, "\nThese %d:\n", p.Ready)
-		tableOf(c, []column[row]{
-			{name: "COUNT", of: func(t *row) string { return strconv.FormatInt(t.Count, 10) }},
-			{name: "POLICY", rank: 2, of: func(t *row) string { return t.Policy }},
-			{name: "TEAM", rank: 1, of: func(t *row) string { return string(t.Team) }},
-			{name: "REASON", of: func(t *row) string { return string(t.Reason) }},
+		tableOf(c, "COUNT, REASON, TEAM, POLICY", func(t *deadletter.ReadyCount) []any {
+			return []any{t.Count, t.Reason, t.Team, t.Policy}
 		}).print(p.Tallies)
 	}
 	if len(p.Refused) > 0 {
-		type row = deadletter.RefusedCount
 		fmt.Fprintf(c.out, "\nThese %d would be refused, and stay as they are:\n", p.Total-p.Ready)
-		tableOf(c, []column[row]{
-			{name: "COUNT", of: func(r *row) string { return strconv.FormatInt(r.Count, 10) }},
-			{name: "CODE", rank: 1, of: func(r *row) string { return string(r.Code) }},
-			{name: "WHY", of: whyRefused, elastic: true},
-		}).print(p.Refused)
+		table := tableOf(c, "COUNT, CODE, WHY", func(r *deadletter.RefusedCount) []any {
+			return []any{r.Count, r.Code, inFlags.Replace(r.Message)}
+		})
+		table.most = maxText
+		table.print(p.Refused)
 	}
 	if len(p.Causes) > 0 {
 		cut := ""
@@ -321,23 +317,6 @@ func (c *cli) printPlan(p *api.BulkPlan) {
 		c.groupTable().print(p.Causes)
 	}
 }
-
-// whyRefused says it as somebody at a command line can change it.
-func whyRefused(r *deadletter.RefusedCount) string {
-	switch r.Code {
-	case deadletter.MaxRetriesExceeded:
-		return usedUp
-	case deadletter.DeadlineMissed:
-		return tooLate
-	}
-	return r.Message
-}
-
-// usedUp is what deadletter.MaxRetriesExceeded means, tooLate what deadletter.DeadlineMissed does.
-const (
-	usedUp  = "their retries are used up; --force sends them once more"
-	tooLate = "they would be sent after their deadline; --force sends them all the same"
-)
 
 // planWords returns what would be done with how many.
 func planWords(p *api.BulkPlan) string {
@@ -365,16 +344,15 @@ func actionWords(b *api.BulkCommand) string {
 
 // filterWords returns what chooses, as --filter takes it.
 func filterWords(f *api.BulkFilter) string {
+	chosen := map[string]*string{}
+	text, err := json.Marshal(f)
+	if err = errors.Join(err, json.Unmarshal(text, &chosen)); err != nil {
+		return err.Error() // cannot be: it holds texts only
+	}
 	var words []string
-	for _, part := range []struct {
-		key   string
-		value *string
-	}{
-		{"policy", f.Policy}, {"team", f.Team}, {"reason", f.Reason}, {"fingerprint", f.Fingerprint}, {"ids", f.IDs},
-		{"context", f.Context}, {"q", f.Query}, {"since", f.Since}, {"until", f.Until},
-	} {
-		if part.value != nil {
-			words = append(words, part.key+"="+*part.value)
+	for _, key := range slices.Sorted(maps.Keys(chosen)) {
+		if chosen[key] != nil {
+			words = append(words, key+"="+*chosen[key])
 		}
 	}
 	if words == nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/api"
@@ -23,46 +23,30 @@ func (c *cli) causesCommand() *cobra.Command {
 			"which the\n"+
 			"audit keeps. Failures with the same policy, reason and error, without numbers, ids and dates, have one cause.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.causesListCommand(), c.causesShowCommand(), c.causesTeachCommand(), c.causesForgetCommand(), c.causesExportCommand())
+		c.causesListCommand(), c.causeCommand(&cobra.Command{
+			Use:     "show CAUSE",
+			Short:   "Show one cause: how its failures went, and what was taught of it",
+			Example: `  retry-worker causes show 0a1b2c3d4e5f6071`,
+		}, "", nil), c.causesTeachCommand(), c.causesForgetCommand(), c.causesExportCommand())
 }
 
 func (c *cli) causesListCommand() *cobra.Command {
-	var policy string
-	var taught bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List causes, the one with the most failures first",
 		Example: `  retry-worker causes list
   retry-worker causes list --taught -o json | jq -r '.items[] | [.id, .taught.by] | @tsv'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wrongUse(c.page.check()); err != nil {
-				return err
-			}
-			q := url.Values{"policy": {policy}, "taught": {strconv.FormatBool(taught)}}
-			return list(cmd.Context(), c, "/causes", q, c.causeTable(), "No cause found.")
-		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&policy, "policy", "", "only those of this policy")
-	flags.BoolVar(&taught, "taught", false, "only those that a person taught something of")
-	c.page.register(flags)
-	c.server.register(flags)
-	return cmd
-}
-
-func (c *cli) causeTable() *table[api.Cause] {
-	type cause = api.Cause
-	return tableOf(c, []column[cause]{
-		{name: "CAUSE", of: func(f *cause) string { return f.ID }},
-		{name: "FAILURES", of: func(f *cause) string { return strconv.FormatInt(f.Failures, 10) }},
-		{name: "RECOVERED", rank: 3, of: func(f *cause) string { return strconv.FormatInt(f.Recovered, 10) }},
-		{name: "LAST", rank: 5, of: func(f *cause) string { return minute(f.LastSeen) }},
-		{name: "POLICY", rank: 6, of: func(f *cause) string { return f.Policy }},
-		{name: "CLASS", rank: 4, of: func(f *cause) string { return string(f.Classification) }},
-		{name: "TAUGHT", rank: 1, of: func(f *cause) string { return cmp.Or(taughtOf(f), "-") }},
-		{name: "ERROR", rank: 2, of: func(f *cause) string { return f.Pattern }, elastic: true},
+	cmd.Flags().String("policy", "", "only those of this policy")
+	cmd.Flags().Bool("taught", false, "only those that a person taught something of")
+	table := tableOf(c, "CAUSE, FAILURES, TAUGHT, ERROR, RECOVERED, CLASS, LAST, POLICY", func(f *api.Cause) []any {
+		return []any{f.ID, f.Failures, cmp.Or(taughtOf(f), "-"), f.Pattern, f.Recovered, f.Classification,
+			minute(f.LastSeen), f.Policy}
 	})
+	return lists(cmd, table, "No cause found.",
+		func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
+			return "/causes", query(flags, "policy", "taught"), nil
+		})
 }
 
 // taughtOf is what was taught in a few words; empty where nothing was.
@@ -71,14 +55,6 @@ func taughtOf(f *api.Cause) string {
 		return ""
 	}
 	return strings.TrimSpace(string(f.Taught.Classification) + " " + value(f.Taught.Team))
-}
-
-func (c *cli) causesShowCommand() *cobra.Command {
-	return c.causeCommand(&cobra.Command{
-		Use:     "show CAUSE",
-		Short:   "Show one cause: how its failures went, and what was taught of it",
-		Example: `  retry-worker causes show 0a1b2c3d4e5f6071`,
-	}, "", nil)
 }
 
 func (c *cli) causesTeachCommand() *cobra.Command {
@@ -121,7 +97,7 @@ func (c *cli) causesForgetCommand() *cobra.Command {
 
 // causeCommand completes a command about one cause, as about does.
 func (c *cli) causeCommand(cmd *cobra.Command, address string, body func() (any, error)) *cobra.Command {
-	cmd.Args = oneArg("ids", "0a1b2c3d4e5f6071")
+	cmd.Args = takes(1, 1)
 	return about(c, cmd, "/causes/", address, body, c.printCause)
 }
 
@@ -129,13 +105,13 @@ func (c *cli) printCause(f *api.Cause) {
 	line, done := c.sheet()
 	line("cause", f.ID)
 	line("policy", f.Policy)
-	line("reason", string(f.Reason))
+	line("reason", f.Reason)
 	line("error", f.Pattern)
-	line("class", string(f.Classification))
+	line("class", f.Classification)
 	line("seen", f.FirstSeen+" to "+f.LastSeen)
 	line("failures", fmt.Sprintf("%d: %d retried, %d at the limit, %d permanent", f.Failures, f.Retried, f.Exhausted,
 		f.Permanent))
-	line("recovered", strconv.FormatInt(f.Recovered, 10))
+	line("recovered", f.Recovered)
 	if l := &f.Learnt; l.Closed > 0 {
 		line("of retried ones", fmt.Sprintf("%d of %d recovered", l.Recovered, l.Closed))
 		if l.Hopeless && f.Taught == nil {
@@ -158,7 +134,6 @@ func (c *cli) causesExportCommand() *cobra.Command {
 			"it goes into RETRY_WORKER_POLICIES_FILE; what is a rule there can be forgotten here. A cause whose words make no\n" +
 			"rule stands in a comment.",
 		Example: `  retry-worker causes export > taught.yaml && retry-worker policies check taught.yaml`,
-		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.causesExport(cmd.Context(), policy) },
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")
@@ -202,7 +177,8 @@ func (c *cli) causesExport(ctx context.Context, policy string) error {
 			if f.Taught.Classification == decision.Permanent {
 				rules = &policies[f.Policy].Permanent
 			}
-			if *rules = append(*rules, r); !canStand(policies) {
+			*rules = append(*rules, r)
+			if _, wrong := catalogueOf(policies); wrong != nil {
 				*rules = slices.Delete(*rules, len(*rules)-1, len(*rules))
 				if len(policies[f.Policy].Permanent)+len(policies[f.Policy].Transient) == 0 {
 					delete(policies, f.Policy) // such as one that the built-in catalogue does not have
@@ -251,19 +227,14 @@ func phraseOf(pattern string) (longest string) {
 	return longest
 }
 
-// canStand reports whether the rules can stand in a catalogue.
-func canStand(policies map[string]*taughtRules) bool {
-	text, err := catalogueOf(policies)
-	if err != nil {
-		return false
-	}
-	_, err = catalogue.Parse("what was taught", text)
-	return err == nil
-}
-
+// catalogueOf returns the rules as a catalogue, and an error where they cannot stand in one.
 func catalogueOf(policies map[string]*taughtRules) ([]byte, error) {
-	return yaml.Marshal(struct {
+	text, err := yaml.Marshal(struct {
 		Extends  string                  `yaml:"extends"`
 		Policies map[string]*taughtRules `yaml:"policies,omitempty"`
 	}{"built-in", policies})
+	if err == nil {
+		_, err = catalogue.Parse("what was taught", text)
+	}
+	return text, err
 }

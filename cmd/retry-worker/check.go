@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"retry-worker/bpmn"
 	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
@@ -32,7 +33,6 @@ func (c *cli) checkCommand() *cobra.Command {
 		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
 			"engine address, TLS, token, cluster and tenants. Changes nothing anywhere.\n" +
 			"Exit 1 when a step fails.",
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}
 }
@@ -56,6 +56,11 @@ func (i *inspection) step(ctx context.Context, name string, do func(context.Cont
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	detail, err := do(ctx)
+	return i.note(name, detail, err)
+}
+
+// note prints and gathers what a step found, and reports whether nothing is wrong.
+func (i *inspection) note(name, detail string, err error) bool {
 	mark := "ok  "
 	if err != nil {
 		mark, detail = "FAIL", strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -83,27 +88,22 @@ func (c *cli) check(ctx context.Context) error {
 }
 
 func inspect(ctx context.Context, i *inspection) {
-	var settings config.Settings
-	if !i.step(ctx, "settings", func(context.Context) (_ string, err error) {
-		settings, err = config.Load()
-		return "the environment is understood", err
-	}) {
+	settings, err := config.Load()
+	if !i.note("settings", "the environment is understood", err) {
 		return
 	}
-	inspectConsole(ctx, i, &settings, time.Now())
+	inspectConsole(i, &settings, time.Now())
 	inspectTeams(ctx, i, settings)
 	inspectConnections(ctx, i, &settings)
 	options := settings.Engine
 	options.UserAgent = zeebe.UserAgent(version)
 	client, err := zeebe.Dial(options, zap.NewNop())
 	if err != nil {
-		i.step(ctx, "connection", func(context.Context) (string, error) { return "", err })
+		i.note("connection", "", err)
 		return
 	}
 	defer client.Close()
-	if !i.step(ctx, "engine", func(context.Context) (string, error) {
-		return options.String(), nil
-	}) || !i.step(ctx, "address", func(ctx context.Context) (string, error) {
+	if !i.note("engine", options.String(), nil) || !i.step(ctx, "address", func(ctx context.Context) (string, error) {
 		address, err := zeebe.CheckAddress(ctx, options)
 		return address + " takes connections", err
 	}) || !i.step(ctx, "tls", func(ctx context.Context) (string, error) {
@@ -147,13 +147,14 @@ func advised(err error) error {
 }
 
 // inspectConsole looks at the files that let people in, as far as there are any.
-func inspectConsole(ctx context.Context, i *inspection, s *config.Settings, now time.Time) {
+func inspectConsole(i *inspection, s *config.Settings, now time.Time) {
 	if s.AuthTokensFile != "" {
-		i.step(ctx, "tokens", func(context.Context) (string, error) { return inspectTokens(s.AuthTokensFile, now) })
+		detail, err := inspectTokens(s.AuthTokensFile, now)
+		i.note("tokens", detail, err)
 	}
 	if s.TLSCertFile != "" {
-		i.step(ctx, "certificate",
-			func(context.Context) (string, error) { return inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now) })
+		detail, err := inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now)
+		i.note("certificate", detail, err)
 	}
 }
 
@@ -218,7 +219,7 @@ func inspectDatabase(ctx context.Context, url string) (string, error) {
 func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 	from, err := loadCatalogue(s.PoliciesFile)
 	if err != nil {
-		i.step(ctx, "policies", func(context.Context) (string, error) { return "", err })
+		i.note("policies", "", err)
 		return
 	}
 	told := 0
@@ -228,12 +229,11 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		}
 	}
 	if told > 0 {
-		i.step(ctx, "teams", func(context.Context) (string, error) {
-			if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
-				return "", errors.New(strings.Join(wrong, "; "))
-			}
-			return fmt.Sprintf("%s told of dead letters by e-mail or webhook", counted(told, "team is", "teams are")), nil
-		})
+		var err error
+		if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
+			err = errors.New(strings.Join(wrong, "; "))
+		}
+		i.note("teams", counted(told, "team is", "teams are")+" told of dead letters by e-mail or webhook", err)
 	}
 	if s.Notify.SMTP != nil {
 		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
@@ -241,4 +241,62 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 				s.Notify.SMTP.Port), app.Senders(s.Notify, version).Mailer.Check(ctx)
 		})
 	}
+}
+
+const deployTimeout = 30 * time.Second
+
+func (c *cli) deployCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "deploy",
+		Short: "Deploy the bundled models to Zeebe",
+		Long: "Deploys the bundled models to Zeebe, to each of RETRY_WORKER_TENANT_IDS. A model that is there already " +
+			"keeps its version.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.deploy(cmd.Context()) },
+	}
+}
+
+type deployed struct {
+	Process string `json:"process"`
+	Version int32  `json:"version"`
+	Key     int64  `json:"key"`
+	File    string `json:"file"`
+	Tenant  string `json:"tenant"`
+}
+
+func (c *cli) deploy(ctx context.Context) error {
+	engine, tenants, err := config.LoadEngine()
+	if err != nil {
+		return &usageError{err}
+	}
+	engine.UserAgent = zeebe.UserAgent(version)
+	client, err := zeebe.Dial(engine, zap.NewNop())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
+	defer cancel()
+	var all []deployed
+	if len(tenants) == 0 {
+		tenants = []string{""} // the engine's default
+	}
+	for _, tenant := range tenants {
+		for _, m := range bpmn.Models() {
+			done, err := client.Deploy(ctx, m.Name, m.Content, tenant)
+			if _, refused := errors.AsType[*zeebe.RefusedModel](err); refused {
+				return fmt.Errorf("%w; correct it there, or deploy a model that this engine's version takes", err)
+			}
+			if err != nil {
+				return fmt.Errorf("%w; `retry-worker check` says what is wrong with the connection", err)
+			}
+			for _, d := range done {
+				all = append(all, deployed{d.ProcessID, d.Version, d.Key, m.Name, cmp.Or(tenant, "<default>")})
+			}
+		}
+	}
+	return c.print(all, func() {
+		for _, d := range all {
+			fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
+		}
+	})
 }

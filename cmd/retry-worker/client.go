@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,10 +41,8 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
 }
 
-// registerInstead lets a command that reads the journal ask a worker.
-func (f *serverFlags) registerInstead(flags *pflag.FlagSet) {
-	f.registerAs(flags, "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read")
-}
+// askInstead is what --server says where a command otherwise reads the journal.
+const askInstead = "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read"
 
 func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
 	flags.StringVar(&f.server, "server", "", server)
@@ -140,7 +139,7 @@ func mayPass(err error) bool {
 var inFlags = strings.NewReplacer("forceRetry", "--force", "submissionDeadline", "--deadline", "perMinute", "--per-minute", " fresh ", " --fresh ")
 
 // asked returns the answer of the API as T, and as it came.
-func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byte, error) {
+func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, json.RawMessage, error) {
 	client, err := c.server.client()
 	if err != nil {
 		return nil, nil, err
@@ -157,10 +156,10 @@ func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, []byt
 // show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
 func show[T any](ctx context.Context, c *cli, path string, body any, print func(*T)) error {
 	answer, text, err := asked[T](ctx, c, path, body)
-	if err == nil {
-		c.printAnswer(text, func() { print(answer) })
+	if err != nil {
+		return err
 	}
-	return err
+	return c.print(text, func() { print(answer) })
 }
 
 // about completes a command about what its argument names, which the API has below path: it sends what body makes to the

@@ -28,59 +28,53 @@ func (c *cli) deadLettersCommand() *cobra.Command {
 		speaksToAPI+"Roles: viewer lists, shows and plans; operator retries and discards too, at the limit\n"+
 			"once (--force), and many at once of the teams that the token names; admin all of it, and --fresh.\n"+
 			"Exit 0 when it is done, 1 when the API refuses or does not answer, 2 for wrong use.",
-		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), c.deadLettersShowCommand(), c.deadLettersRetryCommand(),
-		c.deadLettersDiscardCommand(),
+		c.deadLettersListCommand(), c.deadLettersGroupsCommand(), about(c, &cobra.Command{
+			Use:     "show ID",
+			Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
+			Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
+			Args:    oneDeadLetter,
+		}, "/dead-letters/", "", nil, c.printDeadLetter), c.deadLettersRetryCommand(), c.deadLettersDiscardCommand(),
 		c.runsCommand())
 }
 
-func (c *cli) deadLettersShowCommand() *cobra.Command {
-	return about(c, &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one dead letter: what failed, who must act, whether a process waits, what was decided",
-		Example: `  retry-worker dead-letters show 3fa85f64-5717-5562-b3fc-2c963f66afa6`,
-		Args:    oneDeadLetter,
-	}, "/dead-letters/", "", nil, c.printDeadLetter)
-}
-
 // oneDeadLetter takes one argument, a dead letter's id.
-var oneDeadLetter = oneID("dead letter", "retry-worker dead-letters list", "3fa85f64-5717-5562-b3fc-2c963f66afa6")
+var oneDeadLetter = takesID("dead letter", "retry-worker dead-letters list")
 
-// choiceFlags choose dead letters, in a list and in groups.
-type choiceFlags struct{ state, policy, team, reason, fingerprint, context, search string }
-
-func (f *choiceFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.state, "state", "open", strings.Join(deadLetterStates, ", "))
-	flags.StringVar(&f.policy, "policy", "", "only of this policy")
-	flags.StringVar(&f.team, "team", "", "only for this team to act on, such as faturamento")
-	flags.StringVar(&f.reason, "reason", "", "only with this reason, such as DUPLICATE_CLAIM or MAX_RETRIES")
-	flags.StringVar(&f.fingerprint, "fingerprint", "", "only of this cause, as dead-letters groups prints it")
-	flags.StringVar(&f.context, "context", "", "only with that in the claim's context, such as \"operadora=Unimed SP\"")
-	flags.StringVar(&f.search, "search", "",
+// registerChoice registers what chooses dead letters, in a list and in groups.
+func registerChoice(flags *pflag.FlagSet) {
+	flags.String("state", "open", listed(deadLetterStates))
+	flags.String("policy", "", "only of this policy")
+	flags.String("team", "", "only for this team to act on, such as faturamento")
+	flags.String("reason", "", "only with this reason, such as DUPLICATE_CLAIM or MAX_RETRIES")
+	flags.String("fingerprint", "", "only of this cause, as dead-letters groups prints it")
+	flags.String("context", "", "only with that in the claim's context, such as \"operadora=Unimed SP\"")
+	flags.String("search", "",
 		"a dead letter's id, the beginning of a claim's (message's, job's), or words of the error")
 }
 
-// check says what is wrong with them.
-func (f *choiceFlags) check() error {
-	var wrong []error
-	if !slices.Contains(deadLetterStates, f.state) {
-		wrong = append(wrong, fmt.Errorf("--state is %q, expected one of %s", f.state, strings.Join(deadLetterStates, ", ")))
-	}
-	if f.reason != "" && !slices.Contains(decision.Reasons(), decision.Reason(f.reason)) {
-		wrong = append(wrong, fmt.Errorf("--reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES",
-			f.reason))
-	}
-	return errors.Join(wrong...)
+// choice returns what the flags of registerChoice choose.
+func choice(flags *pflag.FlagSet) (url.Values, error) {
+	q := query(flags, "state", "policy", "team", "reason", "fingerprint", "context", "search")
+	q["q"] = q["search"]
+	q.Del("search")
+	return q, errors.Join(oneOf("state", q.Get("state"), deadLetterStates), checkDeadReason("reason", q.Get("reason")))
 }
 
-// none reports whether nothing but the state chooses.
-func (f *choiceFlags) none() bool {
-	return f.policy+f.team+f.reason+f.fingerprint+f.context+f.search == ""
+// checkDeadReason says what is wrong with the reason of dead letters that a flag chooses.
+func checkDeadReason(flag, reason string) error {
+	if reason == "" || slices.Contains(decision.Reasons(), decision.Reason(reason)) {
+		return nil
+	}
+	return fmt.Errorf("--%s is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES", flag, reason)
 }
 
-// query holds what was given; a parameter without a value is none to the API.
-func (f *choiceFlags) query() url.Values {
-	return url.Values{"state": {f.state}, "policy": {f.policy}, "team": {f.team}, "reason": {f.reason},
-		"fingerprint": {f.fingerprint}, "context": {f.context}, "q": {f.search}}
+// query returns the flags of these names as a request's parameters; one without a value is none to the API.
+func query(flags *pflag.FlagSet, names ...string) url.Values {
+	q := url.Values{}
+	for _, name := range names {
+		q.Set(name, flags.Lookup(name).Value.String())
+	}
+	return q
 }
 
 // pageFlags say how much of a list is printed.
@@ -98,13 +92,6 @@ func (f *pageFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.all, "all", false, "every page")
 }
 
-func (f *pageFlags) check() error {
-	if f.limit < 1 || f.limit > deadletter.MostItems {
-		return fmt.Errorf("--limit is %d, expected 1 to %d", f.limit, deadletter.MostItems)
-	}
-	return nil
-}
-
 // wrongUse returns the errors among them, as wrong use; nil if there are none.
 func wrongUse(errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
@@ -113,9 +100,30 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
+// lists completes a command that lists what ask asks for, page by page: an address of the API and its parameters.
+func lists[T any](
+	cmd *cobra.Command, table *table[T], none string, ask func(flags *pflag.FlagSet, args []string) (string, url.Values, error),
+) *cobra.Command {
+	c := table.c
+	c.page.register(cmd.Flags())
+	c.server.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		path, q, err := ask(cmd.Flags(), args)
+		if c.page.limit < 1 || c.page.limit > deadletter.MostItems {
+			err = errors.Join(err, fmt.Errorf("--limit is %d, expected 1 to %d", c.page.limit, deadletter.MostItems))
+		}
+		if err := wrongUse(err); err != nil {
+			return err
+		}
+		return list(cmd.Context(), path, q, table, none)
+	}
+	return cmd
+}
+
 // list asks for a list, page by page, and prints it. Below a table it says that there is nothing (none), or that more
 // follow.
-func list[T any](ctx context.Context, c *cli, path string, q url.Values, table *table[T], none string) error {
+func list[T any](ctx context.Context, path string, q url.Values, table *table[T], none string) error {
+	c := table.c
 	q.Set("limit", strconv.Itoa(c.page.limit))
 	for at := c.page.cursor; ; {
 		q.Set("cursor", at)
@@ -123,7 +131,9 @@ func list[T any](ctx context.Context, c *cli, path string, q url.Values, table *
 		if err != nil {
 			return err
 		}
-		c.printAnswer(body, func() { table.print(page.Items) })
+		if err := c.print(body, func() { table.print(page.Items) }); err != nil {
+			return err
+		}
 		if page.Next == nil || !c.page.all || c.out.failed() { // nobody reads on where it cannot be written
 			c.endList(table.rows == 0, none, page.Next)
 			return nil
@@ -149,18 +159,12 @@ func (c *cli) endList(empty bool, none string, next *string) {
 	}
 }
 
-type listFlags struct {
-	choiceFlags
-	period period
-	sort   string
-}
-
 func (c *cli) deadLettersListCommand() *cobra.Command {
-	var f listFlags
+	var given period
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters: the newest first, or by deadline, amount or age",
-		Long: "Lists dead letters, the newest first or as --sort says, in a table that fits the terminal (COLUMNS says how wide it is\n" +
+		Long: "Lists dead letters, the newest first or as --sort says, in a table cut to the terminal (COLUMNS says how wide it is\n" +
 			"where there is none). -o json prints the API's answer, a line for each page.\n" +
 			"An age is such as 90m, 2h, 3d or 1w, by this machine's clock; a date is midnight UTC of that day.",
 		Example: `  retry-worker dead-letters list
@@ -168,44 +172,33 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
   retry-worker dead-letters list --sort deadline --limit 20
   retry-worker dead-letters list --older-than 3d --team faturamento
   retry-worker dead-letters list --state all --all -o json | jq -r '.items[].id'`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.deadLettersList(cmd.Context(), &f, time.Now()) },
 	}
-	flags := cmd.Flags()
-	f.choiceFlags.register(flags)
-	f.period.register(flags)
-	flags.StringVar(&f.sort, "sort", "", "deadline (then amount, then age), amount or age; none last (default the newest first)")
-	c.page.register(flags)
-	c.server.register(flags)
-	return cmd
-}
-
-func (c *cli) deadLettersList(ctx context.Context, f *listFlags, now time.Time) error {
-	since, until, err := f.period.bounds("", now)
-	c.page.moves = f.period.moves()
-	if c.page.cursor != "" && c.page.moves {
-		err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each "+
-			"moment, expected --since and --until with it, or --all without it"))
+	registerChoice(cmd.Flags())
+	given.register(cmd.Flags())
+	cmd.Flags().String("sort", "", "deadline (then amount, then age), amount or age; none last (default the newest first)")
+	ask := func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
+		q, wrong := choice(flags)
+		since, until, err := given.bounds("", time.Now())
+		c.page.moves = given.moves()
+		if c.page.cursor != "" && c.page.moves {
+			err = errors.Join(err, errors.New("--cursor goes on with the very same list, and an age means another one each "+
+				"moment, expected --since and --until with it, or --all without it"))
+		}
+		q["sort"], q["since"], q["until"] = query(flags, "sort")["sort"], []string{since}, []string{until}
+		if q.Get("sort") != "" {
+			err = errors.Join(err, oneOf("sort", q.Get("sort"), deadletter.Sorts()))
+		}
+		return "/dead-letters", q, errors.Join(wrong, err)
 	}
-	if f.sort != "" && !slices.Contains(deadletter.Sorts(), f.sort) {
-		err = errors.Join(err, fmt.Errorf("--sort is %q, expected one of %s", f.sort, strings.Join(deadletter.Sorts(), ", ")))
-	}
-	if err := wrongUse(f.check(), c.page.check(), err); err != nil {
-		return err
-	}
-	q := f.query()
-	q.Set("sort", f.sort)
-	q.Set("since", since)
-	q.Set("until", until)
-	none := "No dead letter found."
-	if f.state != "all" && f.none() && since+until == "" {
-		none = "No dead letter is " + f.state + "."
-	}
-	return list(ctx, c, "/dead-letters", q, c.deadLetterTable(), none)
+	const head = "ID, SUBJECT, REASON, TEAM, ERROR, STATE, SINCE, TRIES, DEADLINE, CONTEXT"
+	table := tableOf(c, head, func(d *api.DeadLetter) []any {
+		return []any{d.ID, d.Subject.ID, d.Reason, d.ResponsibleTeam, d.Error, d.State, minute(d.CreatedAt),
+			fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries), minute(value(d.Deadline)), contextLine(d.Context)}
+	})
+	return lists(cmd, table, "No dead letter found.", ask)
 }
 
 func (c *cli) deadLettersGroupsCommand() *cobra.Command {
-	var f choiceFlags
 	cmd := &cobra.Command{
 		Use:   "groups",
 		Short: "List dead letters by their cause, the one with the most first",
@@ -217,34 +210,19 @@ func (c *cli) deadLettersGroupsCommand() *cobra.Command {
 		Example: `  retry-worker dead-letters groups
   retry-worker dead-letters groups --team ti -o json | jq -r '.items[] | [.count, .fingerprint, .pattern] | @tsv'
   retry-worker dead-letters retry --filter fingerprint=0a1b2c3d4e5f6071 --plan`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.deadLettersGroups(cmd.Context(), &f) },
 	}
-	flags := cmd.Flags()
-	f.register(flags)
-	c.page.register(flags)
-	c.server.register(flags)
-	return cmd
-}
-
-func (c *cli) deadLettersGroups(ctx context.Context, f *choiceFlags) error {
-	if err := wrongUse(f.check(), c.page.check()); err != nil {
-		return err
-	}
-	return list(ctx, c, "/dead-letters/groups", f.query(), c.groupTable(), "No dead letter found.")
+	registerChoice(cmd.Flags())
+	return lists(cmd, c.groupTable(), "No dead letter found.",
+		func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
+			q, err := choice(flags)
+			return "/dead-letters/groups", q, err
+		})
 }
 
 func (c *cli) groupTable() *table[api.DeadLetterGroup] {
-	type group = api.DeadLetterGroup
-	return tableOf(c, []column[group]{
-		{name: "FINGERPRINT", of: func(g *group) string { return cmp.Or(value(g.Fingerprint), "-") }},
-		{name: "COUNT", rank: 0, of: func(g *group) string { return strconv.FormatInt(g.Count, 10) }},
-		{name: "FIRST", rank: 6, of: func(g *group) string { return minute(g.FirstSeen) }},
-		{name: "LAST", rank: 5, of: func(g *group) string { return minute(g.LastSeen) }},
-		{name: "POLICY", rank: 4, of: func(g *group) string { return g.Policy }},
-		{name: "TEAMS", rank: 3, of: func(g *group) string { return listed(g.Teams) }},
-		{name: "REASON", rank: 1, of: func(g *group) string { return string(g.Reason) }},
-		{name: "ERROR", rank: 2, of: func(g *group) string { return g.Pattern }, elastic: true},
+	return tableOf(c, "FINGERPRINT, COUNT, REASON, ERROR, TEAMS, POLICY, LAST, FIRST", func(g *api.DeadLetterGroup) []any {
+		return []any{cmp.Or(value(g.Fingerprint), "-"), g.Count, g.Reason, g.Pattern, listed(g.Teams), g.Policy,
+			minute(g.LastSeen), minute(g.FirstSeen)}
 	})
 }
 
@@ -253,10 +231,10 @@ func (c *cli) printDeadLetter(d *api.DeadLetter) {
 	line, done := c.sheet()
 	defer done()
 	line("dead letter", d.ID)
-	line("state", string(d.State))
+	line("state", d.State)
 	line("subject", d.Subject.ID+" ("+d.Subject.Policy+ofTenant(d.Subject.Tenant)+")")
 	line("outcome", string(d.Outcome)+" ("+string(d.Reason)+")")
-	line("to act", string(d.ResponsibleTeam))
+	line("to act", d.ResponsibleTeam)
 	line("error", d.Error)
 	line("class", classWords(d.ErrorClassification, d.MatchedRule))
 	line("retries", fmt.Sprintf("%d of %d%s", d.RetryCount, d.MaxRetries, limitWords(d)))
@@ -347,22 +325,6 @@ var deliveryWords = map[string]string{
 	"pending": "the process gets it as soon as the engine takes it",
 	"taken":   "the process took it",
 	"nobody":  "no process waits for it",
-}
-
-func (c *cli) deadLetterTable() *table[api.DeadLetter] {
-	type letter = api.DeadLetter
-	return tableOf(c, []column[letter]{
-		{name: "ID", of: func(d *letter) string { return d.ID }},
-		{name: "SUBJECT", rank: 1, of: func(d *letter) string { return d.Subject.ID }},
-		{name: "SINCE", rank: 6, of: func(d *letter) string { return minute(d.CreatedAt) }},
-		{name: "STATE", rank: 5, of: func(d *letter) string { return string(d.State) }},
-		{name: "TEAM", rank: 3, of: func(d *letter) string { return string(d.ResponsibleTeam) }},
-		{name: "REASON", rank: 2, of: func(d *letter) string { return string(d.Reason) }},
-		{name: "TRIES", rank: 7, of: func(d *letter) string { return fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries) }},
-		{name: "DEADLINE", rank: 8, optional: true, of: func(d *letter) string { return minute(value(d.Deadline)) }},
-		{name: "CONTEXT", rank: 9, optional: true, of: func(d *letter) string { return contextLine(d.Context) }},
-		{name: "ERROR", rank: 4, of: func(d *letter) string { return d.Error }, elastic: true},
-	})
 }
 
 // contextLine is what is known of a claim, in one line.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/spelling"
 )
 
@@ -43,10 +42,7 @@ func parseFilter(given []string, now time.Time) (map[string]string, error) {
 			values[key] = value
 		}
 	}
-	if r := values["reason"]; r != "" && !slices.Contains(decision.Reasons(), decision.Reason(r)) {
-		wrong = append(wrong, fmt.Errorf("--filter reason is %q, expected a reason such as DUPLICATE_CLAIM or MAX_RETRIES",
-			r))
-	}
+	wrong = append(wrong, checkDeadReason("filter reason", values["reason"]))
 	if slices.Contains(given, filterAll) && len(given) > 1 {
 		wrong = append(wrong, errors.New("--filter all chooses every open dead letter, expected no other --filter with it"))
 	}

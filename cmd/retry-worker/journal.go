@@ -38,55 +38,64 @@ func (c *cli) journalBackupCommand() *cobra.Command {
 			"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
 			"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
 		Example: `  retry-worker journal backup /backup/retry-worker.db`,
-		Args:    oneArg("files", "/backup/retry-worker.db"),
+		Args:    takes(1, 1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
 	}
 }
 
-func (c *cli) journalBackup(ctx context.Context, name string) (err error) {
-	ctx, reader, done, err := openJournal(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	source, is := reader.(interface {
-		Backup(ctx context.Context, path string) error
-	})
-	if !is {
-		return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
-			"--format=custom")}
-	}
-	// The name is taken first, and the copy put in its place: of two backups to one file one is refused.
-	for _, file := range []string{name, name + ".part"} {
-		made, taken := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
-		switch {
-		case errors.Is(taken, fs.ErrExist):
-			return &usageError{fmt.Errorf("%s exists already; name another, or remove it", file)}
-		case taken != nil:
-			return fmt.Errorf("write %s: %w; name a file in a folder that can be written", file, smallfile.Cause(taken))
+func (c *cli) journalBackup(ctx context.Context, name string) error {
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		source, is := reader.(interface {
+			Backup(ctx context.Context, path string) error
+		})
+		if !is {
+			return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
+				"--format=custom")}
 		}
-		_ = made.Close() // nothing was written
-		defer func() {
-			if err != nil {
-				_ = os.Remove(file)
+		var report audit.Report
+		err := newFile(name, func(part string) (err error) {
+			if report, err = c.verifiedCopy(ctx, source.Backup, part); err != nil {
+				err = fmt.Errorf("back up to %s: %w", name, err)
 			}
-		}()
-	}
-	report, err := c.verifiedCopy(ctx, source.Backup, name+".part")
-	if err == nil {
-		err = os.Rename(name+".part", name)
-	}
-	if err == nil {
-		err = smallfile.Sync(filepath.Dir(name))
-	}
-	if err != nil {
-		return fmt.Errorf("back up to %s: %w", name, err)
-	}
-	return c.print(verified{OK: true, Report: report}, func() {
-		fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
-		c.printReport(&report)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return c.print(verified{OK: true, Report: report}, func() {
+			fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
+			c.printReport(&report)
+		})
 	})
 }
+
+// newFile has write fill a new file, which gets its name once it is complete; where it is not, nothing is left.
+func newFile(name string, write func(part string) error) (err error) {
+	part := name + ".part"
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &usageError{fmt.Errorf(existsAlready, part)}
+	case err != nil:
+		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, smallfile.Cause(err))
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	_ = file.Close() // nothing was written
+	// Looked for behind taking the other: of two writers of one file the second finds either.
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return &usageError{fmt.Errorf(existsAlready, name)}
+	}
+	if err := write(part); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name)))
+}
+
+const existsAlready = "%s exists already; name another, or remove it"
 
 // verifiedCopy has a copy of the journal written to path, and verifies its audit.
 func (c *cli) verifiedCopy(
@@ -117,23 +126,18 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalRebuild(cmd.Context(), unverified) },
+		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
+			bar := c.progress("subjects made anew")
+			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
+			bar.end()
+			if err == nil {
+				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
+			}
+			return err
+		}),
 	}
 	cmd.Flags().BoolVar(&unverified, "from-unverified", false, "take the records as they are, though they do not hold")
 	return cmd
-}
-
-func (c *cli) journalRebuild(ctx context.Context, unverified bool) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
-		bar := c.progress("subjects made anew")
-		err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
-		bar.end()
-		if err == nil {
-			fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
-		}
-		return err
-	})
 }
 
 func (c *cli) journalPurgeCommand() *cobra.Command {
@@ -144,21 +148,16 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 		Long: "The worker purges by itself, but not once the clock went on by more than a tenth of the retention, and\n" +
 			"a day, between two commits since the last purge, or since the last one: a clock that is years ahead\n" +
 			"would purge everything. Check the clock, and confirm. That it was confirmed is a record itself.",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.journalPurge(cmd.Context(), confirm) },
+		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
+			n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
+			if err == nil {
+				fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
+			}
+			return err
+		}),
 	}
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the clock is right")
 	return cmd
-}
-
-func (c *cli) journalPurge(ctx context.Context, confirm bool) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
-		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
-		if err == nil {
-			fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
-		}
-		return err
-	})
 }
 
 // journalWriter is the journal while a command writes it.
@@ -168,24 +167,26 @@ type journalWriter struct {
 	publish   journal.Publisher // nil where nobody listens
 }
 
-// writeJournal opens the journal for do, which the user may end.
-func writeJournal(ctx context.Context, do func(ctx context.Context, w *journalWriter) error) error {
-	settings, err := config.LoadJournal()
-	if err != nil {
-		return &usageError{err}
+// writesJournal returns what opens the journal for do, which the user may end.
+func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		settings, err := config.LoadJournal()
+		if err != nil {
+			return &usageError{err}
+		}
+		ctx, cancel := untilSignal(cmd.Context())
+		defer cancel()
+		s, err := store.Open(ctx, settings.DatabaseURL)
+		if err != nil {
+			return err
+		}
+		defer s.Close() // what was done is committed
+		w := &journalWriter{Store: s, retention: settings.Retention}
+		if settings.Events {
+			w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
+		}
+		return do(ctx, w)
 	}
-	ctx, cancel := untilSignal(ctx)
-	defer cancel()
-	s, err := store.Open(ctx, settings.DatabaseURL)
-	if err != nil {
-		return err
-	}
-	defer s.Close() // what was done is committed
-	w := &journalWriter{Store: s, retention: settings.Retention}
-	if settings.Events {
-		w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
-	}
-	return do(ctx, w)
 }
 
 func (c *cli) journalEraseCommand() *cobra.Command {
@@ -200,10 +201,17 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 			"bulk run is still under way. Backups keep the subject, and so does what was exported, or sent as an\n" +
 			"event.",
 		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
-		Args:    oneArg("subjects", "CLM-001-1234567890"),
+		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wrongUse(checkReason(reason)); err != nil {
+				return err
+			}
 			subject.ID = args[0]
-			return c.erase(cmd.Context(), subject, reason)
+			body := map[string]string{"reason": reason}
+			return show(cmd.Context(), c, subjectPath(subject, "/erase"), body, func(done *api.Erased) {
+				fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
+					done.Records, inertLine(done.Pseudonym, 200), done.Record)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "who asked for it, and why; kept in the audit")
@@ -211,14 +219,4 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
 	c.server.register(cmd.Flags())
 	return cmd
-}
-
-func (c *cli) erase(ctx context.Context, s journal.Subject, reason string) error {
-	if err := wrongUse(checkReason(reason)); err != nil {
-		return err
-	}
-	return show(ctx, c, subjectPath(s, "/erase"), map[string]string{"reason": reason}, func(done *api.Erased) {
-		fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
-			done.Records, inertLine(done.Pseudonym, 200), done.Record)
-	})
 }

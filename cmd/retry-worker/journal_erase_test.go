@@ -17,7 +17,7 @@ func TestJournalErase(t *testing.T) {
 		code      int
 		args      []string
 	}{
-		{"ada", "0 subjects given, expected one", exitUsage, erase[:2]},
+		{"ada", "0 arguments given, expected", exitUsage, erase[:2]},
 		{"ada", "--reason", exitUsage, erase[:3]},
 		{"otto", "may not erase a subject", exitFailed, erase},
 		{"ada", "a retry of it is going on", exitFailed, erase},

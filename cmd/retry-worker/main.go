@@ -7,16 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/config"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
 )
 
@@ -112,15 +119,6 @@ func (c *cli) print(v any, text func()) error {
 	return nil
 }
 
-// printAnswer writes the API's answer, unchanged, with -o json, and otherwise calls text.
-func (c *cli) printAnswer(answer []byte, text func()) {
-	if c.json() {
-		fmt.Fprintf(c.out, "%s\n", answer)
-		return
-	}
-	text()
-}
-
 // printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
 func (c *cli) printJSON(v any) error {
 	e := json.NewEncoder(c.out)
@@ -134,12 +132,11 @@ func (c *cli) root() *cobra.Command {
 		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
 		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
 			"and if not, who must act.",
-		Args:          noArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			err := c.checkFormat()
+			err := oneOf("output", c.format, []string{"text", "json"})
 			c.begun = err == nil
 			return err
 		},
@@ -158,34 +155,33 @@ func (c *cli) root() *cobra.Command {
 		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.deadLettersCommand(), c.causesCommand(), c.destinationsCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
+	takeNothing(root)
 	return root
 }
 
-// checkFormat of --output.
-func (c *cli) checkFormat() error {
-	if c.format != "text" && c.format != "json" {
-		return fmt.Errorf("--output is %q, expected text or json", c.format)
+// takeNothing has the commands refuse arguments that do not say which they take.
+func takeNothing(cmd *cobra.Command) {
+	if cmd.Args == nil {
+		cmd.Args = noArgs
 	}
-	return nil
+	for _, below := range cmd.Commands() {
+		takeNothing(below)
+	}
 }
 
 // group returns a command that does nothing but hold others, which it names in that order.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, RunE: func(*cobra.Command, []string) error { return nil }}
 	cmd.AddCommand(commands...)
-	names := make([]string, len(commands))
-	for i := range commands {
-		names[i] = commands[i].Name()
-	}
-	expected := names[len(names)-1]
-	if len(names) > 1 {
-		expected = strings.Join(names[:len(names)-1], ", ") + " or " + expected
+	var names []string
+	for _, below := range commands {
+		names = append(names, below.Name())
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
 		}
-		return fmt.Errorf("expected a command behind %s: %s; `%s --help` says more", use, expected, cmd.CommandPath())
+		return fmt.Errorf("expected a command behind %s, one of %s; `%s --help` says more", use, listed(names), cmd.CommandPath())
 	}
 	return cmd
 }
@@ -199,40 +195,37 @@ func listed[T ~string](names []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// oneArg takes one argument, of which the error calls many what, and gives an example.
-func oneArg(what, example string) cobra.PositionalArgs {
+// takes accepts from least to most arguments.
+func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("%d %s given, expected one, such as %s; `%s --help` says more", len(args), what, example,
-				cmd.CommandPath())
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", counted(len(args), "argument", "arguments"),
+				cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// oneID takes one argument, the id of what, as the command list prints it.
-func oneID(what, list, example string) cobra.PositionalArgs {
+// takesID accepts one argument, the id of what, as the command list prints it.
+func takesID(what, list string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) != 1:
-			return fmt.Errorf("%d ids given, expected one as `%s` prints them; `%s --help` says more", len(args), list,
-				cmd.CommandPath())
-		case !deadletter.IsID(strings.ToLower(args[0])):
-			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them, such as %s",
-				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list, example)
+		if err := takes(1, 1)(cmd, args); err != nil {
+			return err
+		}
+		if !deadletter.IsID(strings.ToLower(args[0])) {
+			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them",
+				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list)
 		}
 		return nil
 	}
 }
 
-// oneArgAtMost takes one argument or none.
-func oneArgAtMost(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return fmt.Errorf("%d %s given, expected one at most; `%s --help` says more", len(args), what, cmd.CommandPath())
-		}
+// oneOf says that a flag has none of the values known, if so.
+func oneOf[T ~string](flag string, given T, known []T) error {
+	if slices.Contains(known, given) {
 		return nil
 	}
+	return fmt.Errorf("--%s is %q, expected one of %s", flag, given, listed(known))
 }
 
 // noArgs refuses arguments: what is no flag can only be a command that does not exist.
@@ -249,4 +242,78 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		meant = "did you mean " + strings.Join(near, " or ") + "? "
 	}
 	return fmt.Errorf("unknown command %q; %s`%s --help` lists the commands", args[0], meant, cmd.CommandPath())
+}
+
+// Set by the linker (see the Makefile).
+var (
+	version = "dev"
+	commit  = "unknown"
+	date    = "unknown" // of the commit, RFC 3339
+)
+
+func build() metrics.Build {
+	return metrics.Build{Version: version, Commit: commit, GoVersion: runtime.Version()}
+}
+
+func (c *cli) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		RunE: func(*cobra.Command, []string) error {
+			b := build()
+			shown := map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion}
+			return c.print(shown, func() {
+				fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
+			})
+		},
+	}
+}
+
+const readyTimeout = 3 * time.Second
+
+func (c *cli) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ready",
+		Short: "Ask the running worker whether it is ready (for health checks)",
+		Long:  "Asks /readyz at RETRY_WORKER_OPS_ADDR. Exit 0 when it is ready, 1 when not.",
+		RunE:  func(*cobra.Command, []string) error { return c.ready() },
+	}
+}
+
+func (c *cli) ready() error {
+	addr, err := config.OpsAddr()
+	if err != nil {
+		return &usageError{err}
+	}
+	// Straight to the worker, whatever proxy the environment names for the world outside.
+	client := http.Client{Timeout: readyTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + reachable(addr) + "/readyz")
+	if err != nil {
+		return fmt.Errorf("no worker answers at %s: %w; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR", addr, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", addr, err)
+	}
+	detail := strings.TrimSpace(string(answer))
+	ready := response.StatusCode == http.StatusOK
+	err = c.print(map[string]any{"ready": ready, "detail": detail}, func() {
+		if ready {
+			fmt.Fprintln(c.out, "ready")
+		}
+	})
+	if err == nil && !ready {
+		err = fmt.Errorf("not ready: %s", detail)
+	}
+	return err
+}
+
+// reachable turns an address to listen on into one to call: every interface means this machine.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
 }

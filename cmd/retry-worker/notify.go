@@ -39,7 +39,6 @@ func (c *cli) notifyTestCommand() *cobra.Command {
 			"needs no running worker. Exit 0 where all took it, 1 where one did not.",
 		Example: `  retry-worker notify test --team ti
   retry-worker notify test --team ti --channel webhook -o json`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.notifyTest(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.team, "team", "", "team to send it to")
@@ -81,14 +80,16 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 	defer cancel()
 	all := app.Senders(settings, version).Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), time.Now())
 	t := trial{Team: f.team, OK: true}
+	var rows [][]any
 	for _, r := range all {
-		result := trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Err == nil, Said: r.Said}
+		mark, result := "ok", trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Err == nil, Said: r.Said}
 		if r.Err != nil {
-			t.OK, result.Said = false, r.Err.Error()
+			t.OK, mark, result.Said = false, "FAIL", r.Err.Error()
 		}
 		t.Results = append(t.Results, result)
+		rows = append(rows, []any{mark, r.Channel, r.Recipient, result.Said})
 	}
-	if err := c.print(t, func() { c.printTrial(t) }); err != nil {
+	if err := c.print(t, func() { c.rows("", rows) }); err != nil {
 		return err
 	}
 	if !t.OK {
@@ -115,16 +116,4 @@ func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) 
 			f.team, ways[0])
 	}
 	return team, nil
-}
-
-func (c *cli) printTrial(t trial) {
-	var rows [][]string
-	for _, r := range t.Results {
-		mark := "ok"
-		if !r.OK {
-			mark = "FAIL"
-		}
-		rows = append(rows, []string{mark, string(r.Channel), r.Recipient, r.Said})
-	}
-	rowsOf(c, "", "", "", "").print(rows)
 }

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/plan"
+	"retry-worker/internal/store"
 )
 
 // The flags of what a job may say of its own retries.
@@ -33,7 +38,6 @@ func (c *cli) planCommand() *cobra.Command {
   retry-worker plan --policy tiss-submission -o json
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
-		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.plan(cmd, f) },
 	}
 	flags := cmd.Flags()
@@ -80,30 +84,22 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		}
 		all.Plans = append(all.Plans, plan.At(p, own, f.destination, at))
 	}
-	if c.format == "json" {
-		return c.printJSON(all)
-	}
-	return c.printPlans(all.Plans)
-}
-
-func (c *cli) printPlans(all []*plan.Plan) error {
-	for i, p := range all {
-		if i > 0 {
-			fmt.Fprintln(c.out)
+	return c.print(all, func() {
+		for i, p := range all.Plans {
+			if i > 0 {
+				fmt.Fprintln(c.out)
+			}
+			_ = p.Table(c.out) // which remembers what could not be written
 		}
-		if err := p.Table(c.out); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // choose returns the policy that --policy names, or all; the job's values must be for one of them.
 func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*decision.Policy, error) {
 	names := from.Policies.Names()
 	if cmd.Flags().Changed("policy") {
-		if from.Policies[f.policy] == nil {
-			return nil, &usageError{fmt.Errorf("--policy is %q, expected one of %s", f.policy, strings.Join(names, ", "))}
+		if err := wrongUse(oneOf("policy", f.policy, names)); err != nil {
+			return nil, err
 		}
 		names = []string{f.policy}
 	}
@@ -141,4 +137,103 @@ func (f *planFlags) own(cmd *cobra.Command, p *decision.Policy) (decision.OwnPol
 		return own, &usageError{errors.New(rejection.Error())}
 	}
 	return own, nil
+}
+
+// builtInName names the built-in catalogue in place of a file.
+const builtInName = "built-in"
+
+func (c *cli) policiesDiffCommand() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Say what catalogue B would have decided otherwise than A on recorded failures",
+		Long: "Replays the failures that the journal holds through two catalogues, and counts by policy those that B\n" +
+			"decides otherwise than A (one retries, the other gives up, or to another team) and those that B retries\n" +
+			"earlier or later. Not comparable are those of which the journal does not hold all that a decision\n" +
+			"needs, such as a retry policy that the job brought. A and B are files, or " + builtInName + ". What was taught\n" +
+			"holds in both. Reads the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
+		Example: `  retry-worker policies diff built-in policies.yaml
+  retry-worker policies diff policies.yaml new.yaml --since 30d -o json`,
+		Args: takes(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.policiesDiff(cmd.Context(), args[0], args[1], since, time.Now())
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "90d", "first failure: days back, a date or RFC 3339")
+	return cmd
+}
+
+// policiesDiff is what `policies diff -o json` prints.
+type policiesDiff struct {
+	Since string `json:"since"`
+	A     string `json:"a"` // the catalogues' versions
+	B     string `json:"b"`
+	audit.Differences
+	Policies []policyDiff `json:"policies"`
+}
+
+type policyDiff struct {
+	Policy string `json:"policy"`
+	audit.Differences
+}
+
+func (c *cli) policiesDiff(ctx context.Context, a, b, since string, now time.Time) error {
+	from, err := daysBack(since, now)
+	if err != nil {
+		return err
+	}
+	var catalogues [2]*catalogue.Catalogue
+	for i, file := range []string{a, b} {
+		if catalogues[i] = catalogue.Default(); file != builtInName {
+			if catalogues[i], err = loadCatalogue(file); err != nil {
+				return err
+			}
+		}
+	}
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		bar := c.progress("failures replayed")
+		defer bar.end()
+		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, bar.show)
+		if err != nil {
+			return err
+		}
+		diff := policiesDiff{Since: decision.Instant(from), A: catalogues[0].Version, B: catalogues[1].Version,
+			Policies: []policyDiff{}}
+		for _, policy := range slices.Sorted(maps.Keys(differences)) {
+			diff.Differences.Add(differences[policy])
+			diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})
+		}
+		return c.print(diff, func() { c.printDiff(&diff) })
+	})
+}
+
+// daysBack returns the instant that --since names.
+func daysBack(text string, now time.Time) (time.Time, error) {
+	if age, known := parseAge(text); known {
+		return now.Add(-age).UTC().Truncate(time.Second), nil
+	}
+	since, err := boundFlag("since", text)
+	if err != nil || text == "" {
+		return since, &usageError{fmt.Errorf("--since is %q, expected days back such as 90d, a date such as 2026-03-01 "+
+			"(midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", text)}
+	}
+	return since, nil
+}
+
+func (c *cli) printDiff(d *policiesDiff) {
+	fmt.Fprintf(c.out, "since %s: A is version %s, B version %s\n", d.Since, d.A, d.B)
+	if d.Failures == 0 {
+		fmt.Fprintln(c.out, "no failure was recorded")
+		return
+	}
+	fmt.Fprintln(c.out)
+	var rows [][]any
+	row := func(name string, d *audit.Differences) {
+		rows = append(rows, []any{name, d.Failures, d.Alike, d.Otherwise, d.Earlier, d.Later, d.NotComparable})
+	}
+	for i := range d.Policies {
+		row(d.Policies[i].Policy, &d.Policies[i].Differences)
+	}
+	row("all", &d.Differences)
+	c.rows(", failures, decided alike, otherwise, earlier, later, not comparable", rows)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,10 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/classify"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/plan"
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
@@ -37,7 +32,7 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 			"for each problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
-		Args: oneArg("files", "policies.yaml"),
+		Args: takes(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
 	}
 }
@@ -81,14 +76,13 @@ func (c *cli) policiesCheck(file string) error {
 }
 
 func (checked *checkedCatalogue) fail(err error) {
-	wrong, is := errors.AsType[*catalogue.Error](err)
-	if !is {
-		const expected = "a readable YAML file"
-		found := strings.TrimSuffix(err.Error(), ", expected "+expected)
-		checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
+	if wrong, is := errors.AsType[*catalogue.Error](err); is {
+		checked.Problems, checked.More = wrong.Problems, wrong.More
 		return
 	}
-	checked.Problems, checked.More = wrong.Problems, wrong.More
+	const expected = "a readable YAML file"
+	found := strings.TrimSuffix(err.Error(), ", expected "+expected)
+	checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
 }
 
 func counted[N int | int64](n N, one, many string) string {
@@ -107,7 +101,6 @@ func (c *cli) policiesSchemaCommand() *cobra.Command {
 		Example: `  retry-worker policies schema > policies.schema.json
   # and as the first line of policies.yaml:
   # yaml-language-server: $schema=policies.schema.json`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := c.out.Write(catalogue.Schema())
 			return err
@@ -123,23 +116,23 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 		Short: "Show the catalogue in force, or what one of its policies says",
 		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective " +
 			"the whole,\n" +
-			"where the file extends the built-in one. With a policy's name, what that policy says, in words.",
+			"where the file extends the built-in one. With a policy's name, that policy alone, of the whole.",
 		Example: `  retry-worker policies show --effective
   retry-worker policies show tiss-submission`,
-		Args: oneArgAtMost("policies"),
+		Args: takes(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, err := loadCatalogue(file)
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				content := from.YAML()
-				if effective {
-					content = from.Effective()
-				}
-				return c.showCatalogue(from, content)
+			if len(args) > 0 {
+				return c.showPolicy(from, args[0])
 			}
-			return c.showPolicy(from, args[0])
+			content := from.YAML()
+			if effective {
+				content = from.Effective()
+			}
+			return c.showCatalogue(from, content)
 		},
 	}
 	policiesFileFlag(cmd, &file)
@@ -149,105 +142,50 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 
 // shownCatalogue is what `policies show -o json` prints; with a name, Policy stands in place of Catalogue.
 type shownCatalogue struct {
-	Version   string          `json:"version"`
-	Source    string          `json:"source"`
-	Catalogue json.RawMessage `json:"catalogue,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Policy    json.RawMessage `json:"policy,omitempty"`
+	Version   string `json:"version"`
+	Source    string `json:"source"`
+	Catalogue any    `json:"catalogue,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Policy    any    `json:"policy,omitempty"`
 }
 
 func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
 	if !c.json() {
-		fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
-		_, err := c.out.Write(bytes.TrimPrefix(content, []byte("\uFEFF")))
-		return err
+		return c.printYAML(from, bytes.TrimPrefix(content, []byte("\uFEFF")))
 	}
-	document, _, err := asJSON(content, "")
-	if err != nil {
-		return err
+	var document any
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return fmt.Errorf("turn the catalogue into JSON: %w", err)
 	}
 	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
 }
 
-// asJSON returns a catalogue's YAML as JSON, and the part of it that is the named policy.
-func asJSON(text []byte, name string) (document, policy json.RawMessage, err error) {
-	var content map[string]any
-	if err := yaml.Unmarshal(text, &content); err != nil {
-		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
-	}
-	if document, err = json.Marshal(content); err != nil {
-		return nil, nil, fmt.Errorf("turn the catalogue into JSON: %w", err)
-	}
-	policies, _ := content["policies"].(map[string]any)
-	policy, err = json.Marshal(policies[name])
-	return document, policy, err
-}
-
 func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
-	p := from.Policies[name]
-	if p == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name,
-			strings.Join(from.Policies.Names(), ", "))}
+	if from.Policies[name] == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, listed(from.Policies.Names()))}
 	}
+	var document struct {
+		Policies map[string]any `yaml:"policies"`
+	}
+	if err := yaml.Unmarshal(from.Effective(), &document); err != nil {
+		return fmt.Errorf("read the catalogue: %w", err)
+	}
+	policy := document.Policies[name]
 	if c.json() {
-		_, policy, err := asJSON(from.Effective(), name)
-		if err != nil {
-			return err
-		}
 		return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
 	}
-	c.printPolicy(from, p)
-	return nil
+	text, err := yaml.Marshal(policy)
+	if err != nil {
+		return fmt.Errorf("write the policy: %w", err)
+	}
+	return c.printYAML(from, text)
 }
 
-// printPolicy tells a person what p says: what it reads, its limits and backoff, and each rule in the order they are
-// tried.
-func (c *cli) printPolicy(from *catalogue.Catalogue, p *decision.Policy) {
-	row, done := c.sheet()
-	row("policy", p.Name)
-	row("catalogue", from.Version+", source "+strconv.Quote(from.Source))
-	row("description", p.Description)
-	row("id", p.IDVariable+", matches "+p.IDPattern.String())
-	row("error", p.ErrorVariable)
-	row("HTTP status", p.HTTPStatusVariable)
-	row("also reads", decision.RetryCountVariable+", "+decision.LastSubmissionVariable)
-	if p.Own != nil {
-		row("job's own", jobVariables(p.Own))
-	}
-	row("retries", strconv.FormatInt(p.MaxRetries, 10))
-	row("backoff", plan.Backoff(&p.Backoff))
-	limit := "none"
-	if p.TotalLimit > 0 {
-		limit = plan.Words(p.TotalLimit) + " from the first failure"
-	}
-	row("total limit", limit)
-	row("at the limit", "to "+string(p.LimitTeam))
-	row("empty error", string(p.EmptyError))
-	row("unknown error", string(cmp.Or(p.UnknownError, decision.RetryUnknown)))
-	for _, team := range teamsOf(p) {
-		row("team", who(from.Teams, team))
-	}
-	done()
-	c.printRules(p.Rules.Rules())
-}
-
-// teamsOf returns the teams that p names, in alphabetical order.
-func teamsOf(p *decision.Policy) []decision.Team {
-	teams := []decision.Team{p.LimitTeam}
-	for _, r := range p.Rules.Rules() {
-		if r.Team != "" {
-			teams = append(teams, r.Team)
-		}
-	}
-	slices.Sort(teams)
-	return slices.Compact(teams)
-}
-
-// jobVariables lists the variables in which a job brings its own retry policy.
-func jobVariables(own *decision.OwnVariables) string {
-	names := slices.DeleteFunc([]string{own.MaxAttempts, own.Delay, own.NonRetryable},
-		func(name string) bool { return name == "" })
-	return strings.Join(names, ", ") + " (what the job says goes before retries and backoff)"
+// printYAML prints what a catalogue says, below where it is from.
+func (c *cli) printYAML(from *catalogue.Catalogue, text []byte) error {
+	fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
+	_, err := c.out.Write(text)
+	return err
 }
 
 // who returns a team with what it does.
@@ -256,47 +194,6 @@ func who(teams map[decision.Team]catalogue.Team, team decision.Team) string {
 		return string(team) + " (" + description + ")"
 	}
 	return string(team)
-}
-
-// printRules in the order they are tried (R2).
-func (c *cli) printRules(rules []classify.Rule) {
-	if len(rules) == 0 {
-		fmt.Fprintln(c.out, "\nno rules: every error is unknown")
-		return
-	}
-	fmt.Fprintf(c.out, "\n%s, tried in this order:\n", counted(len(rules), "rule", "rules"))
-	for i := range rules {
-		c.printRule(&rules[i])
-	}
-}
-
-func (c *cli) printRule(r *classify.Rule) {
-	head := string(r.Class) + "  " + r.Name
-	if r.Presumed() {
-		head += ", presumed where no rule above matches"
-	}
-	if r.Reason != "" && string(r.Reason) != r.Name {
-		head += ", reason " + string(r.Reason)
-	}
-	if r.Team != "" {
-		head += ", to " + string(r.Team)
-	}
-	fmt.Fprintln(c.out, head)
-	for _, finds := range []struct {
-		what  string
-		items []string
-	}{
-		{"codes", r.Codes}, {"HTTP statuses", r.Statuses}, {"TISS faults", r.TISSFaults}, {"TISS codes", r.TISSCodes},
-		{"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals}, {"things", r.Things},
-		{"patterns", r.Patterns},
-	} {
-		if len(finds.items) > 0 && !slices.Equal(finds.items, []string{r.Name}) {
-			fmt.Fprintf(c.out, "           %s: %s\n", finds.what, strings.Join(finds.items, ", "))
-		}
-	}
-	if r.Hint != "" {
-		fmt.Fprintf(c.out, "           hint: %s\n", r.Hint)
-	}
 }
 
 // policiesFileVariable names the catalogue for the worker and for every command that reads policies.

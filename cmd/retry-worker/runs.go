@@ -1,18 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
-	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
@@ -22,50 +22,47 @@ func (c *cli) runsCommand() *cobra.Command {
 		"A bulk run is one decision on many dead letters, started by `dead-letters retry --filter …` or\n"+
 			"`discard --filter …`, by the console or by the API. It goes on in the worker, whoever watches, and\n"+
 			"after a crash. Roles: viewer looks; admin starts, pauses, resumes and cancels.",
-		c.runsListCommand(), c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "",
-			c.askRun("", nil)),
-		c.runsItemsCommand(),
-		c.runCommand("watch", "Follow a bulk run to its end",
-			"Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n"+
-				"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not "+
-				"answer.", c.watchRun),
+		c.runsListCommand(), c.runsItemsCommand(), c.runsWatchCommand(),
+		c.runCommand("show", "Show a bulk run, and what became of its dead letters so far", "", "", nil),
 		c.runCommand("pause", "Have a bulk run decide nothing more until it is resumed",
-			"What is decided already goes its way. (A run waits by itself while the engine does not "+
-				"answer.)", c.askRun("/pause", struct{}{})),
-		c.runCommand("resume", "Have a paused bulk run go on, at its pace", "", c.askRun("/resume", struct{}{})),
+			"What is decided already goes its way. (A run waits by itself while the engine does not answer.)", "/pause", nothing),
+		c.runCommand("resume", "Have a paused bulk run go on, at its pace", "", "/resume", nothing),
 		c.runCommand("cancel", "End a bulk run: what is not decided yet stays as it is",
 			"What is decided already goes its way, and its outcomes go on being verified. A run that was cancelled does not "+
-				"go on:\nstart another for the rest.",
-			c.askRun("/cancel", struct{}{})))
+				"go on:\nstart another for the rest.", "/cancel", nothing))
 }
 
-// runCommand returns a command about one run.
-func (c *cli) runCommand(verb, short, long string, do func(ctx context.Context, id string) error) *cobra.Command {
-	cmd := &cobra.Command{
+// runCommand returns a command about one run, as about does.
+func (c *cli) runCommand(verb, short, long, address string, body func() (any, error)) *cobra.Command {
+	return about(c, &cobra.Command{
 		Use: verb + " RUN", Short: short, Long: long,
 		Example: "  retry-worker dead-letters runs " + verb + " 0198a0c0-5717-7562-b3fc-2c963f66afa6",
 		Args:    oneRun,
-		RunE:    func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args[0]) },
+	}, "/bulk-runs/", address, body, c.printRun)
+}
+
+// nothing is the body of an order that says all in its address.
+func nothing() (any, error) { return struct{}{}, nil }
+
+// oneRun takes one argument, a bulk run's id.
+var oneRun = takesID("bulk run", "retry-worker dead-letters runs list")
+
+func (c *cli) runsWatchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch RUN",
+		Short: "Follow a bulk run to its end",
+		Long: "Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n" +
+			"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not answer.",
+		Example: "  retry-worker dead-letters runs watch 0198a0c0-5717-7562-b3fc-2c963f66afa6",
+		Args:    oneRun,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return c.follow(ctx, args[0], seenRun{})
+		},
 	}
 	c.server.register(cmd.Flags())
 	return cmd
-}
-
-// oneRun takes one argument, a bulk run's id.
-var oneRun = oneID("bulk run", "retry-worker dead-letters runs list", "0198a0c0-5717-7562-b3fc-2c963f66afa6")
-
-// askRun returns what asks for a run, or has something done with it, and prints it as it stands then.
-func (c *cli) askRun(address string, body any) func(context.Context, string) error {
-	return func(ctx context.Context, id string) error {
-		path := "/bulk-runs/" + url.PathEscape(id) + address
-		return show(ctx, c, path, body, func(run *api.BulkRun) { c.printRun(ctx, run) })
-	}
-}
-
-func (c *cli) watchRun(ctx context.Context, id string) error {
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	return c.follow(ctx, id, seenRun{})
 }
 
 func (c *cli) runsListCommand() *cobra.Command {
@@ -74,83 +71,43 @@ func (c *cli) runsListCommand() *cobra.Command {
 		Short: "List bulk runs, the newest first",
 		Example: "  retry-worker dead-letters runs list\n  retry-worker dead-letters runs list --all -o json | jq -r " +
 			"'.items[] | select(.state == \"running\") | .id'",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.runsList(cmd.Context()) },
 	}
-	c.page.register(cmd.Flags())
-	c.server.register(cmd.Flags())
-	return cmd
-}
-
-func (c *cli) runsList(ctx context.Context) error {
-	if err := wrongUse(c.page.check()); err != nil {
-		return err
-	}
-	type run = api.BulkRun
-	table := tableOf(c, []column[run]{
-		{name: "RUN", of: func(r *run) string { return r.ID }},
-		{name: "STARTED", rank: 4, of: func(r *run) string { return minute(r.CreatedAt) }},
-		{name: "BY", rank: 5, of: func(r *run) string { return r.By }},
-		{name: "ACTION", rank: 2, of: func(r *run) string { return string(r.Action) }},
-		{name: "STATE", rank: 1, of: func(r *run) string { return string(r.State) + holds(r) }},
-		{name: "DONE", rank: 1,
-			of: func(r *run) string { return fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total) }},
-		{name: "RECOVERED", rank: 6,
-			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkRecovered], 10) }},
-		{name: "DEAD AGAIN", rank: 6,
-			of: func(r *run) string { return strconv.FormatInt(r.Counts[journal.BulkDeadAgain], 10) }},
-		{name: "REASON", rank: 3, of: func(r *run) string { return r.Reason }, elastic: true},
+	const head = "RUN, STATE, DONE, ACTION, REASON, STARTED, BY, RECOVERED, DEAD AGAIN"
+	table := tableOf(c, head, func(r *api.BulkRun) []any {
+		state := string(r.State)
+		if r.Hold != nil {
+			state += " (waits)"
+		}
+		return []any{r.ID, state, fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total),
+			r.Action, r.Reason, minute(r.CreatedAt), r.By, r.Counts[journal.BulkRecovered], r.Counts[journal.BulkDeadAgain]}
 	})
-	return list(ctx, c, "/bulk-runs", url.Values{}, table, "No bulk run was started yet.")
-}
-
-// holds tells that a run decides nothing for the moment.
-func holds(r *api.BulkRun) string {
-	if r.Hold == nil {
-		return ""
-	}
-	return " (waits)"
+	return lists(cmd, table, "No bulk run was started yet.",
+		func(*pflag.FlagSet, []string) (string, url.Values, error) { return "/bulk-runs", url.Values{}, nil })
 }
 
 func (c *cli) runsItemsCommand() *cobra.Command {
-	var outcome string
 	cmd := &cobra.Command{
 		Use:   "items RUN",
 		Short: "List a bulk run's dead letters in order, each with its verified outcome",
 		Example: `  retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --outcome dead_again --all
   retry-worker dead-letters runs items 0198a0c0-5717-7562-b3fc-2c963f66afa6 --all -o json | jq -r '.items[].deadLetterId'`,
 		Args: oneRun,
-		RunE: func(cmd *cobra.Command, args []string) error { return c.runsItems(cmd.Context(), args[0], outcome) },
 	}
-	cmd.Flags().StringVar(&outcome, "outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
-	c.page.register(cmd.Flags())
-	c.server.register(cmd.Flags())
-	return cmd
-}
-
-func (c *cli) runsItems(ctx context.Context, id, outcome string) error {
-	err := c.page.check()
-	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, journal.BulkOutcome(outcome)) {
-		err = errors.Join(fmt.Errorf("--outcome is %q, expected one of %s", outcome, listed(all)), err)
-	}
-	if err := wrongUse(err); err != nil {
-		return err
-	}
-	type item = api.BulkItem
-	table := tableOf(c, []column[item]{
-		{name: "NUMBER", rank: 5, of: func(i *item) string { return strconv.FormatInt(i.Number, 10) }},
-		{name: "ID", of: func(i *item) string { return i.DeadLetter }},
-		{name: "SUBJECT", rank: 2, of: func(i *item) string { return i.Subject.ID }},
-		{name: "OUTCOME", rank: 1, of: func(i *item) string { return string(i.Outcome) }},
-		{name: "SINCE", rank: 4, of: func(i *item) string { return minute(i.ChangedAt) }},
-		{name: "WHY", rank: 3, of: func(i *item) string { return value(i.Code) }, elastic: true},
+	cmd.Flags().String("outcome", "", "only with this: "+listed(journal.BulkOutcomes()))
+	table := tableOf(c, "ID, OUTCOME, SUBJECT, WHY, SINCE, NUMBER", func(i *api.BulkItem) []any {
+		return []any{i.DeadLetter, i.Outcome, i.Subject.ID, value(i.Code), minute(i.ChangedAt), i.Number}
 	})
-	return list(ctx, c, "/bulk-runs/"+url.PathEscape(id)+"/items", url.Values{"outcome": {outcome}}, table,
-		"No dead letter found.")
+	return lists(cmd, table, "No dead letter found.",
+		func(flags *pflag.FlagSet, args []string) (_ string, q url.Values, err error) {
+			if q = query(flags, "outcome"); q.Get("outcome") != "" {
+				err = oneOf("outcome", journal.BulkOutcome(q.Get("outcome")), journal.BulkOutcomes())
+			}
+			return "/bulk-runs/" + url.PathEscape(args[0]) + "/items", q, err
+		})
 }
 
 // printRun prints a run, and what became of its dead letters so far.
-func (c *cli) printRun(ctx context.Context, r *api.BulkRun) {
+func (c *cli) printRun(r *api.BulkRun) {
 	line, done := c.sheet()
 	line("bulk run", r.ID)
 	line("state", stateWords(r))
@@ -165,7 +122,7 @@ func (c *cli) printRun(ctx context.Context, r *api.BulkRun) {
 	line("ended", value(r.EndedAt))
 	line("in it", deadLetters(r.Total))
 	done()
-	c.printOutcomes(ctx, r)
+	c.printOutcomes(r)
 }
 
 // stateWords returns where a run stands, and by whom.
@@ -180,26 +137,23 @@ func stateWords(r *api.BulkRun) string {
 	}
 }
 
-// printOutcomes says what became of a run's dead letters so far, and why some were refused.
-func (c *cli) printOutcomes(ctx context.Context, r *api.BulkRun) {
+// printOutcomes says what became of a run's dead letters so far.
+func (c *cli) printOutcomes(r *api.BulkRun) {
 	type outcome = journal.BulkOutcome
 	came := slices.DeleteFunc(journal.BulkOutcomes(), func(o outcome) bool { return r.Counts[o] <= 0 })
 	if len(came) == 0 {
 		return
 	}
 	fmt.Fprintln(c.out)
-	tableOf(c, []column[outcome]{
-		{name: "COUNT", of: func(o *outcome) string { return strconv.FormatInt(r.Counts[*o], 10) }},
-		{name: "OUTCOME", of: func(o *outcome) string { return string(*o) }},
-		{name: "MEANS", elastic: true, of: func(o *outcome) string {
-			if *o == journal.BulkPlanned && r.State == journal.BulkCancelled {
-				return "left as they were: the run was cancelled before their turn"
-			}
-			return outcomeWords[*o]
-		}},
+	tableOf(c, "COUNT, OUTCOME, MEANS", func(o *outcome) []any {
+		means := outcomeWords[*o]
+		if *o == journal.BulkPlanned && r.State == journal.BulkCancelled {
+			means = "left as they were: the run was cancelled before their turn"
+		}
+		return []any{r.Counts[*o], *o, means}
 	}).print(came)
 	if r.Counts[journal.BulkRefused] > 0 {
-		c.printRefused(ctx, r)
+		fmt.Fprintf(c.out, "\n`%s --outcome refused` says why they were refused.\n", runsCommandLine("items", r.ID))
 	}
 	if onWay := r.Counts[journal.BulkDecided] + r.Counts[journal.BulkTaken]; r.State.Ended() && onWay > 0 {
 		fmt.Fprintf(c.out, "\nHow %s on the way end is not known yet; `%s` tells later.\n", deadLetters(onWay),
@@ -220,49 +174,131 @@ var outcomeWords = map[journal.BulkOutcome]string{
 	journal.BulkDiscarded:  "let go",
 }
 
-// printRefused says why some were refused; it looks at so many of them at most.
-func (c *cli) printRefused(ctx context.Context, r *api.BulkRun) {
-	const mostPages = 25
-	counts, seen := map[string]int64{}, int64(0)
-	q := url.Values{"outcome": {string(journal.BulkRefused)}, "limit": {strconv.Itoa(deadletter.MostItems)}}
-	for range mostPages {
-		page, _, err := asked[api.Page[api.BulkItem]](ctx, c, "/bulk-runs/"+url.PathEscape(r.ID)+"/items?"+q.Encode(), nil)
-		if err != nil {
-			return // what is printed stands without it
-		}
-		for i := range page.Items {
-			counts[value(page.Items[i].Code)]++
-			seen++
-		}
-		if page.Next == nil {
-			break
-		}
-		q.Set("cursor", *page.Next)
+const (
+	// A run is looked at after firstLook, then less and less often, until it is every lastLook.
+	firstLook, lastLook = 50 * time.Millisecond, time.Second
+	// silence is how long the API may not answer before watching is given up.
+	silence = time.Minute
+)
+
+// follow watches a run to its end and prints it; begun is how it was answered when it was started, if it was just now.
+// Where ctx ends first, it says how to go on: the run does so by itself.
+func (c *cli) follow(ctx context.Context, id string, begun seenRun) error {
+	w := &watcher{c: c, bar: c.progress(""), seenRun: begun}
+	err := w.watch(ctx, id)
+	w.bar.end()
+	run := w.run
+	if ctx.Err() != nil {
+		fmt.Fprintf(c.errOut, "retry-worker: no longer watched, the run goes on; `%s` ends it, `%s` watches it again\n",
+			runsCommandLine("cancel", id), runsCommandLine("watch", id))
+		err = nil
 	}
-	if seen == 0 {
-		return
+	switch {
+	case err != nil:
+		return err
+	case run == nil:
+		return nil
+	case c.json():
+		fmt.Fprintf(c.out, "%s\n", w.text)
+	case ctx.Err() == nil:
+		fmt.Fprintf(c.out, "Bulk run %s is %s.\n", inertLine(run.ID, maxCell), inertLine(string(run.State), maxCell))
+		c.printOutcomes(run)
 	}
-	of := ""
-	if all := r.Counts[journal.BulkRefused]; seen < all {
-		of = fmt.Sprintf(" (of the first %d)", seen)
+	if run.State == journal.BulkCancelled {
+		return fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell),
+			run.Counts[journal.BulkPlanned], deadLetters(run.Total))
 	}
-	fmt.Fprintf(c.out, "\nRefused%s:\n", of)
-	codes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-	line, done := c.sheet()
-	defer done()
-	for _, code := range codes {
-		line(strconv.FormatInt(counts[code], 10), inertLine(code, maxCell)+refusalWords[deadletter.Code(code)])
+	return nil
+}
+
+// seenRun is a run as it was seen last, and the API's words for it; nil where it was not.
+type seenRun struct {
+	run  *api.BulkRun
+	text []byte
+}
+
+// watcher shows how far a run has come: in a bar on a terminal, otherwise in a line for each tenth and each change.
+type watcher struct {
+	seenRun
+	c    *cli
+	bar  *progressBar
+	last string
+}
+
+// watch looks at a run until its end, or that of ctx, whose error it returns then.
+func (w *watcher) watch(ctx context.Context, id string) error {
+	heard := time.Now()
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		run, text, err := asked[api.BulkRun](ctx, w.c, "/bulk-runs/"+url.PathEscape(id), nil)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !mayPass(err):
+			return err
+		case err != nil && time.Since(heard) > silence:
+			return fmt.Errorf("%w; the run goes on: `%s` watches it again", err, runsCommandLine("watch", id))
+		case err == nil:
+			w.seenRun, heard = seenRun{run, text}, time.Now()
+			w.show(run)
+			if run.State.Ended() {
+				return nil
+			}
+		}
+		clock.Machine{}.Rest(ctx, pause)
 	}
 }
 
-// refusalWords say what a code means, and what to do.
-var refusalWords = map[deadletter.Code]string{
-	deadletter.MaxRetriesExceeded: ": " + usedUp,
-	deadletter.DeadlineMissed:     ": " + tooLate,
-	deadletter.InvalidRetryState:  ": decided on by others meanwhile, or no process waits for them",
-	deadletter.PolicyNotFound:     ": their policy is no longer in the catalogue; --when now needs none",
-	deadletter.JobNotFound:        ": they are gone",
-	deadletter.InOtherRun:         ": another bulk run has them",
+func (w *watcher) show(r *api.BulkRun) {
+	behind := r.Total - r.Counts[journal.BulkPlanned]
+	line := progressWords(r, behind)
+	if w.bar.w != nil {
+		w.bar.draw(behind, r.Total, line)
+		return
+	}
+	const parts = 10
+	part := behind * parts / max(r.Total, 1)
+	if now := fmt.Sprint(part, r.State, value(r.Hold)); now != w.last && !w.c.json() {
+		w.last = now
+		fmt.Fprintln(w.c.errOut, line)
+	}
+}
+
+// progressWords returns how far a run has come.
+func progressWords(r *api.BulkRun, behind int64) string {
+	if r.State == journal.BulkPreparing {
+		return fmt.Sprintf("preparing, %s so far", deadLetters(r.Total))
+	}
+	words := []string{fmt.Sprintf("%d of %d", behind, r.Total)}
+	for _, o := range []journal.BulkOutcome{journal.BulkRecovered, journal.BulkDeadAgain, journal.BulkRefused} {
+		if n := r.Counts[o]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(o), "_", " ")))
+		}
+	}
+	switch {
+	case r.State != journal.BulkRunning:
+		words = append(words, inertLine(string(r.State), maxCell)+by(r.ChangedBy))
+	case r.Hold != nil:
+		words = append(words, holdWords(r))
+	case r.PerMinute > 0:
+		left := time.Duration(r.Counts[journal.BulkPlanned]) * time.Minute / time.Duration(r.PerMinute)
+		words = append(words, left.Round(time.Second).String()+" left")
+	}
+	return strings.Join(words, ", ")
+}
+
+func by(who *string) string {
+	if who == nil {
+		return ""
+	}
+	return " by " + inertLine(*who, maxCell)
+}
+
+// holdWords say why a run decides nothing for the moment.
+func holdWords(r *api.BulkRun) string {
+	why := value(r.Hold)
+	if why == deadletter.HoldEngine {
+		why = "the engine does not answer"
+	}
+	return "waits since " + minute(inertLine(value(r.HeldAt), maxCell)) + ": " + inertLine(why, maxCell) +
+		"; it goes on by itself"
 }

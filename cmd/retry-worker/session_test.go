@@ -48,7 +48,11 @@ func TestSessions(t *testing.T) {
 // followed by that.
 func play(t *testing.T, script string, names func() []string) string {
 	var played strings.Builder
+	printed := false // what a line begins with there means nothing
 	for line := range strings.Lines(script) {
+		if printed = printed && !strings.HasPrefix(line, "exit ") && !strings.HasPrefix(line, "$ "); printed {
+			continue
+		}
 		if assignment, is := strings.CutPrefix(line, "$ export "); is {
 			name, value, _ := strings.Cut(strings.TrimSpace(assignment), "=")
 			t.Setenv(name, strings.NewReplacer(names()...).Replace(value))
@@ -62,6 +66,7 @@ func play(t *testing.T, script string, names func() []string) string {
 			}
 			continue
 		}
+		printed = true
 		r := retryWorker(words(t, strings.NewReplacer(names()...).Replace(strings.TrimSuffix(command, "\n")))...)
 		named := names()
 		slices.Reverse(named)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -17,48 +17,30 @@ import (
 const (
 	// columnGap between two columns.
 	columnGap = 2
-	// maxCell characters of a cell that is not elastic, and maxError of one that is where there is no terminal.
-	maxCell, maxError = 40, 100
-	// maxText characters of a text beside a name.
-	maxText = 2000
-	// leastError characters of an elastic cell are worth a column.
-	leastError = 16
+	// maxCell characters of a cell in a list, maxText of one that is to be read whole.
+	maxCell, maxText = 80, 2000
 	// maxWidth that COLUMNS is believed.
 	maxWidth = 1000
 )
 
-// table prints rows page by page. Its columns are chosen by the first page; without names there is no head.
+// table prints rows page by page; what matters least stands last, where a narrow terminal has no room for it.
 type table[T any] struct {
-	out     io.Writer
-	width   int // of the terminal; 0: there is none
-	columns []column[T]
-	rows    int
+	c    *cli
+	head string // of the first page, names with commas; empty: none
+	most int    // characters of a cell; above maxCell lines may be wider than the terminal
+	of   func(*T) []any
+	rows int
 }
 
-// column of a table. The last may be cut to what room is left, where it is elastic.
-type column[T any] struct {
-	name    string
-	rank    int // the highest goes first where the terminal is too narrow; 0 always stays
-	of      func(*T) string
-	elastic bool
-	// optional tells that it is left out where nothing stands in it.
-	optional bool
-	most     int // characters of a cell that is not elastic; 0: maxCell
-	width    int
+// tableOf returns a table of a list, of which of returns an item's cells.
+func tableOf[T any](c *cli, head string, of func(*T) []any) *table[T] {
+	return &table[T]{c: c, head: head, most: maxCell, of: of}
 }
 
-func tableOf[T any](c *cli, columns []column[T]) *table[T] {
-	return &table[T]{out: c.out, width: terminalWidth(c.out.w), columns: columns}
-}
-
-// rowsOf returns a table of rows that are texts already, each column under its name and none left out.
-func rowsOf(c *cli, names ...string) *table[[]string] {
-	t := tableOf[[]string](c, nil)
-	for i, name := range names {
-		t.columns = append(t.columns, column[[]string]{name: name, most: maxText,
-			of: func(row *[]string) string { return (*row)[i] }})
-	}
-	return t
+// rows prints texts that are to be read whole.
+func (c *cli) rows(head string, rows [][]any) {
+	t := table[[]any]{c: c, head: head, most: maxText, of: func(row *[]any) []any { return *row }}
+	t.print(rows)
 }
 
 // minute returns an instant without its seconds.
@@ -78,89 +60,48 @@ func (t *table[T]) print(items []T) {
 	if len(items) == 0 {
 		return
 	}
-	if t.rows == 0 {
-		t.fit(items)
-		if slices.ContainsFunc(t.columns, func(c column[T]) bool { return c.name != "" }) {
-			t.row(func(c *column[T]) string { return c.name })
-		}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, columnGap, ' ', 0)
+	if t.rows == 0 && t.head != "" {
+		fmt.Fprintln(w, strings.ReplaceAll(t.head, ", ", "\t"))
 	}
+	least := 0 // the first cell stays whole: it is what other commands take
 	for i := range items {
-		t.row(func(c *column[T]) string { return c.of(&items[i]) })
+		cells := t.of(&items[i])
+		line := make([]string, len(cells))
+		for j := range cells {
+			line[j] = inertLine(fmt.Sprint(cells[j]), t.most)
+		}
+		least = max(least, utf8.RuneCountInString(line[0]))
+		fmt.Fprintln(w, strings.Join(line, "\t"))
 	}
+	_ = w.Flush() // text takes everything
 	t.rows += len(items)
-}
-
-// fit gives each column the width that its cells take, and leaves out what the terminal has no room for.
-func (t *table[T]) fit(items []T) {
-	t.columns = slices.DeleteFunc(t.columns, func(c column[T]) bool {
-		return c.optional && !slices.ContainsFunc(items, func(i T) bool { return c.of(&i) != "" })
-	})
-	for i := range t.columns {
-		c := &t.columns[i]
-		most := cmp.Or(c.most, maxCell)
-		if c.elastic {
-			most = maxError
-		}
-		c.width = len(c.name)
-		for j := range items {
-			c.width = max(c.width, utf8.RuneCountInString(inertLine(c.of(&items[j]), most)))
-		}
+	width := 0
+	if t.most == maxCell {
+		width = terminalWidth(t.c.out.w)
 	}
-	if t.width == 0 {
-		return
-	}
-	last := &t.columns[len(t.columns)-1]
-	wanted := last.width
-	if last.elastic {
-		last.width = min(last.width, leastError)
-	}
-	for t.taken() > t.width {
-		worst := 0
-		for i := range t.columns {
-			if t.columns[i].rank > t.columns[worst].rank {
-				worst = i
-			}
+	for line := range strings.Lines(text.String()) {
+		runes := []rune(strings.TrimRight(line, " \n"))
+		switch {
+		case width == 0 || len(runes) <= width:
+		case width <= least+columnGap:
+			runes = runes[:min(len(runes), least)]
+		default:
+			runes = append(runes[:width-1], '…')
 		}
-		if t.columns[worst].rank == 0 {
-			break
-		}
-		t.columns = slices.Delete(t.columns, worst, worst+1)
-	}
-	if last = &t.columns[len(t.columns)-1]; last.elastic {
-		last.width = max(leastError, min(wanted, last.width+t.width-t.taken()))
+		fmt.Fprintln(t.c.out, strings.TrimRight(string(runes), " "))
 	}
 }
 
-// taken returns how wide a row is.
-func (t *table[T]) taken() int {
-	width := -columnGap
-	for i := range t.columns {
-		width += t.columns[i].width + columnGap
-	}
-	return width
-}
-
-func (t *table[T]) row(cell func(*column[T]) string) {
-	var line strings.Builder
-	for i := range t.columns {
-		c := &t.columns[i]
-		text := inertLine(cell(c), c.width)
-		line.WriteString(text)
-		if i < len(t.columns)-1 {
-			line.WriteString(strings.Repeat(" ", c.width-utf8.RuneCountInString(text)+columnGap))
+// sheet prints lines of a name and what is known of it, those without a text left out, when done is called.
+func (c *cli) sheet() (line func(name string, what any), done func()) {
+	var rows [][]any
+	return func(name string, what any) {
+		if fmt.Sprint(what) != "" {
+			rows = append(rows, []any{name, what})
 		}
-	}
-	fmt.Fprintln(t.out, strings.TrimRight(line.String(), " "))
-}
-
-// sheet prints lines of a name and a text, those without a text left out, when done is called.
-func (c *cli) sheet() (line func(name, text string), done func()) {
-	var rows [][]string
-	return func(name, text string) {
-		if text != "" {
-			rows = append(rows, []string{name, text})
-		}
-	}, func() { rowsOf(c, "", "").print(rows) }
+	}, func() { c.rows("", rows) }
 }
 
 // terminalWidth returns how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does

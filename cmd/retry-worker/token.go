@@ -39,7 +39,6 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 		Example: `  retry-worker token new --name maria.silva --role operator --file /etc/retry-worker/tokens
   retry-worker token new --name ana.souza --role operator --teams faturamento,cadastro
   retry-worker token new --name crm --role viewer --expires never -o json`,
-		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return c.tokenNew(f, time.Now()) },
 	}
 	flags := cmd.Flags()
@@ -123,28 +122,26 @@ func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
 
 // make makes the token, or says everything that is wrong with the flags at once.
 func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
-	var wrong []error
-	if f.name == "" {
-		wrong = append(wrong, errors.New("--name is missing, expected the person or program that the token is for"))
-	} else if err := access.CheckName(f.name); err != nil {
-		wrong = append(wrong, fmt.Errorf("--name is %w", err))
-	}
-	role, err := access.ParseRole(f.role)
-	if err != nil {
-		wrong = append(wrong, fmt.Errorf("--role is %w", err))
-	}
-	expires, err := access.ParseExpiry(f.expires, now)
-	if err != nil {
-		wrong = append(wrong, fmt.Errorf("--expires is %w", err))
-	}
-	var teams access.Teams
-	if f.teams != "" {
-		if teams, err = access.ParseTeams(f.teams); err != nil {
-			wrong = append(wrong, fmt.Errorf("--teams are %w", err))
+	wrong := func(flag string, err error) error {
+		if err == nil {
+			return nil
 		}
+		return fmt.Errorf("--%s %w", flag, err)
 	}
-	if len(wrong) > 0 {
-		return "", access.Token{}, errors.Join(wrong...)
+	named := wrong("name is", access.CheckName(f.name))
+	if f.name == "" {
+		named = errors.New("--name is missing, expected the person or program that the token is for")
+	}
+	role, noRole := access.ParseRole(f.role)
+	expires, noExpiry := access.ParseExpiry(f.expires, now)
+	var teams access.Teams
+	var noTeams error
+	if f.teams != "" {
+		teams, noTeams = access.ParseTeams(f.teams)
+	}
+	err := errors.Join(named, wrong("role is", noRole), wrong("expires is", noExpiry), wrong("teams are", noTeams))
+	if err != nil {
+		return "", access.Token{}, err
 	}
 	secret, t, err := access.NewToken(f.name, role, expires)
 	t.Teams = teams

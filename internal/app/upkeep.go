@@ -33,38 +33,26 @@ const (
 
 // upkeep does what is to be done from time to time, until ctx ends.
 func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
-	gauges, heads, purges := time.NewTicker(gaugePause), time.NewTicker(headPause), time.NewTicker(purgePause)
-	defer gauges.Stop()
-	defer heads.Stop()
-	defer purges.Stop()
-	var kpis time.Time // when they are due again
-	read := func() {
-		if begun := time.Now(); !begun.Before(kpis) {
-			a.readKPIs(ctx)
-			kpis = begun.Add(kpiShare * time.Since(begun))
+	var kpis, head, purge time.Time // when they are due
+	every(ctx, gaugePause, func(within context.Context) {
+		now := time.Now()
+		if !now.Before(kpis) {
+			a.readKPIs(within)
+			kpis = now.Add(kpiShare * time.Since(now))
 		}
-		a.readGauges(ctx)
-	}
-	read()
-	a.logHead(ctx)
-	refused := a.purge(ctx, memory)
-	a.logUntold()
-	for {
-		select {
-		case <-gauges.C:
-			read()
-		case <-heads.C:
-			a.logHead(ctx)
-			if refused { // a person may have confirmed it
-				refused = a.purge(ctx, memory)
-			}
-		case <-purges.C:
-			refused = a.purge(ctx, memory)
+		a.readGauges(within)
+		if !now.Before(head) {
+			a.logHead(within)
+			head = now.Add(headPause)
+		}
+		if !now.Before(purge) {
 			a.logUntold()
-		case <-ctx.Done():
-			return
+			purge = now.Add(purgePause)
+			if a.purge(ctx, memory) { // a person may have confirmed it by then
+				purge = head
+			}
 		}
-	}
+	})
 }
 
 // learn has the learner read what was recorded, until ctx ends. What cannot be read leaves what was learnt before:
@@ -95,8 +83,6 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // readKPIs takes over R19's figures, which are the same in every replica. What cannot be read keeps its last value:
 // retry_worker_journal_up tells.
 func (a *App) readKPIs(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
-	defer cancel()
 	now := a.clock.Now()
 	if figures, err := a.store.Figures(ctx, kpi.FirstSlot(now)); err == nil {
 		a.metrics.SetKPIs(kpi.All(figures, a.policies().Names(), now))
@@ -105,8 +91,6 @@ func (a *App) readKPIs(ctx context.Context) {
 
 // readGauges takes over what else is the same in every replica, as readKPIs does.
 func (a *App) readGauges(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
-	defer cancel()
 	now := a.clock.Now()
 	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
 		a.metrics.SetDeadLetters(counts, now)
@@ -122,8 +106,6 @@ func (a *App) readGauges(ctx context.Context) {
 }
 
 func (a *App) logHead(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, upkeepTime)
-	defer cancel()
 	head, err := a.store.Head(ctx)
 	if err != nil {
 		a.log.Warn("the ledger's head could not be read", zap.Error(err))

@@ -115,37 +115,17 @@ func (l Lang) point(number string) string {
 // langCookie keeps a language that was chosen.
 const langCookie = "lang"
 
-// langOf a request: the one chosen, now (?lang=) or before (cookie), otherwise the browser's.
-func langOf(r *http.Request) (l Lang, chosen bool) {
-	if l, ok := parseLang(r.URL.Query().Get("lang")); ok {
-		return l, true
-	}
-	if c, err := r.Cookie(langCookie); err == nil {
-		if l, ok := parseLang(c.Value); ok {
-			return l, false
-		}
-	}
-	return accepted(r.Header.Get("Accept-Language")), false
-}
-
-func parseLang(s string) (Lang, bool) {
-	switch primary, _, _ := strings.Cut(strings.ToLower(s), "-"); primary {
-	case "pt":
-		return Portuguese, true
-	case "en":
-		return English, true
-	default:
-		return "", false
-	}
-}
-
 // languages are matched by their order in Langs; the first is given where none is.
 var languages = language.NewMatcher([]language.Tag{language.BrazilianPortuguese, language.English})
 
-// accepted returns the language of Accept-Language that is wanted most.
-func accepted(header string) Lang {
-	_, i := language.MatchStrings(languages, header)
-	return Langs()[i]
+// langOf a request: the one chosen, now (?lang=) or before (cookie), otherwise the browser's.
+func langOf(r *http.Request) (l Lang, chosen bool) {
+	now, before := r.URL.Query().Get("lang"), ""
+	if c, err := r.Cookie(langCookie); err == nil {
+		before = c.Value
+	}
+	_, i := language.MatchStrings(languages, now, before, r.Header.Get("Accept-Language"))
+	return Langs()[i], now != ""
 }
 
 // reason in words; its code where it has none.

@@ -138,11 +138,11 @@ func TestEveryStyleIsWorn(t *testing.T) {
 }
 
 func TestTheScriptIsSmall(t *testing.T) {
-	script := string(assets[assetNames["console.js"]].content)
+	script, _ := assetFiles.ReadFile("assets/console.js")
 	if n := len(script); n > 9<<10 {
 		t.Errorf("the script has %d bytes; it is to stay small", n)
 	}
-	if !strings.Contains(script, `hourCycle: "h23", timeZone: words.zone`) {
+	if !strings.Contains(string(script), `hourCycle: "h23", timeZone: words.zone`) {
 		t.Error("the script tells times otherwise than the pages: by 24 hours, in the page's zone")
 	}
 }

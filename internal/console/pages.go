@@ -8,13 +8,13 @@ import (
 	"encoding/hex"
 	"net/http"
 	"path"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
@@ -103,7 +103,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/causes/{id}/teach", p.teach(false)},
 		{http.MethodPost, "/causes/{id}/forget", p.teach(true)},
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
-		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
+		{http.MethodPost, "/bulk-runs", p.acting(access.Bulk, p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodPost, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
@@ -120,7 +120,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/audit", p.reading(p.audit)},
 		{http.MethodGet, "/audit/export", p.reading(p.export)},
-		{http.MethodGet, AssetsPrefix + "{name}", p.asset},
+		{http.MethodGet, AssetsPrefix + "{version}/{name}", p.asset},
 	} {
 		p.mux.HandleFunc(route.method+" "+route.path, route.answer)
 		if methods[route.path] != "" {
@@ -135,6 +135,16 @@ func (p *Pages) route() {
 		p.mux.HandleFunc(address, p.onlyBy(allowed))
 	}
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
+}
+
+// acting is reading for those who have the right to do a, to whichever team's dead letters.
+func (p *Pages) acting(a access.Action, make func(*visit, *open) (*page, error)) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if !v.who.Role.May(a) {
+			return nil, v.forbidden(a, "")
+		}
+		return make(v, o)
+	})
 }
 
 // onlyBy refuses what an address is not asked by. Whoever reads a form's address, as after a log-in, is led to the page
@@ -223,53 +233,32 @@ type Signal struct {
 //go:embed assets/*
 var assetFiles embed.FS
 
-// asset is one file by the name that holds its content's hash, so that a browser keeps it for good.
-type asset struct {
-	kind    string
-	content []byte
-}
-
 // assetKinds are the content types, whatever this machine's own tables say.
 var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml"}
 
-// assets by their hashed names, and those names by the plain ones.
-var assets, assetNames = func() (map[string]asset, map[string]string) {
-	all, names := map[string]asset{}, map[string]string{}
-	files, err := assetFiles.ReadDir("assets")
-	if err != nil {
-		panic("pages: " + err.Error()) // cannot be: they are part of the program
-	}
+// assetVersion is a hash of all assets. Their addresses hold it, so that a browser keeps them for good.
+var assetVersion = func() string {
+	files, _ := assetFiles.ReadDir("assets") // which is part of the program
+	sum := sha256.New()
 	for _, f := range files {
-		content, err := assetFiles.ReadFile("assets/" + f.Name())
-		if err != nil {
-			panic("pages: " + err.Error())
-		}
-		sum := sha256.Sum256(content)
-		ext := path.Ext(f.Name())
-		hashed := strings.TrimSuffix(f.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		all[hashed] = asset{assetKinds[ext], content}
-		names[f.Name()] = hashed
+		content, _ := assetFiles.ReadFile("assets/" + f.Name())
+		sum.Write(content)
 	}
-	return all, names
+	return hex.EncodeToString(sum.Sum(nil)[:6])
 }()
 
-// assetURL is where a file is served; empty for one that does not exist, which a test finds.
-func assetURL(name string) string {
-	if hashed, ok := assetNames[name]; ok {
-		return AssetsPrefix + hashed
-	}
-	return ""
-}
+// assetURL is where a file is served; a test finds one that does not exist.
+func assetURL(name string) string { return AssetsPrefix + assetVersion + "/" + name }
 
 func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
-	a, ok := assets[r.PathValue("name")]
-	if !ok {
+	content, err := assetFiles.ReadFile("assets/" + r.PathValue("name"))
+	if err != nil || r.PathValue("version") != assetVersion {
 		p.fail(p.visit(w, r), notFound)
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", a.kind)
+	h.Set("Content-Type", assetKinds[path.Ext(r.PathValue("name"))])
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(a.content) // nobody is left to be told
+	_, _ = w.Write(content) // nobody is left to be told
 }

@@ -66,14 +66,12 @@ func (d *planData) Form() template.HTMLAttr {
 
 // planShown is a plan in words.
 type planShown struct {
-	Token, Go             string
-	Total, Ready, Refused int64
-	Takes                 string
-	Oldest, Newest        Moment
-	Why                   []refusedRow
-	Tallies               []deadletter.ReadyCount
-	Worth                 string
-	Causes                []causeRow
+	*deadletter.Plan
+	Go, Takes, Worth string
+	Refused          int64
+	Oldest, Newest   Moment
+	Why              []refusedRow
+	Causes           []causeRow
 	// MoreCauses tells that there are others beside those.
 	MoreCauses bool
 }
@@ -209,8 +207,7 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Token: p.Token, Tallies: p.Tallies, Worth: v.Money(p.Cents), Total: p.Total, Ready: p.Ready, Refused: p.Total - p.Ready,
-		Takes:  v.lasting(p.Takes),
+	s := &planShown{Plan: p, Worth: v.Money(p.Cents), Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
 		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
 	for _, r := range p.Refused {
 		text := v.Or("refused."+string(r.Code), r.Message)
@@ -236,9 +233,6 @@ func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
-	if !v.who.Role.May(access.Bulk) {
-		return nil, v.forbidden(access.Bulk, "")
-	}
 	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
 	for name, value := range planned {
 		v.r.PostForm[name] = value

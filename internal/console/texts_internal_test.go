@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -210,7 +212,9 @@ func TestTheBrowsersLanguageIsSpoken(t *testing.T) {
 		"": Portuguese, "de": Portuguese, "en": English, "en-GB,pt;q=0.5": English, "pt-BR,pt;q=0.9,en;q=0.8": Portuguese,
 		"de, en;q=0.3": English, "en;q=0.2, pt-PT;q=0.7": Portuguese, "en;q=x": Portuguese, "EN-us": English,
 	} {
-		if got := accepted(header); got != want {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Accept-Language", header)
+		if got, _ := langOf(r); got != want {
 			t.Errorf("Accept-Language %q: %s, want %s", header, got, want)
 		}
 	}

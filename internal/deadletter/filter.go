@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -138,15 +140,12 @@ func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
 		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
 }
 
-// list names a list of that kind that the filter lets through.
+// list names a list of that kind that the filter lets through. Since and Until count by the millisecond, in any zone.
 func (p *Query) list(kind string) []byte {
-	f, name := &p.Filter, []byte(kind)
-	for _, part := range [...]string{string(p.States[0]), string(p.States[len(p.States)-1]), f.Policy, string(f.Team),
-		string(f.Reason),
-		f.Query, f.Fingerprint, f.IDs, f.Context, f.Sort} {
-		name = appendText(name, part)
-	}
-	return binary.AppendVarint(binary.AppendVarint(name, p.Since), p.Until)
+	f := p.Filter
+	f.State, f.Since, f.Until = "", time.Time{}, time.Time{}
+	name, _ := json.Marshal([]any{kind, p.States, f, p.Since, p.Until}) // of texts and numbers, which cannot fail
+	return name
 }
 
 // AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is

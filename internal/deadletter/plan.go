@@ -312,11 +312,8 @@ func (s seen) token(c *BulkCommand) string {
 
 // seal ties what was seen to the command that it was seen for. The reason and the name are not part of it.
 func seal(seen []byte, c *BulkCommand) []byte {
-	f := &c.Filter
 	named, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
-		"bulk plan 2", seen, c.Action, f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Query, f.Since.UnixMilli(),
-		f.Until.UnixMilli(),
-		c.Force, c.Fresh, c.When, c.PerMinute,
+		"bulk plan", seen, c.Action, c.Filter, c.Force, c.Fresh, c.When, c.PerMinute,
 	})
 	sum := sha256.Sum256(named)
 	return sum[:tokenBytes-seenBytes]

@@ -14,29 +14,25 @@ import (
 // SetDeadLetters takes over how many dead letters there are, by policy and state, and how old the oldest open one of
 // each policy is at now. What is not among counts is 0. Not for concurrent use with itself.
 func (m *Metrics) SetDeadLetters(counts []deadletter.Count, now time.Time) {
-	numbers := make(map[string]map[journal.DeadLetterState]int64)
-	oldest := make(map[string]time.Time)
-	for policy := range m.policies.Range { // those of which none is left, too
-		numbers[policy.(string)] = map[journal.DeadLetterState]int64{}
+	type key struct {
+		policy string
+		state  journal.DeadLetterState
 	}
+	numbers, oldest := map[key]int64{}, map[string]time.Time{}
 	for i := range counts {
 		c := &counts[i]
-		if numbers[c.Policy] == nil { // of a policy that is in the catalogue no longer
-			m.startPolicy(c.Policy)
-			numbers[c.Policy] = map[journal.DeadLetterState]int64{}
-		}
-		numbers[c.Policy][c.State] += c.N
-		if c.State != journal.DeadLetterOpen || c.N == 0 || c.Oldest.IsZero() {
-			continue
-		}
-		if first, known := oldest[c.Policy]; !known || c.Oldest.Before(first) {
+		m.knowPolicy(c.Policy)
+		numbers[key{c.Policy, c.State}] += c.N
+		first, known := oldest[c.Policy]
+		if c.State == journal.DeadLetterOpen && c.N > 0 && !c.Oldest.IsZero() && (!known || c.Oldest.Before(first)) {
 			oldest[c.Policy] = c.Oldest
 		}
 	}
 	m.setOpen(counts)
-	for policy, states := range numbers {
+	for name := range m.policies.Range { // those of which none is left, too
+		policy := name.(string)
 		for _, state := range journal.DeadLetterStates() {
-			m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(states[state]))
+			m.deadLetters.WithLabelValues(policy, string(state)).Set(float64(numbers[key{policy, state}]))
 		}
 		if first, open := oldest[policy]; open {
 			m.oldestDeadLetter.WithLabelValues(policy).Set(max(now.Sub(first), 0).Seconds())
@@ -75,20 +71,16 @@ func DueWithin() map[string]time.Duration {
 // among counts is 0.
 func (m *Metrics) SetDeadLettersDue(within string, counts []journal.CauseCount) {
 	due := map[string]journal.CauseCount{}
-	for policy := range m.policies.Range {
-		due[policy.(string)] = journal.CauseCount{}
-	}
 	for i := range counts {
-		c, known := due[counts[i].Policy]
-		if !known { // of a policy that is in the catalogue no longer
-			m.startPolicy(counts[i].Policy)
-		}
+		m.knowPolicy(counts[i].Policy)
+		c := due[counts[i].Policy]
 		c.N, c.Cents = c.N+counts[i].N, c.Cents+counts[i].Cents
 		due[counts[i].Policy] = c
 	}
-	for policy, c := range due {
-		m.dueDeadLetters.WithLabelValues(policy, within).Set(float64(c.N))
-		m.dueAmount.WithLabelValues(policy, within).Set(float64(c.Cents) / 100)
+	for policy := range m.policies.Range {
+		c := due[policy.(string)]
+		m.dueDeadLetters.WithLabelValues(policy.(string), within).Set(float64(c.N))
+		m.dueAmount.WithLabelValues(policy.(string), within).Set(float64(c.Cents) / 100)
 	}
 }
 

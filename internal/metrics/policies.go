@@ -37,6 +37,13 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 	}
 }
 
+// knowPolicy creates the series of a policy that may be in the catalogue no longer.
+func (m *Metrics) knowPolicy(policy string) {
+	if _, known := m.policies.Load(policy); !known {
+		m.startPolicy(policy)
+	}
+}
+
 // startPolicy creates the series that every policy has.
 func (m *Metrics) startPolicy(policy string) {
 	m.policies.Store(policy, nil)

@@ -148,18 +148,17 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
 	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
-	c.server.registerInstead(flags)
+	c.server.registerAs(flags, askInstead)
 	return cmd
 }
 
 // selection returns what the flags choose; its errors are wrong use.
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
-	var err error
-	if s.Since, err = boundFlag("since", f.since); err != nil {
-		return s, err
-	}
-	if s.Until, err = boundFlag("until", f.until); err != nil {
+	var noSince, noUntil error
+	s.Since, noSince = boundFlag("since", f.since)
+	s.Until, noUntil = boundFlag("until", f.until)
+	if err := errors.Join(noSince, noUntil); err != nil {
 		return s, err
 	}
 	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
@@ -274,14 +273,8 @@ func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	return newFile(name, func(part string) error {
 		file, err := os.OpenFile(part, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
+			return err
 		}
-		if err := write(file); err != nil {
-			return errors.Join(err, file.Close())
-		}
-		if err := errors.Join(file.Sync(), file.Close()); err != nil {
-			return fmt.Errorf("write %s: %w", name, err)
-		}
-		return nil
+		return errors.Join(write(file), file.Sync(), file.Close())
 	})
 }

@@ -128,15 +128,22 @@ func (c *cli) decideOn(cmd *cobra.Command, f *verdictFlags, args []string) error
 	if err := wrongUse(checkReason(f.reason), f.check()); err != nil {
 		return err
 	}
-	body := map[string]any{"reason": f.reason}
-	if f.action == journal.BulkRetry {
-		body["forceRetry"], body["fresh"], body["when"] = f.force, f.fresh, f.when
-		if f.deadline != "" {
-			body["submissionDeadline"] = f.deadline
-		}
-	}
+	body := f.manner()
+	body["reason"] = f.reason
 	path := "/dead-letters/" + url.PathEscape(args[0]) + "/" + string(f.action)
 	return show(cmd.Context(), c, path, body, c.printDeadLetter)
+}
+
+// manner returns how it is to be retried, as the API takes it.
+func (f *verdictFlags) manner() map[string]any {
+	if f.action != journal.BulkRetry {
+		return map[string]any{}
+	}
+	manner := map[string]any{"forceRetry": f.force, "fresh": f.fresh, "when": f.when}
+	if f.deadline != "" {
+		manner["submissionDeadline"] = f.deadline
+	}
+	return manner
 }
 
 // check says what is wrong with how it is to be retried.
@@ -182,12 +189,8 @@ func (f *verdictFlags) request(now time.Time) (map[string]any, error) {
 	if !f.plan {
 		wrong = append(wrong, checkReason(f.reason))
 	}
-	request := map[string]any{
-		"action": f.action, "filter": filter, "forceRetry": f.force, "fresh": f.fresh, "perMinute": f.perMinute,
-	}
-	if f.when != "" {
-		request["when"] = f.when
-	}
+	request := f.manner()
+	request["action"], request["filter"], request["perMinute"] = f.action, filter, f.perMinute
 	return request, wrongUse(wrong...)
 }
 

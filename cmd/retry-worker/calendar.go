@@ -16,47 +16,41 @@ import (
 	"retry-worker/internal/decision"
 )
 
-type calendarFlags struct{ destination, policy, policiesFile, at, deadline string }
+type calendarFlags struct{ destination, policy, policiesFile, at string }
 
 func (c *cli) calendarCommand() *cobra.Command {
+	var deadline string
+	check := calendarCommand("check", "Tell whether an instant is open, why it is closed, and by when a deadline must be met",
+		`  retry-worker calendar check --destination unimed-sp --at 2026-12-25T10:00:00-03:00
+  retry-worker calendar check --destination unimed-sp --deadline 2026-12-31T23:59:00-03:00`,
+		func(found *calendar.Calendar, at time.Time) error { return c.calendarCheck(found, at, deadline) })
+	check.Flags().StringVar(&deadline, "deadline", "", "deadline of a claim, such as 2026-12-31T23:59:00-03:00")
 	return group("calendar", "Show when claims can be sent to a destination, or why not",
 		"Reads the policies file alone. What its calendars hold stands in docs/calendars.md.",
-		c.calendarShowCommand(), c.calendarCheckCommand())
+		calendarCommand("show", "Show a month of a calendar, and its next openings",
+			`  retry-worker calendar show --destination unimed-sp
+  retry-worker calendar show --destination unimed-sp --at 2026-12-24T17:00:00-03:00`, c.calendarShow), check)
 }
 
-func (c *cli) calendarShowCommand() *cobra.Command {
+// calendarCommand returns a command that does something with a calendar, at an instant in its zone.
+func calendarCommand(use, short, example string, do func(*calendar.Calendar, time.Time) error) *cobra.Command {
 	var f calendarFlags
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show a month of a calendar, and its next openings",
-		Example: `  retry-worker calendar show --destination unimed-sp
-  retry-worker calendar show --destination unimed-sp --at 2026-12-24T17:00:00-03:00`,
-		RunE: func(*cobra.Command, []string) error { return c.calendarShow(&f) },
+		Use: use, Short: short, Example: example,
+		RunE: func(*cobra.Command, []string) error {
+			found, at, err := f.calendar()
+			if err != nil {
+				return err
+			}
+			return do(found, at)
+		},
 	}
-	f.register(cmd)
-	return cmd
-}
-
-func (c *cli) calendarCheckCommand() *cobra.Command {
-	var f calendarFlags
-	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Tell whether an instant is open, why it is closed, and by when a deadline must be met",
-		Example: `  retry-worker calendar check --destination unimed-sp --at 2026-12-25T10:00:00-03:00
-  retry-worker calendar check --destination unimed-sp --deadline 2026-12-31T23:59:00-03:00`,
-		RunE: func(*cobra.Command, []string) error { return c.calendarCheck(&f) },
-	}
-	f.register(cmd)
-	cmd.Flags().StringVar(&f.deadline, "deadline", "", "deadline of a claim, such as 2026-12-31T23:59:00-03:00")
-	return cmd
-}
-
-func (f *calendarFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.destination, "destination", "", "destination whose calendar it is")
 	cmd.Flags().StringVar(&f.policy, "policy", "", "policy whose calendar it is, of one without destinations")
 	cmd.Flags().StringVar(&f.at, "at", "",
 		"instant, such as 2026-12-24T17:00:00-03:00 (without a zone: UTC); left out: now")
 	policiesFileFlag(cmd, &f.policiesFile)
+	return cmd
 }
 
 // calendar returns the calendar that the flags name, and the instant in its zone.
@@ -65,13 +59,10 @@ func (f *calendarFlags) calendar() (*calendar.Calendar, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	at, err := instantOf("at", f.at)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
+	at, noInstant := instantOf("at", f.at)
 	found, err := f.find(from)
-	if err != nil {
-		return nil, time.Time{}, &usageError{err}
+	if err := wrongUse(noInstant, err); err != nil {
+		return nil, time.Time{}, err
 	}
 	return found, at.In(found.Zone()), nil
 }
@@ -124,11 +115,7 @@ type (
 	}
 )
 
-func (c *cli) calendarShow(f *calendarFlags) error {
-	found, at, err := f.calendar()
-	if err != nil {
-		return err
-	}
+func (c *cli) calendarShow(found *calendar.Calendar, at time.Time) error {
 	m := monthOf(found, at)
 	return c.print(m, func() { c.printMonth(&m, at) })
 }
@@ -174,18 +161,14 @@ func openings(found *calendar.Calendar, from, until time.Time) []calendar.Interv
 	return append([]calendar.Interval{}, found.Openings(from, until)...)
 }
 
-func (c *cli) calendarCheck(f *calendarFlags) error {
-	found, at, err := f.calendar()
-	if err != nil {
-		return err
-	}
+func (c *cli) calendarCheck(found *calendar.Calendar, at time.Time, deadline string) error {
 	i := calendarInstant{At: at, Open: found.IsOpen(at), Why: found.Why(at), Next: found.Next(at)}
-	if f.deadline != "" {
-		deadline, err := instantOf("deadline", f.deadline)
+	if deadline != "" {
+		by, err := instantFlag("deadline", deadline)
 		if err != nil {
 			return err
 		}
-		last := found.LastSafe(deadline.In(found.Zone()))
+		last := found.LastSafe(by.In(found.Zone()))
 		i.LastSafe = &last
 	}
 	return c.print(i, func() {

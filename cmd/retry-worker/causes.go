@@ -39,17 +39,14 @@ func (c *cli) causesListCommand() *cobra.Command {
 	}
 	cmd.Flags().String("policy", "", "only those of this policy")
 	cmd.Flags().Bool("taught", false, "only those that a person taught something of")
-	return lists(cmd, c.causeTable(), "No cause found.",
-		func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
-			return "/causes", query(flags, "policy", "taught"), nil
-		})
-}
-
-func (c *cli) causeTable() *table[api.Cause] {
-	return tableOf(c, "CAUSE, FAILURES, TAUGHT, ERROR, RECOVERED, CLASS, LAST, POLICY", func(f *api.Cause) []any {
+	table := tableOf(c, "CAUSE, FAILURES, TAUGHT, ERROR, RECOVERED, CLASS, LAST, POLICY", func(f *api.Cause) []any {
 		return []any{f.ID, f.Failures, cmp.Or(taughtOf(f), "-"), f.Pattern, f.Recovered, f.Classification,
 			minute(f.LastSeen), f.Policy}
 	})
+	return lists(cmd, table, "No cause found.",
+		func(flags *pflag.FlagSet, _ []string) (string, url.Values, error) {
+			return "/causes", query(flags, "policy", "taught"), nil
+		})
 }
 
 // taughtOf is what was taught in a few words; empty where nothing was.
@@ -180,7 +177,8 @@ func (c *cli) causesExport(ctx context.Context, policy string) error {
 			if f.Taught.Classification == decision.Permanent {
 				rules = &policies[f.Policy].Permanent
 			}
-			if *rules = append(*rules, r); !canStand(policies) {
+			*rules = append(*rules, r)
+			if _, wrong := catalogueOf(policies); wrong != nil {
 				*rules = slices.Delete(*rules, len(*rules)-1, len(*rules))
 				if len(policies[f.Policy].Permanent)+len(policies[f.Policy].Transient) == 0 {
 					delete(policies, f.Policy) // such as one that the built-in catalogue does not have
@@ -229,19 +227,14 @@ func phraseOf(pattern string) (longest string) {
 	return longest
 }
 
-// canStand reports whether the rules can stand in a catalogue.
-func canStand(policies map[string]*taughtRules) bool {
-	text, err := catalogueOf(policies)
-	if err != nil {
-		return false
-	}
-	_, err = catalogue.Parse("what was taught", text)
-	return err == nil
-}
-
+// catalogueOf returns the rules as a catalogue, and an error where they cannot stand in one.
 func catalogueOf(policies map[string]*taughtRules) ([]byte, error) {
-	return yaml.Marshal(struct {
+	text, err := yaml.Marshal(struct {
 		Extends  string                  `yaml:"extends"`
 		Policies map[string]*taughtRules `yaml:"policies,omitempty"`
 	}{"built-in", policies})
+	if err == nil {
+		_, err = catalogue.Parse("what was taught", text)
+	}
+	return text, err
 }

@@ -41,10 +41,8 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
 }
 
-// registerInstead lets a command that reads the journal ask a worker.
-func (f *serverFlags) registerInstead(flags *pflag.FlagSet) {
-	f.registerAs(flags, "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read")
-}
+// askInstead is what --server says where a command otherwise reads the journal.
+const askInstead = "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read"
 
 func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
 	flags.StringVar(&f.server, "server", "", server)

@@ -92,13 +92,6 @@ func (f *pageFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.all, "all", false, "every page")
 }
 
-func (f *pageFlags) check() error {
-	if f.limit < 1 || f.limit > deadletter.MostItems {
-		return fmt.Errorf("--limit is %d, expected 1 to %d", f.limit, deadletter.MostItems)
-	}
-	return nil
-}
-
 // wrongUse returns the errors among them, as wrong use; nil if there are none.
 func wrongUse(errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
@@ -116,7 +109,10 @@ func lists[T any](
 	c.server.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		path, q, err := ask(cmd.Flags(), args)
-		if err := wrongUse(err, c.page.check()); err != nil {
+		if c.page.limit < 1 || c.page.limit > deadletter.MostItems {
+			err = errors.Join(err, fmt.Errorf("--limit is %d, expected 1 to %d", c.page.limit, deadletter.MostItems))
+		}
+		if err := wrongUse(err); err != nil {
 			return err
 		}
 		return list(cmd.Context(), path, q, table, none)
@@ -194,7 +190,12 @@ func (c *cli) deadLettersListCommand() *cobra.Command {
 		}
 		return "/dead-letters", q, errors.Join(wrong, err)
 	}
-	return lists(cmd, c.deadLetterTable(), "No dead letter found.", ask)
+	const head = "ID, SUBJECT, REASON, TEAM, ERROR, STATE, SINCE, TRIES, DEADLINE, CONTEXT"
+	table := tableOf(c, head, func(d *api.DeadLetter) []any {
+		return []any{d.ID, d.Subject.ID, d.Reason, d.ResponsibleTeam, d.Error, d.State, minute(d.CreatedAt),
+			fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries), minute(value(d.Deadline)), contextLine(d.Context)}
+	})
+	return lists(cmd, table, "No dead letter found.", ask)
 }
 
 func (c *cli) deadLettersGroupsCommand() *cobra.Command {
@@ -324,14 +325,6 @@ var deliveryWords = map[string]string{
 	"pending": "the process gets it as soon as the engine takes it",
 	"taken":   "the process took it",
 	"nobody":  "no process waits for it",
-}
-
-func (c *cli) deadLetterTable() *table[api.DeadLetter] {
-	const head = "ID, SUBJECT, REASON, TEAM, ERROR, STATE, SINCE, TRIES, DEADLINE, CONTEXT"
-	return tableOf(c, head, func(d *api.DeadLetter) []any {
-		return []any{d.ID, d.Subject.ID, d.Reason, d.ResponsibleTeam, d.Error, d.State, minute(d.CreatedAt),
-			fmt.Sprintf("%d/%d", d.RetryCount, d.MaxRetries), minute(value(d.Deadline)), contextLine(d.Context)}
-	})
 }
 
 // contextLine is what is known of a claim, in one line.

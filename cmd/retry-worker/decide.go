@@ -21,9 +21,9 @@ import (
 )
 
 type decideFlags struct {
-	policy, policiesFile, id, errorText, retryCount, lastSubmission, httpStatus, now string
-	vars                                                                             []string
-	explain                                                                          bool
+	policy, policiesFile, now string
+	vars                      []string
+	explain                   bool
 }
 
 func (c *cli) decideCommand() *cobra.Command {
@@ -40,12 +40,12 @@ func (c *cli) decideCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.decide(cmd, f) },
 	}
 	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy that decides")
-	cmd.Flags().StringVar(&f.id, "id", "", "the claim's (message's, job's) id")
-	cmd.Flags().StringVar(&f.errorText, "error", "", "error text as the process has it")
-	cmd.Flags().StringVar(&f.retryCount, "retry-count", "", "retries already made; left out: 0")
-	cmd.Flags().StringVar(&f.lastSubmission, "last-submission-time", "",
+	cmd.Flags().String("id", "", "the claim's (message's, job's) id")
+	cmd.Flags().String("error", "", "error text as the process has it")
+	cmd.Flags().String("retry-count", "", "retries already made; left out: 0")
+	cmd.Flags().String("last-submission-time", "",
 		"instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
-	cmd.Flags().StringVar(&f.httpStatus, "http-status", "",
+	cmd.Flags().String("http-status", "",
 		"HTTP status of the failure, where the policy reads one; left out: none")
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil,
 		"NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
@@ -86,7 +86,9 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		return c.printDryRun(from.Teams, flat)
 	}
 	if c.json() {
-		fmt.Fprintln(c.out, string(flat))
+		if err := c.printJSON(flat); err != nil {
+			return err
+		}
 		flags = nil // its message names the variables
 	}
 	return rejected(cmd, d.Rejection, flags)
@@ -94,23 +96,16 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 
 // askDecision prints what a worker would decide.
 func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
-	if f.policiesFile != "" || f.lastSubmission != "" {
+	if f.policiesFile != "" || valueOf(cmd, "last-submission-time") != decision.Text("") {
 		return &usageError{errors.New("--policies-file or --last-submission-time is given, but a worker has its own policies, and reads " +
 			"no such instant; leave it or --server out")}
 	}
 	body, own := map[string]any{"policy": f.policy}, map[string]json.RawMessage{}
-	for _, given := range []struct {
-		flag, field string
-		value       decision.Value
-	}{
-		{"id", "id", decision.Text(f.id)},
-		{"error", "error", decision.Text(f.errorText)},
-		{"retry-count", "retryCount", decision.Typed(f.retryCount)},
-		{"http-status", "httpStatus", decision.Typed(f.httpStatus)},
-		{"now", "now", decision.Text(f.now)},
+	for flag, field := range map[string]string{
+		"id": "id", "error": "error", "retry-count": "retryCount", "http-status": "httpStatus", "now": "now",
 	} {
-		if cmd.Flags().Changed(given.flag) {
-			body[given.field] = json.RawMessage(given.value)
+		if cmd.Flags().Changed(flag) {
+			body[field] = json.RawMessage(valueOf(cmd, flag))
 		}
 	}
 	for _, given := range f.vars {
@@ -164,8 +159,7 @@ type dryRun struct {
 // printDryRun prints a decision, and what was found in the error, the winner first.
 func (c *cli) printDryRun(teams map[decision.Team]catalogue.Team, flat json.RawMessage) error {
 	if c.json() {
-		fmt.Fprintln(c.out, string(flat))
-		return nil
+		return c.printJSON(flat)
 	}
 	var d dryRun
 	if err := json.Unmarshal(flat, &d); err != nil {
@@ -223,25 +217,29 @@ func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decisio
 		return decision.Variables{}, nil, fmt.Errorf("--http-status is given, but %s reads no HTTP status; leave it out, "+
 			"or put it into --error", p.Name)
 	}
-	values := map[string]decision.Value{p.IDVariable: decision.Text(f.id), p.ErrorVariable: decision.Text(f.errorText)}
-	flags := map[string]string{p.IDVariable: "--id", p.ErrorVariable: "--error"}
-	for _, o := range []struct {
-		variable, flag string
-		value          decision.Value
-	}{
-		{decision.RetryCountVariable, "retry-count", decision.Typed(f.retryCount)},
-		{decision.LastSubmissionVariable, "last-submission-time", decision.Text(f.lastSubmission)},
-		{p.HTTPStatusVariable, "http-status", decision.Typed(f.httpStatus)},
+	values, flags := map[string]decision.Value{}, map[string]string{}
+	for variable, flag := range map[string]string{
+		p.IDVariable: "id", p.ErrorVariable: "error", decision.RetryCountVariable: "retry-count",
+		decision.LastSubmissionVariable: "last-submission-time", p.HTTPStatusVariable: "http-status",
 	} {
-		flags[o.variable] = "--" + o.flag
-		if cmd.Flags().Changed(o.flag) {
-			values[o.variable] = o.value
+		flags[variable] = "--" + flag
+		if flag == "id" || flag == "error" || cmd.Flags().Changed(flag) {
+			values[variable] = valueOf(cmd, flag)
 		}
 	}
 	if err := f.others(p, flags, values); err != nil {
 		return decision.Variables{}, nil, err
 	}
 	return p.Variables(func(name string) decision.Value { return values[name] }), flags, nil
+}
+
+// valueOf returns what a flag gives: a number where it is to be one, otherwise a text.
+func valueOf(cmd *cobra.Command, flag string) decision.Value {
+	text := cmd.Flags().Lookup(flag).Value.String()
+	if flag == "retry-count" || flag == "http-status" {
+		return decision.Typed(text)
+	}
+	return decision.Text(text)
 }
 
 // others adds the variables of --var, which p must read and no other flag may give.

@@ -38,12 +38,9 @@ func (c *cli) historyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&subject.Policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
 	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
-	c.server.registerInstead(cmd.Flags())
+	c.server.registerAs(cmd.Flags(), askInstead)
 	return cmd
 }
-
-// historyTime bounds reading one history.
-const historyTime = 30 * time.Second
 
 // subjectHistory is what `history -o json` prints.
 type subjectHistory struct {
@@ -53,7 +50,7 @@ type subjectHistory struct {
 }
 
 func (c *cli) history(ctx context.Context, s journal.Subject) error {
-	ctx, cancel := context.WithTimeout(ctx, historyTime)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	h := subjectHistory{Subject: s.ID, Policy: s.Policy}
 	if c.server.server != "" {
@@ -169,7 +166,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
 	policiesFileFlag(cmd, &policiesFile)
-	c.server.registerInstead(cmd.Flags())
+	c.server.registerAs(cmd.Flags(), askInstead)
 	return cmd
 }
 

@@ -75,7 +75,7 @@ func newFile(name string, write func(part string) error) (err error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return existsAlready(part)
+		return &usageError{fmt.Errorf(existsAlready, part)}
 	case err != nil:
 		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, smallfile.Cause(err))
 	}
@@ -87,20 +87,15 @@ func newFile(name string, write func(part string) error) (err error) {
 	_ = file.Close() // nothing was written
 	// Looked for behind taking the other: of two writers of one file the second finds either.
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return existsAlready(name)
+		return &usageError{fmt.Errorf(existsAlready, name)}
 	}
 	if err := write(part); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name))); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name)))
 }
 
-func existsAlready(name string) error {
-	return &usageError{fmt.Errorf("%s exists already; name another, or remove it", name)}
-}
+const existsAlready = "%s exists already; name another, or remove it"
 
 // verifiedCopy has a copy of the journal written to path, and verifies its audit.
 func (c *cli) verifiedCopy(

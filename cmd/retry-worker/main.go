@@ -173,9 +173,9 @@ func takeNothing(cmd *cobra.Command) {
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, RunE: func(*cobra.Command, []string) error { return nil }}
 	cmd.AddCommand(commands...)
-	names := make([]string, len(commands))
-	for i := range commands {
-		names[i] = commands[i].Name()
+	var names []string
+	for _, below := range commands {
+		names = append(names, below.Name())
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -76,14 +76,13 @@ func (c *cli) policiesCheck(file string) error {
 }
 
 func (checked *checkedCatalogue) fail(err error) {
-	wrong, is := errors.AsType[*catalogue.Error](err)
-	if !is {
-		const expected = "a readable YAML file"
-		found := strings.TrimSuffix(err.Error(), ", expected "+expected)
-		checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
+	if wrong, is := errors.AsType[*catalogue.Error](err); is {
+		checked.Problems, checked.More = wrong.Problems, wrong.More
 		return
 	}
-	checked.Problems, checked.More = wrong.Problems, wrong.More
+	const expected = "a readable YAML file"
+	found := strings.TrimSuffix(err.Error(), ", expected "+expected)
+	checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
 }
 
 func counted[N int | int64](n N, one, many string) string {

@@ -74,19 +74,15 @@ func (c *cli) runsListCommand() *cobra.Command {
 	}
 	const head = "RUN, STATE, DONE, ACTION, REASON, STARTED, BY, RECOVERED, DEAD AGAIN"
 	table := tableOf(c, head, func(r *api.BulkRun) []any {
-		return []any{r.ID, string(r.State) + holds(r), fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total),
+		state := string(r.State)
+		if r.Hold != nil {
+			state += " (waits)"
+		}
+		return []any{r.ID, state, fmt.Sprintf("%d/%d", r.Total-r.Counts[journal.BulkPlanned], r.Total),
 			r.Action, r.Reason, minute(r.CreatedAt), r.By, r.Counts[journal.BulkRecovered], r.Counts[journal.BulkDeadAgain]}
 	})
 	return lists(cmd, table, "No bulk run was started yet.",
 		func(*pflag.FlagSet, []string) (string, url.Values, error) { return "/bulk-runs", url.Values{}, nil })
-}
-
-// holds tells that a run decides nothing for the moment.
-func holds(r *api.BulkRun) string {
-	if r.Hold == nil {
-		return ""
-	}
-	return " (waits)"
 }
 
 func (c *cli) runsItemsCommand() *cobra.Command {
@@ -260,10 +256,7 @@ func (w *watcher) show(r *api.BulkRun) {
 		return
 	}
 	const parts = 10
-	part := int64(0)
-	if r.Total > 0 {
-		part = behind * parts / r.Total
-	}
+	part := behind * parts / max(r.Total, 1)
 	if now := fmt.Sprint(part, r.State, value(r.Hold)); now != w.last && !w.c.json() {
 		w.last = now
 		fmt.Fprintln(w.c.errOut, line)

@@ -112,8 +112,8 @@ func NoHooks() Hooks {
 type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
-	wrong       *throttle
-	changed     paces
+	wrong       *guesses
+	changed     limits[string] // by name
 	strangers   strangers
 	openID      *openID // nil where there is no provider
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
@@ -122,7 +122,8 @@ type Gate struct {
 
 // New makes a Gate.
 func New(o Options) *Gate {
-	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newThrottle()}
+	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newGuesses(),
+		changed: limits[string]{every: perChange, burst: changesAtOnce}}
 	_, _ = rand.Read(g.localKey[:]) // never fails
 	if o.Provider != nil {
 		g.openID = newOpenID(*o.Provider, o.Now, o.Hooks.ProviderFailed)
@@ -241,7 +242,7 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 // again and again, each a record, and stands before every form of a page.
 func (g *Gate) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if id := From(r.Context()); !g.changed.allow(id.Name, g.Now()) {
+		if id := From(r.Context()); g.changed.wait(id.Name, g.Now()) > 0 {
 			refusal := Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
 				Message: id.Name + " changes more than people do; wait a moment"}
 			retryAfter(w, &refusal)

@@ -1,14 +1,11 @@
 package access
 
 import (
-	"container/list"
 	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"retry-worker/internal/clock"
 	"retry-worker/internal/webserver"
@@ -24,17 +21,57 @@ const (
 	burst     = 2000
 )
 
+// limits let each of many (addresses, people) do something burst times at once, and once in every for long. Safe for
+// concurrent use.
+type limits[K comparable] struct {
+	every time.Duration
+	burst int
+
+	mu sync.Mutex
+	// recent and older hold when each may do burst at once again; older are those not seen since recent began.
+	recent, older map[K]time.Time
+}
+
+// mostApart are kept apart; of more, those that were seen longest ago are forgotten.
+const mostApart = 4096
+
+// wait counts once more of one of them and returns 0, or returns how long it must wait first.
+func (l *limits[K]) wait(of K, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full, known := l.recent[of]
+	if !known {
+		full = l.older[of]
+		if l.recent == nil || len(l.recent) == mostApart {
+			l.recent, l.older = map[K]time.Time{}, l.recent
+		}
+	}
+	if full.Before(now) {
+		full = now
+	}
+	span := time.Duration(l.burst) * l.every
+	if latest := now.Add(span); full.After(latest) { // the clock was set back
+		full = latest
+	}
+	wait := max(0, full.Add(l.every).Sub(now)-span)
+	if wait == 0 {
+		full = full.Add(l.every)
+	}
+	l.recent[of] = full
+	return wait
+}
+
+// giveBack counts one of them once less.
+func (l *limits[K]) giveBack(of K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.recent[of] = l.recent[of].Add(-l.every)
+}
+
 // Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one), and none
 // with too many headers; the others get 429 or 431, and are told to hooks.Limited.
 func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler {
-	var mu sync.Mutex
-	rates := newRecent[*rate.Limiter]() // used by each request
-	allowed := func(from netip.Prefix) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		own := rates.use(from, func() *rate.Limiter { return rate.NewLimiter(perSecond, burst) })
-		return (*own).AllowN(now(), 1)
-	}
+	rates := limits[netip.Prefix]{every: time.Second / perSecond, burst: burst}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers := 0
 		for _, values := range r.Header {
@@ -43,7 +80,7 @@ func Limited(next http.Handler, now func() time.Time, hooks Hooks) http.Handler 
 		switch {
 		case headers > mostHeaders:
 			hooks.limit(w, r, http.StatusRequestHeaderFieldsTooLarge, "too many headers: expected at most 100")
-		case !allowed(webserver.Network(peer(r))):
+		case rates.wait(webserver.Network(peer(r)), now()) > 0:
 			// By HTTP/2 thousands of refusals a second cost nothing to ask for: whoever is told at once asks at once.
 			clock.Machine{}.Rest(r.Context(), time.Second)
 			w.Header().Set("Retry-After", "1")
@@ -67,23 +104,41 @@ const (
 	changesAtOnce = 120
 )
 
-// paces are how often each person may change something yet, by name. Safe for concurrent use; the zero value is of
-// nobody.
-type paces struct {
-	mu sync.Mutex
-	of map[string]*rate.Limiter
+const (
+	// perGuess is how often wrong tokens of one address are answered for long, guessesAtOnce how many at once: for one
+	// guesser, or one person with a bad copy of a token.
+	perGuess      = 30 * time.Second
+	guessesAtOnce = 6
+	// perGuessInAll and guessesInAll are those of all addresses, of which many may guess together.
+	perGuessInAll = 4 * time.Second
+	guessesInAll  = 30
+)
+
+// guesses slow wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. A right token is never
+// asked about here: whoever guesses, and from wherever, keeps nobody out. Safe for concurrent use.
+type guesses struct {
+	mu   sync.Mutex // a guess is counted by both or by neither
+	each limits[netip.Prefix]
+	all  limits[struct{}]
 }
 
-func (p *paces) allow(name string, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil || len(p.of) > maxAddresses { // names come from the tokens file or the provider: there are few
-		p.of = map[string]*rate.Limiter{}
+func newGuesses() *guesses {
+	return &guesses{each: limits[netip.Prefix]{every: perGuess, burst: guessesAtOnce},
+		all: limits[struct{}]{every: perGuessInAll, burst: guessesInAll}}
+}
+
+// fail counts a wrong token, unless from must wait, for itself or with all: then it returns for how long.
+func (g *guesses) fail(from netip.Prefix, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own, all := g.each.wait(from, now), g.all.wait(struct{}{}, now)
+	switch {
+	case own == 0 && all > 0:
+		g.each.giveBack(from)
+	case own > 0 && all == 0:
+		g.all.giveBack(struct{}{})
 	}
-	if p.of[name] == nil {
-		p.of[name] = rate.NewLimiter(rate.Every(perChange), changesAtOnce)
-	}
-	return p.of[name].AllowN(now, 1)
+	return max(own, all)
 }
 
 const (
@@ -158,127 +213,6 @@ func (o *stranger) cut() {
 		_ = o.w.SetReadDeadline(time.Unix(1, 0))
 		_ = o.w.SetWriteDeadline(time.Unix(1, 0))
 	}
-}
-
-// pace is how failures slow what follows them: the first few cost nothing, then each doubles the wait, from a second to
-// most. One is forgiven each forgiven.
-type pace struct {
-	free           int
-	most, forgiven time.Duration
-}
-
-var (
-	// perAddress is for one guesser, or one person with a bad copy of a token.
-	perAddress = pace{free: 5, most: 30 * time.Second, forgiven: time.Minute}
-	// inAll is for many addresses that guess together.
-	inAll = pace{free: 30, most: 4 * time.Second, forgiven: 5 * time.Second}
-)
-
-// failures of one address, or of all.
-type failures struct {
-	n     int
-	since time.Time // when one was last forgiven
-	until time.Time // nothing is tried before
-}
-
-// forgive lets go of what time has healed.
-func (f *failures) forgive(p pace, now time.Time) {
-	healed := int(now.Sub(f.since) / p.forgiven)
-	if healed <= 0 {
-		return
-	}
-	f.n = max(0, f.n-healed)
-	f.since = f.since.Add(time.Duration(healed) * p.forgiven)
-}
-
-// wait that is left. A clock that was set back makes it no longer than the longest.
-func (f *failures) wait(p pace, now time.Time) time.Duration {
-	if latest := now.Add(p.most); f.until.After(latest) {
-		f.until = latest
-	}
-	return max(0, f.until.Sub(now))
-}
-
-func (f *failures) add(p pace, now time.Time) {
-	if f.n == 0 {
-		f.since = now
-	}
-	f.n++
-	if over := f.n - p.free; over > 0 {
-		f.until = now.Add(min(p.most, time.Second<<min(over-1, 10)))
-	}
-}
-
-// throttle slows wrong tokens, by address (an IPv6 network of 64 bits counts as one) and in all. A right token is never
-// asked about here: whoever guesses, and from wherever, keeps nobody out. Safe for concurrent use.
-type throttle struct {
-	mu               sync.Mutex
-	all              failures
-	recent[failures] // used by each failure
-}
-
-func newThrottle() *throttle { return &throttle{recent: newRecent[failures]()} }
-
-// fail counts a wrong token, unless from must wait: then it returns for how long.
-func (t *throttle) fail(from netip.Prefix, now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if wait := t.wait(from, now); wait > 0 {
-		return wait
-	}
-	t.all.forgive(inAll, now)
-	t.all.add(inAll, now)
-	f := t.use(from, func() failures { return failures{} })
-	f.forgive(perAddress, now)
-	f.add(perAddress, now)
-	return 0
-}
-
-func (t *throttle) wait(from netip.Prefix, now time.Time) time.Duration {
-	wait := t.all.wait(inAll, now)
-	if f := t.get(from); f != nil {
-		wait = max(wait, f.wait(perAddress, now))
-	}
-	return wait
-}
-
-// maxAddresses that are kept apart; beyond that the one that was used longest ago is forgotten.
-const maxAddresses = 4096
-
-// recent keeps a value for each of the networks that were used last. Not for concurrent use.
-type recent[T any] struct {
-	each  map[netip.Prefix]*list.Element // of what order holds
-	order list.List                      // of *kept[T], the last used in front
-}
-
-type kept[T any] struct {
-	of    netip.Prefix
-	value T
-}
-
-func newRecent[T any]() recent[T] { return recent[T]{each: map[netip.Prefix]*list.Element{}} }
-
-// get the value of a network, which is not a use of it; nil where there is none.
-func (r *recent[T]) get(of netip.Prefix) *T {
-	e := r.each[of]
-	if e == nil {
-		return nil
-	}
-	return &e.Value.(*kept[T]).value
-}
-
-// use the value of a network, which is fresh's where there was none.
-func (r *recent[T]) use(of netip.Prefix, fresh func() T) *T {
-	e := r.each[of]
-	if e == nil {
-		e = r.order.PushFront(&kept[T]{of: of, value: fresh()})
-		r.each[of] = e
-	}
-	r.order.MoveToFront(e)
-	if r.order.Len() > maxAddresses {
-		delete(r.each, r.order.Remove(r.order.Back()).(*kept[T]).of)
-	}
-	return &e.Value.(*kept[T]).value
 }
 
 // peer returns where a request comes from: of what headers say, webserver.Listen believes a proxy's alone.

@@ -87,14 +87,16 @@ func TestLogInIsSlowed(t *testing.T) {
 		}
 		w.session(secret)
 	}
-	slowed("1")
+	slowed("30")
 	if a := w.logIn("guess", from("10.0.0.10:1")); a.status != http.StatusUnauthorized {
 		t.Errorf("a guess from another address: got %d", a.status)
 	}
-	w.now = w.now.Add(time.Second)
-	w.logIn("guess")
+	w.now = w.now.Add(30 * time.Second)
+	if a := w.logIn("guess"); a.status != http.StatusUnauthorized {
+		t.Errorf("a guess after that wait: got %d", a.status)
+	}
 	w.now = w.now.Add(100 * time.Millisecond)
-	slowed("2") // 1.9 s, rounded up
+	slowed("30") // 29.9 s, rounded up
 }
 
 func TestLogOut(t *testing.T) {

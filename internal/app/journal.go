@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 )
@@ -59,23 +60,20 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 		return nil
 	}
 	a.log.Warn("the journal is not open, trying on; no job is taken until it is")
-	again := time.NewTicker(openPause)
-	defer again.Stop()
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(hard, cancel)()
 	for {
-		select {
-		case <-again.C:
-			err := a.openStore(hard)
-			if err == nil {
-				a.log.Info("the journal is open")
-				return nil
-			}
-			if !a.canWait(err) {
-				return err
-			}
-		case <-stop.Done():
+		clock.Machine{}.Rest(stop, openPause)
+		if stop.Err() != nil {
 			return nil
-		case <-hard.Done():
-			return nil
+		}
+		err := a.openStore(hard)
+		if err == nil {
+			a.log.Info("the journal is open")
+		}
+		if err == nil || !a.canWait(err) {
+			return err
 		}
 	}
 }

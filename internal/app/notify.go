@@ -24,30 +24,29 @@ const (
 	noticeHold = 15 * time.Minute
 )
 
-// notices tell teams of their dead letters.
-type notices struct {
-	gatherer *notify.Gatherer
-	sink     *notify.Sink
-	relay    *outbox.Relay
-}
-
-// newNotices prepares them, and says who cannot be told.
-func (a *App) newNotices(memory *journal.Journal, gates *gate.Gates) *notices {
+// addNotices adds what tells teams of their dead letters, and says who cannot be told.
+func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) {
 	s := a.settings.Notify
-	n := &notices{sink: &notify.Sink{
+	sink := &notify.Sink{
 		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.version), Clock: a.clock,
 		Tried: a.metrics.NoticeTried, Log: a.log,
-	}}
-	n.relay = outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, n.sink, outbox.NoHooks(), a.log).
+	}
+	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
-	n.gatherer = notify.NewGatherer(notify.Options{
+	gatherer := notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval,
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
 		Zone: s.Zone, PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
-		Made: n.relay.Wake, Log: a.log,
+		Made: relay.Wake, Log: a.log,
 	})
+	c.wakes = append(c.wakes, gatherer.Wake)
+	c.runs = append(c.runs,
+		func(ends, _ context.Context) { a.watchNotices(ends, sink) },
+		relay.Run,
+		func(ends, hard context.Context) {
+			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, gatherer.Run)
+		})
 	a.teamsChanged(a.catalogue())
-	return n
 }
 
 // watchNotices keeps the gauge of what waits up to date until ctx ends.

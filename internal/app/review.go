@@ -16,33 +16,35 @@ import (
 // relays carry the journal's messages: people's decisions to the processes that wait, and the events where
 // anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
 type relays struct {
-	reviews, events *outbox.Relay // events is nil where they are off
-	notices         *notices
+	reviews *outbox.Relay
+	wakes   []func() // that look for what was just recorded
+	runs    []func(ends, hard context.Context)
+}
+
+func (c *relays) add(r *outbox.Relay) {
+	c.wakes, c.runs = append(c.wakes, r.Wake), append(c.runs, r.Run)
 }
 
 // wake says that there may be messages.
 func (c *relays) wake() {
-	c.reviews.Wake()
-	if c.events != nil {
-		c.events.Wake()
+	for _, wake := range c.wakes {
+		wake()
 	}
-	c.notices.gatherer.Wake()
 }
 
 // newRelays prepares the relays.
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
 	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
-	hooks.Leading, hooks.Backlog = sink.Leading, a.outboxWaits
+	hooks.Leading = sink.Leading
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &relays{
-		reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log),
-		notices: a.newNotices(memory, gates),
-	}
+	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log)}
+	c.add(c.reviews)
+	a.addNotices(c, memory, gates)
 	if a.sink != nil {
 		hooks := outbox.NoHooks()
 		hooks.Published = a.metrics.EventsPublished
-		c.events = outbox.New(events.Queue, a.holder, a.store, memory.Published, a.sink, hooks, a.log)
+		c.add(outbox.New(events.Queue, a.holder, a.store, memory.Published, a.sink, hooks, a.log))
 	}
 	return c
 }
@@ -50,34 +52,15 @@ func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 // runRelays runs the relays, and gathers notices for theirs, until the function it returns is called, which waits for
 // what is on its way.
 func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
-	running := func(r *outbox.Relay) (end func()) {
-		return a.background(hard, func(ends context.Context) { r.Run(ends, hard) })
-	}
-	ends := []func(){
-		running(c.reviews),
-		a.background(hard, func(ends context.Context) { a.watchNotices(ends, c.notices.sink) }),
-		running(c.notices.relay),
-		a.background(hard, func(ends context.Context) {
-			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, c.notices.gatherer.Run)
-		}),
-	}
-	if c.events != nil {
-		ends = append(ends, running(c.events))
+	var ends []func()
+	for _, run := range c.runs {
+		ends = append(ends, a.background(hard, func(ends context.Context) { run(ends, hard) }))
 	}
 	return func() {
 		for _, end := range slices.Backward(ends) {
 			end()
 		}
 	}
-}
-
-// outboxWaits adds up what waits in all queues.
-func (a *App) outboxWaits(waiting map[string]int64) {
-	var all int64
-	for _, n := range waiting {
-		all += n
-	}
-	a.metrics.SetOutboxPending(all)
 }
 
 // newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the

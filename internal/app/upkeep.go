@@ -103,6 +103,9 @@ func (a *App) readGauges(ctx context.Context) {
 	if runs, err := a.store.ActiveBulkRuns(ctx); err == nil {
 		a.metrics.SetBulkRuns(runs)
 	}
+	if waiting, err := a.store.Backlog(ctx); err == nil {
+		a.metrics.SetOutboxPending(waiting)
+	}
 }
 
 func (a *App) logHead(ctx context.Context) {

@@ -269,10 +269,7 @@ func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		if !v.who.Role.May(access.Teach) {
-			return nil, v.forbidden(access.Teach, "")
-		}
+	return p.acting(access.Teach, func(v *visit, o *open) (*page, error) {
 		from := v.r.PostForm
 		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
 			Forgets: forgets}

@@ -25,17 +25,12 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// contextLink is one value of a claim's context, and the list of those with the same; URL is empty where few would be.
-type contextLink struct {
-	fact
-	URL string
-}
-
-// ContextOf is what is known of a claim, in a line of the list.
-func (d *listData) ContextOf(i deadletter.Item) (links []contextLink) {
+// ContextOf is what is known of a claim, in a line of the list. Each leads to the list of those with the same, but where
+// few would be.
+func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	for n, f := range d.V.context(i.Subject.Policy, i.Context) {
 		c, same := &i.Context[n], d.Filter
-		link := contextLink{fact: f}
+		link := factLink{fact: f}
 		if c.Type == decision.ContextText || c.Type == decision.ContextNumber {
 			same.Context = c.Variable + "=" + c.Value
 			link.URL = listURL(same, "")

@@ -172,14 +172,14 @@ func (v *visit) chosen(f *journal.DeadLetterFilter) string {
 	return v.Number(int64(strings.Count(f.IDs, ",") + 1))
 }
 
-// chip is a part of a filter in words, and the list without it.
-type chip struct {
+// factLink is a fact that leads to a list.
+type factLink struct {
 	fact
-	Without string
+	URL string
 }
 
-// chips of a filter, without what its page says at length.
-func (v *visit) chips(f *journal.DeadLetterFilter) (all []chip) {
+// chips are the parts of a filter in words, without what its page says at length; each leads to the list without it.
+func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	for _, part := range []struct {
 		fact
@@ -197,7 +197,7 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []chip) {
 		if part.Value != "" {
 			without := *f
 			part.clear(&without)
-			all = append(all, chip{part.fact, listURL(without, "")})
+			all = append(all, factLink{part.fact, listURL(without, "")})
 		}
 	}
 	return all

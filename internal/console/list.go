@@ -26,7 +26,7 @@ const (
 // listData is one page of dead letters.
 type listData struct {
 	Filter                   journal.DeadLetterFilter
-	States                   []stateLink
+	States                   []viewLink
 	Policies, Teams, Reasons []option
 	Rows                     []deadletter.Item
 	V                        *visit
@@ -44,7 +44,7 @@ type listData struct {
 	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
 	Cause    *causeRow
 	AnyCause string
-	Chips    []chip
+	Chips    []factLink
 	// Pick tells that the reader may choose dead letters to act on together.
 	Pick bool
 	// Since and Until as the fields have them.
@@ -64,16 +64,18 @@ type listData struct {
 	File string
 }
 
-// viewLink is one way to look at dead letters.
+// viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
 type viewLink struct {
-	Name, URL string
-	Current   bool
+	Name, URL      string
+	Current, Known bool
+	N              int64
 }
 
 // views of the dead letters: one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
-		{v.T("view.list"), listURL(f, ""), current == "list"}, {v.T("view.groups"), groupsURL(f, ""), current == "groups"},
+		{Name: v.T("view.list"), URL: listURL(f, ""), Current: current == "list"},
+		{Name: v.T("view.groups"), URL: groupsURL(f, ""), Current: current == "groups"},
 	}
 }
 
@@ -89,13 +91,6 @@ func pagerOf(cursor, next string, to func(cursor string) string) (p pager) {
 		p.First = to("")
 	}
 	return p
-}
-
-type stateLink struct {
-	Name, URL string
-	N         int64
-	// Known tells that N is how many there are.
-	Known, Current bool
 }
 
 type option struct {
@@ -171,7 +166,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		sorted := f
 		sorted.Sort = sort
 		name := cmp.Or(sort, "newest")
-		d.Sorts = append(d.Sorts, viewLink{v.T("list.sort." + name), listURL(sorted, ""), sort == f.Sort})
+		d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + name), URL: listURL(sorted, ""), Current: sort == f.Sort})
 	}
 	if f.State == states[0] && !searched(&f) {
 		today, err := v.dueToday(o, f.Context)
@@ -274,7 +269,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, stateLink{v.T("list.state." + s), listURL(there, ""), numbers[s], !bounded, s == f.State})
+		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there, ""), s == f.State, !bounded, numbers[s]})
 	}
 	d.Context = v.contextFilter(f)
 	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
@@ -102,7 +103,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/causes/{id}/teach", p.teach(false)},
 		{http.MethodPost, "/causes/{id}/forget", p.teach(true)},
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
-		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
+		{http.MethodPost, "/bulk-runs", p.acting(access.Bulk, p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodPost, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
@@ -134,6 +135,16 @@ func (p *Pages) route() {
 		p.mux.HandleFunc(address, p.onlyBy(allowed))
 	}
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
+}
+
+// acting is reading for those who have the right to do a, to whichever team's dead letters.
+func (p *Pages) acting(a access.Action, make func(*visit, *open) (*page, error)) http.HandlerFunc {
+	return p.reading(func(v *visit, o *open) (*page, error) {
+		if !v.who.Role.May(a) {
+			return nil, v.forbidden(a, "")
+		}
+		return make(v, o)
+	})
 }
 
 // onlyBy refuses what an address is not asked by. Whoever reads a form's address, as after a log-in, is led to the page

@@ -228,10 +228,7 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
 // back to the destination's page.
 func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		if !v.who.Role.May(access.Order) {
-			return nil, v.forbidden(access.Order, "")
-		}
+	return p.acting(access.Order, func(v *visit, o *open) (*page, error) {
 		name, from := v.r.PathValue("name"), v.r.PostForm
 		sent := orderForm{
 			Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: from.Get("reason"),

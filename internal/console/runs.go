@@ -417,10 +417,7 @@ func (v *visit) done(r *journal.BulkRun) string {
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
 // page.
 func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		if !v.who.Role.May(access.Bulk) {
-			return nil, v.forbidden(access.Bulk, "")
-		}
+	return p.acting(access.Bulk, func(v *visit, o *open) (*page, error) {
 		id := v.r.PathValue("id")
 		run, err := o.Run(v.r.Context(), id)
 		if err != nil {

@@ -2,6 +2,7 @@ package events
 
 import (
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 )
@@ -55,6 +56,29 @@ func reviewed(h *journal.Happening) any {
 		"reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
 		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
 		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
+}
+
+// destinationEvent returns the begin or the end of an outage; no data where h is neither.
+func destinationEvent(h *journal.Happening, label func(string) string) (name string, data any) {
+	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
+		return "", nil
+	}
+	b, err := journal.BodyOf[journal.DestinationBody](h.Entry)
+	if err != nil || b.State == nil || b.Went == "" {
+		return "", nil
+	}
+	of, now, outage := label(h.Subject.ID), b.State, &b.State.Outage
+	switch {
+	case b.Went == destination.Up && now.Phase != destination.Ramping: // which a person may order
+		return DestinationDown, object{"destination": of, "cause": outage.Cause,
+			"since": decision.Instant(outage.Since), "failed": outage.Failed, "admitted": outage.Admitted}
+	case b.Went != destination.Up && now.Phase == destination.Up:
+		return DestinationUp, object{"destination": of, "since": decision.Instant(outage.Since),
+			"answeredAt": decision.Instant(outage.Until), "upAt": decision.Instant(now.Since),
+			"duration": decision.ISODuration(now.Since.Sub(outage.Since)), "canaries": outage.Tests, "held": outage.Held}
+	default:
+		return "", nil
+	}
 }
 
 // object is an event's data.

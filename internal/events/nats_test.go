@@ -195,16 +195,6 @@ func TestServerIsNotThere(t *testing.T) {
 	}
 }
 
-// TestIdleReconnect: the connection was lost and came back while nothing was sent, and the next event is taken at once.
-func TestIdleReconnect(t *testing.T) {
-	s := newSink(t, server.New(t, server.Settings{}).URL())
-	for _, id := range []string{"1", "2", "3"} {
-		testkit.Must(t, send(s, event(id, "RetryScheduled")))
-		testkit.Must(t, s.ForceReconnect())
-		wait.Until(t, "the connection to come back", s.Reconnected)
-	}
-}
-
 func TestTooLargeForTheServer(t *testing.T) {
 	n := server.New(t, server.Settings{MaxPayload: 2000})
 	s := newSink(t, n.URL())

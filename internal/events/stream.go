@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,11 +24,8 @@ const (
 	duplicateWindow = 5 * time.Minute
 )
 
-// ourSubjects are what a stream that we create takes; neededSubjects what another's must.
-var (
-	ourSubjects    = []string{eventSubjects + ">", auditSubject}
-	neededSubjects = []string{eventSubjects + "*", auditSubject}
-)
+// subjects are what a stream that we create takes, and what another's must.
+var subjects = []string{eventSubjects + "*", auditSubject}
 
 // ensureStream makes the stream where there is none. One that is there is its owner's, and never changed: it is
 // only checked.
@@ -35,7 +33,7 @@ func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 	s, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: ourSubjects,
+			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: subjects,
 			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, MaxAge: keptFor,
 			Discard:    jetstream.DiscardNew, // a stream that is full refuses: the outbox keeps what it refused
 			Duplicates: duplicateWindow,
@@ -59,9 +57,8 @@ func checkStream(c *jetstream.StreamConfig) error {
 		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and what is not acknowledged cannot be let go of; "+
 			"change the stream", Stream)
 	}
-	for _, subject := range neededSubjects {
-		tokens := strings.Split(subject, ".")
-		if !slices.ContainsFunc(c.Subjects, func(p string) bool { return covers(strings.Split(p, "."), tokens) }) {
+	for _, subject := range subjects {
+		if !slices.ContainsFunc(c.Subjects, func(pattern string) bool { return covers(pattern, subject) }) {
 			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove "+
 				"the stream and it is created anew",
 				Stream, c.Subjects, subject)
@@ -70,17 +67,9 @@ func checkStream(c *jetstream.StreamConfig) error {
 	return nil
 }
 
-// covers reports whether every subject that matches the one pattern matches the other.
-func covers(pattern, narrower []string) bool {
-	for i, token := range pattern {
-		switch {
-		case token == ">":
-			return len(narrower) > i
-		case i >= len(narrower), narrower[i] == ">":
-			return false
-		case token != "*" && token != narrower[i]:
-			return false
-		}
-	}
-	return len(pattern) == len(narrower)
+// covers reports whether a pattern of NATS matches all that subject does, which is one of ours.
+func covers(pattern, subject string) bool {
+	p := strings.NewReplacer(`\*`, `[^.]+`, `>`, `.+`).Replace(regexp.QuoteMeta(pattern))
+	matched, err := regexp.MatchString("^"+p+"$", subject)
+	return err == nil && matched
 }

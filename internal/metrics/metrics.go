@@ -262,8 +262,14 @@ func setOrDrop(to *prometheus.GaugeVec, value *float64, labels ...string) {
 // EventsPublished counts events that the queue took.
 func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
-// SetOutboxPending takes over how many messages wait, in all queues together.
-func (m *Metrics) SetOutboxPending(n int64) { m.outboxPending.Set(float64(n)) }
+// SetOutboxPending takes over how many messages wait in each queue.
+func (m *Metrics) SetOutboxPending(waiting map[string]int64) {
+	var all int64
+	for _, n := range waiting {
+		all += n
+	}
+	m.outboxPending.Set(float64(all))
+}
 
 // StartJobType creates the series of a job type that is served.
 func (m *Metrics) StartJobType(jobType string) {

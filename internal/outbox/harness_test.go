@@ -34,9 +34,8 @@ type stage struct {
 	hidden   map[int64]bool // sequences that are not committed yet
 	forged   map[int64]bool // sequences of messages that are not what was signed
 	reads    int
-	states   []bool // as the log told them
-	sent     int    // as Published told it
-	backlog  int64
+	states   []bool          // as the log told them
+	sent     int             // as Published told it
 	noRelief bool            // letting go fails
 	noLease  bool            // the store does not answer for leases
 	patience outbox.Patience // of relays that are started; the zero value: New's
@@ -151,7 +150,6 @@ type running struct {
 func (s *stage) relay(holder string) *running {
 	hooks := outbox.Hooks{
 		Published: func(n int) { s.set(func() { s.sent += n }) },
-		Backlog:   func(waiting map[string]int64) { s.set(func() { s.backlog = waiting[queue] }) },
 		Leading:   func(bool) {},
 	}
 	r := &running{done: make(chan struct{})}
@@ -327,7 +325,6 @@ func keys(n int) []string {
 type account struct {
 	reads, sent, tries, onWayMax int
 	states                       []bool
-	backlog                      int64
 	holders                      map[string]int
 	leases                       int
 }
@@ -337,5 +334,5 @@ func (s *stage) account() account {
 	defer s.mu.Unlock()
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
-	return account{s.reads, s.sent, s.sink.tries, s.sink.onWayMax, slices.Clone(s.states), s.backlog, maps.Clone(s.sink.holders), len(s.leases)}
+	return account{s.reads, s.sent, s.sink.tries, s.sink.onWayMax, slices.Clone(s.states), maps.Clone(s.sink.holders), len(s.leases)}
 }

@@ -11,7 +11,7 @@ const (
 	leaseSpan = 15 * time.Second
 	// A lease is renewed after a third of its span, and tried again after a fifteenth where the store fails.
 	// Two fifteenths before its end nothing is sent any more: what is sent takes a moment to arrive.
-	renewPart, againPart, marginPart = 3, 15, 7.5
+	renewPart, againPart = 3, 15
 	// returnTime bounds giving it back.
 	returnTime = 2 * time.Second
 )
@@ -33,26 +33,26 @@ func Lead(stop, kill context.Context, from Leases, name, holder string, work fun
 // lead is Lead with a lease of that span, for work that asks it whether it holds.
 func lead(stop, kill context.Context, from Leases, name, holder string, span time.Duration,
 	work func(stop context.Context, l *lease)) {
-	stop, cancel := context.WithCancel(stop)
+	stop, cancel := either(stop, kill)
 	defer cancel()
-	defer context.AfterFunc(kill, cancel)()
 	for stop.Err() == nil {
 		l := take(stop, kill, from, name, holder, span)
 		if l == nil {
 			rest(stop, jitter(span/renewPart))
 			continue
 		}
-		l.lead(stop, work)
+		ends, cancel := either(stop, l.ctx)
+		work(ends, l)
+		cancel()
 		l.end(stop.Err() != nil && kill.Err() == nil)
 	}
 }
 
-// lead does the work until stop or the lease ends.
-func (l *lease) lead(stop context.Context, work func(stop context.Context, l *lease)) {
-	stop, cancel := context.WithCancel(stop)
-	defer cancel()
-	defer context.AfterFunc(l.ctx, cancel)()
-	work(stop, l)
+// either returns a context of a that ends with b, too. cancel ends it, and lets go of both.
+func either(a, b context.Context) (ctx context.Context, cancel func()) {
+	ctx, end := context.WithCancel(a)
+	forget := context.AfterFunc(b, end)
+	return ctx, func() { forget(); end() }
 }
 
 // lease is the right to do something, for a time that is counted on this machine's monotonic clock from before it was
@@ -61,8 +61,6 @@ type lease struct {
 	from         Leases
 	name, holder string
 	span         time.Duration
-	// margin before its end.
-	margin time.Duration
 	// ctx ends with the lease, and with kill.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -81,10 +79,10 @@ func take(stop, kill context.Context, from Leases, name, holder string, span tim
 	if held, err := from.Lease(within, name, holder, span); err != nil || !held {
 		return nil
 	}
-	l := &lease{from: from, name: name, holder: holder, span: span, margin: time.Duration(float64(span) / marginPart)}
+	l := &lease{from: from, name: name, holder: holder, span: span}
 	l.ctx, l.cancel = context.WithCancel(kill)
-	l.until = sent.Add(span - l.margin)
-	l.alarm = time.AfterFunc(time.Until(l.until), l.cancel)
+	l.alarm = time.AfterFunc(span, l.cancel)
+	l.extend(sent)
 	l.keeper.Go(l.keep)
 	return l
 }
@@ -105,16 +103,17 @@ func (l *lease) keep() {
 			return
 		default:
 			wait = l.span / renewPart
-			l.extend(sent.Add(l.span - l.margin))
+			l.extend(sent)
 		}
 	}
 }
 
-func (l *lease) extend(until time.Time) {
+// extend the lease to what was granted for a question that was sent then.
+func (l *lease) extend(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = until
-	l.alarm.Reset(time.Until(until))
+	l.until = sent.Add(l.span - 2*l.span/againPart)
+	l.alarm.Reset(time.Until(l.until))
 }
 
 // holds reports whether something may be sent now. It looks at the clock, too: in a process that stood still the

@@ -18,9 +18,9 @@ func TestFrozenRelaySendsNothing(t *testing.T) {
 	for ago, want := range map[time.Duration]int64{time.Millisecond: 0, -time.Hour: 2} {
 		l := &lease{ctx: t.Context(), until: time.Now().Add(-ago)}
 		sink := &counter{}
-		w := &wave{stop: t.Context(), lease: l, sink: sink, patience: probes, rules: Patience{Message: time.Second},
-			lanes: []*lane{{key: "A", messages: []*journal.Message{{}}}, {key: "B", messages: []*journal.Message{{}}}}}
-		w.run()
+		s := &sweeper{Relay: &Relay{sink: sink, hooks: NoHooks(), patience: Patience{Message: time.Second}, settled: map[int64]bool{}},
+			stop: t.Context(), lease: l}
+		s.publish([]*lane{{key: "A", messages: []*journal.Message{{}}}, {key: "B", messages: []*journal.Message{{}}}})
 		if got := sink.Load(); got != want {
 			t.Errorf("the lease ended %s ago: %d messages are sent, want %d", ago, got, want)
 		}

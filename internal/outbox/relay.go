@@ -3,9 +3,9 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,8 +21,6 @@ const (
 	// failFirst and failMost bound the pause after a sweep that failed.
 	failFirst = 100 * time.Millisecond
 	failMost  = 5 * time.Second
-	// countEvery is how often the backlog is counted.
-	countEvery = 5 * time.Second
 	// storeTime bounds one call of the store.
 	storeTime = 10 * time.Second
 )
@@ -38,15 +36,13 @@ type Sink interface {
 type Hooks struct {
 	// Published is called with how many messages the sink took.
 	Published func(n int)
-	// Backlog is called with how many messages wait, by queue, every five seconds, whoever holds the lease.
-	Backlog func(waiting map[string]int64)
 	// Leading tells whether this relay holds the lease, when that changes.
 	Leading func(leading bool)
 }
 
 // NoHooks does nothing.
 func NoHooks() Hooks {
-	return Hooks{Published: func(int) {}, Backlog: func(map[string]int64) {}, Leading: func(bool) {}}
+	return Hooks{Published: func(int) {}, Leading: func(bool) {}}
 }
 
 // Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
@@ -99,26 +95,40 @@ func (r *Relay) Wake() { r.woken.Send() }
 // the lease back and returns. When kill ends it returns as soon as the sink does. What was on its way then is sent
 // again by whoever comes next, with the same ID. Call it once.
 func (r *Relay) Run(stop, kill context.Context) {
-	stop, cancel := context.WithCancel(stop)
-	defer cancel()
-	defer context.AfterFunc(kill, cancel)()
-	var counting sync.WaitGroup
-	counting.Go(func() { r.count(stop) })
-	defer counting.Wait()
-	s := &sweeper{Relay: r, stop: stop, held: map[string]*hold{}}
-	lead(stop, kill, r.box, "outbox/"+r.queue, r.holder, r.span, s.serve)
+	lead(stop, kill, r.box, "outbox/"+r.queue, r.holder, r.span, func(ends context.Context, l *lease) {
+		r.serve(ends, l)
+		if stop.Err() == nil && kill.Err() == nil {
+			r.log.Warn("this replica lost the lease and sends none of the queue's messages", zap.String("queue", r.queue))
+		}
+	})
 }
 
-// count tells the backlog, until ctx ends.
-func (r *Relay) count(ctx context.Context) {
-	for ctx.Err() == nil {
-		within, cancel := context.WithTimeout(ctx, storeTime)
-		if waiting, err := r.box.Backlog(within); err == nil { // the journal says itself that its store fails
-			r.hooks.Backlog(waiting)
+// serve sweeps while the lease lasts and stop does.
+func (r *Relay) serve(stop context.Context, l *lease) {
+	r.hooks.Leading(true)
+	r.log.Info("this replica sends the queue's messages now", zap.String("queue", r.queue))
+	s := &sweeper{Relay: r, stop: stop, lease: l, held: map[string]*hold{}}
+	var pause time.Duration
+	for s.going() {
+		began := time.Now()
+		again, err := s.sweep()
+		failure := cmp.Or(err, s.sinkFailure)
+		s.tell(failure)
+		if failure == nil {
+			pause = 0
 		}
-		cancel()
-		rest(ctx, countEvery)
+		switch {
+		case again:
+		case failure != nil:
+			pause = min(max(2*pause, failFirst), failMost)
+			rest(stop, jitter(pause))
+		case len(s.held) > 0: // do not read the same messages all the time for nothing
+			r.idle(stop, min(max(pollEvery, 4*time.Since(began)), failMost))
+		default:
+			r.idle(stop, pollEvery)
+		}
 	}
+	r.hooks.Leading(false)
 }
 
 // idle rests that long, or until somebody wakes it.
@@ -131,13 +141,3 @@ func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
 // jitter is between d/2 and d: replicas do not move in step.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }
-
-// pause grows from failFirst to failMost.
-type pause struct{ next time.Duration }
-
-func (p *pause) reset() { p.next = 0 }
-
-func (p *pause) draw() time.Duration {
-	p.next = min(max(2*p.next, failFirst), failMost)
-	return jitter(p.next)
-}

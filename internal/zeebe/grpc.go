@@ -35,13 +35,18 @@ func must(pool mem.BufferPool, err error) mem.BufferPool {
 // override code and retries inside a call.
 type grpcGateway struct {
 	pb.GatewayClient
-	conn *grpc.ClientConn
+	conn   *grpc.ClientConn
+	tokens *tokenSource // for the one stream; the other calls show them by themselves
 }
 
 func newGRPC(o *Options, tokens *tokenSource) (*grpcGateway, error) {
-	transport, err := o.transport()
-	if err != nil {
-		return nil, err
+	transport := insecure.NewCredentials()
+	if !o.Plaintext {
+		config, err := o.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		transport = credentials.NewTLS(config)
 	}
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
@@ -55,15 +60,17 @@ func newGRPC(o *Options, tokens *tokenSource) (*grpcGateway, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
 		grpc.WithDisableRetry(), // the worker retries, within the job's deadline
 		experimental.WithBufferPool(buffers),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn,
+			invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+		) error {
+			return tokens.call(ctx, func(ctx context.Context) error { return invoke(ctx, method, in, out, conn, o...) })
+		}),
 	}
 	if o.Trace != nil {
 		dial = append(dial, o.Trace)
 	}
 	if o.Dialer != nil {
 		dial = append(dial, grpc.WithContextDialer(o.Dialer))
-	}
-	if tokens != nil {
-		dial = append(dial, grpc.WithUnaryInterceptor(tokens.unary), grpc.WithStreamInterceptor(tokens.stream))
 	}
 	if o.OverrideAuthority != "" {
 		dial = append(dial, grpc.WithAuthority(o.OverrideAuthority))
@@ -72,23 +79,20 @@ func newGRPC(o *Options, tokens *tokenSource) (*grpcGateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine address %q: %w; expected host:port (ZEEBE_ADDRESS)", o.Address, err)
 	}
-	return &grpcGateway{pb.NewGatewayClient(conn), conn}, nil
-}
-
-func (o *Options) transport() (credentials.TransportCredentials, error) {
-	if o.Plaintext {
-		return insecure.NewCredentials(), nil
-	}
-	config, err := o.tlsConfig()
-	if err != nil {
-		return nil, err
-	}
-	return credentials.NewTLS(config), nil
+	return &grpcGateway{pb.NewGatewayClient(conn), conn, tokens}, nil
 }
 
 func (g *grpcGateway) close() error { return g.conn.Close() }
 
-func (g *grpcGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
+func (g *grpcGateway) activate(ctx context.Context, r *worker.ActivateRequest) (jobs []worker.Job, err error) {
+	err = g.tokens.call(ctx, func(ctx context.Context) error {
+		jobs, err = g.jobs(ctx, r)
+		return err
+	})
+	return jobs, err
+}
+
+func (g *grpcGateway) jobs(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
 	stream, err := g.ActivateJobs(ctx, &pb.ActivateJobsRequest{
 		Type:              r.JobType,
 		Worker:            r.Worker,

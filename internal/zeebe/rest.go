@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/oauth2"
+	"google.golang.org/grpc/metadata"
 
 	"retry-worker/internal/worker"
 )
@@ -88,8 +88,7 @@ func (g *restGateway) call(ctx context.Context, method, path string, in, out any
 	return g.send(ctx, method, path, "application/json", body, out)
 }
 
-// send is call with a body. A command without an answer to read succeeds with 204 alone: what a proxy says instead of
-// the engine must not count.
+// send is call with a body.
 func (g *restGateway) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -98,22 +97,22 @@ func (g *restGateway) send(ctx context.Context, method, path, contentType string
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Accept", "application/json, application/problem+json")
 	request.Header.Set("User-Agent", g.userAgent)
-	var token *oauth2.Token
-	if g.tokens != nil {
-		if token, err = g.tokens.get(ctx); err != nil {
-			return err
-		}
-		token.SetAuthHeader(request)
-	}
+	return g.tokens.call(ctx, func(ctx context.Context) error {
+		shown, _ := metadata.FromOutgoingContext(ctx)
+		request.Header["Authorization"] = shown["authorization"]
+		return g.do(ctx, request, out)
+	})
+}
+
+// do sends a request and reads the answer. A command without one to read succeeds with 204 alone: what a proxy says
+// instead of the engine must not count.
+func (g *restGateway) do(ctx context.Context, request *http.Request, out any) error {
 	response, err := g.http.Do(request)
 	if err != nil {
 		return transportError(ctx, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxReceiveBytes+1))
-	if response.StatusCode == http.StatusUnauthorized && token != nil {
-		g.tokens.reject(token)
-	}
 	switch {
 	case err != nil:
 		return transportError(ctx, fmt.Errorf("read the answer %s: %w", response.Status, err))

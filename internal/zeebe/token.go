@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -59,7 +58,7 @@ type tokenSource struct {
 	mu      sync.Mutex
 	token   *oauth2.Token
 	renew   time.Time     // when to replace token, before it ends
-	refused string        // an access token the gateway did not take
+	refused bool          // the gateway does not take token
 	running chan struct{} // closed when the request under way ends
 	failure error         // why there is no usable token, while there is none
 	next    time.Time     // no request before
@@ -137,8 +136,7 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 }
 
 func (s *tokenSource) usable() bool {
-	return s.token != nil && s.token.AccessToken != s.refused &&
-		(s.token.Expiry.IsZero() || time.Now().Before(s.token.Expiry))
+	return s.token != nil && !s.refused && (s.token.Expiry.IsZero() || time.Now().Before(s.token.Expiry))
 }
 
 func (s *tokenSource) due() bool {
@@ -154,12 +152,12 @@ func (s *tokenSource) refresh() {
 	defer close(s.running)
 	defer func() { s.running = nil }()
 	if err == nil {
-		if s.refused == "" {
-			s.pause = 0
-		} else { // the engine may not take this one either
+		if s.refused { // the engine may not take this one either
 			s.longerPause()
+		} else {
+			s.pause = 0
 		}
-		s.token, s.refused = token, ""
+		s.token, s.refused = token, false
 		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
 		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // tokens that hardly last must not become a storm
 		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token " +
@@ -191,57 +189,24 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.token == token {
-		s.refused = token.AccessToken
+		s.refused = true
 		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
 			"or ZEEBE_BASIC_AUTH_USERNAME and its password")}
 	}
 }
 
-func (s *tokenSource) unary(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
-	opts ...grpc.CallOption,
-) error {
+// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing.
+func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) error {
+	if s == nil {
+		return f(ctx)
+	}
 	token, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
-	err = invoke(withToken(ctx, token), method, req, reply, cc, opts...)
+	err = f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
 	if status.Code(err) == codes.Unauthenticated {
 		s.reject(token)
 	}
 	return err
-}
-
-func (s *tokenSource) stream(
-	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
-	opts ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	token, err := s.get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stream, err := open(withToken(ctx, token), desc, cc, method, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &watchedStream{stream, s, token}, nil
-}
-
-// watchedStream notices UNAUTHENTICATED, which a stream says at its first message.
-type watchedStream struct {
-	grpc.ClientStream
-	tokens *tokenSource
-	token  *oauth2.Token
-}
-
-func (w *watchedStream) RecvMsg(m any) error {
-	err := w.ClientStream.RecvMsg(m)
-	if status.Code(err) == codes.Unauthenticated {
-		w.tokens.reject(w.token)
-	}
-	return err
-}
-
-func withToken(ctx context.Context, t *oauth2.Token) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "authorization", t.Type()+" "+t.AccessToken)
 }

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/testkit/seeded"
+	"retry-worker/internal/webserver"
+)
+
+func at(t *testing.T, address string) netip.Prefix {
+	t.Helper()
+	return webserver.Network(netip.MustParseAddr(address))
+}
+
+// The waits that one address is given when it comes again as soon as it may, twice: six in all for nothing, then one in
+// half a minute.
+func TestGuessesOfOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, from := newGuesses(), at(t, "10.0.0.1")
+		var waits []time.Duration
+		for len(waits) < 6 {
+			wait := g.fail(from, time.Now())
+			if wait == 0 {
+				wait = g.fail(from, time.Now()) // at once
+			}
+			waits = append(waits, wait)
+			time.Sleep(wait)
+		}
+		if want := []time.Duration{0, 0, 0, 30 * time.Second, 30 * time.Second, 30 * time.Second}; !slices.Equal(waits, want) {
+			t.Errorf("waits %v, want %v", waits, want)
+		}
+		if wait := g.fail(at(t, "10.0.0.2"), time.Now()); wait != 0 {
+			t.Errorf("another address waits %v", wait)
+		}
+	})
+}
+
+func TestGuessesAreForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, from := newGuesses(), at(t, "10.0.0.1")
+		for range 100 { // somebody who slips once in a while never waits
+			if wait := g.fail(from, time.Now()) + g.fail(from, time.Now()); wait != 0 {
+				t.Fatalf("waits %v", wait)
+			}
+			time.Sleep(2 * time.Minute)
+		}
+	})
+}
+
+func TestGuessesInAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuesses()
+		for range 1000 { // who has to wait for himself has no others wait
+			g.fail(at(t, "10.1.0.1"), time.Now())
+		}
+		wait, tried := time.Duration(0), 0
+		for ; wait == 0; tried++ {
+			wait = g.fail(at(t, fmt.Sprintf("10.0.%d.1", tried)), time.Now())
+		}
+		if tried != 25 || wait != 4*time.Second { // thirty for nothing, of which the first address had six, and this one
+			t.Errorf("after %d addresses: %v", tried, wait)
+		}
+	})
+}
+
+// What is forgotten first was seen longest ago, not what came first; those that wait are seen too.
+func TestMemoryOfLimitsIsBounded(t *testing.T) {
+	l, now := limits[int]{every: time.Hour, burst: 1}, time.Unix(1_800_000_000, 0)
+	for i := range 10 * mostApart {
+		if l.wait(i, now) != 0 {
+			t.Fatalf("%d waits when it comes first", i)
+		}
+		if i%(mostApart/2) == 0 && l.wait(0, now) == 0 {
+			t.Fatalf("the one that asks on is forgotten after %d others", i)
+		}
+	}
+	if n := len(l.recent) + len(l.older); n > 2*mostApart {
+		t.Errorf("remembers %d, want at most %d", n, 2*mostApart)
+	}
+	if l.wait(10*mostApart-mostApart/2, now) == 0 || l.wait(1, now) != 0 {
+		t.Error("one of the last is forgotten, or the quietest is not")
+	}
+}
+
+// Many at once are no way around: of a thousand guesses in one moment no more are answered than cost nothing.
+func TestGuessesAtOnce(t *testing.T) {
+	g, from, now := newGuesses(), at(t, "10.0.0.1"), time.Unix(1_800_000_000, 0)
+	var counted atomic.Int32
+	var all sync.WaitGroup
+	for range 1000 {
+		all.Go(func() {
+			if g.fail(from, now) == 0 {
+				counted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := counted.Load(); n != guessesAtOnce {
+		t.Errorf("%d did not wait, want %d", n, guessesAtOnce)
+	}
+}
+
+// However the clock jumps, nobody waits longer than the longest wait, and nobody waits for ever.
+func TestGuessesWithAJumpingClock(t *testing.T) {
+	seeded.Check(t, func(r *rapid.T) {
+		g, from, now := newGuesses(), netip.MustParsePrefix("10.0.0.1/32"), time.Unix(1_800_000_000, 0)
+		for range rapid.IntRange(1, 60).Draw(r, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(-100_000, 100_000).Draw(r, "seconds")) * time.Second)
+			wait := g.fail(from, now)
+			if wait < 0 || wait > perGuess {
+				r.Fatalf("waits %v", wait)
+			}
+			if wait > 0 && g.fail(from, now.Add(wait)) != 0 {
+				r.Fatalf("still waits after %v", wait)
+			}
+		}
+	})
+}

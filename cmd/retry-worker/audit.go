@@ -207,7 +207,13 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 			return err
 		}
 		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
-			return int64(len(records)), audit.Write(to, audit.Format(f.format), records)
+			return audit.Write(to, audit.Format(f.format), func(yield func(audit.Record, error) bool) {
+				for _, r := range records {
+					if !yield(r, nil) {
+						return
+					}
+				}
+			})
 		})
 	}
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {

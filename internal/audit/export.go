@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,110 +41,109 @@ func (s *Selection) takes(r *journal.Record) bool {
 // how many it wrote or verified. It is called from one goroutine at a time, after every page.
 type Progress func(at, of, counted int64)
 
+func (p Progress) tell(at, of, counted int64) {
+	if p != nil {
+		p(at, of, counted)
+	}
+}
+
 // exportPage is how many records are in memory at a time.
 const exportPage = 1000
-
-// encoding writes records in one of the formats.
-type encoding interface {
-	// write one record.
-	write(r *Record) error
-	// flush what was written, which may be nothing.
-	flush() error
-}
 
 // Export writes the selected records to w, in the order of their numbers, up to the ledger's head as it is at the
 // beginning, and returns how many it wrote. It holds one page of them in memory. progress may be nil. Its errors
 // are those of a, of w and of ctx; what was written by then stays written.
 func Export(
 	ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress,
-) (int64, error) {
-	head, err := a.Head(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the ledger's head: %w", err)
-	}
+) (written int64, err error) {
+	return Write(w, f, func(yield func(Record, error) bool) {
+		selected := int64(0)
+		told := func(at, of int64) { progress.tell(at, of, selected) }
+		for r, err := range archived(ctx, a, s.RecordFilter, told) {
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if !s.takes(r) {
+				continue
+			}
+			if selected++; !yield(Of(r), nil) {
+				return
+			}
+		}
+	})
+}
+
+// Write writes records to w as Export does, up to the first error, and returns how many it wrote.
+func Write(w io.Writer, f Format, records iter.Seq2[Record, error]) (written int64, err error) {
 	buffer := bufio.NewWriterSize(w, 64<<10)
-	to, err := newEncoding(f, buffer)
-	if err != nil {
-		return 0, err
+	var write func(*Record) error
+	switch f {
+	case JSONLines:
+		e := json.NewEncoder(buffer)
+		e.SetEscapeHTML(false)
+		write = func(r *Record) error { return e.Encode(r) }
+	case CSV:
+		write = newTable(buffer)
+	default:
+		return 0, fmt.Errorf("the format is %q, expected one of %q", f, Formats())
 	}
-	written := int64(0)
-	for page, err := range Pages(ctx, a, s.RecordFilter, head.Record) {
+	for r, err := range records {
+		if err == nil {
+			err = write(&r)
+		}
 		if err != nil {
 			return written, err
 		}
-		for i := range page {
-			if !s.takes(&page[i]) {
-				continue
-			}
-			r := Of(&page[i])
-			if err := to.write(&r); err != nil {
-				return written, err
-			}
-			written++
-		}
-		if progress != nil && len(page) > 0 {
-			progress(page[len(page)-1].Number(), head.Record, written)
-		}
-	}
-	if err := to.flush(); err != nil {
-		return written, err
+		written++
 	}
 	return written, buffer.Flush()
 }
 
-// Write writes records to w as Export does.
-func Write(w io.Writer, f Format, records []Record) error {
-	to, err := newEncoding(f, w)
-	if err != nil {
-		return err
-	}
-	for i := range records {
-		if err := to.write(&records[i]); err != nil {
-			return err
+// archived returns the records that the filter lets through, up to the ledger's head as it is at the beginning. After
+// each page it tells the number of the last record, and that of the head.
+func archived(
+	ctx context.Context, a journal.Archive, f journal.RecordFilter, told func(at, of int64),
+) iter.Seq2[*journal.Record, error] {
+	return func(yield func(*journal.Record, error) bool) {
+		head, err := a.Head(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
+		read := func(after int64, limit int) ([]journal.Record, error) {
+			page, err := a.Records(ctx, f, after, limit)
+			return slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > head.Record }), err
+		}
+		each(ctx, 0, exportPage, read, (*journal.Record).Number, func(at int64) { told(at, head.Record) })(yield)
 	}
-	return to.flush()
 }
 
-// Pages returns the records that the filter lets through, up to the last one, some at a time.
-func Pages(
-	ctx context.Context, a journal.Archive, f journal.RecordFilter, last int64,
-) iter.Seq2[[]journal.Record, error] {
-	return func(yield func([]journal.Record, error) bool) {
-		for after, more := int64(0), true; more; {
-			page, err := a.Records(ctx, f, after, exportPage)
-			if err != nil {
-				yield(nil, fmt.Errorf("read the records after %d: %w", after, err))
+// each returns what read gives behind a number, a page at a time, in the order of their numbers. It tells the last of
+// each page; told may be nil.
+func each[T any](
+	ctx context.Context, after int64, size int, read func(after int64, limit int) ([]T, error), number func(*T) int64,
+	told func(last int64),
+) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for {
+			page, err := read(after, size)
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				yield(nil, err)
 				return
 			}
-			if more = len(page) == exportPage; len(page) > 0 {
-				after = page[len(page)-1].Number()
+			for i := range page {
+				after = number(&page[i])
+				if !yield(&page[i], nil) {
+					return
+				}
 			}
-			if after > last {
-				more = false
-				page = slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > last })
-			}
-			if !yield(page, nil) {
+			if len(page) == 0 {
 				return
+			}
+			if told != nil {
+				told(after)
 			}
 		}
 	}
 }
-
-func newEncoding(f Format, w io.Writer) (encoding, error) {
-	switch f {
-	case JSONLines:
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return jsonLines{e}, nil
-	case CSV:
-		return newTable(w), nil
-	}
-	return nil, fmt.Errorf("the format is %q, expected one of %q", f, Formats())
-}
-
-// jsonLines is one object a line.
-type jsonLines struct{ *json.Encoder }
-
-func (j jsonLines) write(r *Record) error { return j.Encode(r) }
-func (jsonLines) flush() error            { return nil }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -39,28 +38,19 @@ func (d *Differences) Add(other *Differences) {
 // after each page of records with the last one's number, that of the journal's last record, and how many failures were
 // replayed.
 func Replay(
-	ctx context.Context, archive journal.Archive, since time.Time, a, b decision.Policies,
-	progress func(at, of, failures int64),
+	ctx context.Context, archive journal.Archive, since time.Time, a, b decision.Policies, progress Progress,
 ) (map[string]*Differences, error) {
-	head, err := archive.Head(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the ledger's head: %w", err)
-	}
 	r := replay{a, b, map[journal.Subject]presumption{}, map[string]*Differences{}}
 	failures := int64(0)
-	for page, err := range Pages(ctx, archive, journal.RecordFilter{Since: since}, head.Record) {
+	told := func(at, of int64) { progress.tell(at, of, failures) }
+	for record, err := range archived(ctx, archive, journal.RecordFilter{Since: since}, told) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range page {
-			// A revision is the same answer at a later time.
-			if failed := page[i].Attempt; failed != nil && failed.Revision == 0 {
-				r.failure(page[i].Subject, failed)
-				failures++
-			}
-		}
-		if len(page) > 0 {
-			progress(page[len(page)-1].Number(), head.Record, failures)
+		// A revision is the same answer at a later time.
+		if failed := record.Attempt; failed != nil && failed.Revision == 0 {
+			r.failure(record.Subject, failed)
+			failures++
 		}
 	}
 	return r.differences, nil

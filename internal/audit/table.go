@@ -1,90 +1,28 @@
 package audit
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
-// column of the table.
-type column struct {
-	name string
-	// of a record; of an attempt, which entries have nothing of. One of the two is nil.
-	of func(*Record) string
-	in func(*Analysis) string
-}
+// columns of the table, in their order; new ones go to the end. They are named as in a Record, and the events' times.
+var columns = strings.Fields(`record kind timestamp tenant policy claimId submissionError errorClassification
+	retryCount analysedRetryCount maxRetries shouldRetry backoffMinutes nextRetryTime retryReason executionTimeMs rule
+	reason matchedRule outcome responsibleTeam deadLetterId attemptNumber revision episode jobKey elementInstanceKey
+	processInstanceKey identity errorReceivedAt errorClassifiedAt retryCountCheckedAt backoffCalculatedAt
+	retryDecidedAt nextAttemptScheduledAt body matchedText catalogue`)
 
-// columns of the table, in their order; new ones go to the end.
-var columns = []column{
-	{name: "record", of: func(r *Record) string { return whole(r.Record) }},
-	{name: "kind", of: func(r *Record) string { return r.Kind }},
-	{name: "timestamp", of: func(r *Record) string { return r.Timestamp }},
-	{name: "tenant", of: func(r *Record) string { return Inert(r.Tenant) }},
-	{name: "policy", of: func(r *Record) string { return Inert(r.Policy) }},
-	{name: "claimId", of: func(r *Record) string { return Inert(r.ClaimID) }},
-	{name: "submissionError", in: func(a *Analysis) string { return Inert(a.SubmissionError) }},
-	{name: "errorClassification", in: func(a *Analysis) string { return string(a.ErrorClassification) }},
-	{name: "retryCount", in: func(a *Analysis) string { return whole(a.RetryCount) }},
-	{name: "analysedRetryCount", in: func(a *Analysis) string { return whole(a.AnalysedRetryCount) }},
-	{name: "maxRetries", in: func(a *Analysis) string { return whole(a.MaxRetries) }},
-	{name: "shouldRetry", in: func(a *Analysis) string { return strconv.FormatBool(a.ShouldRetry) }},
-	{name: "backoffMinutes", in: func(a *Analysis) string {
-		if a.BackoffMinutes == nil {
-			return ""
-		}
-		return whole(*a.BackoffMinutes)
-	}},
-	{name: "nextRetryTime", in: func(a *Analysis) string { return given(a.NextRetryTime) }},
-	{name: "retryReason", in: func(a *Analysis) string { return Inert(a.RetryReason) }},
-	{name: "executionTimeMs", in: func(a *Analysis) string {
-		// A point groups thousands there.
-		return strings.Replace(strconv.FormatFloat(a.ExecutionTimeMs, 'f', -1, 64), ".", ",", 1)
-	}},
-	{name: "rule", in: func(a *Analysis) string { return string(a.Rule) }},
-	{name: "reason", in: func(a *Analysis) string { return Inert(string(a.Reason)) }},
-	{name: "matchedRule", in: func(a *Analysis) string { return Inert(given(a.MatchedRule)) }},
-	{name: "outcome", in: func(a *Analysis) string { return string(a.Outcome) }},
-	{name: "responsibleTeam", in: func(a *Analysis) string { return Inert(given(a.ResponsibleTeam)) }},
-	{name: "deadLetterId", in: func(a *Analysis) string { return given(a.DeadLetterID) }},
-	{name: "attemptNumber", in: func(a *Analysis) string { return whole(a.AttemptNumber) }},
-	{name: "revision", in: func(a *Analysis) string { return whole(a.Revision) }},
-	{name: "episode", in: func(a *Analysis) string { return whole(a.Episode) }},
-	{name: "jobKey", in: func(a *Analysis) string { return whole(a.JobKey) }},
-	{name: "elementInstanceKey", in: func(a *Analysis) string { return whole(a.ElementInstanceKey) }},
-	{name: "processInstanceKey", in: func(a *Analysis) string { return whole(a.ProcessInstanceKey) }},
-	{name: "identity", in: func(a *Analysis) string { return a.Identity }},
-	eventAt("errorReceivedAt", errorReceived),
-	eventAt("errorClassifiedAt", errorClassified),
-	eventAt("retryCountCheckedAt", retryCountChecked),
-	eventAt("backoffCalculatedAt", backoffCalculated),
-	eventAt("retryDecidedAt", retryDecided),
-	eventAt("nextAttemptScheduledAt", nextAttemptScheduled),
-	{name: "body", of: func(r *Record) string { return Inert(string(r.Body)) }},
-	{name: "matchedText", in: func(a *Analysis) string { return Inert(given(a.MatchedText)) }},
-	{name: "catalogue", in: func(a *Analysis) string { return Inert(given(a.Catalogue)) }},
-}
-
-// eventAt returns the time of one of the six events, empty where it did not happen.
-func eventAt(name string, n int) column {
-	return column{name: name, in: func(a *Analysis) string {
-		for _, e := range a.Events {
-			if e.Number == n {
-				return e.At
-			}
-		}
-		return ""
-	}}
-}
-
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
-
-func given(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
+// eventColumns are the columns of the events' times.
+var eventColumns = [...]string{
+	errorReceived: "errorReceivedAt", errorClassified: "errorClassifiedAt", retryCountChecked: "retryCountCheckedAt",
+	backoffCalculated: "backoffCalculatedAt", retryDecided: "retryDecidedAt",
+	nextAttemptScheduled: "nextAttemptScheduledAt",
 }
 
 // opensFormula matches where a spreadsheet may see a formula begin: at the beginning of a cell, or behind whatever may
@@ -109,36 +47,45 @@ func NewCSV(w io.Writer) *csv.Writer {
 	return c
 }
 
-// table has decimal commas, quotes where they are needed, and a header even where nothing follows.
-type table struct {
-	csv *csv.Writer
-	row []string
-}
-
-func newTable(w io.Writer) *table {
-	t := &table{NewCSV(w), make([]string, len(columns))}
-	for i := range columns {
-		t.row[i] = columns[i].name
-	}
-	_ = t.csv.Write(t.row)
-	return t
-}
-
-func (t *table) write(r *Record) error {
-	for i := range columns {
-		switch c := &columns[i]; {
-		case c.of != nil:
-			t.row[i] = c.of(r)
-		case r.Analysis != nil:
-			t.row[i] = c.in(r.Analysis)
-		default:
-			t.row[i] = ""
+// newTable returns what writes records as the rows of a table, and writes its header: with decimal commas, as a point
+// groups thousands there.
+func newTable(w *bufio.Writer) func(*Record) error {
+	to := NewCSV(w)
+	_ = to.Write(columns)
+	return func(r *Record) error {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
 		}
+		from := json.NewDecoder(bytes.NewReader(text))
+		from.UseNumber()
+		values := map[string]any{}
+		if err := from.Decode(&values); err != nil {
+			return err
+		}
+		values["body"] = string(r.Body)
+		if r.Analysis != nil {
+			for _, e := range r.Events {
+				values[eventColumns[e.Number]] = e.At
+			}
+		}
+		row := make([]string, len(columns))
+		for i, name := range columns {
+			row[i] = cell(values[name])
+		}
+		return to.Write(row)
 	}
-	return t.csv.Write(t.row)
 }
 
-func (t *table) flush() error {
-	t.csv.Flush()
-	return t.csv.Error()
+func cell(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return Inert(v)
+	case json.Number:
+		return strings.Replace(v.String(), ".", ",", 1)
+	default:
+		return fmt.Sprint(v)
+	}
 }

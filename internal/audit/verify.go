@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -56,16 +57,8 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-func brokenRecord(n int64, format string, args ...any) error {
-	return &Broken{"record", n, fmt.Sprintf(format, args...)}
-}
-
-func brokenLink(n int64, format string, args ...any) error {
-	return &Broken{"link", n, fmt.Sprintf(format, args...)}
-}
-
-func brokenMessage(n int64, format string, args ...any) error {
-	return &Broken{"message", n, fmt.Sprintf(format, args...)}
+func broken(what string, n int64, format string, args ...any) error {
+	return &Broken{what, n, fmt.Sprintf(format, args...)}
 }
 
 const (
@@ -81,9 +74,6 @@ const (
 // write meanwhile. Its memory does not grow with the records. Its error is the first *Broken, or tells what could not
 // be read; the report then says what holds before it. progress may be nil.
 func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
-	if progress == nil {
-		progress = func(int64, int64, int64) {}
-	}
 	err = j.Moment(ctx, func(m journal.Moment) error {
 		v := &verifier{Moment: m, ctx: ctx, checkpoint: o.Head, progress: progress}
 		err := v.verify(o.Records)
@@ -107,9 +97,6 @@ type Rebuilder interface {
 func Rebuild(
 	ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress,
 ) error {
-	if progress == nil {
-		progress = func(int64, int64, int64) {}
-	}
 	check := func(m journal.Moment) error {
 		if unverified {
 			return nil
@@ -117,7 +104,7 @@ func Rebuild(
 		v := &verifier{Moment: m, ctx: ctx, progress: progress}
 		return v.verify(true)
 	}
-	return r.Rebuild(ctx, check, progress, func(head journal.Head) (*journal.Changes, error) {
+	return r.Rebuild(ctx, check, progress.tell, func(head journal.Head) (*journal.Changes, error) {
 		return journal.RebuildStep(head, at, unverified, publish), nil
 	})
 }
@@ -141,30 +128,32 @@ type verifier struct {
 	// purged is the last record that was purged, purge the record that says so.
 	purged, purge int64
 	record        int64 // the last one that was gone past
-	page          []journal.KeyedRecord
+	// next gives the records one after the other, ahead is one that was read and not gone past.
+	next  func() (*journal.KeyedRecord, error, bool)
+	ahead *journal.KeyedRecord
 }
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
 	if problem, err := v.Schema(); err != nil {
-		return fmt.Errorf("read the schema: %w", err)
+		return err
 	} else if problem != "" {
 		return &Broken{What: "schema", Problem: problem}
 	}
 	if v.head, err = v.Head(); errors.Is(err, journal.ErrNoHead) {
 		return &Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
 	} else if err != nil {
-		return fmt.Errorf("read the ledger's head: %w", err)
+		return err
 	}
 	base, err := v.LastPurge()
 	if err != nil {
-		return fmt.Errorf("read the last purge: %w", err)
+		return err
 	}
 	if v.fold, err = journal.NewRefold(base); err != nil {
 		return &Broken{What: "record", Number: base.Record, Problem: err.Error()}
 	}
 	erasures, err := v.Erasures()
 	if err != nil {
-		return fmt.Errorf("read the erasures: %w", err)
+		return err
 	}
 	if v.erased, err = journal.NewErasures(erasures); err != nil {
 		return &Broken{What: "erasures", Problem: "cannot be read: " + err.Error()}
@@ -184,23 +173,25 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	return nil
 }
 
+// beforeAll is a number that all others are behind.
+const beforeAll = -1 << 62
+
 // walk goes over the links, and over the records that they vouch for.
 func (v *verifier) walk() error {
-	for {
-		links, err := v.Links(v.report.Head.Link, linkPage)
+	number := func(r *journal.KeyedRecord) int64 { return r.Entry.Record }
+	next, stop := iter.Pull2(each(v.ctx, 0, recordPage, v.Entries, number, nil))
+	defer stop()
+	v.next = next
+	told := func(int64) { v.progress.tell(v.record, v.head.Record, v.report.Records) }
+	for l, err := range each(v.ctx, 0, linkPage, v.Links, func(l *journal.Link) int64 { return l.Number }, told) {
+		if err == nil {
+			err = v.link(l)
+		}
 		if err != nil {
-			return fmt.Errorf("read the links after %d: %w", v.report.Head.Link, err)
-		}
-		for i := range links {
-			if err := v.link(&links[i]); err != nil {
-				return err
-			}
-		}
-		v.progress(v.record, v.head.Record, v.report.Records)
-		if len(links) == 0 || v.ctx.Err() != nil {
-			return v.ctx.Err()
+			return err
 		}
 	}
+	return nil
 }
 
 // link holds one link against the one before it and its digests against their records.
@@ -208,16 +199,16 @@ func (v *verifier) link(l *journal.Link) error {
 	prev := v.report.Head
 	switch {
 	case l.Number != prev.Link+1:
-		return brokenLink(prev.Link+1, "is missing: link %d follows link %d", l.Number, prev.Link)
+		return broken("link", prev.Link+1, "is missing: link %d follows link %d", l.Number, prev.Link)
 	case l.First != v.record+1:
-		return brokenLink(l.Number, "begins at record %d, expected %d", l.First, v.record+1)
+		return broken("link", l.Number, "begins at record %d, expected %d", l.First, v.record+1)
 	case l.Message != v.message+1:
-		return brokenLink(l.Number, "begins at message %d, expected %d", l.Message, v.message+1)
+		return broken("link", l.Number, "begins at message %d, expected %d", l.Message, v.message+1)
 	case l.Hash != l.HashAfter(prev.Hash):
-		return brokenLink(l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
+		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
 	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
-		return brokenLink(l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
+		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
 			v.checkpoint.Hash)
 	}
 	for i := range l.Digests {
@@ -231,7 +222,7 @@ func (v *verifier) link(l *journal.Link) error {
 	for _, signed := range l.Messages {
 		v.message++
 		if is, waits := v.waiting[v.message]; waits && is != signed {
-			return brokenMessage(v.message, "was changed: its digest is %s, expected %s as in link %d", is, signed, l.Number)
+			return broken("message", v.message, "was changed: its digest is %s, expected %s as in link %d", is, signed, l.Number)
 		}
 	}
 	for _, r := range l.LetGo {
@@ -240,7 +231,7 @@ func (v *verifier) link(l *journal.Link) error {
 	v.report.Links++
 	v.report.Head = Checkpoint{l.Number, l.Hash}
 	if l.Number == v.head.Link && !l.At.Equal(v.head.At) {
-		return brokenLink(l.Number, "was written at %s, the head says %s", l.At, v.head.At)
+		return broken("link", l.Number, "was written at %s, the head says %s", l.At, v.head.At)
 	}
 	return nil
 }
@@ -259,58 +250,53 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 		v.report.Erased++
 		return nil
 	case r == nil:
-		return brokenRecord(v.record, "is missing: the ledger has its digest, and what was purged ends at record %d",
+		return broken("record", v.record, "is missing: the ledger has its digest, and what was purged ends at record %d",
 			v.purged)
 	case v.record <= v.purged:
-		return brokenRecord(v.record, "was put in: what was purged ends at record %d", v.purged)
+		return broken("record", v.record, "was put in: what was purged ends at record %d", v.purged)
 	case v.erased.Gone(v.record):
-		return brokenRecord(v.record, "was put in: it is erased")
+		return broken("record", v.record, "was put in: it is erased")
 	case !v.erased.Holds(&r.Entry, want):
-		return brokenRecord(v.record, "was changed: its digest is %s, expected %s as in link %d",
+		return broken("record", v.record, "was changed: its digest is %s, expected %s as in link %d",
 			journal.DigestEntry(r.Entry), want, l.Number)
 	}
 	v.report.Records++
 	if r.Entry.Kind == journal.PurgeEntry && r.Entry.Record > v.purge {
-		return brokenRecord(v.record, "is a purge, which the head does not know: it says that record %d is the last", v.purge)
+		return broken("record", v.record, "is a purge, which the head does not know: it says that record %d is the last", v.purge)
 	}
 	if err := v.fold.Entry(&r.Entry); err != nil {
-		return brokenRecord(v.record, "cannot be read: %v", err)
+		return broken("record", v.record, "cannot be read: %v", err)
 	}
 	return nil
 }
 
 // at returns the record with that number; nil where it is not there. It is asked for one after the other.
 func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
-	if len(v.page) == 0 {
+	if v.ahead == nil {
 		var err error
-		if v.page, err = v.Entries(n-1, recordPage); err != nil {
-			return nil, fmt.Errorf("read the records from %d on: %w", n, err)
+		if v.ahead, err, _ = v.next(); err != nil {
+			return nil, err
 		}
 	}
-	if len(v.page) == 0 || v.page[0].Entry.Record != n {
+	r := v.ahead
+	if r == nil || r.Entry.Record != n {
 		return nil, nil
 	}
-	r := &v.page[0]
-	v.page = v.page[1:]
+	v.ahead = nil
 	return r, nil
 }
 
 // outbox reads the digests of what waits.
 func (v *verifier) outbox() error {
 	v.waiting = map[int64]journal.Digest{}
-	for after := int64(-1 << 62); ; {
-		page, err := v.Messages(after, messagePage)
+	number := func(m *journal.Message) int64 { return m.Sequence }
+	for m, err := range each(v.ctx, beforeAll, messagePage, v.Messages, number, nil) {
 		if err != nil {
-			return fmt.Errorf("read the messages behind %d: %w", after, err)
+			return err
 		}
-		for i := range page {
-			after = page[i].Sequence
-			v.waiting[after] = page[i].Digest()
-		}
-		if len(page) == 0 {
-			return v.ctx.Err()
-		}
+		v.waiting[m.Sequence] = m.Digest()
 	}
+	return nil
 }
 
 // messages hold which of the outbox's messages wait against those that were signed and not let go of.
@@ -320,9 +306,9 @@ func (v *verifier) messages() error {
 	for _, n := range slices.Sorted(maps.Keys(v.waiting)) {
 		switch {
 		case n < 1 || n > v.message:
-			return brokenMessage(n, "was put in: no link vouches for it, the last message is %d", v.message)
+			return broken("message", n, "was put in: no link vouches for it, the last message is %d", v.message)
 		case v.letGo.Holds(n):
-			return brokenMessage(n, "was put in: it was sent, or needed no longer")
+			return broken("message", n, "was put in: it was sent, or needed no longer")
 		}
 		known.Add(journal.Run{First: n, Last: n})
 	}
@@ -330,7 +316,7 @@ func (v *verifier) messages() error {
 		known.Add(r)
 	}
 	if missing := known.Missing(v.message); len(missing) > 0 {
-		return brokenMessage(missing[0].First, "is missing: a link has its digest, and it was not sent yet")
+		return broken("message", missing[0].First, "is missing: a link has its digest, and it was not sent yet")
 	}
 	return nil
 }
@@ -339,39 +325,39 @@ func (v *verifier) messages() error {
 func (v *verifier) ends() error {
 	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record ||
 		v.message != v.head.Message {
-		return brokenLink(max(v.head.Link, 1),
+		return broken("link", max(v.head.Link, 1),
 			"is not what the head says: the ledger ends at link %d, record %d, message %d with the hash %s, expected link %d, "+
 				"record %d, message %d and %s", v.report.Head.Link, v.record, v.message, v.report.Head.Hash, v.head.Link,
 			v.head.Record, v.head.Message, v.head.Hash)
 	}
 	if v.checkpoint.Link > v.head.Link {
-		return brokenLink(v.head.Link+1,
+		return broken("link", v.head.Link+1,
 			"is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link,
 			v.checkpoint.Link)
 	}
-	for _, after := range []int64{-1 << 62, v.head.Record} {
+	for _, after := range []int64{beforeAll, v.head.Record} {
 		records, err := v.Entries(after, 1)
 		if err != nil {
-			return fmt.Errorf("read what lies beside the ledger: %w", err)
+			return err
 		}
 		if len(records) > 0 && (records[0].Entry.Record < 1 || after > 0 || v.head.Record == 0) {
-			return brokenRecord(records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d",
+			return broken("record", records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d",
 				v.head.Record)
 		}
 	}
-	links, err := v.Links(-1<<62, 1)
+	links, err := v.Links(beforeAll, 1)
 	if err == nil && len(links) > 0 && links[0].Number < 1 {
-		return brokenLink(links[0].Number, "was put in: numbers begin at 1")
+		return broken("link", links[0].Number, "was put in: numbers begin at 1")
 	}
 	return err
 }
 
 // subjects hold each subject, and its dead letters, against its records.
 func (v *verifier) subjects() error {
-	for after := int64(-1 << 62); v.ctx.Err() == nil; {
+	for after := int64(beforeAll); v.ctx.Err() == nil; {
 		page, err := v.Subjects(after, subjectPage)
 		if err != nil {
-			return fmt.Errorf("read the subjects behind %d: %w", after, err)
+			return err
 		}
 		if err := v.fold.Page(&page); err != nil {
 			return err
@@ -391,7 +377,7 @@ func (v *verifier) subjects() error {
 func (v *verifier) sums() error {
 	answered, err := v.Answered()
 	if err != nil {
-		return fmt.Errorf("read what was answered: %w", err)
+		return err
 	}
 	got, want := journal.After(answered, v.purged), journal.After(v.answered.All(), v.purged)
 	if !slices.Equal(got, want) {
@@ -406,7 +392,7 @@ func (v *verifier) sums() error {
 		journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
 		rows, err := v.Rows(t)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", t.Name, err)
+			return err
 		}
 		if err := v.fold.Compare(t, rows); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,19 +22,18 @@ const (
 	maxProblems = 20
 )
 
-// FileError is everything that is wrong with a tokens file, in its order.
+// FileError is everything that is wrong with a tokens file, in its order: each `FILE:LINE: what is found, expected …,
+// what to do`, at most 20; never with a token or a hash.
 type FileError struct {
-	// Problems, each `FILE:LINE: what is found, expected …, what to do`, at most 20; never with a token or a hash.
-	Problems []string
-	// More that are not listed.
-	More int
+	problems []string
+	more     int // that are not listed
 }
 
 // Error returns the problems, a line each.
 func (e *FileError) Error() string {
-	text := strings.Join(e.Problems, "\n")
-	if e.More > 0 {
-		text += fmt.Sprintf("\n%d more problems are not listed", e.More)
+	text := strings.Join(e.problems, "\n")
+	if e.more > 0 {
+		text += fmt.Sprintf("\n%d more problems are not listed", e.more)
 	}
 	return text
 }
@@ -72,17 +70,23 @@ func readFile(path string) ([]byte, error) {
 // follows a # is a comment. source names the file in the problems. Its error is a *FileError with all of them. A file
 // without tokens is one: nobody could log in.
 func Parse(source string, content []byte) (*Tokens, error) {
-	p := parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
-	p.lines(content)
-	if len(p.tokens) == 0 && len(p.wrong.Problems) == 0 {
+	p := parse(source, content)
+	if len(p.tokens) == 0 && len(p.wrong.problems) == 0 {
 		p.line = max(p.line, 1)
 		p.problem("there is no token, expected at least one, or nobody could log in; `retry-worker token new --file %s` "+
 			"adds one", source)
 	}
-	if len(p.wrong.Problems) > 0 {
+	if len(p.wrong.problems) > 0 {
 		return nil, &p.wrong
 	}
 	return &Tokens{p.tokens, sha256.Sum256(content)}, nil
+}
+
+// parse is Parse of a file that may be without tokens.
+func parse(source string, content []byte) *parser {
+	p := &parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
+	p.lines(content)
+	return p
 }
 
 type parser struct {
@@ -95,11 +99,11 @@ type parser struct {
 }
 
 func (p *parser) problem(format string, args ...any) {
-	if len(p.wrong.Problems) == maxProblems {
-		p.wrong.More++
+	if len(p.wrong.problems) == maxProblems {
+		p.wrong.more++
 		return
 	}
-	p.wrong.Problems = append(p.wrong.Problems, fmt.Sprintf("%s:%d: ", p.source, p.line)+fmt.Sprintf(format, args...))
+	p.wrong.problems = append(p.wrong.problems, fmt.Sprintf("%s:%d: ", p.source, p.line)+fmt.Sprintf(format, args...))
 }
 
 func (p *parser) lines(content []byte) {
@@ -208,12 +212,12 @@ func Append(path string, t *Token) error {
 	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
 		line = "\n" + line
 	}
-	old, err := Parse(path, content)
-	switch {
-	case err == nil && old.taken(t.Name):
+	old := parse(path, content)
+	if len(old.wrong.problems) > 0 {
+		return &old.wrong
+	}
+	if _, taken := old.names[strings.ToLower(t.Name)]; taken {
 		return &DuplicateError{path, t.Name}
-	case err != nil && holdsTokens(content):
-		return err
 	}
 	return appendTo(path, line)
 }
@@ -221,21 +225,6 @@ func Append(path string, t *Token) error {
 const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), " +
 	"last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
-
-// holdsTokens reports whether anything but comments stands in a file.
-func holdsTokens(content []byte) bool {
-	for line := range strings.Lines(string(content)) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return true
-		}
-	}
-	return false
-}
-
-// taken reports whether there is a token of that name, in whatever case.
-func (t *Tokens) taken(name string) bool {
-	return slices.ContainsFunc(t.all, func(other Token) bool { return strings.EqualFold(other.Name, name) })
-}
 
 // appendTo writes text in one piece and looks at the whole again: somebody else may have written at the same time.
 func appendTo(path, text string) error {

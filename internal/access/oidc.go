@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,6 +71,8 @@ type openID struct {
 
 // renewal is the newest grant of a session that this process knows. Its lock is held while the provider is asked.
 type renewal struct {
+	ends time.Time // for good
+
 	mu    sync.Mutex
 	grant grant
 	rest  time.Time // nothing is asked before
@@ -90,14 +92,11 @@ type grant struct {
 
 func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{}}
-	key, err := hkdf.Key(sha256.New, []byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "retry-worker oidc v1",
-		sha256.Size)
+	key := derived([]byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "oidc")
+	o.key = [sha256.Size]byte(key)
+	block, err := aes.NewCipher(key)
 	if err == nil {
-		o.key = [sha256.Size]byte(key)
-		var block cipher.Block
-		if block, err = aes.NewCipher(key); err == nil {
-			o.seals, err = cipher.NewGCMWithRandomNonce(block)
-		}
+		o.seals, err = cipher.NewGCMWithRandomNonce(block)
 	}
 	if err != nil {
 		panic("access: " + err.Error()) // only for lengths that are none
@@ -166,33 +165,34 @@ func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	return c
 }
 
-// verified returns a token of the provider's for us, and its claims.
-func (o *openID) verified(ctx context.Context, p *oidc.Provider, raw string) (*oidc.IDToken, map[string]any, error) {
+// person returns a token of the provider's for us, verified, and what it says of whose it is.
+func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh string) (*oidc.IDToken, grant, error) {
 	t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
 	if err != nil {
-		return nil, nil, fmt.Errorf("verify the token: %w", err)
+		return nil, grant{}, fmt.Errorf("verify the token: %w", err)
 	}
 	claims := map[string]any{}
 	if err := t.Claims(&claims); err != nil {
-		return nil, nil, fmt.Errorf("read the token's claims: %w", err)
+		return nil, grant{}, fmt.Errorf("read the token's claims: %w", err)
 	}
-	return t, claims, nil
-}
-
-// granted returns what a verified token says of a person.
-func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string) (grant, error) {
 	g := grant{Subject: t.Subject, Refresh: refresh, Asked: o.now(), Until: o.now().Add(askAgain)}
 	if t.Expiry.Before(g.Until) {
 		g.Until = t.Expiry
 	}
-	for _, name := range []any{claims["preferred_username"], claims["email"], t.Subject} {
+	err = o.grants(&g, claims)
+	return t, g, err
+}
+
+// grants reads name, role and teams of verified claims.
+func (o *openID) grants(g *grant, claims map[string]any) error {
+	for _, name := range []any{claims["preferred_username"], claims["email"], g.Subject} {
 		if text, _ := name.(string); CheckName(text) == nil {
 			g.Name = text
 			break
 		}
 	}
 	if g.Name == "" {
-		return grant{}, fmt.Errorf("neither preferred_username nor email nor sub is a name: expected %s", nameWords)
+		return fmt.Errorf("neither preferred_username nor email nor sub is a name: expected %s", nameWords)
 	}
 	for _, name := range claimed(claims, o.RoleClaim) {
 		if role, err := ParseRole(name); err == nil {
@@ -200,11 +200,11 @@ func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string)
 		}
 	}
 	if g.Role == 0 {
-		return grant{}, fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name,
+		return fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name,
 			o.RoleClaim)
 	}
 	if o.TeamClaim == "" {
-		return g, nil
+		return nil
 	}
 	teams := slices.DeleteFunc(claimed(claims, o.TeamClaim), func(name string) bool {
 		_, err := ParseTeams(name)
@@ -213,7 +213,7 @@ func (o *openID) granted(t *oidc.IDToken, claims map[string]any, refresh string)
 	if g.Teams = Teams(strings.Join(teams, ",")); g.Teams == "" && g.Role != Admin {
 		g.Teams = NoTeam
 	}
-	return g, nil
+	return nil
 }
 
 // claimed returns the texts of a claim, which dots in its path lead to; none where it is not there, or something else.
@@ -295,15 +295,8 @@ func (o *openID) renewal(g *grant) *renewal {
 	if r := o.newest[g.ID]; r != nil {
 		return r
 	}
-	for id, r := range o.newest {
-		if r.mu.TryLock() {
-			if !o.now().Before(r.grant.Began.Add(sessionLife)) {
-				delete(o.newest, id)
-			}
-			r.mu.Unlock()
-		}
-	}
-	r := &renewal{grant: *g}
+	maps.DeleteFunc(o.newest, func(_ string, r *renewal) bool { return !o.now().Before(r.ends) })
+	r := &renewal{grant: *g, ends: g.Began.Add(sessionLife)}
 	o.newest[g.ID] = r
 	return r
 }
@@ -318,14 +311,10 @@ func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) 
 			return fmt.Errorf("renew the log-in: %w", err)
 		}
 		raw, _ := t.Extra("id_token").(string)
-		verified, claims, err := o.verified(ctx, p, raw)
-		if err != nil {
-			return err
-		}
-		if verified.Subject != old.Subject {
+		_, fresh, err = o.person(ctx, p, raw, t.RefreshToken)
+		if err == nil && fresh.Subject != old.Subject {
 			return errors.New("renew the log-in: the provider names another person")
 		}
-		fresh, err = o.granted(verified, claims, t.RefreshToken)
 		fresh.ID, fresh.Began = old.ID, old.Began
 		return err
 	})
@@ -335,7 +324,7 @@ func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) 
 // program returns whose token of the provider's a program shows. It is taken for askAgain from when it was issued.
 func (o *openID) program(ctx context.Context, raw string) (who *Token, err error) {
 	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
-		t, claims, err := o.verified(ctx, p, raw)
+		t, g, err := o.person(ctx, p, raw, "")
 		switch {
 		case err != nil:
 			return err
@@ -346,9 +335,8 @@ func (o *openID) program(ctx context.Context, raw string) (who *Token, err error
 			return fmt.Errorf("the token was issued at %s, expected within the last %s", t.IssuedAt.UTC().Format(time.RFC3339),
 				askAgain)
 		}
-		g, err := o.granted(t, claims, "")
 		who = &Token{Name: g.Name, Role: g.Role, Teams: g.Teams}
-		return err
+		return nil
 	})
 	return who, err
 }

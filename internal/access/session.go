@@ -71,11 +71,16 @@ func (s *session) formToken() string { return s.token.sign("form", s.payload) }
 
 // sign returns the HMAC-SHA-256 of text for one purpose.
 func (t *Token) sign(purpose, text string) string {
-	key, err := hkdf.Key(sha256.New, t.hash[:], nil, "retry-worker "+purpose+" v1", sha256.Size)
+	return signature(derived(t.hash[:], nil, purpose), text)
+}
+
+// derived returns a key made of a secret, for one purpose.
+func derived(secret, salt []byte, purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, secret, salt, "retry-worker "+purpose+" v1", sha256.Size)
 	if err != nil {
 		panic("access: " + err.Error()) // only for a key longer than HKDF makes
 	}
-	return signature(key, text)
+	return key
 }
 
 func signature(key []byte, text string) string {

@@ -238,7 +238,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 	if s.Notify.SMTP != nil {
 		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
 			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host,
-				s.Notify.SMTP.Port), app.Mailer(s.Notify).Check(ctx)
+				s.Notify.SMTP.Port), app.Senders(s.Notify, version).Mailer.Check(ctx)
 		})
 	}
 }

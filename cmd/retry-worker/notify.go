@@ -78,14 +78,13 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	all := notify.Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), app.Mailer(settings),
-		app.Poster(settings, version), time.Now())
+	all := app.Senders(settings, version).Test(ctx, decision.Team(f.team), &team, notify.Channel(f.channel), time.Now())
 	t := trial{Team: f.team, OK: true}
 	var rows [][]any
 	for _, r := range all {
-		mark, result := "ok", trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Failure == nil, Said: r.Said}
-		if r.Failure != nil {
-			t.OK, mark, result.Said = false, "FAIL", r.Failure.Error()
+		mark, result := "ok", trialResult{Channel: r.Channel, Recipient: r.Recipient, OK: r.Err == nil, Said: r.Said}
+		if r.Err != nil {
+			t.OK, mark, result.Said = false, "FAIL", r.Err.Error()
 		}
 		t.Results = append(t.Results, result)
 		rows = append(rows, []any{mark, r.Channel, r.Recipient, result.Said})

@@ -3,6 +3,7 @@ package app
 import (
 	"crypto/tls"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,11 +156,14 @@ func (h *health) reject(err error) {
 	h.shown.Rejection = err
 }
 
-// untold notes which teams could not be told so far.
+// untold notes which teams could not be told so far: of several addresses, the one that waits longest.
 func (h *health) untold(waiting []notify.Waiting) {
 	var failed []console.Notice
 	for _, w := range waiting {
-		if w.Failure != "" {
+		known := slices.ContainsFunc(failed, func(n console.Notice) bool {
+			return n.Team == w.Team && n.Way == string(w.Channel)
+		})
+		if w.Failure != "" && !known {
 			failed = append(failed,
 				console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: w.Failure})
 		}

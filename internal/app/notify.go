@@ -28,8 +28,7 @@ const (
 func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) {
 	s := a.settings.Notify
 	sink := &notify.Sink{
-		Catalogue: a.catalogue, Mailer: Mailer(s), Poster: Poster(s, a.version), Clock: a.clock,
-		Tried: a.metrics.NoticeTried, Log: a.log,
+		Catalogue: a.catalogue, Senders: Senders(s, a.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
 	}
 	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, outbox.NoHooks(), a.log).
 		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
@@ -71,15 +70,11 @@ func (a *App) teamsChanged(c *catalogue.Catalogue) {
 	}
 }
 
-// Mailer of the settings; nil where there is no mail server.
-func Mailer(s config.Notify) *notify.Mailer {
-	if s.SMTP == nil {
-		return nil
+// Senders returns what the settings send notices by.
+func Senders(s config.Notify, version string) notify.Senders {
+	senders := notify.Senders{Poster: notify.NewPoster(webclient.New(s.Webhooks, version))}
+	if s.SMTP != nil {
+		senders.Mailer = notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
 	}
-	return notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
-}
-
-// Poster of the settings.
-func Poster(s config.Notify, version string) *notify.Poster {
-	return notify.NewPoster(webclient.New(s.Webhooks, version))
+	return senders
 }

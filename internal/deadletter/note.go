@@ -115,7 +115,7 @@ func (s *Service) RunDiscards(ctx context.Context, box journal.Outbox, log *zap.
 }
 
 // NoticeQueue is the outbox's queue of what teams are told (RN-BIL-005 §9.2, §9.3, R21). A message's key is
-// team/channel.
+// team/way.
 const NoticeQueue = "notices"
 
 // NoticeKind is what a team is told of. The set is closed.
@@ -131,7 +131,7 @@ const (
 	OutageNotice NoticeKind = "outage:"
 )
 
-// Watermark is how far a team has been told by one channel. One without At was never kept.
+// Watermark is how far a receiver of a team has been told: its webhook, or one address. One without At was never kept.
 type Watermark struct {
 	Team    decision.Team
 	Channel string

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	gomail "github.com/wneessen/go-mail"
+
 	"retry-worker/internal/redact"
 	"retry-worker/internal/webclient"
 )
@@ -71,4 +73,21 @@ func answered(doing string, err error) *Failure {
 		return failed(doing, err)
 	}
 	return failure(said.Code/100 == 5, doing+": the server answered "+said.Error())
+}
+
+// notHandedIn returns the failure of a connection that took no message, without the recipient, whom servers and the
+// library like to repeat: logs name nobody.
+func notHandedIn(ctx context.Context, err error, address string) *Failure {
+	const doing = "hand in the message: "
+	sending, is := errors.AsType[*gomail.SendError](err)
+	switch {
+	case ctx.Err() != nil || !is:
+		return failure(false, doing+"no answer in time")
+	case sending.ErrorCode() == 0: // it is the connection that failed
+		return failure(false, doing+sending.Reason.String()+" failed")
+	}
+	said, _, _ := strings.Cut(sending.Error(), ", affected ")
+	local, _, _ := strings.Cut(address, "@")
+	said = strings.NewReplacer(address, "[E-MAIL]", local, "[E-MAIL]").Replace(said)
+	return failure(sending.ErrorCode()/100 == 5, doing+said)
 }

@@ -26,7 +26,7 @@ const (
 	quiet, gatherMost = 2 * time.Second, 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute
-	// mostWaiting messages of the queue are looked at: two for each team.
+	// mostWaiting messages of the queue are looked at.
 	mostWaiting = 1000
 )
 
@@ -46,7 +46,7 @@ type Options struct {
 	Store     Store
 	Catalogue func() *catalogue.Catalogue
 	Clock     clock.Clock
-	// Interval is the least time between two messages of news to one team and way.
+	// Interval is the least time between two messages of news to one receiver.
 	Interval time.Duration
 	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
@@ -172,12 +172,12 @@ func (l *glance) all(ctx context.Context) error {
 	keys := map[string]bool{}
 	for _, team := range slices.Sorted(maps.Keys(l.teams)) {
 		t := l.teams[team]
-		for _, c := range ChannelsOf(&t) {
-			if c == Email && !l.Mail {
+		for _, w := range waysOf(&t) {
+			if c, _ := w.split(); c == Email && !l.Mail {
 				continue // said at the start
 			}
-			keys[keyOf(team, c)] = true
-			if err := l.way(ctx, team, &t, c); err != nil {
+			keys[keyOf(team, w)] = true
+			if err := l.way(ctx, team, &t, w); err != nil {
 				return err
 			}
 		}
@@ -186,27 +186,27 @@ func (l *glance) all(ctx context.Context) error {
 	return nil
 }
 
-// way makes what is due of one team and channel: a message at most, and none while one waits.
-func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, c Channel) error {
-	waits := l.waiting[keyOf(team, c)]
+// way makes what is due of one team and way: a message at most, and none while one waits.
+func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, w way) error {
+	waits := l.waiting[keyOf(team, w)]
 	if !waits {
-		if found, err := l.outage(ctx, team, c); found || err != nil {
+		if found, err := l.outage(ctx, team, w); found || err != nil {
 			return err
 		}
 	}
 	if t.Digest {
-		if found, err := l.review(ctx, team, c, waits); found || err != nil {
+		if found, err := l.review(ctx, team, w, waits); found || err != nil {
 			return err
 		}
 	}
 	if waits {
 		return nil
 	}
-	return l.newer(ctx, team, c)
+	return l.newer(ctx, team, w)
 }
 
-func (l *glance) watermark(team decision.Team, c Channel, kind deadletter.NoticeKind) deadletter.Watermark {
-	never := deadletter.Watermark{Team: team, Channel: string(c), Kind: kind}
+func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind) deadletter.Watermark {
+	never := deadletter.Watermark{Team: team, Channel: string(w), Kind: kind}
 	if m, kept := l.watermarks[never]; kept {
 		return m
 	}
@@ -218,8 +218,8 @@ func (l *glance) watermark(team decision.Team, c Channel, kind deadletter.Notice
 func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
 // newer makes news where there are, and the last are long enough ago.
-func (l *glance) newer(ctx context.Context, team decision.Team, c Channel) error {
-	from, key := l.watermark(team, c, deadletter.NewsNotice), keyOf(team, c)
+func (l *glance) newer(ctx context.Context, team decision.Team, w way) error {
+	from, key := l.watermark(team, w, deadletter.NewsNotice), keyOf(team, w)
 	if l.lately(from.At) {
 		return nil
 	}
@@ -258,8 +258,8 @@ func (l *glance) gathered(key string, n int64) bool {
 
 // make puts a notice into the outbox, with the watermark.
 func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Notice) error {
-	team, c := to.Team, Channel(to.Channel)
-	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, c), Type: n.Type,
+	team, w := to.Team, way(to.Channel)
+	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, w), Type: n.Type,
 		Body: n.body(), At: l.now}
 	moved, err := l.Store.MoveWatermark(ctx, from, to, m)
 	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
@@ -271,6 +271,7 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 	if n.Data.New != nil {
 		told = n.Data.New.Count
 	}
+	c, _ := w.split()
 	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(team)),
 		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID),
 		zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
@@ -278,8 +279,8 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 }
 
 // review makes the digest of a team whose time has come, unless a message waits, and reports whether there is one.
-func (l *glance) review(ctx context.Context, team decision.Team, c Channel, waits bool) (bool, error) {
-	from := l.watermark(team, c, deadletter.DigestNotice)
+func (l *glance) review(ctx context.Context, team decision.Team, w way, waits bool) (bool, error) {
+	from := l.watermark(team, w, deadletter.DigestNotice)
 	to := from
 	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
 	switch {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	tiByMail = "ti/email"
+	tiByMail = "ti/email:ti@hospital.example"
 	mailed   = "email: [ti@hospital.example]"
 )
 
@@ -89,14 +89,16 @@ func TestOneMessageWaits(t *testing.T) {
 
 // TestTeamsAreToldOfTheirOwn, by the ways that they have.
 func TestTeamsAreToldOfTheirOwn(t *testing.T) {
-	play(t, map[string]string{"ti": mailed, "cadastro": "webhook: {url: 'https://chat.hospital.example/', secretFile: /s}"}, func(w *world) {
+	play(t, map[string]string{"ti": "email: [ti@hospital.example, duty@hospital.example]", "cadastro": "webhook: {url: 'https://chat.hospital.example/', secretFile: /s}"}, func(w *world) {
 		w.gather()
 		w.die(3, credentials)
 		w.die(2, patientData)
 		w.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", 5) // faturamento, which is told by no way
 		time.Sleep(30 * time.Second)
-		if n := w.send(tiByMail); n.Data.New.Count != 3 {
-			t.Errorf("ti is told of %d, want 3", n.Data.New.Count)
+		for _, address := range []string{tiByMail, "ti/email:duty@hospital.example"} {
+			if n := w.send(address); n.Data.New.Count != 3 {
+				t.Errorf("%s is told of %d, want 3", address, n.Data.New.Count)
+			}
 		}
 		if n := w.send("cadastro/webhook"); n.Data.New.Count != 2 || n.Data.Open.Count != 2 {
 			t.Errorf("cadastro is told of %d, want 2", n.Data.New.Count)
@@ -263,10 +265,10 @@ func TestNothingOfASingleCase(t *testing.T) {
 		}
 		w.die(1, "INVALID_PATIENT_DATA caso unico da dona aurelia de tal")
 		time.Sleep(30 * time.Second)
-		m := w.messages("cadastro/email")
-		w.send("cadastro/email")
+		m := w.messages("cadastro/email:c@hospital.example")
+		w.send("cadastro/email:c@hospital.example")
 		time.Sleep(24 * time.Hour)
-		m = append(m, w.messages("cadastro/email")...)
+		m = append(m, w.messages("cadastro/email:c@hospital.example")...)
 		if len(m) != 2 || m[0].Type != notify.TypeNew || m[1].Type != notify.TypeDigest {
 			t.Fatalf("%d messages", len(m))
 		}

@@ -1,28 +1,25 @@
 package notify
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/mail"
-	"net/textproto"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
-	"github.com/wneessen/go-mail/smtp"
 
 	"retry-worker/internal/smallfile"
 )
 
 const (
-	// dialTime bounds connection, greeting, TLS and log-in; talkTime everything behind it.
-	dialTime, talkTime = 15 * time.Second, 40 * time.Second
+	// PublishTime is what one try to send a notice may take (outbox.Patience).
+	PublishTime = time.Minute
+	// talkTime bounds connecting and logging in to a mail server, and then handing a message in.
+	talkTime = 40 * time.Second
 	// quitTime bounds the good-bye, which nobody waits for.
 	quitTime = time.Second
 	// maxSecret is the bytes of a file with a secret.
@@ -63,34 +60,42 @@ func NewMailer(server MailServer, words Words, zone *time.Location) *Mailer {
 	return &Mailer{server: server, render: &renderer{words: words, zone: zone}}
 }
 
-// Receipt is what became of a message to one recipient.
-type Receipt struct {
-	// Recipient is the address, or the URL, as the catalogue has it.
-	Recipient string
-	// Said is the server's answer where it took the message.
-	Said string
-	// Failure is nil where it did.
-	Failure *Failure
+// Send sends a notice to an address and returns the server's answer. Its error is a *Failure.
+func (m *Mailer) Send(ctx context.Context, id string, n *Notice, address string) (said string, err error) {
+	msg, err := m.message(id, n, address)
+	if err != nil {
+		return "", refused(fmt.Sprintf("compose an e-mail: %v", err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, PublishTime)
+	defer cancel()
+	client, err := m.dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	err = client.Send(msg)
+	time.AfterFunc(quitTime, cancel)
+	if !msg.IsDelivered() { // else it is what came after that failed
+		return "", notHandedIn(ctx, err, address)
+	}
+	return strings.Join(strings.Fields(msg.ServerResponse()), " "), nil
 }
 
-// Send sends a notice to all of the addresses in one delivery; who is refused does not stop the others. The receipts
-// are in the order of the addresses; the error is a *Failure of them all. to is the message's header, and may hold more
-// than the addresses.
-func (m *Mailer) Send(ctx context.Context, id string, n *Notice, header, addresses []string) ([]Receipt, error) {
-	message, err := m.message(id, n, header)
+// Check says whether the mail server takes connections, and the user where there is one.
+func (m *Mailer) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, PublishTime)
+	defer cancel()
+	client, err := m.dial(ctx)
 	if err != nil {
-		return nil, refused(fmt.Sprintf("compose an e-mail: %v", err))
+		return err
 	}
-	t, err := m.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	return t.deliver(m.server.From.Address, addresses, message)
+	time.AfterFunc(quitTime, cancel)
+	_ = client.Close()
+	return nil
 }
 
-// message returns the e-mail's text, the same however often it is sent.
-func (m *Mailer) message(id string, n *Notice, to []string) ([]byte, error) {
+// message returns the e-mail, the same however often it is sent.
+func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, error) {
 	v := m.render.view(n)
 	plain, page, err := m.render.parts(v)
 	if err != nil {
@@ -98,8 +103,8 @@ func (m *Mailer) message(id string, n *Notice, to []string) ([]byte, error) {
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.server.From)
-	if err := msg.To(to...); err != nil {
-		return nil, errors.New("an address of the team is none") // the library's error names it
+	if err := msg.To(address); err != nil {
+		return nil, errors.New("the address is none") // the library's error names it
 	}
 	_, domain, _ := strings.Cut(m.server.From.Address, "@")
 	msg.SetMessageIDWithValue(id + "@" + domain)
@@ -110,82 +115,46 @@ func (m *Mailer) message(id string, n *Notice, to []string) ([]byte, error) {
 	msg.SetBoundary("part-" + id)
 	msg.SetBodyString(gomail.TypeTextPlain, plain)
 	msg.AddAlternativeString(gomail.TypeTextHTML, page)
-	var b bytes.Buffer
-	_, err = msg.WriteTo(&b)
-	return b.Bytes(), err
+	return msg, nil
 }
 
-// talk is one connection to the server.
-type talk struct {
-	client *smtp.Client
-	conn   net.Conn
-	stop   func() bool // ends the connection's guard
-}
-
-// dial connects, and logs in where the server's user is known.
-func (m *Mailer) dial(ctx context.Context) (*talk, error) {
-	trust, err := m.trust()
+// dial connects, and logs in where the server's user is known. The connection is closed when ctx ends: a server that
+// hangs holds nobody up.
+func (m *Mailer) dial(ctx context.Context) (*gomail.Client, error) {
+	client, err := m.client(ctx)
 	if err != nil {
 		return nil, refused("connect to the mail server: " + err.Error())
 	}
-	within, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	t := &talk{stop: func() bool { return true }}
-	options := []gomail.Option{gomail.WithPort(m.server.Port), gomail.WithTimeout(dialTime), gomail.WithTLSConfig(trust),
-		gomail.WithoutNoop(),
-		gomail.WithTLSPolicy(m.policy()), gomail.WithHELO(helloName()),
-		gomail.WithDialContextFunc(func(_ context.Context, network, address string) (net.Conn, error) {
-			err := t.connect(within, network, address, m.server.Encryption == ImplicitTLS, trust)
-			return t.conn, err
-		})}
-	login, err := m.login()
-	if err != nil {
-		return nil, refused("log in to the mail server: " + err.Error())
-	}
-	client, err := gomail.NewClient(m.server.Host, append(options, login...)...)
-	if err != nil {
-		return nil, refused("connect to the mail server: " + err.Error())
-	}
-	t.client, err = client.DialToSMTPClientWithContext(within)
-	if err != nil {
-		t.close()
+	if err := client.DialWithContext(ctx); err != nil {
 		return nil, answered("connect to the mail server "+client.ServerAddr(), err)
 	}
-	_ = t.conn.SetDeadline(time.Now().Add(talkTime)) // a connection that is gone shows with the next command
-	t.stop()
-	t.guard(ctx)
-	return t, nil
+	return client, nil
 }
 
-// connect opens the connection, which is closed when ctx ends: a server that hangs holds nobody up.
-func (t *talk) connect(ctx context.Context, network, address string, encrypted bool, trust *tls.Config) (err error) {
-	dialer := net.Dialer{}
-	if encrypted {
-		t.conn, err = (&tls.Dialer{NetDialer: &dialer, Config: trust}).DialContext(ctx, network, address)
-	} else {
-		t.conn, err = dialer.DialContext(ctx, network, address)
+// client returns one whose connection lasts as long as ctx.
+func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
+	roots, err := smallfile.Authorities("RETRY_WORKER_SMTP_CA_FILE", m.server.CAFile)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		t.guard(ctx)
+	login, err := m.login()
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-func (t *talk) guard(ctx context.Context) {
-	conn := t.conn
-	t.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-}
-
-func (t *talk) close() {
-	if t.conn == nil {
-		return
+	trust := &tls.Config{ServerName: m.server.Host, MinVersion: tls.VersionTLS12, RootCAs: roots}
+	dial := new(net.Dialer).DialContext
+	if m.server.Encryption == ImplicitTLS {
+		dial = (&tls.Dialer{Config: trust}).DialContext
 	}
-	if t.client != nil {
-		_ = t.conn.SetDeadline(time.Now().Add(quitTime))
-		_ = t.client.Quit() // what was taken is taken
-	}
-	t.stop()
-	_ = t.conn.Close()
+	return gomail.NewClient(m.server.Host, append(login, gomail.WithPort(m.server.Port), gomail.WithTimeout(talkTime),
+		gomail.WithTLSConfig(trust), gomail.WithTLSPolicy(m.policy()), gomail.WithoutNoop(),
+		gomail.WithDialContextFunc(func(dialing context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(dialing, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		}))...)
 }
 
 func (m *Mailer) policy() gomail.TLSPolicy {
@@ -197,11 +166,6 @@ func (m *Mailer) policy() gomail.TLSPolicy {
 	default: // inside a TLS connection no server offers STARTTLS
 		return gomail.TLSOpportunistic
 	}
-}
-
-func (m *Mailer) trust() (*tls.Config, error) {
-	roots, err := smallfile.Authorities("RETRY_WORKER_SMTP_CA_FILE", m.server.CAFile)
-	return &tls.Config{ServerName: m.server.Host, MinVersion: tls.VersionTLS12, RootCAs: roots}, err
 }
 
 // login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
@@ -233,75 +197,4 @@ func secret(path string) (string, error) {
 		return "", errors.New("the secret's file is empty")
 	}
 	return text, nil
-}
-
-// helloName returns this machine's, where it is a name that servers take.
-func helloName() string {
-	host, err := os.Hostname()
-	if err != nil || strings.ContainsFunc(host, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '.'
-	}) || host == "" {
-		return "localhost"
-	}
-	return host
-}
-
-// deliver hands the message in, once for all who are taken.
-func (t *talk) deliver(from string, addresses []string, message []byte) ([]Receipt, error) {
-	if err := t.client.Mail("<" + from + ">"); err != nil {
-		return nil, answered("hand in the sender", err)
-	}
-	receipts := make([]Receipt, len(addresses))
-	taken := 0
-	for i, address := range addresses {
-		receipts[i].Recipient = address
-		if err := t.client.Rcpt("<" + address + ">"); err != nil {
-			receipts[i].Failure = answered("recipient "+strconv.Itoa(i+1)+" of "+strconv.Itoa(len(addresses)),
-				anonymous(err, address))
-			continue
-		}
-		taken++
-	}
-	if taken == 0 {
-		return receipts, nil
-	}
-	said, err := t.data(message)
-	for i := range receipts {
-		switch r := &receipts[i]; {
-		case r.Failure != nil:
-		case err != nil:
-			r.Failure = answered("hand in the message", err)
-		default:
-			r.Said = said
-		}
-	}
-	return receipts, nil
-}
-
-// anonymous returns a server's answer without the recipient, whom servers like to repeat: logs name nobody.
-func anonymous(err error, address string) error {
-	said, ok := errors.AsType[*textproto.Error](err)
-	if !ok {
-		return err
-	}
-	local, _, _ := strings.Cut(address, "@")
-	text := strings.NewReplacer(address, "[E-MAIL]", local, "[E-MAIL]").Replace(said.Msg)
-	return &textproto.Error{Code: said.Code, Msg: text}
-}
-
-func (t *talk) data(message []byte) (said string, err error) {
-	w, err := t.client.Data()
-	if err != nil {
-		return "", err
-	}
-	if _, err := w.Write(message); err != nil {
-		return "", err
-	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	if d, ok := w.(*smtp.DataCloser); ok {
-		said = d.ServerResponse()
-	}
-	return strings.Join(strings.Fields(said), " "), nil
 }

@@ -2,8 +2,8 @@
 // gathered, so that an outage does not send a thousand messages, and without anything of a single case (RN-BIL-005
 // §9.2, §9.3, §7.2, R21).
 //
-// A Gatherer looks what is new for each team and way, and puts a message into the outbox together with the watermark of
-// how far the team has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
+// A Gatherer looks what is new for each address and webhook of a team, and puts a message into the outbox together with
+// the watermark of how far that one has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
 // while a receiver does not answer one message waits for it: what is newer gathers behind it.
 package notify
 
@@ -26,7 +26,7 @@ const (
 	Webhook Channel = "webhook"
 )
 
-// ChannelsOf a team are the ways it is told by, in the order that they are served.
+// ChannelsOf a team are those that it is told by.
 func ChannelsOf(t *catalogue.Team) []Channel {
 	var all []Channel
 	if len(t.Email) > 0 {
@@ -38,13 +38,34 @@ func ChannelsOf(t *catalogue.Team) []Channel {
 	return all
 }
 
-// keyOf returns the key of a team's messages in the outbox.
-func keyOf(team decision.Team, c Channel) string { return string(team) + "/" + string(c) }
+// way is how one receiver of a team is told: "webhook", or "email:" and an address. Each has its own watermarks and
+// messages, so that none holds up another.
+type way string
 
-// parseKey returns a key's team and channel; names of teams have no slash.
-func parseKey(key string) (decision.Team, Channel) {
-	team, channel, _ := strings.Cut(key, "/")
-	return decision.Team(team), Channel(channel)
+// waysOf a team, in the order that they are served.
+func waysOf(t *catalogue.Team) (all []way) {
+	for _, address := range t.Email {
+		all = append(all, way(string(Email)+":"+address))
+	}
+	if t.Webhook != nil {
+		all = append(all, way(Webhook))
+	}
+	return all
+}
+
+// split returns the channel and the address; of a webhook there is none.
+func (w way) split() (c Channel, address string) {
+	channel, address, _ := strings.Cut(string(w), ":")
+	return Channel(channel), address
+}
+
+// keyOf returns the key of a receiver's messages in the outbox.
+func keyOf(team decision.Team, w way) string { return string(team) + "/" + string(w) }
+
+// parseKey returns a key's team and way; names of teams have no slash.
+func parseKey(key string) (decision.Team, way) {
+	team, w, _ := strings.Cut(key, "/")
+	return decision.Team(team), way(w)
 }
 
 // Types of notices, as receivers of webhooks read them. The set is closed.

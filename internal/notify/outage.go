@@ -58,7 +58,7 @@ func instantOrNone(t time.Time) string {
 // outage tells a team of a destination that went down, or of one that is up again whose outage it was told of, and
 // reports whether there was one. The team is one that acts when a policy with a destination gives up. An outage that
 // follows another is told Interval after that began, if it lasts so long.
-func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (bool, error) {
+func (l *glance) outage(ctx context.Context, team decision.Team, w way) (bool, error) {
 	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == team }
 	policies := l.Catalogue().Policies
 	if !slices.ContainsFunc(policies.Names(), func(name string) bool { return acts(policies[name]) }) {
@@ -66,7 +66,7 @@ func (l *glance) outage(ctx context.Context, team decision.Team, c Channel) (boo
 	}
 	for i := range l.destinations {
 		d := &l.destinations[i]
-		from := l.watermark(team, c, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
+		from := l.watermark(team, w, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
 		to, kind := from, TypeDown
 		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
 		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase

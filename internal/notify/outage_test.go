@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-const byMail = "faturamento/email"
+const byMail = "faturamento/email:ti@hospital.example"
 
 // portals are the destinations that a Gatherer is told of.
 type portals struct {
@@ -134,8 +134,8 @@ func TestMails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
 			tt.data.Team = "faturamento"
-			to := []string{"faturamento@hospital.example"}
-			_, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to, to)
+			const to = "faturamento@hospital.example"
+			_, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to)
 			testkit.Must(t, err)
 			head, found := parts(t, b.deliveries()[0].message)
 			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))

@@ -35,31 +35,30 @@ type Poster struct{ client *http.Client }
 // NewPoster prepares a Poster that sends by client.
 func NewPoster(client *http.Client) *Poster { return &Poster{client} }
 
-// Send posts a body, signed with the receiver's secret, which is read now. now is the instant of the signature.
-func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) (Receipt, error) {
-	r := Receipt{Recipient: to.URL}
+// Send posts a body, signed with the receiver's secret, which is read now, and returns the receiver's answer. now is the
+// instant of the signature.
+func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) (string, error) {
 	keys, err := secrets(to.SecretFile)
 	if err != nil {
-		return r, refused("sign the webhook: " + err.Error())
+		return "", refused("sign the webhook: " + err.Error())
 	}
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, strings.NewReader(body))
 	if err != nil {
-		return r, refused("the webhook's address cannot be used")
+		return "", refused("the webhook's address cannot be used")
 	}
 	if err := sign(request.Header, keys, id, body, now); err != nil {
-		return r, refused("sign the webhook: " + err.Error())
+		return "", refused("sign the webhook: " + err.Error())
 	}
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	answer, err := p.client.Do(request)
 	if err != nil {
-		return r, failed("post the webhook", withoutURL(ctx, err))
+		return "", failed("post the webhook", withoutURL(ctx, err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) // the status tells all
-	r.Said = answer.Status
-	return r, judge(answer, now)
+	return answer.Status, judge(answer, now)
 }
 
 // withoutURL returns the client's error, which names the whole address.

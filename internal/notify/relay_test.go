@@ -50,7 +50,7 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 	o := &office{DB: db, t: t, logs: logs}
 	o.inForce.Store(c)
 	o.journal = testkit.StartJournal(t, db, time.Now)
-	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Mailer: m, Poster: notify.NewPoster(webclient.New(loopback, "test")), Clock: clock.Machine{}, Log: zap.New(core),
+	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Senders: notify.Senders{Mailer: m, Poster: notify.NewPoster(webclient.New(loopback, "test"))}, Clock: clock.Machine{}, Log: zap.New(core),
 		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -92,52 +92,41 @@ func (o *office) waiting() []notify.Waiting {
 	return w
 }
 
-// TestEachAddressGetsItOnce: who has it gets it no second time, who cannot take it yet gets it later, who is refused for good is told of.
+// TestEachAddressGetsItOnce: an address that cannot take its message yet gets it later, one that is refused waits for a
+// person to correct it, and neither holds up the others or has them told again.
 func TestEachAddressGetsItOnce(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
 	b.refuse("gone", 550)
 	b.refuse("full", 452)
+	names := []string{"a", "gone", "full"}
 	o := openOffice(t, teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example, full@hospital.example]"}), b.mailer(notify.Plaintext))
-	o.put("first", "ti/email")
-	wait.Until(t, "it was tried three times", func() bool { return len(o.tried()) >= 4 })
-	b.set(func() { b.onRcpt = func(string) error { return nil } })
-	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
-	var to []string
-	for _, d := range b.deliveries() {
-		to = append(to, d.to...)
+	for _, name := range names {
+		o.put(name, "ti/email:"+name+"@hospital.example")
 	}
-	if strings.Join(to, " ") != "a@hospital.example full@hospital.example" {
-		t.Errorf("delivered to %v", to)
-	}
-	refused := 0
-	for _, r := range o.tried() {
-		if r == "ti/email recipient_refused" {
-			refused++
-		}
-	}
-	if n := o.logs.FilterMessageSnippet("refused for good").Len(); refused != 1 || n != 1 {
-		t.Errorf("the refusal was counted %d times and told %d times", refused, n)
-	}
-	told := o.logs.FilterMessageSnippet("could not be sent")
-	if n := told.Len(); n != 2 || strings.Contains(told.All()[0].ContextMap()["error"].(string), "@") {
-		t.Errorf("that it is tried again is told %d times, not once for all and once for the one that is left: %v", n, told.All())
-	}
-}
-
-// TestAllRefused waits for a person to correct it.
-func TestAllRefused(t *testing.T) {
-	b := openMailbox(t, mailOptions{})
-	b.refuse("ti@", 550)
-	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
-	o.put("first", "ti/email")
-	wait.Until(t, "it is refused", func() bool { return slices.Contains(o.tried(), "ti/email refused") })
-	if w := o.waiting(); len(w) != 1 || !strings.Contains(w[0].Failure, "550") {
+	wait.Until(t, "each was tried, some again", func() bool { return len(o.tried()) >= 7 })
+	if w := o.waiting(); len(w) != 2 || !strings.Contains(w[0].Failure, "address 2 of 3: ") || !strings.Contains(w[0].Failure, "550") || !strings.Contains(w[1].Failure, "452") {
 		t.Errorf("%+v waits", w)
 	}
-	o.inForce.Store(teams(t, map[string]string{"ti": "email: [suporte@hospital.example]"}))
+	b.set(func() { b.onRcpt = func(string) error { return nil } })
 	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
-	if got := b.deliveries(); len(got) != 1 || got[0].to[0] != "suporte@hospital.example" {
-		t.Errorf("%+v", got)
+	got := map[string]int{}
+	for _, d := range b.deliveries() {
+		got[strings.Join(d.to, " ")]++
+	}
+	if len(got) != len(names) || got["a@hospital.example"] != 1 || got["gone@hospital.example"] != 1 || got["full@hospital.example"] != 1 {
+		t.Errorf("delivered to %v", got)
+	}
+	if r := o.tried(); !slices.Contains(r, "ti/email refused") || !slices.Contains(r, "ti/email failed") {
+		t.Errorf("results %v", r)
+	}
+	told := o.logs.FilterMessageSnippet("could not be sent")
+	if told.Len() != 2 {
+		t.Errorf("that it is tried again is told %d times, not once for each that waits", told.Len())
+	}
+	for _, line := range told.All() {
+		if says := line.ContextMap()["error"].(string); strings.Contains(says, "@") || strings.Contains(says, "gone") {
+			t.Errorf("told: %s", says)
+		}
 	}
 }
 
@@ -156,11 +145,11 @@ func TestSentByAnotherReplica(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	c := teams(t, map[string]string{"ti": mailed})
 	sink := &notify.Sink{
-		Catalogue: func() *catalogue.Catalogue { return c }, Mailer: b.mailer(notify.Plaintext), Clock: clock.Machine{},
+		Catalogue: func() *catalogue.Catalogue { return c }, Senders: notify.Senders{Mailer: b.mailer(notify.Plaintext)}, Clock: clock.Machine{},
 		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: zap.New(core),
 	}
 	message := func(id string) journal.Message {
-		return journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: "ti/email", Body: "{}", At: time.Now()}
+		return journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: tiByMail, Body: "{}", At: time.Now()}
 	}
 	first, second := message("first"), message("second")
 	if err := sink.Publish(t.Context(), &first); err == nil {
@@ -185,12 +174,14 @@ func TestDropped(t *testing.T) {
 	b := openMailbox(t, mailOptions{})
 	o := openOffice(t, teams(t, map[string]string{"ti": mailed}), b.mailer(notify.Plaintext))
 	o.put("first", "ti/webhook")
-	o.put("second", "nobody/email")
+	o.put("second", "nobody/email:a@hospital.example")
+	o.put("third", "ti/email:left@hospital.example")
 	wait.Until(t, "nothing waits", func() bool { return len(o.waiting()) == 0 })
-	if n := o.logs.FilterMessage("a notice is not sent").Len(); n != 2 {
+	if n := o.logs.FilterMessage("a notice is not sent").Len(); n != 3 {
 		t.Errorf("told %d times", n)
 	}
-	if r := o.tried(); len(r) != 1 || r[0] != "ti/webhook dropped" { // a team that is none is no label
+	r := o.tried()
+	if slices.Sort(r); !slices.Equal(r, []string{"ti/email dropped", "ti/webhook dropped"}) { // a team that is none is no label
 		t.Errorf("results %v", r)
 	}
 	if n := len(b.deliveries()); n != 0 {
@@ -208,18 +199,20 @@ func TestTestMessage(t *testing.T) {
 	b.refuse("gone", 550)
 	c := teams(t, map[string]string{"ti": "email: [a@hospital.example, gone@hospital.example]\nwebhook: {url: '" + receiver.URL + "', secretFile: " + secretFile(t, secretText) + "}"})
 	team, poster := c.Teams["ti"], notify.NewPoster(webclient.New(loopback, "test"))
-	all := notify.Test(t.Context(), "ti", &team, "", b.mailer(notify.Plaintext), poster, time.Now())
-	if len(all) != 3 || all[0].Failure != nil || all[0].Said == "" || all[1].Failure == nil || all[1].Recipient != "gone@hospital.example" || all[2].Failure != nil || all[2].Said != "204 No Content" {
+	senders := notify.Senders{Mailer: b.mailer(notify.Plaintext), Poster: poster}
+	all := senders.Test(t.Context(), "ti", &team, "", time.Now())
+	if len(all) != 3 || all[0].Err != nil || all[0].Said == "" || all[1].Err == nil || all[1].Recipient != "gone@hospital.example" || all[2].Err != nil || all[2].Said != "204 No Content" {
 		t.Errorf("%+v", all)
 	}
 	if got := b.deliveries(); len(got) != 1 || !strings.Contains(string(got[0].message), "mensagem de teste") {
 		t.Errorf("%+v", got)
 	}
 	status.Store(410)
-	if all = notify.Test(t.Context(), "ti", &team, notify.Webhook, nil, poster, time.Now()); len(all) != 1 || all[0].Failure == nil {
+	senders.Mailer = nil
+	if all = senders.Test(t.Context(), "ti", &team, notify.Webhook, time.Now()); len(all) != 1 || all[0].Err == nil {
 		t.Errorf("%+v", all)
 	}
-	if all = notify.Test(t.Context(), "ti", &team, notify.Email, nil, poster, time.Now()); len(all) != 2 || all[0].Failure == nil || !strings.Contains(all[0].Failure.Error(), "RETRY_WORKER_SMTP_URL") {
+	if all = senders.Test(t.Context(), "ti", &team, notify.Email, time.Now()); len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "RETRY_WORKER_SMTP_URL") {
 		t.Errorf("%+v", all)
 	}
 	if p := notify.Problems(c, true); len(p) != 0 {

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,33 +22,52 @@ type Result string
 
 // The results.
 const (
-	// Sent: the receiver took it; of e-mail, at least one address.
+	// Sent: the receiver took it.
 	Sent Result = "sent"
 	// Failed: it may be taken later, and is tried again.
 	Failed Result = "failed"
-	// Refused: nobody took it as it is; it is tried again every quarter of an hour, as people may correct what is wrong.
+	// Refused: the receiver does not take it as it is; it is tried again every quarter of an hour, as people may correct
+	// what is wrong.
 	Refused Result = "refused"
-	// RecipientRefused: one address was refused for good while others took it.
-	RecipientRefused Result = "recipient_refused"
 	// Dropped: the team is not told by that way any more, or it cannot be read.
 	Dropped Result = "dropped"
 )
 
 // Results lists every result, for metrics that start at 0.
-func Results() []Result { return []Result{Sent, Failed, Refused, RecipientRefused, Dropped} }
+func Results() []Result { return []Result{Sent, Failed, Refused, Dropped} }
 
-// PublishTime is what one try to send a notice may take (outbox.Patience).
-const PublishTime = dialTime + talkTime + 5*time.Second
+// Senders are what notices leave by.
+type Senders struct {
+	// Mailer is nil where there is no mail server.
+	Mailer *Mailer
+	Poster *Poster
+}
 
-// Sink sends the notices that are in the outbox, to the addresses that the catalogue has at the moment. It implements
+// send sends a notice, whose text is body, by one of a team's ways and returns the receiver's answer.
+func (s Senders) send(
+	ctx context.Context, t *catalogue.Team, w way, id string, n *Notice, body string,
+) (said string, err error) {
+	c, address := w.split()
+	switch {
+	case c == Webhook:
+		return s.Poster.Send(ctx, t.Webhook, id, body, time.Now()) // receivers hold it against their own clocks
+	case s.Mailer == nil:
+		return "", refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM")
+	}
+	said, err = s.Mailer.Send(ctx, id, n, address)
+	if f, is := errors.AsType[*Failure](err); is { // which address it is, without naming it
+		f.text = fmt.Sprintf("address %d of %d: %s", slices.Index(t.Email, address)+1, len(t.Email), f.text)
+	}
+	return said, err
+}
+
+// Sink sends the notices that are in the outbox, to those whom the catalogue names at the moment. It implements
 // outbox.Sink; its failures know after how long they are worth trying again. Safe for concurrent use.
 type Sink struct {
 	// Catalogue in force.
 	Catalogue func() *catalogue.Catalogue
-	// Mailer is nil where there is no mail server.
-	Mailer *Mailer
-	Poster *Poster
-	Clock  clock.Clock
+	Senders
+	Clock clock.Clock
 	// Tried is told what became of each try. It must not block.
 	Tried func(team decision.Team, c Channel, r Result)
 	Log   *zap.Logger
@@ -55,9 +75,6 @@ type Sink struct {
 	mu sync.Mutex
 	// troubles are what failed last, by key, of which one message waits at a time.
 	troubles map[string]trouble
-	// settled are the addresses that a message was delivered to, or refused by, by the message's id: they get it no second
-	// time.
-	settled map[string]map[string]bool
 }
 
 // trouble with a message. It says nothing of the next, which may come after another replica sent this one.
@@ -74,37 +91,35 @@ func (s *Sink) trouble(m *journal.Message) trouble {
 	return trouble{id: m.ID}
 }
 
-// mostSettled messages are remembered; one more, and all are forgotten.
-const mostSettled = 1000
-
 // Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
-	name, c := parseKey(m.Key)
+	name, w := parseKey(m.Key)
 	n, readable := read(m.Body)
 	if !readable {
 		s.drop(m, "it cannot be read")
 		return nil
 	}
 	team, known := s.Catalogue().Teams[name]
-	if !known || !slices.Contains(ChannelsOf(&team), c) {
+	if !known || !slices.Contains(waysOf(&team), w) {
 		s.drop(m, "the policy catalogue does not tell the team that way any more")
 		return nil
 	}
-	var err error
-	if c == Email {
-		err = s.mail(ctx, m, n, &team)
-	} else {
-		_, err = s.Poster.Send(ctx, team.Webhook, m.ID, m.Body, time.Now()) // receivers hold it against their own clocks
-	}
-	if err != nil {
+	if _, err := s.send(ctx, &team, w, m.ID, n, m.Body); err != nil {
 		return s.fail(ctx, m, err)
 	}
 	s.sent(m)
 	return nil
 }
 
+// receiver returns the team and the channel of a message, which logs and metrics name: no address is in either.
+func receiver(m *journal.Message) (decision.Team, Channel) {
+	team, w := parseKey(m.Key)
+	c, _ := w.split()
+	return team, c
+}
+
 func (s *Sink) drop(m *journal.Message, why string) {
-	team, c := parseKey(m.Key)
+	team, c := receiver(m)
 	if _, known := s.Catalogue().Teams[team]; known { // labels come from closed sets
 		s.Tried(team, c, Dropped)
 	}
@@ -114,13 +129,13 @@ func (s *Sink) drop(m *journal.Message, why string) {
 }
 
 func fields(m *journal.Message) []zap.Field {
-	team, c := parseKey(m.Key)
+	team, c := receiver(m)
 	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type),
 		zap.String("message", m.ID)}
 }
 
 func (s *Sink) sent(m *journal.Message) {
-	team, c := parseKey(m.Key)
+	team, c := receiver(m)
 	s.Tried(team, c, Sent)
 	s.mu.Lock()
 	tries := s.trouble(m).tries + 1
@@ -134,7 +149,6 @@ func (s *Sink) forget(m *journal.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.troubles, m.Key)
-	delete(s.settled, m.ID)
 }
 
 // fail notes a failure, and tells it where it is another than the last.
@@ -142,7 +156,7 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return err // the relay stops, or has lost its lease
 	}
-	team, c := parseKey(m.Key)
+	team, c := receiver(m)
 	result := Failed
 	if f, ok := errors.AsType[*Failure](err); ok && f.Refused {
 		result = Refused
@@ -160,81 +174,6 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 			append(fields(m), zap.String("event", "notice_"+string(result)), zap.Error(err))...)
 	}
 	return err
-}
-
-// mail sends to those who have not got it yet.
-func (s *Sink) mail(ctx context.Context, m *journal.Message, n *Notice, team *catalogue.Team) error {
-	if s.Mailer == nil {
-		return refused("there is no mail server: RETRY_WORKER_SMTP_URL is not set")
-	}
-	left := s.left(m.ID, team.Email)
-	if len(left) == 0 {
-		return nil
-	}
-	receipts, err := s.Mailer.Send(ctx, m.ID, n, team.Email, left)
-	if err != nil {
-		return err
-	}
-	return s.settle(m, receipts, len(left) < len(team.Email))
-}
-
-// left returns the addresses that have not got a message yet.
-func (s *Sink) left(id string, addresses []string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return s.settled[id][a] })
-}
-
-// settle what each address got. some tells that an address has got it before. Who is refused for good while others are
-// not gets it no more; where all are, all are tried again.
-func (s *Sink) settle(m *journal.Message, receipts []Receipt, some bool) error {
-	var later, never []Receipt
-	done := map[string]bool{}
-	for _, r := range receipts {
-		switch {
-		case r.Failure == nil:
-			some, done[r.Recipient] = true, true
-		case r.Failure.Refused:
-			never = append(never, r)
-		default:
-			later = append(later, r)
-		}
-	}
-	if !some && len(later) == 0 && len(never) > 0 {
-		return never[0].Failure
-	}
-	if some {
-		for _, r := range never {
-			done[r.Recipient] = true
-			s.refusedOne(m, r.Failure)
-		}
-	}
-	s.remember(m.ID, done)
-	if len(later) > 0 {
-		return later[0].Failure
-	}
-	return nil
-}
-
-func (s *Sink) refusedOne(m *journal.Message, f *Failure) {
-	team, c := parseKey(m.Key)
-	s.Tried(team, c, RecipientRefused)
-	s.Log.Warn("an address of a team was refused for good; the others got the notice",
-		append(fields(m), zap.String("event", "notice_recipient_refused"), zap.Error(f))...)
-}
-
-func (s *Sink) remember(id string, done map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.settled == nil || len(s.settled) >= mostSettled {
-		s.settled = map[string]map[string]bool{}
-	}
-	if s.settled[id] == nil {
-		s.settled[id] = map[string]bool{}
-	}
-	for address := range done {
-		s.settled[id][address] = true
-	}
 }
 
 // Waiting is a notice that is not sent yet.
@@ -260,7 +199,7 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	defer s.mu.Unlock()
 	waiting := make([]Waiting, len(all))
 	for i := range all {
-		team, c := parseKey(all[i].Key)
+		team, c := receiver(&all[i])
 		waiting[i] = Waiting{team, c, all[i].Type, all[i].At, s.trouble(&all[i]).text}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return a.Since.Compare(b.Since) })

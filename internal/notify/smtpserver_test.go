@@ -32,7 +32,9 @@ type mailbox struct {
 	onMail func() error
 	onRcpt func(address string) error
 	onData func(conn net.Conn) error
-	got    []delivery
+	// onReset is called when a session is reset.
+	onReset func(conn net.Conn)
+	got     []delivery
 	// encrypted are the connections that ended in TLS.
 	encrypted int
 }
@@ -60,7 +62,7 @@ func openMailbox(t *testing.T, o mailOptions) *mailbox {
 		caFile: authority.File,
 		onMail: func() error { return nil },
 		onRcpt: func(string) error { return nil },
-		onData: func(net.Conn) error { return nil },
+		onData: func(net.Conn) error { return nil }, onReset: func(net.Conn) {},
 	}
 	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{b: b, conn: c, login: o.login}, nil }))
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "mail.hospital.example", true, quietLog{}
@@ -193,7 +195,13 @@ func (s *session) Data(r io.Reader) error {
 	return nil
 }
 
-func (s *session) Reset()        {}
+func (s *session) Reset() {
+	s.b.mu.Lock()
+	answer := s.b.onReset
+	s.b.mu.Unlock()
+	answer(s.conn.Conn())
+}
+
 func (s *session) Logout() error { return nil }
 
 func says(code int, text string) error { return &smtp.SMTPError{Code: code, Message: text} }
@@ -215,11 +223,11 @@ func drop(c net.Conn) error {
 	return errDropped
 }
 
-func send(t *testing.T, m *notify.Mailer, to ...string) ([]notify.Receipt, error) {
+func send(t *testing.T, m *notify.Mailer, to string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	return m.Send(ctx, "0c7f3b0e-0000-5000-8000-00000000000a", newsNotice(), to, to)
+	return m.Send(ctx, "0c7f3b0e-0000-5000-8000-00000000000a", newsNotice(), to)
 }
 
 func newsNotice() *notify.Notice {

@@ -2,10 +2,10 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,58 +17,35 @@ import (
 // Trial is what one recipient's server said to a test.
 type Trial struct {
 	Channel Channel
-	Receipt
+	// Recipient is the address, or the URL, as the catalogue has it.
+	Recipient string
+	// Said is the server's answer, Err why it did not take the test.
+	Said string
+	Err  error
 }
 
-// Test sends a test to a team by its ways (only: by that one; empty: by all) and says what each recipient's server
-// said. m is nil where there is no mail server.
-func Test(
-	ctx context.Context, name decision.Team, t *catalogue.Team, only Channel, m *Mailer, p *Poster, now time.Time,
-) []Trial {
+// Test sends a test to a team by its ways (only: by that channel alone; empty: by all) and says what each recipient's
+// server said.
+func (s Senders) Test(ctx context.Context, name decision.Team, t *catalogue.Team, only Channel, now time.Time) []Trial {
 	n := &Notice{Type: TypeTest, Timestamp: instant(now), Data: Data{Team: string(name)}}
 	id := uuid.NewString()
-	var all []Trial
-	for _, c := range ChannelsOf(t) {
-		switch {
-		case only != "" && c != only:
-		case c == Webhook:
-			r, err := p.Send(ctx, t.Webhook, id, n.body(), now)
-			r.Failure = asFailure(err)
-			all = append(all, Trial{c, r})
-		default:
-			for _, r := range m.try(ctx, id, n, t.Email) {
-				all = append(all, Trial{c, r})
+	ways := slices.DeleteFunc(waysOf(t), func(w way) bool {
+		c, _ := w.split()
+		return only != "" && c != only
+	})
+	all := make([]Trial, len(ways))
+	var sending sync.WaitGroup
+	for i, w := range ways {
+		sending.Go(func() {
+			r := &all[i]
+			if r.Channel, r.Recipient = w.split(); r.Channel == Webhook {
+				r.Recipient = t.Webhook.URL
 			}
-		}
+			r.Said, r.Err = s.send(ctx, t, w, id, n, n.body())
+		})
 	}
+	sending.Wait()
 	return all
-}
-
-// try is Send with a receipt for every address, whatever failed.
-func (m *Mailer) try(ctx context.Context, id string, n *Notice, addresses []string) []Receipt {
-	var receipts []Receipt
-	err := error(refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM"))
-	if m != nil {
-		receipts, err = m.Send(ctx, id, n, addresses, addresses)
-	}
-	if err == nil {
-		return receipts
-	}
-	receipts = nil
-	for _, a := range addresses {
-		receipts = append(receipts, Receipt{Recipient: a, Failure: asFailure(err)})
-	}
-	return receipts
-}
-
-func asFailure(err error) *Failure {
-	if err == nil {
-		return nil
-	}
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return f
-	}
-	return failed("send", err)
 }
 
 // Problems returns what keeps teams from being told that can be known before, a line each: e-mail without a mail
@@ -90,13 +67,4 @@ func Problems(c *catalogue.Catalogue, mail bool) []string {
 		}
 	}
 	return all
-}
-
-// Check says whether the mail server takes connections, and the user where there is one.
-func (m *Mailer) Check(ctx context.Context) error {
-	t, err := m.dial(ctx)
-	if err == nil {
-		t.close()
-	}
-	return err
 }

@@ -87,6 +87,25 @@ func TestSinkGoesDownInMidPage(t *testing.T) {
 	})
 }
 
+// TestLaterPageWaits: what failed holds its key up on the pages behind, too, though its pause is over before they are read.
+func TestLaterPageWaits(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 200 * time.Millisecond
+		failed := false
+		s.sink.answer = func(m *journal.Message) error {
+			if m.Sequence == 1 && !failed {
+				failed = true
+				return errRefused
+			}
+			return nil
+		}
+		s.fill(1101, append([]string{"A"}, keys(1099)...)...) // the last is A's, too
+		s.relay("a")
+		s.within(time.Minute, "all is sent", s.empty)
+		s.sink.checkOrder(t, false)
+	})
+}
+
 // TestRefusedForEver: what is never taken holds up its own subject only, however many there are.
 func TestRefusedForEver(t *testing.T) {
 	for _, refused := range []int{1, 7, 8, 700} {

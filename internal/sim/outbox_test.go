@@ -37,7 +37,7 @@ func (r *replica) carryAll(p *part, log *zap.Logger) {
 	byDelivery := func(context.Context, []int64) error { return nil }
 	hooks := outbox.NoHooks()
 	hooks.Leading = r.sink.Leading
-	notices := &notify.Sink{Catalogue: r.inForce, Poster: notify.NewPoster(&http.Client{Transport: r}), Clock: r,
+	notices := &notify.Sink{Catalogue: r.inForce, Senders: notify.Senders{Poster: notify.NewPoster(&http.Client{Transport: r})}, Clock: r,
 		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
 	apart := outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}
 	for _, one := range []*outbox.Relay{

@@ -14,7 +14,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// fewSubjects may begin with what is searched for, for their dead letters to be sought by an index.
+// fewSubjects may begin with what is searched for, and as many causes fit it, for their dead letters to be sought by an
+// index.
 const fewSubjects = 2000
 
 // letter is where a dead letter stands in a list, and its state.
@@ -67,14 +68,24 @@ func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err e
 	var among where
 	oneOf(&among, "d.state", p.States)
 	counted.add(among)
-	const sum = "SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"
-	if _, err := s.one("SELECT ("+sum+counted.String()+"), ("+sum+among.String()+")", slices.Concat(counted.args, among.args),
-		&m.n, &m.all); err != nil {
+	if _, err := s.one("SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"+among.String(), among.args, &m.all); err != nil {
 		return m, err
 	}
-	of := where{conditions: []string{"d.fingerprint IN (SELECT d.fingerprint FROM dead_letter_counts d" + counted.String() + ")"}, args: counted.args}
-	of.add(among)
-	m.few, m.fewArgs = "SELECT record FROM dead_letters d"+of.String()+" UNION "+m.few, append(of.args, m.fewArgs...)
+	found, err := collect(s, "SELECT d.fingerprint, d.n FROM dead_letter_counts d"+counted.String()+" AND d.n > 0", counted.args,
+		func(scan scanner, cause *string) error {
+			var n int64
+			err := scan(cause, &n)
+			m.n += n
+			return err
+		})
+	if err != nil || len(found) > fewSubjects {
+		m.few = ""
+		return m, err
+	}
+	if len(found) > 0 {
+		oneOf(&among, "d.fingerprint", slices.Compact(slices.Sorted(slices.Values(found))))
+		m.few, m.fewArgs = "SELECT record FROM dead_letters d"+among.String()+" UNION "+m.few, append(among.args, m.fewArgs...)
+	}
 	return m, nil
 }
 
@@ -125,24 +136,37 @@ func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Plac
 		return nil, err
 	}
 	order, behind := orderBy(sort, after)
-	for _, state := range p.States { // each is a stretch of an index in that order
-		from, args, w := "dead_letters d", []any(nil), where{}
-		if m.sought(limit) && (p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1) { // a cause's have an index
-			from, args = "("+m.few+") AS f CROSS JOIN dead_letters d", m.fewArgs
-			w.and("d.record = f.record")
+	m.add(behind)
+	const from = "SELECT " + letterColumns + " FROM dead_letters d JOIN subjects s ON s.key = d.subject"
+	if m.sought(limit) && (p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1) { // a cause's have an index
+		oneOf(&m.where, "d.state", p.States)
+		all, err = s.among(m, from)
+	} else {
+		for _, state := range p.States { // each is a stretch of an index in that order
+			w := where{conditions: []string{"d.state = ?"}, args: []any{string(state)}}
+			w.add(m.where)
+			some, err := collect(s, from+w.String()+" ORDER BY "+order+" LIMIT ?", append(w.args, limit), scanLetter)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
 		}
-		w.and("d.state = ?", string(state))
-		w.add(m.where)
-		w.add(behind)
-		some, err := collect(s, "SELECT "+letterColumns+" FROM "+from+" JOIN subjects s ON s.key = d.subject"+w.String()+
-			" ORDER BY "+order+" LIMIT ?", append(slices.Concat(args, w.args), limit), scanLetter)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
 	}
 	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a, &b) })
-	return all[:min(len(all), limit)], nil
+	return all[:min(len(all), limit)], err
+}
+
+// among returns those of the few that match.
+func (s *snapshot) among(m matching, from string) (all []letter, err error) {
+	records, err := collect(s, m.few, m.fewArgs, func(scan scanner, record *int64) error { return scan(record) })
+	if err != nil {
+		return nil, err
+	}
+	return all, inLists(records, func(in string, args []any) error {
+		some, err := collect(s, from+m.String()+" AND d.record IN "+in, append(slices.Clone(m.args), args...), scanLetter)
+		all = append(all, some...)
+		return err
+	})
 }
 
 // orderBy returns the columns of an order, and what rows behind a place have.

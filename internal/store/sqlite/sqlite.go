@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store/sqlstore"
 )
 
@@ -226,3 +228,45 @@ func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
 
 // oneLine is text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Backup writes a copy of the journal as it stands into the file at path, which must be empty or not there, beside the
+// process that writes it: however much is committed meanwhile. When it returns without an error the copy is durable;
+// its folder may not be.
+func (r *Reader) Backup(ctx context.Context, path string) error {
+	// A connection of its own: query_only, which the readers have, keeps VACUUM from its work.
+	pool, err := r.file.pool(forCopying, 1)
+	if err != nil {
+		return r.file.explain(err)
+	}
+	if path, err = filepath.Abs(path); err == nil { // file:… would be taken for an address
+		_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path)
+	}
+	if closed := pool.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return failed("copy "+r.file.path+" to "+path, err, false)
+	}
+	return smallfile.Sync(path)
+}
+
+// described are the statements that made the tables, indexes, triggers and views, by what they made; names stand in
+// them as in a restored database.
+const described = `SELECT type || ' ' || name, replace(coalesce(sql, ''), '"' || name || '"', name)
+	FROM sqlite_schema WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4')`
+
+// expected is what is described of a database that was just made.
+func expected(ctx context.Context, statements []string) (map[string]string, error) {
+	fresh, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer fresh.Close()
+	fresh.SetMaxOpenConns(1)
+	for _, statement := range statements {
+		if _, err := fresh.ExecContext(ctx, statement); err != nil {
+			return nil, err
+		}
+	}
+	return sqlstore.Describe(ctx, fresh, described)
+}

@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -93,12 +92,7 @@ func (s *stub) told(key int64) {
 // rewrite changes one row, as somebody who may write to the database does.
 func rewrite(t *testing.T, url, statement string) {
 	t.Helper()
-	driver, source := "pgx", url
-	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		driver, source = "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, source)
-	testkit.Must(t, err)
+	db := opened(t, url, "_pragma=busy_timeout(10000)")
 	defer db.Close()
 	done, err := db.ExecContext(t.Context(), statement)
 	testkit.Must(t, err)

@@ -165,7 +165,7 @@ func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	return c
 }
 
-// person returns a token of the provider's for us, verified, and what it says of whose it is.
+// person verifies a token that the provider made for this client, and returns it with the person that it names.
 func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh string) (*oidc.IDToken, grant, error) {
 	t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
 	if err != nil {

@@ -59,7 +59,7 @@ type Archive interface {
 	// Head is the ledger's end.
 	Head(ctx context.Context) (Head, error)
 	// Records that the filter lets through after the record of that number, in order, at most limit. What was
-	// purged is not among them; what stands there below the purge all the same is, where after is negative. Beside an
+	// purged is not among them. A negative after also returns records that should have been purged. Beside an
 	// ErrUnreadable they end with the one that it is about, undecoded.
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
 }

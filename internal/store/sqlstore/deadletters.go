@@ -18,7 +18,7 @@ import (
 // index.
 const fewSubjects = 2000
 
-// letter is where a dead letter stands in a list, and its state.
+// letter is where a dead letter stands in a list.
 type letter = journal.Place
 
 const letterColumns = "d.deadline, d.cents, d.record"
@@ -28,16 +28,10 @@ func scanLetter(scan scanner, l *letter) error { return scan(&l.Deadline, &l.Cen
 // matching is how a query finds dead letters d of subjects s, whatever their state.
 type matching struct {
 	where
-	// few is a query of the records among which they are, by their causes, subjects and ids, of which there are n or little
-	// more among all; empty where nobody knows.
+	// few is a query of the records of dead letters that are found by a subject or an id; empty where these may be many.
 	few     string
 	fewArgs []any
-	n, all  int64
 }
-
-// sought reports whether the first dead letters are found sooner by few than in the list's order, where one of all/n is
-// one of them.
-func (m *matching) sought(limit int) bool { return m.few != "" && m.n*m.n < int64(limit)*m.all }
 
 // matching reads a query. Of a list of causes ids and subjects are not searched for.
 func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err error) {
@@ -49,44 +43,49 @@ func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err e
 	if p.Aged() {
 		m.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
 	}
-	counted := where{}
-	counted.fits(&p.Filter)
-	if p.Searches {
-		counted.add(s.words(p))
-	}
 	switch {
 	case p.Searches && causes:
 		m.add(s.words(p))
 	case p.Searches:
 		err = s.search(p, &m)
-	case len(counted.conditions) > 0:
+	default:
 		m.few = "SELECT record FROM dead_letters WHERE 1 = 0"
 	}
-	if err != nil || m.few == "" {
-		return m, err
+	return m, err
+}
+
+// seek adds to m.few the dead letters that are found by their causes. It reports whether the first of them are found
+// sooner so than in the list's order, where one of all/n is one of them: that costs n rows, this limit × all/n.
+func (s *snapshot) seek(p *deadletter.Query, m *matching, limit int) (sooner bool, err error) {
+	var counted, among where
+	counted.fits(&p.Filter)
+	if p.Searches {
+		counted.add(s.words(p))
 	}
-	var among where
+	if m.few == "" || len(counted.conditions) == 0 {
+		return false, nil
+	}
 	oneOf(&among, "d.state", p.States)
 	counted.add(among)
-	if _, err := s.one("SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"+among.String(), among.args, &m.all); err != nil {
-		return m, err
+	var all, n int64
+	if _, err := s.one("SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"+among.String(), among.args, &all); err != nil {
+		return false, err
 	}
-	found, err := collect(s, "SELECT d.fingerprint, d.n FROM dead_letter_counts d"+counted.String()+" AND d.n > 0", counted.args,
+	causes, err := collect(s, "SELECT d.fingerprint, d.n FROM dead_letter_counts d"+counted.String()+" AND d.n > 0", counted.args,
 		func(scan scanner, cause *string) error {
-			var n int64
-			err := scan(cause, &n)
-			m.n += n
+			var of int64
+			err := scan(cause, &of)
+			n += of
 			return err
 		})
-	if err != nil || len(found) > fewSubjects {
-		m.few = ""
-		return m, err
+	if err != nil || len(causes) > fewSubjects {
+		return false, err
 	}
-	if len(found) > 0 {
-		oneOf(&among, "d.fingerprint", slices.Compact(slices.Sorted(slices.Values(found))))
+	if len(causes) > 0 {
+		oneOf(&among, "d.fingerprint", slices.Compact(slices.Sorted(slices.Values(causes))))
 		m.few, m.fewArgs = "SELECT record FROM dead_letters d"+among.String()+" UNION "+m.few, append(among.args, m.fewArgs...)
 	}
-	return m, nil
+	return n*n < int64(limit)*all, nil
 }
 
 // words returns what dead letters d have whose cause holds the words of a query.
@@ -138,7 +137,14 @@ func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Plac
 	order, behind := orderBy(sort, after)
 	m.add(behind)
 	const from = "SELECT " + letterColumns + " FROM dead_letters d JOIN subjects s ON s.key = d.subject"
-	if m.sought(limit) && (p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1) { // a cause's have an index
+	sooner := false
+	if p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1 { // else the cause has an index of that order
+		sooner, err = s.seek(p, &m, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sooner {
 		oneOf(&m.where, "d.state", p.States)
 		all, err = s.among(m, from)
 	} else {

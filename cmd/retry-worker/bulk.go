@@ -47,12 +47,7 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 	flags.BoolVar(&f.plan, "plan", false, "show what would be done, and do nothing (role viewer)")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask before it starts; needed where there is no terminal")
 	flags.BoolVar(&f.detach, "detach", false, "start it and do not follow it")
-	plan := description().operation("POST /bulk-runs/plan")
-	for i := range plan.fields {
-		if plan.fields[i].name == "perMinute" {
-			plan.fields[i].register(cmd)
-		}
-	}
+	operationOf("POST /bulk-runs/plan").register(cmd, "perMinute")
 	one := cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		for _, name := range []string{"plan", "yes", "detach", "per-minute"} {
@@ -119,7 +114,7 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, f *bulkFlags) er
 	case !f.plan && !f.yes && !c.interactive():
 		return &usageError{errors.New("--yes is missing: there is no terminal to ask on; --plan shows what would be done")}
 	}
-	_, command, err := description().operation("POST /bulk-runs/plan").given(cmd)
+	_, command, err := operationOf("POST /bulk-runs/plan").given(cmd)
 	if err != nil {
 		return err
 	}
@@ -129,7 +124,7 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, f *bulkFlags) er
 		return err
 	}
 	command["reason"], command["token"] = reason, plan.Token
-	retry := description().operation("POST /dead-letters/{id}/retry")
+	retry := operationOf("POST /dead-letters/{id}/retry")
 	for i := range plan.Refused {
 		plan.Refused[i].Message = retry.inFlags(plan.Refused[i].Message)
 	}
@@ -180,7 +175,7 @@ func order[T any](ctx context.Context, c *cli, path string, command map[string]a
 	if err != nil {
 		return nil, nil, err
 	}
-	return asked[T](ctx, c, &request{operation: description().operation("POST " + path), path: path, body: body})
+	return asked[T](ctx, c, &request{operation: operationOf("POST " + path), path: path, body: body})
 }
 
 // runs returns how a run is watched, cancelled or shown.
@@ -258,7 +253,7 @@ func (c *cli) follow(ctx context.Context, id string) error {
 // watch looks at a run until its end, and returns it, or until ctx ends.
 func (c *cli) watch(ctx context.Context, id string, line *progress) (*api.BulkRun, []byte, error) {
 	heard := time.Now()
-	r := &request{operation: description().operation("GET /bulk-runs/{id}"), path: "/bulk-runs/" + url.PathEscape(id)}
+	r := &request{operation: operationOf("GET /bulk-runs/{id}"), path: "/bulk-runs/" + url.PathEscape(id)}
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
 		run, text, err := asked[api.BulkRun](ctx, c, r)
 		switch {

@@ -116,7 +116,7 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.ask(cmd.Context(), &request{operation: description().operation("POST /decisions"), path: "/decisions", body: text})
+	answer, err := c.ask(cmd.Context(), &request{operation: operationOf("POST /decisions"), path: "/decisions", body: text})
 	if refused, is := errors.AsType[*api.Refused](err); is && refused.Status == http.StatusUnprocessableEntity {
 		if c.json() {
 			fmt.Fprintln(c.out, string(refused.Body))

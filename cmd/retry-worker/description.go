@@ -2,179 +2,153 @@ package main
 
 import (
 	"cmp"
-	"fmt"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/api"
 )
 
-// operation is one operation of the API.
-type operation struct {
-	method, path         string
-	summary, description string
-	fields               []field
-}
+// described is the API's description.
+var described = sync.OnceValue(api.Description)
 
-// field is a parameter of an operation, or a member of its body.
-type field struct {
-	name, in, usage string // in is path, query, body or, further in, a member of the body
-	kind            string // string, integer, number or boolean
-	values          []string
-	instant         bool
+// operation is an operation of the API as a command has it: a flag for each of its fields.
+type operation struct{ *api.Operation }
+
+// operationOf returns the operation of a method and a path, such as "GET /causes/{id}".
+func operationOf(request string) operation {
+	i := slices.IndexFunc(described(), func(o *api.Operation) bool { return o.Method+" "+o.Path == request })
+	if i < 0 {
+		panic("the API does not describe " + request) // a test makes every command
+	}
+	return operation{described()[i]}
 }
 
 // flagNames are the flags that do not have their field's own name.
 var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline"}
 
-// flag returns the name of the flag that gives a field.
-func (f *field) flag() string {
-	if f.in == "filter" {
-		return "filter " + f.name
-	}
-	return cmp.Or(flagNames[f.name], strings.ReplaceAll(worded(f.name), " ", "-"))
+// flagOf returns the name of the flag that gives a field.
+func flagOf(name string) string {
+	return cmp.Or(flagNames[name], strings.ReplaceAll(worded(name), " ", "-"))
 }
 
-// register adds the field's flag to a command.
-func (f *field) register(cmd *cobra.Command) {
+// register adds the flags of the operation's fields to a command, or of those that are named only.
+func (o operation) register(cmd *cobra.Command, only ...string) {
 	flags := cmd.Flags()
-	switch f.kind {
-	case "", "object":
-	case "boolean":
-		flags.Bool(f.flag(), false, f.usage)
-	case "integer":
-		flags.Int64(f.flag(), 0, f.usage)
-	case "number":
-		flags.Float64(f.flag(), 0, f.usage)
-	default:
-		flags.String(f.flag(), "", f.usage)
-		_ = cmd.RegisterFlagCompletionFunc(f.flag(), cobra.FixedCompletions(f.values, cobra.ShellCompDirectiveNoFileComp))
+	for _, f := range o.Fields {
+		name := flagOf(f.Name)
+		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
+			continue
+		}
+		switch f.Type {
+		case "boolean":
+			flags.Bool(name, false, o.usage(f))
+		case "integer":
+			flags.Int64(name, 0, o.usage(f))
+		case "number":
+			flags.Float64(name, 0, o.usage(f))
+		default:
+			flags.String(name, "", o.usage(f))
+			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.Enum, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
 
-// The API's OpenAPI document, as far as commands are made of it.
-type (
-	document struct {
-		Paths      map[string]pathItem
-		Components struct {
-			Parameters map[string]parameter
-			Schemas    map[string]schema
-		}
+// usage says what a flag means.
+func (o operation) usage(f *api.Field) string {
+	words := []string{strings.TrimRight(strings.ReplaceAll(f.Doc, "`", ""), ".,")}
+	if len(f.Enum) > 0 && len(f.Enum) < 12 {
+		words = append(words, strings.Join(f.Enum, ", "))
 	}
-	pathItem struct {
-		Parameters []parameter
-		Operations map[string]struct {
-			Summary, Description string
-			Parameters           []parameter
-			RequestBody          struct {
-				Content map[string]struct{ Schema schema }
-			} `yaml:"requestBody"`
-		} `yaml:",inline"`
-	}
-	parameter struct {
-		Ref                   string `yaml:"$ref"`
-		Name, In, Description string
-		Schema                schema
-	}
-	schema struct {
-		Ref                 string `yaml:"$ref"`
-		Description, Format string
-		Type, Default       any
-		Enum                []any
-		Minimum, Maximum    any
-		OneOf               []schema `yaml:"oneOf"`
-		AnyOf               []schema `yaml:"anyOf"`
-		Properties          map[string]schema
-	}
-)
-
-// description reads the API's OpenAPI document.
-var description = sync.OnceValue(func() *document {
-	d := &document{}
-	if err := yaml.Unmarshal(api.OpenAPI, d); err != nil {
-		panic(fmt.Sprintf("the API's description: %v", err)) // a test reads it
-	}
-	return d
-})
-
-// operation returns an operation of the API by its method and path, such as "GET /causes/{id}".
-func (d *document) operation(request string) *operation {
-	method, path, _ := strings.Cut(request, " ")
-	item := d.Paths["/api/v1"+path]
-	o, known := item.Operations[strings.ToLower(method)]
-	if !known {
-		panic("the API does not describe " + request) // a test makes every command
-	}
-	op := &operation{method: method, path: path, summary: o.Summary, description: o.Description}
-	for _, p := range slices.Concat(item.Parameters, o.Parameters) {
-		if p.Ref != "" {
-			p = d.Components.Parameters[p.Ref[strings.LastIndex(p.Ref, "/")+1:]]
-		}
-		op.fields = append(op.fields, d.field(p.Name, p.In, p.Description, &p.Schema))
-	}
-	body := o.RequestBody.Content["application/json"].Schema
-	for name, of := range d.resolved(&body).Properties {
-		op.fields = append(op.fields, d.field(name, "body", "", &of))
-		for below := range d.resolved(&of).Properties {
-			op.fields = append(op.fields, field{name: below, in: name})
-		}
-	}
-	for i := range op.fields {
-		op.fields[i].usage = op.inFlags(op.fields[i].usage)
-	}
-	return op
-}
-
-// resolved returns what a schema refers to, and the one of alternatives that is not null.
-func (d *document) resolved(s *schema) *schema {
-	if s.Ref != "" {
-		to := d.Components.Schemas[s.Ref[strings.LastIndex(s.Ref, "/")+1:]]
-		to.Description = cmp.Or(s.Description, to.Description)
-		return d.resolved(&to)
-	}
-	for _, other := range slices.Concat(s.OneOf, s.AnyOf) {
-		if s.Type == nil && other.Type != "null" {
-			other.Description = cmp.Or(s.Description, other.Description)
-			return d.resolved(&other)
-		}
-	}
-	return s
-}
-
-// field returns a field with what its schema says of it.
-func (d *document) field(name, in, usage string, s *schema) field {
-	s = d.resolved(s)
-	f := field{name: name, in: in, kind: "string", instant: s.Format == "date-time"}
-	for _, kind := range append(listOf(s.Type), s.Type) {
-		if text, is := kind.(string); is && text != "null" {
-			f.kind = text
-		}
-	}
-	for _, value := range s.Enum {
-		if value != nil {
-			f.values = append(f.values, fmt.Sprint(value))
-		}
-	}
-	about := strings.ReplaceAll(strings.Join(strings.Fields(cmp.Or(usage, s.Description)), " "), "`", "")
-	words := []string{strings.TrimSuffix(about, ".")}
-	if len(f.values) > 0 && len(f.values) < 12 {
-		words = append(words, strings.Join(f.values, ", "))
-	}
-	if s.Minimum != nil && s.Maximum != nil {
-		words = append(words, fmt.Sprintf("%v to %v", s.Minimum, s.Maximum))
-	}
-	if f.instant && in == "query" {
+	if f.In == "query" && f.Format == "date-time" {
 		words = append(words, "an instant, a date, or an age such as 3d")
 	}
-	f.usage = strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
-	if s.Default != nil && s.Default != false {
-		f.usage = strings.TrimSpace(fmt.Sprintf("%s (default %v)", f.usage, s.Default))
+	usage := o.inFlags(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": "))
+	if f.Default != "" {
+		usage += " (default " + f.Default + ")"
 	}
-	return f
+	return strings.TrimSpace(usage)
 }
 
-func listOf(v any) []any { list, _ := v.([]any); return list }
+// inFlags returns a message of the API with the operation's fields named as the flags that give them.
+func (o operation) inFlags(message string) string {
+	for _, f := range o.Fields {
+		if f.In != "path" {
+			message = inFlag(message, f.Name, "--"+flagOf(f.Name))
+		}
+		for _, member := range f.Members() {
+			message = inFlag(message, member.Name, "--"+f.Name+" "+member.Name)
+		}
+	}
+	return message
+}
+
+func inFlag(message, name, flag string) string {
+	said := regexp.MustCompile(`\b(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
+	message = said.ReplaceAllString(message, flag+"$1")
+	if strings.ToLower(name) != name {
+		message = strings.ReplaceAll(message, name, flag)
+	}
+	return message
+}
+
+// request is a request to the API.
+type request struct {
+	operation
+	path  string
+	query url.Values
+	body  []byte
+}
+
+var pathParameters = regexp.MustCompile(`\{\w+\}`)
+
+// read returns the request that a command's flags and arguments ask for.
+func (o operation) read(cmd *cobra.Command, args []string) (*request, error) {
+	query, body, err := o.given(cmd)
+	if err != nil {
+		return nil, err
+	}
+	r := &request{operation: o, path: o.Path, query: query}
+	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
+		r.path = strings.Replace(r.path, parameter, url.PathEscape(args[i]), 1)
+	}
+	if o.Method != http.MethodGet {
+		r.body, err = json.Marshal(body)
+	}
+	return r, err
+}
+
+// given returns what the flags of a command give an operation, as far as they are given: the rest is the API's to say,
+// and so is what is wrong with it.
+func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any, err error) {
+	query, body = url.Values{}, map[string]any{}
+	for _, f := range o.Fields {
+		flag := cmd.Flags().Lookup(flagOf(f.Name))
+		if flag == nil || !flag.Changed || f.In == "path" {
+			continue
+		}
+		value := flag.Value.String()
+		switch {
+		case f.In == "query" && f.Format == "date-time":
+			var at time.Time
+			if at, err = instantOrAge("--"+flag.Name, value, time.Now()); err != nil {
+				return nil, nil, err
+			}
+			query.Set(f.Name, at.Format(time.RFC3339Nano))
+		case f.In == "query":
+			query.Set(f.Name, value)
+		case f.Type == "string":
+			body[f.Name] = value
+		default:
+			body[f.Name] = json.RawMessage(value)
+		}
+	}
+	return query, body, nil
+}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -88,21 +87,16 @@ func (c *cli) resource(path string, more ...*cobra.Command) *cobra.Command {
 		"token in "+tokenVariable+" or --token-file\nif that asks for one.", append(commands, more...)...)
 }
 
-var pathParameters = regexp.MustCompile(`\{(\w+)\}`)
-
 // action returns the command of an action.
 func (c *cli) action(path string, a *action) *cobra.Command {
-	op := description().operation(a.request)
+	op := operationOf(a.request)
 	words := strings.Fields(a.use)
+	short := op.Summary + " (role " + op.Action.Least().String() + ")"
 	cmd := &cobra.Command{
-		Use: a.use, Short: op.summary, Long: strings.TrimSpace(op.summary + ".\n" + op.description), Args: takes(len(words) - 1),
+		Use: a.use, Short: short, Long: strings.TrimSpace(short + ".\n" + wrapped(op.Detail, "", helpWidth)), Args: takes(len(words) - 1),
 		Example: "  retry-worker " + path + " " + words[0] + " " + a.example,
 	}
-	for i := range op.fields {
-		if f := &op.fields[i]; f.in != "path" {
-			f.register(cmd)
-		}
-	}
+	op.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := op.read(cmd, args)
 		if err != nil {
@@ -124,59 +118,6 @@ func (c *cli) action(path string, a *action) *cobra.Command {
 	return cmd
 }
 
-// request is a request to the API.
-type request struct {
-	*operation
-	path  string
-	query url.Values
-	body  []byte
-}
-
-// read returns the request that a command's flags and arguments ask for.
-func (op *operation) read(cmd *cobra.Command, args []string) (*request, error) {
-	query, body, err := op.given(cmd)
-	if err != nil {
-		return nil, err
-	}
-	r := &request{operation: op, path: op.path, query: query}
-	for i, parameter := range pathParameters.FindAllString(op.path, -1) {
-		r.path = strings.Replace(r.path, parameter, url.PathEscape(args[i]), 1)
-	}
-	if op.method != http.MethodGet {
-		r.body, err = json.Marshal(body)
-	}
-	return r, err
-}
-
-// given returns what the flags of a command give an operation, as far as they are given: the rest is the API's to say,
-// and so is what is wrong with it.
-func (op *operation) given(cmd *cobra.Command) (query url.Values, body map[string]any, err error) {
-	query, body = url.Values{}, map[string]any{}
-	for i := range op.fields {
-		f := &op.fields[i]
-		flag := cmd.Flags().Lookup(f.flag())
-		if flag == nil || !flag.Changed || f.in == "path" {
-			continue
-		}
-		value := flag.Value.String()
-		switch {
-		case f.in == "query" && f.instant:
-			var at time.Time
-			if at, err = instantOrAge("--"+f.flag(), value, time.Now()); err != nil {
-				return nil, nil, err
-			}
-			query.Set(f.name, at.Format(time.RFC3339Nano))
-		case f.in == "query":
-			query.Set(f.name, value)
-		case f.kind == "string":
-			body[f.name] = value
-		default:
-			body[f.name] = json.RawMessage(value)
-		}
-	}
-	return query, body, nil
-}
-
 // ask sends a request to the API and returns its answer. What it refuses for what was given is wrong use.
 func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	client, err := c.server.client()
@@ -187,7 +128,7 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	if len(r.query) > 0 {
 		path += "?" + r.query.Encode()
 	}
-	answer, err := client.Send(ctx, r.method, path, r.body)
+	answer, err := client.Send(ctx, r.Method, path, r.body)
 	if refused, is := errors.AsType[*api.Refused](err); is {
 		refused.Failure.Error = inertLine(refused.Failure.Error, maxValue)
 		refused.Message = r.inFlags(inertLine(refused.Message, maxValue))
@@ -214,22 +155,6 @@ func asked[T any](ctx context.Context, c *cli, r *request) (*T, []byte, error) {
 // foreign says that something else than a retry-worker answered.
 func (c *cli) foreign(why any) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)
-}
-
-// inFlags returns a message of the API with its fields named as the flags that give them.
-func (op *operation) inFlags(message string) string {
-	for i := range op.fields {
-		f := &op.fields[i]
-		if f.in == "path" {
-			continue
-		}
-		said := `\b(?:(?:an?|the) )?` + regexp.QuoteMeta(f.name) + `( is| has| begins| with)\b`
-		message = regexp.MustCompile(said).ReplaceAllString(message, "--"+f.flag()+"$1")
-		if strings.ToLower(f.name) != f.name {
-			message = regexp.MustCompile(`\b`+f.name+`\b`).ReplaceAllString(message, "--"+f.flag())
-		}
-	}
-	return message
 }
 
 // list prints a list, a page or all of them.
@@ -325,13 +250,13 @@ func (c *cli) apiCommand() *cobra.Command {
 }
 
 func (c *cli) api(ctx context.Context, method, path, body string) error {
-	r := &request{operation: &operation{method: strings.ToUpper(method)}, path: path}
+	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
 	switch {
-	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.method):
+	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
 		return &usageError{fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", method)}
 	case !strings.HasPrefix(path, "/"):
 		return &usageError{fmt.Errorf("PATH is %q, expected what follows /api/v1, such as /dead-letters", path)}
-	case r.method != http.MethodGet:
+	case r.Method != http.MethodGet:
 		r.body = []byte(cmp.Or(body, "{}"))
 	case body != "":
 		return &usageError{errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")}

@@ -50,15 +50,11 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 		b.problem(path, "neither windows nor holidays", "one of them, or no such key")
 		return nil
 	}
-	windows := make([]calendar.Window, len(doc.Windows))
-	for i, w := range doc.Windows {
-		windows[i] = calendar.Window(w)
-	}
-	c, err := calendar.New(zone, windows, b.holidays(path+".holidays", doc.Holidays))
+	c, err := calendar.New(zone, doc.Windows, b.holidays(path+".holidays", doc.Holidays))
 	if never, ok := errors.AsType[calendar.NeverOpenError](err); ok {
 		found, at := "holidays that leave no day open", path+".holidays"
-		if int(never) < len(windows) {
-			found, at = "a window that is never open ("+windows[never].String()+")", itemOf(path+".windows", int(never))
+		if int(never) < len(doc.Windows) {
+			found, at = "a window that is never open ("+doc.Windows[never].String()+")", itemOf(path+".windows", int(never))
 		}
 		b.problem(at, found, "one that is open on some day")
 	}

@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/spelling"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Problem is one thing that is wrong with a catalogue.
@@ -54,12 +52,6 @@ func (e *Error) Lines() []string {
 
 // Error is Lines, one a line.
 func (e *Error) Error() string { return strings.Join(e.Lines(), "\n") }
-
-// place is where a field stands: its line, and what stands there.
-type place struct {
-	line int
-	node *yaml.Node
-}
 
 // problem reports what is wrong with the field at path, or where it is missing.
 func (r *reader) problem(path, found, expected string) {
@@ -109,7 +101,7 @@ func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+	slices.SortFunc(r.problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Field, b.Field)) })
 	listed := r.problems[:min(len(r.problems), maxProblems)]
 	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
 }

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -47,12 +46,12 @@ func (b *builder) build(doc *document) {
 		b.problem("policies", fmt.Sprintf("%d policies", len(doc.Policies)), fmt.Sprintf("at most %d", maxPolicies))
 		return
 	}
-	for _, name := range inOrder(b, "policies", doc.Policies) {
+	for _, name := range keysOf(b.at("policies")) {
 		p := doc.Policies[name]
 		b.catalogue.Policies[name] = b.policy(name, &p)
 	}
 	b.destinations(doc)
-	b.refuseIdleTeams(doc)
+	b.refuseIdleTeams()
 }
 
 // waysOf reports what is wrong with the ways that a team is told by.
@@ -66,14 +65,6 @@ func (b *builder) waysOf(path string, email []string) {
 			b.problem(itemOf(path+".email", i), quote(address)+" again", "each once")
 		}
 	}
-}
-
-// inOrder returns the names of what stands at path, in the order of the file.
-func inOrder[T any](b *builder, path string, of map[string]T) []string {
-	return slices.SortedFunc(maps.Keys(of), func(x, y string) int {
-		p, q := b.places[join(path, x)].node, b.places[join(path, y)].node
-		return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column), cmp.Compare(x, y))
-	})
 }
 
 func (b *builder) policy(name string, doc *policy) *decision.Policy {
@@ -93,7 +84,7 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	if doc.Stretch && doc.Destination == nil {
 		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
 	}
-	for _, name := range inOrder(b, path+".context", doc.Context) {
+	for _, name := range keysOf(b.at(path + ".context")) {
 		field := doc.Context[name]
 		field.Variable, field.Type = name, cmp.Or(field.Type, decision.ContextText)
 		p.Context = append(p.Context, field)

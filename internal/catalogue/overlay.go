@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strings"
 
@@ -30,8 +29,7 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 			builtIn+", the one catalogue that can be extended, or no such key")
 		return nil, false
 	}
-	root.Content = slices.Delete(root.Content, i, i+2)
-	root.Line = key.Line
+	root.Content, root.Line = slices.Delete(root.Content, i, i+2), key.Line
 	r.base = make(map[*yaml.Node]bool)
 	base := builtInRoot()
 	r.refuseStrangers(child(root, "policies"), child(base, "policies"))
@@ -63,49 +61,33 @@ func encode(root *yaml.Node) []byte {
 
 // lay returns what stands at path: base with all that over says otherwise. It takes both over.
 func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
+	isRules := slices.Contains(ruleLists, path[strings.LastIndex(path, ".")+1:])
 	switch {
 	case base.Kind == yaml.MappingNode && over.Kind != base.Kind:
 		r.problemAt(over.Line, path, describe(over), "a mapping of what differs")
 		r.own(base, over.Line)
 		return base
-	case over.Kind != base.Kind || isOtherBackoff(over, base, path):
+	case over.Kind != base.Kind || over.Kind != yaml.MappingNode && !isRules || isOtherBackoff(over, base, path):
 		return over
-	case over.Kind == yaml.MappingNode:
-		return r.layMapping(over, base, path)
-	case over.Kind == yaml.SequenceNode && isRuleList(path): // rules of the file go before the built-in ones
-		r.own(base, over.Line)
+	}
+	r.own(base, over.Line)
+	if isRules { // rules of the file go before the built-in ones
 		base.Content = slices.Concat(over.Content, base.Content)
 		return base
 	}
-	return over
-}
-
-func (r *reader) layMapping(over, base *yaml.Node, path string) *yaml.Node {
 	if policy, ok := strings.CutPrefix(path, "policies."); ok && !strings.Contains(policy, ".") {
 		replaceRules(over, base)
 	}
-	var pairs []*yaml.Node
-	laid := make(map[int]bool)
-	for i := 0; i+1 < len(base.Content); i += 2 {
-		key, value := base.Content[i], base.Content[i+1]
-		j := indexOf(over, key.Value)
-		if j < 0 {
-			r.own(key, over.Line)
-			r.own(value, over.Line)
-			pairs = append(pairs, key, value)
+	for j := 0; j+1 < len(over.Content); j += 2 {
+		key, value := over.Content[j], over.Content[j+1]
+		i := indexOf(base, key.Value)
+		if i < 0 {
+			base.Content = append(base.Content, key, value)
 			continue
 		}
-		laid[j] = true
-		key.Line = over.Content[j].Line
-		pairs = append(pairs, key, r.lay(over.Content[j+1], value, join(path, key.Value)))
+		base.Content[i].Line = key.Line
+		base.Content[i+1] = r.lay(value, base.Content[i+1], join(path, key.Value))
 	}
-	for j := 0; j+1 < len(over.Content); j += 2 {
-		if !laid[j] {
-			pairs = append(pairs, over.Content[j], over.Content[j+1])
-		}
-	}
-	base.Content, base.Line = pairs, over.Line
-	r.base[base] = true
 	return base
 }
 
@@ -120,22 +102,14 @@ func (r *reader) own(n *yaml.Node, line int) {
 // ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something
 // from one, or come before it, is what they are for.
 func (r *reader) ofBuiltInRule(path string) bool {
-	if r.base == nil ||
-		!slices.ContainsFunc(ruleLists, func(list string) bool { return strings.Contains(path, "."+list+"[") }) {
-		return false
-	}
-	at := r.nearest(path)
-	return at.node != nil && r.base[at.node]
+	inRules := func(list string) bool { return strings.Contains(path, "."+list+"[") }
+	return r.base[r.nearest(path).node] && slices.ContainsFunc(ruleLists, inRules)
 }
 
 // isOtherBackoff reports whether over is a backoff of another kind than base, which then says nothing of it.
 func isOtherBackoff(over, base *yaml.Node, path string) bool {
 	return strings.HasPrefix(path, "policies.") && strings.HasSuffix(path, ".backoff") &&
 		slices.ContainsFunc(kinds, func(kind string) bool { return indexOf(over, kind) >= 0 && indexOf(base, kind) < 0 })
-}
-
-func isRuleList(path string) bool {
-	return slices.Contains(ruleLists, path[strings.LastIndex(path, ".")+1:])
 }
 
 // replaceRules takes from the rules of base what rules of over say: those of the same names whole, from the others the
@@ -200,19 +174,14 @@ func (r *reader) refuseStrangers(policies, known *yaml.Node) {
 
 // refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that
 // an upgrade took away. Who is told by it would never be.
-func (b *builder) refuseIdleTeams(doc *document) {
-	if b.base == nil {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Teams)) {
-		path := join("teams", name)
-		if b.named[decision.Team(name)] || b.base[b.places[path].node] {
-			continue
+func (b *builder) refuseIdleTeams() {
+	isOwn := func(name string) bool { return !b.base[b.places[join("teams", name)].node] }
+	known := slices.DeleteFunc(slices.Clone(b.teams), isOwn)
+	for _, name := range b.teams {
+		if b.base != nil && isOwn(name) && !b.named[decision.Team(name)] {
+			b.problem(join("teams", name), "a team that the built-in catalogue does not have and no policy names",
+				"one of "+oneOf(name, known)+", or one that a policy names")
 		}
-		known := slices.DeleteFunc(slices.Clone(b.teams),
-			func(other string) bool { return !b.base[b.places[join("teams", other)].node] })
-		b.problem(path, "a team that the built-in catalogue does not have and no policy names",
-			"one of "+oneOf(name, known)+", or one that a policy names")
 	}
 }
 

@@ -63,22 +63,21 @@ func (r *reader) problem(path, found, expected string) {
 
 // mismatch reports the text that stands at path.
 func (r *reader) mismatch(path, expected string) {
-	r.problem(path, describe(r.places[path].node), expected)
+	r.problem(path, describe(r.at(path)), expected)
 }
 
 // problemAt reports the first thing that is wrong with a field; what follows from it is left out.
 func (r *reader) problemAt(line int, path, found, expected string) {
 	const enough = 10_000 // of problems to sort
 	path = cmp.Or(path, fileField)
-	if at := strconv.Itoa(line) + path; r.reported[at] {
-		return
-	} else if len(r.problems) < enough {
-		r.reported[at] = true
-	} else {
+	switch at := strconv.Itoa(line) + path; {
+	case r.reported[at]:
+	case len(r.problems) == enough:
 		r.more++
-		return
+	default:
+		r.reported[at] = true
+		r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
 	}
-	r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
 }
 
 // line of the field at path, or of what it would stand in.

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -217,6 +218,9 @@ func (r *reader) has(path string) bool {
 	_, ok := r.places[path]
 	return ok
 }
+
+// at returns what stands at path; an empty node where nothing does.
+func (r *reader) at(path string) *yaml.Node { return cmp.Or(r.places[path].node, new(yaml.Node)) }
 
 // itemOf returns the path of a list's item, counted from 0.
 func itemOf(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

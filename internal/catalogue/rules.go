@@ -101,7 +101,7 @@ func (s *ruleSet) wrong(path string, e *classify.RuleError) {
 	if at += "." + e.List; e.List != "rank" {
 		at = itemOf(at, item)
 	}
-	if n := s.places[at].node; n == nil || n.Value != "" { // what is empty was reported
+	if n, there := s.places[at]; !there || n.node.Value != "" { // what is empty was reported
 		s.problem(at, e.Found, e.Expected)
 	}
 }
@@ -131,7 +131,7 @@ func (s *ruleSet) add(path string, r classify.Rule) {
 		}
 		s.list(path+"."+l.key, l.key, l.of(&r), r.Class)
 	}
-	if len(given) == 0 && s.places[path].node.Kind == yaml.MappingNode { // what is no mapping was reported
+	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // what is no mapping was reported
 		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
 	}
 	s.name(path, r.Name)

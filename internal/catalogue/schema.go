@@ -47,7 +47,7 @@ func (r *reader) validate(catalogue any) {
 
 func (r *reader) refuse(e *jsonschema.ValidationError) {
 	path := r.path(e.InstanceLocation)
-	n, expected := r.places[path].node, expectedBy(e.SchemaURL)
+	n, expected := r.at(path), expectedBy(e.SchemaURL)
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, key := range k.Missing {
@@ -86,7 +86,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 // path returns where in the catalogue an instance location is.
 func (r *reader) path(location []string) (path string) {
 	for _, token := range location {
-		if i, err := strconv.Atoi(token); err == nil && r.places[path].node.Kind == yaml.SequenceNode {
+		if i, err := strconv.Atoi(token); err == nil && r.at(path).Kind == yaml.SequenceNode {
 			path = itemOf(path, i)
 		} else {
 			path = join(path, token)

@@ -37,7 +37,7 @@ func (w *writer) mendHead() error {
 			message - 1 + length(messages) / 32, hash, at,
 			(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
 	return w.execute(b)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/redact"
 )
@@ -33,7 +34,7 @@ func (a *Analysis) tells(now time.Time) (Tells, time.Duration) {
 		return "", 0
 	}
 	switch e := destination.FailureEvent(&f.Match, "", time.Time{},
-		destination.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
+		decision.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
 	case destination.Failed:
 		return TellsFailed, 0
 	case destination.Answered:

@@ -18,7 +18,7 @@ import (
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
-	Command(ctx context.Context, name string, c journal.DestinationCommand) error
+	Command(ctx context.Context, name string, c destination.Order) error
 }
 
 // Destination is one as the API shows it.
@@ -115,11 +115,11 @@ func heldClaimOf(c *gate.Claim) HeldClaim {
 
 // order answers POST /api/v1/destinations/{name}/hold, …/probe and …/release: it has a person's order recorded, under
 // the name that was logged in with. A release has either perMinute or until.
-func (s *API) order(verb journal.DestinationVerb) func(*call) (any, error) {
+func (s *API) order(verb destination.Verb) func(*call) (any, error) {
 	return func(c *call) (any, error) {
-		o := journal.DestinationCommand{Verb: verb, Until: c.instant("until"), By: c.by()}
-		if verb == journal.ReleaseAt && !o.Until.IsZero() {
-			o.Verb = journal.TreatAsUp
+		o := destination.Order{Verb: verb, Until: c.instant("until"), By: c.by()}
+		if verb == destination.ReleaseAt && !o.Until.IsZero() {
+			o.Verb = destination.TreatAsUp
 		}
 		if raw, given := c.given["perMinute"]; given && (!o.Until.IsZero() || json.Unmarshal(raw, &o.PerMinute) != nil) {
 			c.refuse(invalid(string(deadletter.InvalidPace),

@@ -19,6 +19,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/webserver"
 )
@@ -162,10 +163,10 @@ func (s *API) table() []route {
 		{http.MethodDelete, "/api/v1/causes/{id}/teach", access.Teach, s.post(s.forget, "reason")},
 		{get, "/api/v1/destinations", access.Read, s.get(s.destinations)},
 		{get, "/api/v1/destinations/{name}", access.Read, s.get(s.destination)},
-		{post, "/api/v1/destinations/{name}/hold", access.Order, s.post(s.order(journal.HoldClaims), "until", "reason")},
-		{post, "/api/v1/destinations/{name}/probe", access.Order, s.post(s.order(journal.SendCanary), "reason")},
+		{post, "/api/v1/destinations/{name}/hold", access.Order, s.post(s.order(destination.HoldClaims), "until", "reason")},
+		{post, "/api/v1/destinations/{name}/probe", access.Order, s.post(s.order(destination.SendCanary), "reason")},
 		{post, "/api/v1/destinations/{name}/release", access.Order,
-			s.post(s.order(journal.ReleaseAt), "perMinute", "until", "reason")},
+			s.post(s.order(destination.ReleaseAt), "perMinute", "until", "reason")},
 	}
 }
 

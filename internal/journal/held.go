@@ -185,7 +185,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		}
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
 			Failure: &decision.Failure{}}
-		body.DeadLetter = deadLetterID(&asked, body.Episode, body.Retries, h.Attempts)
+		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(body.Episode, body.Retries, h.Attempts)
 		about.GivenUp = body
 	}
 	b.entry(h, d.Subject, GateEntry, body, about, 0)
@@ -231,7 +231,7 @@ func (s *SubjectState) held(jobKey int64) int {
 func (p *projection) gate(l *life, b *GateBody) {
 	if b.Action == GateHeld {
 		l.Held = append(slices.Clip(l.Held), b.HeldJob)
-		p.tally.add(l.subject.Policy, p.at, FigureHeld, 1)
+		p.count(l.subject.Policy, SumHeld, 1)
 		return
 	}
 	if b.Action == GateAnswered {

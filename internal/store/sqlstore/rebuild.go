@@ -37,7 +37,7 @@ func (w *writer) mendHead() error {
 			message - 1 + length(messages) / 32, hash, at,
 			(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
 	return w.execute(b)
 }
 
@@ -181,8 +181,8 @@ func (r *rebuild) subjects(last int64) error {
 func (r *rebuild) sums() error {
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)")
-	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable,
-		journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+	for _, t := range []*journal.Table{journal.SumsTable, journal.FingerprintsTable, journal.RunsTable,
+		journal.ItemsTable} {
 		got, err := r.rows(t, "")
 		if err != nil {
 			return err

@@ -51,7 +51,7 @@ func testErase(t *testing.T, s Store) {
 	})
 	sums := func() (all [3]any) {
 		var errs [3]error
-		all[0], errs[0] = s.Figures(t.Context(), 0)
+		all[0], errs[0] = s.Sums(t.Context(), 0)
 		all[1], errs[1] = s.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
 		all[2], errs[2] = s.DeadLetterCounts(t.Context())
 		testkit.Must(t, errors.Join(errs[:]...))
@@ -86,7 +86,6 @@ func testEraseOne(t *testing.T, s Store) {
 	for i, of := range subjects {
 		a := w.Analysis(decision.DefaultPolicy, gone, "DUPLICATE_CLAIM", 0)
 		a.Subject, a.JobKey, a.ElementInstanceKey = of, int64(i+1), int64(i+1)
-		a.Identity = journal.IdentityOf(a)
 		r, err := w.j.Analyze(t.Context(), a)
 		testkit.Must(t, err)
 		_, err = w.j.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: r.Attempt.DeadLetter, JobKey: int64(i + 90)})
@@ -144,7 +143,6 @@ func testEraseWords(t *testing.T, s Store) {
 		a.JobKey, a.ElementInstanceKey = job, job
 		a.Failure.Context = decision.Context{{Variable: "plano", Type: decision.ContextText, Value: "ouro"},
 			{Variable: "carteira", Type: decision.ContextText, Value: card}}
-		a.Identity = journal.IdentityOf(a)
 		r, err := w.j.Analyze(t.Context(), a)
 		testkit.Must(t, err)
 		testkit.Must(t, w.decide("", id, r.Attempt.DeadLetter, true))

@@ -125,16 +125,21 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 		if s.Engine.OAuth == nil {
 			return "none configured (ZEEBE_CLIENT_ID)", nil
 		}
-		return "issued by " + s.Engine.OAuth.URL, client.CheckToken(ctx)
+		claims, err := client.CheckToken(ctx)
+		return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
 	}) || !i.step(ctx, "cluster", func(ctx context.Context) (string, error) {
 		t, err := client.Topology(ctx)
 		if err == nil && t.Leaders < t.Partitions {
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
 		}
-		return fmt.Sprintf("gateway %s, %d broker(s), %d partition(s)", t.GatewayVersion, t.Brokers,
-			t.Partitions), advised(&s.Engine, err)
+		return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int(t.Brokers), "broker", "brokers"),
+				counted(int(t.Partitions), "partition", "partitions"), counted(int(t.Leaders), "leader", "leaders")),
+			advised(&s.Engine, err)
 	}) {
 		return
+	}
+	if s.Engine.RESTAddress != "" {
+		i.step(ctx, "clock", func(ctx context.Context) (string, error) { return zeebe.CheckClock(ctx, s.Engine, time.Now) })
 	}
 	i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
 		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
@@ -206,16 +211,20 @@ func inspectConnections(ctx context.Context, i *inspection, s *config.Settings) 
 }
 
 func inspectDatabase(ctx context.Context, url string) (string, error) {
+	found, err := store.Inspect(ctx, url)
+	if err != nil {
+		return "", err
+	}
 	r, err := store.OpenReader(ctx, url)
 	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
-		return "has no journal yet: the worker makes it at its first start", nil
+		return found + "; no journal yet: the worker makes it at its first start", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	defer r.Close() // it only reads
 	_, err = r.Head(ctx)
-	return "the journal can be read", err
+	return found + "; the journal can be read", err
 }
 
 // inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.

@@ -121,7 +121,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 		t.Fatal("nobody is logged in")
 	}
 	for _, path := range []string{"/", "/dead-letters", "/dead-letters/groups", "/bulk-runs", "/policies", "/audit", "/subjects/tiss-submission/CLM-1-0", "/nowhere",
-		"/api/v1/openapi.yaml", "/api/v1/kpis", "/api/v1/dead-letters?state=all", "/api/v1/subjects/tiss-submission/CLM-1-0", "/api/v1/subjects/tiss-submission/CLM-1-0/audit", "/api/v1/nowhere"} {
+		"/api/v1/openapi.json", "/api/v1/kpis", "/api/v1/dead-letters?state=all", "/api/v1/subjects/tiss-submission/CLM-1-0", "/api/v1/subjects/tiss-submission/CLM-1-0/audit", "/api/v1/nowhere"} {
 		v.secrets.spill(t, path, b.ask(t, http.MethodGet, path, "", "Accept", "text/html"))
 	}
 	v.secrets.spill(t, "a wrong bearer", b.ask(t, http.MethodGet, "/api/v1/kpis", "", "Authorization", "Bearer "+v.secrets["a wrong token"]))

@@ -254,7 +254,7 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *l
 	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
-		l.Hint = v.hint(story.Subject.Policy, d.MatchedRule)
+		l.Hint = d.Hint(v.hint(story.Subject.Policy, d.MatchedRule))
 		l.HintOld = d.Catalogue != v.catalogue.Version && v.judgesOtherwise(story.Subject.Policy, d)
 	}
 	if process := o.Process(dl); l.Open {

@@ -99,6 +99,14 @@ func afterStatusWord(before []byte) bool {
 		slices.ContainsFunc(statusWords, func(word []byte) bool { return bytes.HasSuffix(before, word) })
 }
 
+// Hint returns what people are to do about what was given up, rule being the hint of the rule that matched; it may be empty.
+func (d *Decision) Hint(rule string) string {
+	if d.Reason == ReasonProbablyAccepted {
+		return HintProbablyAccepted
+	}
+	return rule
+}
+
 // alreadyThere reports whether the portal says that it has the claim.
 func alreadyThere(m *classify.Match) bool {
 	return m.Class == Permanent && (m.Reason == "DUPLICATE_CLAIM" || m.Reason == "POSSIBLY_ACCEPTED")

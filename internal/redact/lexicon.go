@@ -82,11 +82,11 @@ var lexicon = []struct {
 }{
 	{entry{secretive, none}, `senha senhas password passwords passwd passphrase passcode pwd psw secret secrets segredo clientsecret
 		apikey apikeys xapikey apisecret secretkey privatekey accesskey authtoken accesstoken refreshtoken idtoken sessiontoken
-		jsessionid phpsessid sessionid csrftoken xsrftoken samlresponse samlrequest samlassertion mysqlpwd pgpassword palavrachave`},
+		jsessionid phpsessid sessionid csrftoken xsrftoken samlresponse samlrequest samlassertion mysqlpwd pgpassword palavrachave pin otp cvv`},
 	{entry{header, none}, `authorization credential credentials credencial credenciais`},
 	{entry{cookie, none}, `cookie cookies setcookie`},
 	{entry{token_, none},
-		`token tokens jwt chave chaves sessao session assinatura signature sig pass auth sid csrf pin otp cvv`},
+		`token tokens jwt chave chaves sessao session assinatura signature sig pass auth sid csrf`},
 	{entry{scheme, none}, `bearer basic negotiate ntlm`},
 	{entry{digest, none}, `digest`},
 	{entry{logon, none}, `thin sqlplus`},
@@ -102,22 +102,22 @@ var lexicon = []struct {
 		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
 	{entry{label, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
 	{entry{label, record}, `rg passaporte prontuario prontuarios pis pasep nis nit cnh matricula matriculas eleitor ctps corrente poupanca
-		bancaria reservista rne`},
+		bancaria reservista rne ssn identidade`},
 	{entry{label, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth dn`},
 	{entry{label, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario residencia residente
 		reside domicilio mora`},
 
 	{entry{person, id}, `paciente pacientes patient patients beneficiari* beneficiary beneficiaries titular titulares segurad* associad*
 		dependente dependentes insured subscriber policyholder usuariobeneficiario idpaciente idbeneficiario
-		codigobeneficiario codigopaciente patientid medic* cardholder member members`},
+		codigobeneficiario codigopaciente patientid medico medicos cardholder member members`},
 	{entry{named, name}, `nome nomes nomebeneficiario nomepaciente nometitular nomesegurado nomedependente nomecompleto nomesocial
 		nomemae nomepai nomeresponsavel nomeprofissional sobrenome prenome patientname fullname firstname lastname surname
 		sr sra srta srs sras dr dra drs`},
-	{entry{vague, name}, `name names`},
+	{entry{vague, name}, `name names rn medica medicas`},
 	{entry{login, none}, `usuari* user username login`},
 	{entry{qualifier, name}, `mae pai mother father responsavel acompanhante conjuge filh* espos* marido genitor genitora`},
 	{entry{qualifier, none}, `complet* social full first last given family push profissional professional cliente customer contato
-		contact`},
+		contact auditor auditora assistente requisitante executante solicitante plantonista`},
 
 	{entry{keep, none}, `protocolo protocol numeroprotocolo nrprotocolo guia guide numeroguia numeroguiaprestador
 		numeroguiaoperadora lote batch numerolote nsu prot`},
@@ -144,10 +144,9 @@ var lexicon = []struct {
 	{entry{street, none}, `rua r avenida av travessa alameda praca rodovia estrada largo`},
 	{entry{stop, none}, `com para por pela pelo pelas pelos ao aos que se ou mas mais menos quando onde como qual quais este esta
 		esse essa isto seu sua seus suas foi sao estao ser ter tem possui possuem havia deve devem pode podem precisa necessari*
-		obrigatori* menor maior idade sexo internad* gestante obito conta contas leito auditor auditora assistente
-		requisitante credenciad* cooperad* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
+		obrigatori* menor maior idade sexo internad* gestante obito conta contas leito  credenciad* cooperad* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
 		falecid* desligad* elegivel inelegivel coberto coberta cobertura carencia fora dentro plano contrato convenio
-		empresa hospital clinica laboratorio unidade fantasia razao contratad* executante solicitante procedimento tabela
+		empresa hospital clinica laboratorio unidade fantasia razao contratad* procedimento tabela
 		item itens material medicamento valores quantidade total erro erros falha falhas aviso alerta mensagem texto
 		motivo glosa status situacao estado data hora horario periodo competencia prazo limite tempo versao arquivo
 		diretorio pasta servidor servico sistema portal rede conexao banco base dados tentativa tentativas reenvio
@@ -239,7 +238,7 @@ var reaches = [taxpayer + 1]reach{
 	phone:    {7, 15, 10, 13},
 	id:       {6, 20, 0, 0}, // not from afar: six digits may be an ANS registry
 	record:   {3, 20, 0, 0},
-	birth:    {6, 8, 0, 0},
+	birth:    {4, 8, 0, 0},
 	address:  {8, 8, 0, 0}, // CEP
 }
 

@@ -43,7 +43,7 @@ func (r *reader) expectedAt(i int) (e expectation) {
 				e.words = 2
 			}
 			return e
-		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name:
+		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name, t.class == label && t.kind == birth:
 			half = true
 		case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
 		default:

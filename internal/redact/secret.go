@@ -128,7 +128,9 @@ func (r *reader) optionAt(t *token) edit {
 			return edit{from, end, secret}
 		}
 	case opened && r.Chars[start] == 'p':
-		end = r.tokenEnd(start)
+		for end < len(r.Chars) && !isOneOf(r.Chars[end], " \n\"'") && !isMark(r.Chars[end]) {
+			end++
+		}
 		if v := r.Chars[start+1 : end]; len(v) > shortSecret && (looksSecret(v, false, false) || !isSmall(v[0]) && isAlnum(v[0]) && looks[v[0]] == isLetter) {
 			return edit{start + 1, end, secret}
 		}

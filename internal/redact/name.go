@@ -163,7 +163,7 @@ func (r *reader) joins(p *part, listed, surname bool) bool {
 		case c == ' ' || c == '+':
 			blanks++
 		case c == '.' && p.initial && i == p.end:
-		case c == ',' && (listed || surname && r.tokens[p.next].class == unknown && !isSmall(r.Chars[start])):
+		case c == ',' && (listed || surname && is(r.tokens[p.next].class, setOf(unknown, given)) && !isSmall(r.Chars[start])):
 		default:
 			return false
 		}
@@ -187,11 +187,10 @@ func (r *reader) isLowerName(i int) bool {
 		if t.class == article && words > 0 {
 			continue
 		}
-		w := strings.ToLower(string(r.Chars[t.start:t.end]))
-		if words == 0 && givenNames[w] {
+		if words == 0 && t.class == given {
 			return true
 		}
-		if t.class != unknown || t.size() < 3 || endsAsMessage(w) {
+		if t.class != unknown && t.class != given || t.size() < 3 || r.endsAsMessage(t) {
 			return false
 		}
 		if words++; words == 2 {
@@ -201,9 +200,9 @@ func (r *reader) isLowerName(i int) bool {
 	return false
 }
 
-func endsAsMessage(w string) bool {
-	for _, ending := range strings.Fields(messageEndings) {
-		if strings.HasSuffix(w, ending) {
+func (r *reader) endsAsMessage(t *token) bool {
+	for n := min(5, t.size()); n > 1; n-- {
+		if lexicon["-"+string(r.Chars[int(t.end)-n:t.end])].class == ending {
 			return true
 		}
 	}

@@ -1,7 +1,5 @@
 package redact
 
-import "strings"
-
 const (
 	maxNameWords = 12  // of one name
 	maxQuoted    = 200 // characters of a quoted value, and to the name of its element
@@ -207,34 +205,6 @@ func (r *reader) endsAsMessage(t *token) bool {
 		}
 	}
 	return false
-}
-
-// loginAt returns the name of a user that the word i, "usuário" or "login", says follows, if it is a person's:
-// joao.souza.
-func (r *reader) loginAt(i int) edit {
-	if r.tokens[i].class != login || i+2 >= len(r.tokens) || r.tokens[i+1].gap&^(sign|other) != 0 {
-		return edit{}
-	}
-	first := &r.tokens[i+1]
-	end := int(first.end)
-	for parts := 1; ; parts++ {
-		next := r.run(end+1, isLetter)
-		if r.char(end) != '.' || next-end < 3 {
-			if parts == 1 || first.size() < 2 || isAlnum(r.char(end)) || isOneOf(r.char(end), "_-@/") {
-				return edit{}
-			}
-			return edit{int(first.start), end, user}
-		}
-		if t := (token{start: int32(end + 1), end: int32(next)}); r.isDomain(&t) {
-			return edit{}
-		}
-		end = next
-	}
-}
-
-// isDomain reports whether a domain or a file's name ends with t.
-func (r *reader) isDomain(t *token) bool {
-	return strings.Contains(" com br net org gov local java xml json ", " "+strings.ToLower(string(r.Chars[t.start:t.end]))+" ")
 }
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The

@@ -214,9 +214,6 @@ func (r *reader) readWord(i int) edit {
 	if e := r.quotedAt(i); e.kind != none {
 		return e
 	}
-	if e := r.loginAt(i); e.kind != none {
-		return e
-	}
 	if e := r.addressAt(i); e.kind != none {
 		return e
 	}

@@ -36,6 +36,7 @@ var notations = []notation{
 	{isQuery, regexp.MustCompile(`^(?:code|state)=([\w.=~+/-]{8,})`), secret, isOpaque},
 	{is1(logon), regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
 	{isOption, regexp.MustCompile(`^(?:u|user) +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
+	{is1(login), regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`), user, isPersons},
 	{isOption, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
 	{isOption, regexp.MustCompile(`^p([^\s"']{4,})`), secret, func(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }},
 }
@@ -53,6 +54,12 @@ func isOption(r *reader, t *token) bool {
 	return r.char(int(t.start)-1) == '-' && isOneOf(r.char(int(t.start)-2), " -")
 }
 func isQuery(r *reader, t *token) bool { return isOneOf(r.char(int(t.start)-1), "?&") }
+
+// isPersons reports whether v is a person's user name, and neither a host's nor a file's.
+func isPersons(v []byte) bool {
+	last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
+	return !strings.Contains(" com br net org gov local java xml json ", " "+last+" ")
+}
 
 // isOpaque reports whether v is of letters and digits as no code of an error is.
 func isOpaque(v []byte) bool {
@@ -254,7 +261,7 @@ func (r *reader) follow(w *way, i int) int {
 		case w.sign == 0 && (c == ':' || c == '=') || w.sign != 0 && (c == '>' || c == '='):
 			w.sign, w.tight = c, w.tight || w.words == 0
 		case w.sign == 0 && looks[c] == isLetter:
-			v := r.token(i)
+			v := r.lookup(i)
 			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.isMixed(i) {
 				return r.unsigned(w, i)
 			}
@@ -272,13 +279,6 @@ func (r *reader) follow(w *way, i int) int {
 		i++
 	}
 	return 0
-}
-
-// token returns the letters at i as one word.
-func (r *reader) token(i int) token {
-	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
-	t.entry(r.Chars)
-	return t
 }
 
 // passes takes account of a word between; "é" and its like say that the secret comes.
@@ -336,45 +336,24 @@ func (r *reader) isMixed(i int) bool {
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends; i where a mark is in it.
+// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or what
+// nothing but another key follows.
 func (r *reader) secretEnd(i int, w *way) int {
-	gap := 0
-	for j := i; j < len(r.Chars); j++ {
-		c := r.Chars[j]
-		switch {
-		case w.quote != 0 && c == w.quote:
-			return j
-		case isMark(c):
-			if w.line && gap > 0 {
-				return gap
-			}
-			return i
-		case c == '\n':
-			if w.line || gap == 0 {
-				for r.Chars[j-1] == ' ' && j > i {
-					j--
-				}
-				return j
-			}
-			return gap
-		case c == ' ' && gap == 0:
-			gap = j
-		}
-		if w.line || w.quote != 0 || gap == 0 && !isOneOf(c, `"'<>|`) && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(j+1)) {
+	end := i
+	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
+		c := r.Chars[end]
+		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {
 			continue
 		}
-		if isMark(r.char(j + 1)) {
-			return i
-		}
 		if w.class == cookie && c == ';' {
-			return r.cookiesEnd(j)
+			end = r.cookiesEnd(end)
 		}
-		return j
+		break
 	}
-	if w.line || gap == 0 {
-		return len(r.Chars)
+	if w.quote != 0 && w.quote != ' ' && r.char(end) != w.quote { // it was cut off, perhaps
+		return r.secretEnd(i, &way{quote: ' '})
 	}
-	return gap
+	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
 
 // isOwnLine reports whether nothing but a key and its sign stands before i on a line that is not the first: a part of
@@ -420,7 +399,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	if isNothing(v) {
 		return false
 	}
-	first := r.token(start)
+	first := r.lookup(start)
 	known := !is(first.class, nameable) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
 	case w.class == cookie:

@@ -67,7 +67,7 @@ type erasureBody struct {
 	Amended map[int64]string `json:"amended,omitempty"`
 	State   SubjectState     `json:"state,omitzero"`
 	Letters []DeadLetter     `json:"deadLetters,omitempty"`
-	Figures []Figure         `json:"figures,omitempty"`
+	Sums    []Sum            `json:"sums,omitempty"`
 	Causes  []Fingerprint    `json:"causes,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func (p *projection) erasure(l *life, b *erasureBody) {
 	for i := range b.Letters {
 		l.letters[b.Letters[i].ID] = &b.Letters[i]
 	}
-	p.add(b.Figures, b.Causes)
+	p.add(b.Sums, b.Causes)
 }
 
 // Erasures tell which records erasures took, and what they signed anew.
@@ -101,13 +101,20 @@ func NewErasures(records []KeyedRecord) (*Erasures, error) {
 				all.gone.Add(r)
 			}
 			maps.Copy(all.amended, b.Amended)
-			for i := range b.Causes {
-				all.failures[b.Causes[i].ID] += b.Causes[i].Failures
-			}
+			addFailures(all.failures, b.Sums)
 		}
 	}
 	all.gone.All()
 	return all, nil
+}
+
+// addFailures adds those among sums to counts by cause.
+func addFailures(counts map[string]int64, sums []Sum) {
+	for _, s := range sums {
+		if s.Name == SumCauseFailures {
+			counts[s.Cause] += s.N
+		}
+	}
 }
 
 // Gone reports whether the record was erased.
@@ -199,16 +206,18 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	if err != nil {
 		return nil, Erased{}, err
 	}
-	sums.sums(c)
+	sums.grow(c)
+	taken := maps.Clone(known.failures)
+	addFailures(taken, c.Sums)
 	reason := regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.Subject.ID)).ReplaceAllLiteralString(e.Reason, x.to.ID)
 	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(e.By),
 		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
-		Figures: c.Figures, Causes: c.Fingerprints}
+		Sums: c.Sums, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
 	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended, Items: x.takeItems()}
 	for i := range body.Causes {
 		f := &body.Causes[i]
-		if f.Pattern = ""; p.Failures[f.ID] <= f.Failures+known.failures[f.ID] {
+		if f.Pattern = ""; p.Failures[f.ID] <= taken[f.ID] {
 			b.changes.Erased.Causes = append(b.changes.Erased.Causes, f.ID)
 		}
 	}

@@ -108,7 +108,7 @@ type purgeBody struct {
 	Link      int64 `json:"link,omitempty"`
 	Confirmed bool  `json:"confirmed,omitempty"`
 
-	Figures  []Figure         `json:"figures,omitempty"`
+	Sums     []Sum            `json:"sums,omitempty"`
 	Causes   []Fingerprint    `json:"causes,omitempty"`
 	Subjects []carriedSubject `json:"subjects,omitempty"`
 	Runs     []carriedRun     `json:"bulkRuns,omitempty"`
@@ -210,8 +210,8 @@ type Fold struct {
 	*projection
 	lives map[Subject]*life
 	runs  map[string]*foldedRun
-	// through is the last record that was purged.
-	through int64
+	// through is the last record that was purged, purge the record that says so.
+	through, purge int64
 }
 
 type foldedRun struct {
@@ -228,6 +228,9 @@ func NewFold(base *Entry) (*Fold, error) {
 		return nil, err
 	}
 	f.through = b.Through
+	if base != nil {
+		f.purge = base.Record
+	}
 	for i := range b.Subjects {
 		if f.lives[b.Subjects[i].Subject], err = b.Subjects[i].life(); err != nil {
 			return nil, err
@@ -273,15 +276,13 @@ func (f *Fold) life(s Subject) *life {
 // purged adds the sums that purged records contributed.
 func (f *Fold) purged(b *purgeBody) {
 	f.through = max(f.through, b.Through)
-	f.add(b.Figures, b.Causes)
+	f.add(b.Sums, b.Causes)
 }
 
 // add adds the sums that records contributed which are gone.
-func (p *projection) add(figures []Figure, causes []Fingerprint) {
-	for _, g := range figures {
-		key := g
-		key.Value = 0
-		p.tally[key] += g.Value
+func (p *projection) add(sums []Sum, causes []Fingerprint) {
+	for _, s := range sums {
+		p.sums.add(s)
 	}
 	for i := range causes {
 		if c := p.causes[causes[i].ID]; c != nil {
@@ -402,11 +403,10 @@ func (p *Purging) Step(head Head, at time.Time, confirmed bool, publish Publishe
 			continue
 		}
 		forgotten.DeadLetters = append(forgotten.DeadLetters, d.DeadLetter.Record)
-		b.counts.add(&d.DeadLetter, d.Subject.Policy, -1)
 	}
 	sums := &Changes{}
-	f.sums(sums)
-	body.Figures, body.Causes = sums.Figures, sums.Fingerprints
+	f.grow(sums)
+	body.Sums, body.Causes = sums.Sums, sums.Fingerprints
 	b.changes.Forgotten = forgotten
 	b.entry(nil, Subject{}, PurgeEntry, body, Happening{}, 0)
 	return b.seal(), nil

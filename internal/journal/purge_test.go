@@ -93,7 +93,7 @@ func TestPurgeByInstantsThatWereNotSigned(t *testing.T) {
 	c.fails("CLM-old-1", "TIMEOUT", 0)
 	c.now = c.now.Add(23 * time.Hour)
 	c.fails("CLM-old-2", "TIMEOUT", 0)
-	n, err := c.j.Purge(t.Context(), edited{c.store.Memory}, 22*time.Hour, false)
+	n, err := c.j.Purge(t.Context(), edited{c.store}, 22*time.Hour, false)
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "link 2 is not what was signed") {
 		t.Errorf("%d are purged (%v)", n, err)
 	}
@@ -122,7 +122,7 @@ func TestPurgeInterrupted(t *testing.T) {
 	}
 	c.now = c.now.Add(time.Hour)
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := c.j.Purge(ctx, &interrupted{c.store.Memory, cancel}, 0, false); err == nil {
+	if _, err := c.j.Purge(ctx, &interrupted{c.store, cancel}, 0, false); err == nil {
 		t.Error("no error from a purge that was ended")
 	}
 	left, err := c.store.Records(t.Context(), journal.RecordFilter{}, 0, 10)

@@ -57,7 +57,6 @@ func (t *Table) compare(got, want []Row) error {
 // Refold folds all records anew, and is told of each part of the projections.
 type Refold struct {
 	*Fold
-	counts  causeCounts
 	letters int64
 }
 
@@ -73,7 +72,7 @@ func NewRefold(base *Entry) (*Refold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Refold{Fold: f, counts: causeCounts{}}, nil
+	return &Refold{Fold: f}, nil
 }
 
 // Entry folds a record of no subject: bulk runs and purges. They come first, in their order.
@@ -84,19 +83,29 @@ func (f *Refold) Entry(e *Entry) error {
 	return nil
 }
 
-// subject folds the records of one subject, in their order, and returns the rows that they come to.
+// subject folds the records of one subject, in their order, and returns the rows that they come to. Of dead letters
+// that were born before the last purge those are there that the episode named then, or that an erasure left since.
 func (f *Refold) subject(
 	key int64, s Subject, records []KeyedRecord,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
-	l := f.life(s)
+	l, named, purged, erased := f.life(s), "", false, false
 	for i := range records {
+		if !purged && records[i].Entry.Record > f.purge {
+			named, purged = l.Episode.DeadLetter, true
+		}
+		erased = erased || purged && records[i].Entry.Kind == ErasureEntry
 		if err := f.Record(&records[i].Entry); err != nil {
 			return nil, nil, err
 		}
 	}
 	delete(f.lives, s)
+	if !purged {
+		named = l.Episode.DeadLetter
+	}
 	for _, d := range l.deadLetters() {
-		letters = append(letters, KeyedDeadLetter{key, s, d})
+		if d.Record > f.through || d.ID == named || erased {
+			letters = append(letters, KeyedDeadLetter{key, s, d})
+		}
 	}
 	return (&KeyedState{Key: key, Subject: s, State: l.SubjectState}).Row(), letters, nil
 }
@@ -123,13 +132,9 @@ func (f *Refold) Page(p *SubjectPage) error {
 // are there: what no record says word for word, but by a digest, is taken from them where it fits.
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
-	case CountsTable:
-		for _, c := range f.counts {
-			all = append(all, c.Row())
-		}
-	case FiguresTable:
-		for _, g := range f.tally.figures() {
-			all = append(all, g.Row())
+	case SumsTable:
+		for _, s := range f.sums.list() {
+			all = append(all, s.Row())
 		}
 	case FingerprintsTable:
 		for _, c := range f.causes {
@@ -139,9 +144,11 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		for _, r := range f.runs {
 			all = append(all, r.words(got).Row())
 		}
-	case ItemsTable, RunCountsTable:
+	case ItemsTable:
 		for id, r := range f.runs {
-			all = append(all, r.rows(t, id)...)
+			for _, i := range r.items {
+				all = append(all, (&RunItem{id, *i}).Row())
+			}
 		}
 	}
 	return all
@@ -176,31 +183,16 @@ func (r *foldedRun) words(got []Row) *BulkRun {
 	return &run
 }
 
-func (r *foldedRun) rows(t *Table, id string) (all []Row) {
-	counts := map[BulkOutcome]int64{}
-	for _, i := range r.items {
-		if counts[i.Outcome]++; t == ItemsTable {
-			all = append(all, (&RunItem{id, *i}).Row())
-		}
-	}
-	for outcome, n := range counts {
-		if t == RunCountsTable {
-			all = append(all, Row{id, string(outcome), n})
-		}
-	}
-	return all
-}
-
 // Compare holds the rows of a projection that is of no subject against the records, once all are folded.
 func (f *Refold) Compare(t *Table, got []Row) error {
-	if t == CountsTable || t == FiguresTable || t == RunCountsTable { // what is 0 need not be there
+	if t == SumsTable { // what is 0 need not be there
 		got = slices.DeleteFunc(got, func(r Row) bool { return strings.Trim(fmt.Sprint(r[t.Keys:]...), "0 ") == "" })
 	}
 	return t.compare(got, f.Rows(t, got))
 }
 
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
-// is told of are not among them; of dead letters that a purge may take those that are there.
+// is told of are not among them.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	records, there := map[int64][]KeyedRecord{}, map[int64]Row{}
 	for _, r := range p.Records {
@@ -222,14 +214,10 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		subjects = append(subjects, subject)
 		for i := range born {
 			letter := born[i].Row()
-			before, known := there[born[i].DeadLetter.Record]
-			if known {
+			if before, known := there[born[i].DeadLetter.Record]; known {
 				letter[9] = before[9] // when it was seen
-			} else if born[i].DeadLetter.Record <= f.through && letter[1] != subject[6] {
-				continue // purged: the episode does not name it
 			}
 			letters = append(letters, letter)
-			f.counts.add(&born[i].DeadLetter, born[i].Subject.Policy, 1)
 			f.letters++
 		}
 	}

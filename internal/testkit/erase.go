@@ -38,7 +38,7 @@ func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
 	}
 	p.Failures, p.Alone = map[string]int64{}, map[string]bool{}
 	for id, f := range m.fingerprints {
-		p.Failures[id] = f.Failures
+		p.Failures[id] = m.counted(f).Failures
 	}
 	for id, r := range m.runs {
 		p.Runs = append(p.Runs, r.told())

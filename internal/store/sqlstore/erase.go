@@ -90,7 +90,7 @@ func (w *writer) alone(p *journal.Erasing, of journal.Subject) (map[string]bool,
 // failures are how many are counted, by their causes.
 func (w *writer) failures() (map[string]int64, error) {
 	all := map[string]int64{}
-	return all, w.each("SELECT id, failures FROM fingerprints", func(scan scanner) error {
+	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
 		var id string
 		var n int64
 		err := scan(&id, &n)

@@ -51,7 +51,7 @@ func testErase(t *testing.T, s Store) {
 	})
 	sums := func() (all [3]any) {
 		var errs [3]error
-		all[0], errs[0] = s.Figures(t.Context(), 0)
+		all[0], errs[0] = s.Sums(t.Context(), 0)
 		all[1], errs[1] = s.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
 		all[2], errs[2] = s.DeadLetterCounts(t.Context())
 		testkit.Must(t, errors.Join(errs[:]...))

@@ -105,7 +105,7 @@ func (c *call) hold(in *struct {
 	Until time.Time `json:"until" required:"1"`
 	reasonInput
 }) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.HoldClaims, Until: in.Until})
+	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
 }
 
 // probe answers POST /api/v1/destinations/{name}/probe.
@@ -113,7 +113,7 @@ func (c *call) probe(in *struct {
 	portalInput
 	reasonInput
 }) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.SendCanary})
+	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.SendCanary})
 }
 
 // release answers POST /api/v1/destinations/{name}/release. It has either perMinute or until.
@@ -123,12 +123,12 @@ func (c *call) release(in *struct {
 	Until     time.Time `json:"until"`
 	reasonInput
 }) (DestinationDetail, error) {
-	o := journal.DestinationCommand{Verb: journal.ReleaseAt, Until: in.Until}
+	o := destination.Order{Verb: destination.ReleaseAt, Until: in.Until}
 	if !in.Until.IsZero() {
-		o.Verb = journal.TreatAsUp
+		o.Verb = destination.TreatAsUp
 	}
 	if in.PerMinute != nil {
-		if o.PerMinute = *in.PerMinute; o.Verb == journal.TreatAsUp {
+		if o.PerMinute = *in.PerMinute; o.Verb == destination.TreatAsUp {
 			return DestinationDetail{}, invalid("invalid_pace", "perMinute is %g, expected a number above 0, or until and no "+
 				"perMinute", o.PerMinute)
 		}
@@ -137,7 +137,7 @@ func (c *call) release(in *struct {
 }
 
 // order gives a person's order, and answers with the destination as it stands after.
-func (c *call) order(of *portalInput, why *reasonInput, o journal.DestinationCommand) (DestinationDetail, error) {
+func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (DestinationDetail, error) {
 	o.Reason = why.said()
 	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -53,7 +54,7 @@ type DeadLetters interface {
 // Gates take orders about destinations.
 type Gates interface {
 	Destinations
-	Command(ctx context.Context, name string, c journal.DestinationCommand) error
+	Command(ctx context.Context, name string, c destination.Order) error
 }
 
 // Recorder records what people tell (journal.Journal).
@@ -194,7 +195,7 @@ func (g *Guard) Teach(ctx context.Context, id string, t journal.Teaching) (journ
 }
 
 // Order gives an order about a destination.
-func (g *Guard) Order(ctx context.Context, name string, o journal.DestinationCommand) (err error) {
+func (g *Guard) Order(ctx context.Context, name string, o destination.Order) (err error) {
 	if err := access.Check(ctx, access.Order); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"regexp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -24,7 +25,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			}
 			out, code := run("deploy")
 			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
-				if code != 0 || !strings.Contains(out, process+" version 1 deployed (") {
+				if code != 0 || !regexp.MustCompile(`(?m)^`+process+` +1 +\d+ `).MatchString(out) {
 					t.Errorf("deploy: exit %d, expected 0 and %s version 1:\n%s", code, process, out)
 				}
 			}

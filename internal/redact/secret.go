@@ -265,7 +265,7 @@ func (r *reader) follow(w *way, i int) int {
 			if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") { // password for user admin: …
 				v.class = stop
 			}
-			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.isMixed(i) {
+			if !is(v.class, messages) || w.words == near || r.isMixed(i) {
 				return r.unsigned(w, i)
 			}
 			w.passes(r.Chars[v.start:v.end], v.class)

@@ -68,7 +68,7 @@ var (
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
 	fields     = setOf(field, element)
-	secrets = setOf(secretive, header, cookie, token_)
+	secrets    = setOf(secretive, header, cookie, token_)
 	// messages are the words of error texts.
 	messages = setOf(qualifier, filler, health, field, element, quoting, paper, house, stop, login, keyOwner) | connecting
 )

@@ -20,7 +20,7 @@ const (
 	qualifier              // named: "nome completo"; connects
 	filler                 // of an error text; it may stand between a label and its number
 	health                 // the same, and makes "cartão" a CNS
-	field                  // the same: "campo 'x'": a validator quotes where it found it
+	fielded                // the same: "campo 'x'": a validator quotes where it found it
 	element                // such a field, that does not connect
 	quoting                // "value 'x'": a validator quotes what it found
 	paper                  // may stand between a document's label and its number
@@ -64,13 +64,13 @@ func setOf(all ...class) (set classes) {
 }
 
 var (
-	connecting = setOf(article, qualifier, filler, health, field)
+	connecting = setOf(article, qualifier, filler, health, fielded)
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
-	fields     = setOf(field, element)
+	fields     = setOf(fielded, element)
 	secrets    = setOf(secretive, header, cookie, token_)
 	// messages are the words of error texts.
-	messages = setOf(qualifier, filler, health, field, element, quoting, paper, house, stop, login, keyOwner) | connecting
+	messages = setOf(qualifier, filler, health, fielded, element, quoting, paper, house, stop, login, keyOwner) | connecting
 )
 
 // entry is what the lexicon knows of a word.

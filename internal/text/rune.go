@@ -1,3 +1,4 @@
+// Package text reads error texts as people do: without case, accents, entities, escapes and damaged encodings.
 package text
 
 import (

@@ -151,8 +151,10 @@ func Fold(r rune) byte {
 	switch c := Likeness(r); {
 	case c >= Sign, c == '\n':
 		return ' '
+	case 'A' <= c && c <= 'Z':
+		return c | 0x20
 	default:
-		return foldASCII(c)
+		return c
 	}
 }
 

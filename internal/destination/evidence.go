@@ -1,10 +1,7 @@
 package destination
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/classify"
@@ -107,26 +104,4 @@ func TellsOf(m *classify.Match, retryAfter time.Duration) Tells {
 		return TellsAnswered
 	}
 	return ""
-}
-
-// retryAfterText is the header's name, as error texts quote it, before its value.
-var retryAfterText = regexp.MustCompile(
-	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
-
-// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is
-// empty, of an error's text: seconds, or an HTTP date. 0 is nothing.
-func RetryAfter(variable, text string, now time.Time) time.Duration {
-	value := strings.TrimSpace(variable)
-	if value == "" {
-		if found := retryAfterText.FindStringSubmatch(text); found != nil {
-			value = found[1]
-		}
-	}
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := time.Parse(time.RFC1123, value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/redact"
 )
@@ -22,7 +23,7 @@ func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 	if f.Destination == "" {
 		return "", 0
 	}
-	wait := destination.RetryAfter(f.RetryAfter, a.Error, now)
+	wait := decision.RetryAfter(f.RetryAfter, a.Error, now)
 	return destination.TellsOf(&f.Match, wait), wait
 }
 

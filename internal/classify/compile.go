@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"retry-worker/internal/text"
 )
 
 // RuleError says, for people, what of a rule or the vocabulary is wrong.
@@ -203,11 +205,11 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 // addWords adds words, whose last may end in * for any ending, as a needle.
 func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, isOpen := strings.CutSuffix(s, "*")
-	var r reading
-	r.read(bare)
+	var words text.Words
+	words.Read(bare)
 	needle := " "
-	for i := range r.tokens {
-		needle += r.word(i) + " "
+	for i := range words.All {
+		needle += words.At(i) + " "
 	}
 	if len(strings.Trim(needle, " ")) < shortest || strings.Contains(bare, "*") {
 		return "words of together at least 2 letters; only the last may end in *"
@@ -215,7 +217,7 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	if isOpen {
 		needle = needle[:len(needle)-1]
 	}
-	u.length = len(r.tokens)
+	u.length = len(words.All)
 	c.words.add(needle, u)
 	return ""
 }

@@ -20,8 +20,13 @@ func (s *search) readNumbers() {
 	if len(s.numbers) == 0 {
 		return
 	}
-	eachNumber(s.plain, func(from, to int) {
-		n, known := s.numbers[string(s.plain[from:to])]
+	eachNumber(s.message, func(from, to int) { // as it came (R3)
+		if n, known := s.numbers[s.message[from:to]]; known && n.code != none {
+			s.add(n.code, span{from, to, inMessage}, "")
+		}
+	})
+	eachNumber(s.Plain, func(from, to int) {
+		n, known := s.numbers[string(s.Plain[from:to])]
 		if !known {
 			return
 		}
@@ -32,9 +37,6 @@ func (s *search) readNumbers() {
 				s.earlier = s.latest
 			}
 			s.latest = where
-		}
-		if n.code != none {
-			s.add(n.code, where, "")
 		}
 		if n.status != none && s.status == 0 && isStatus {
 			s.addStatus(n.status, where)
@@ -56,7 +58,7 @@ func (s *search) addStatus(number int, where span) {
 
 // eachNumber calls found for every whole number in s, with where it stands: digits with no digit beside them, nor
 // one of '.', ',', '-' with a digit behind it (R3). So 503 is not in "15037", "503.504.111-22" or "1.504,00".
-func eachNumber(s []byte, found func(from, to int)) {
+func eachNumber[T string | []byte](s T, found func(from, to int)) {
 	for i := 0; i < len(s); i++ {
 		if !isDigit(s[i]) {
 			continue
@@ -77,7 +79,7 @@ func separated(separator, behind byte) bool {
 }
 
 // at returns the byte at i, 0 outside s.
-func at(s []byte, i int) byte {
+func at[T string | []byte](s T, i int) byte {
 	if i < 0 || i >= len(s) {
 		return 0
 	}
@@ -97,10 +99,10 @@ const (
 )
 
 // before and behind return what stands on either side of a place in plain.
-func (s *search) before(place int) string { return string(s.plain[max(0, place-reachBefore):place]) }
+func (s *search) before(place int) string { return string(s.Plain[max(0, place-reachBefore):place]) }
 
 func (s *search) behind(place int) string {
-	return string(s.plain[place:min(len(s.plain), place+reachBehind)])
+	return string(s.Plain[place:min(len(s.Plain), place+reachBehind)])
 }
 
 // lastWord cuts the last word, and the gap behind it, off the end of s.
@@ -150,7 +152,7 @@ func (s *search) isStatus(from, to int) bool {
 	next := s.behind(to)
 	phrase := strings.TrimLeft(next, " -:(")
 	begins := func(words string) bool { return strings.HasPrefix(phrase, words) }
-	if slices.ContainsFunc(statusPhrases[string(s.plain[from:to])], begins) || begins("client error") || begins("server error") {
+	if slices.ContainsFunc(statusPhrases[string(s.Plain[from:to])], begins) || begins("client error") || begins("server error") {
 		return true
 	}
 	if next != "" && isWord(rune(next[0])) { // 503ms
@@ -211,7 +213,7 @@ var (
 // (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table.
 // One of a group is one of a denial only.
 func (s *search) isTISSCode(from, to int, group bool) bool {
-	if at(s.plain, to) == '/' && isDigit(at(s.plain, to+1)) { // 1701/2025 is numbered by the year
+	if at(s.Plain, to) == '/' && isDigit(at(s.Plain, to+1)) { // 1701/2025 is numbered by the year
 		return false
 	}
 	rest, word, gap := lastWord(inTag(withoutList(s.before(from))))

@@ -1,6 +1,10 @@
 package classify
 
-import "strings"
+import (
+	"strings"
+
+	"retry-worker/internal/text"
+)
 
 // A refusal speaks of the nearest thing in its clause: "conexão recusada ao enviar o lote" refuses the connection.
 
@@ -45,19 +49,19 @@ var (
 // many other words between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser
 // negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
-	for i := 0; i < maxFillers && s.gapBefore(from) == space; i++ {
+	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
 		from--
-		switch word := s.word(from); {
-		case quantifiers[word] || word == "longer" && negators[s.word(from-1)]:
+		switch word := s.At(from); {
+		case quantifiers[word] || word == "longer" && negators[s.At(from-1)]:
 			return true, modal
 		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0),
-			word == "t" && strings.HasSuffix(s.word(from-1), "n"): // isn't
+			word == "t" && strings.HasSuffix(s.At(from-1), "n"): // isn't
 			return others >= 0 || s.isFalse(to), modal || word == "cannot"
 		case modals[word]:
 			modal = true
 		case word == "no": // "hash no XML inválido"
 			return s.isFalse(to), false
-		case fillers[word] || word == "e" && negators[s.word(from-1)]: // não é
+		case fillers[word] || word == "e" && negators[s.At(from-1)]: // não é
 		case alternatives[word]: // não recusada ou glosada
 			from = max(0, from-1)
 		case others == -subject || isInfinitive(word):
@@ -75,10 +79,10 @@ var conditions = set("se caso if when quando whether")
 // isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
 // inválida".
 func (s *search) isDoubted(from int) bool {
-	for i := 0; i < maxDistance && s.gapBefore(from) == space; i++ {
+	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
 		from--
-		word := s.word(from)
-		isFirst := s.gapBefore(from) != space || isInfinitive(s.word(from-1))
+		word := s.At(from)
+		isFirst := s.GapBefore(from) != text.Space || isInfinitive(s.At(from-1))
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
@@ -88,8 +92,8 @@ func (s *search) isDoubted(from int) bool {
 
 // isFalse reports whether what ends before the word to is called false: valid=false, recusadas: 0.
 func (s *search) isFalse(to int) bool {
-	word := s.word(to)
-	return s.gapBefore(to) == pause && (word == "false" || word == "0" || word == "falso")
+	word := s.At(to)
+	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
 
 var (
@@ -99,9 +103,9 @@ var (
 
 // isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
-	word := s.word(from - 1)
-	return s.gapBefore(from) == space &&
-		(lacks[word] || (possession[word] || word == "such") && negators[s.word(from-2)])
+	word := s.At(from - 1)
+	return s.GapBefore(from) == text.Space &&
+		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
 }
 
 // isInfinitive reports whether a Portuguese word is a verb that a negation stops at: "não foi possível enviar a guia".
@@ -147,7 +151,7 @@ func (s *search) refuse() {
 // negatesNext reports whether the refusal i is but the negation of the one behind it: "no longer rejected".
 func (s *search) negatesNext(i int) bool {
 	h := &s.hits[i]
-	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.word(h.from)]
+	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.At(h.from)]
 }
 
 // thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for
@@ -166,7 +170,7 @@ func (s *search) thingOf(i int) *hit {
 			if distance > maxDistance {
 				break
 			}
-			if h.from > refusal.to && prepositions[s.word(h.from-1)] {
+			if h.from > refusal.to && prepositions[s.At(h.from-1)] {
 				distance += complement
 			}
 			if h.role == thingRole && distance < least {
@@ -186,7 +190,7 @@ var prepositions = set("de do da dos das ao aos no na nos nas a as para of for t
 // head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
 func (s *search) head(i int) *hit {
 	t := &s.hits[i]
-	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.word(t.from-1)]; j-- {
+	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.At(t.from-1)]; j-- {
 		of := &s.hits[j]
 		if of.role == thingRole && of.to == t.from-1 && (of.matcher <= t.matcher || t.matcher == none) {
 			return s.head(j)
@@ -200,12 +204,12 @@ func (s *search) head(i int) *hit {
 func (s *search) distance(end, first int) int {
 	n := -1
 	for i := end; i <= first && n <= maxDistance; i++ {
-		switch s.gapBefore(i) {
-		case clause:
+		switch s.GapBefore(i) {
+		case text.Clause:
 			return maxDistance + 1
-		case pause:
+		case text.Pause:
 			n += 2
-		case space:
+		case text.Space:
 			n++
 		}
 	}

@@ -3,6 +3,10 @@ package classify
 import (
 	"strconv"
 	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"retry-worker/internal/text"
 )
 
 // search is one message on its way through a classifier.
@@ -10,8 +14,10 @@ type search struct {
 	*Classifier
 	message string
 	status  int
-	reading
+	text.Words
 	hits []hit
+	// places of the symbols of R3's form in the message.
+	places []int32
 	// best is the strongest matcher that was found, or none, and where.
 	best  int
 	where span
@@ -85,7 +91,7 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 	if start == 0 {
 		return s
 	}
-	last := c.weigh(message[s.offsets[start]:], status, explains)
+	last := c.weigh(message[s.Offsets[start]:], status, explains)
 	if last.best == none {
 		last.free()
 		return s
@@ -98,8 +104,8 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, message: message, status: status, best: none, explains: explains,
-		reading: s.reading, hits: s.hits[:0]}
-	s.read(message)
+		Words: s.Words, hits: s.hits[:0], places: s.places}
+	s.Read(message)
 	s.findCodes()
 	s.findWords()
 	s.refuse()
@@ -112,7 +118,7 @@ func (c *Classifier) weigh(message string, status int, explains bool) *search {
 // free gives the memory back.
 func (s *search) free() {
 	s.Classifier, s.message, s.found = nil, "", nil
-	if cap(s.plain) < patternReach {
+	if cap(s.Plain) < patternReach {
 		searches.Put(s)
 	}
 }
@@ -121,28 +127,21 @@ func (s *search) free() {
 // gap.
 func (s *search) findCodes() {
 	state, last, next := int32(0), uint8(0), s.codes.next
-	for i := range len(s.message) {
-		symbol := symbols[s.message[i]]
+	s.places = s.places[:0]
+	for i, r := range s.message {
+		if r >= utf8.RuneSelf {
+			r = min(unicode.ToUpper(r), utf8.RuneSelf) // ſ is S
+		}
+		symbol := symbols[r]
 		if symbol == gapSymbol && last == gapSymbol {
 			continue
 		}
-		last, state = symbol, next[state][symbol]
-		if state == 0 {
-			continue
-		}
+		last, state, s.places = symbol, next[state][symbol], append(s.places, int32(i))
 		for _, u := range s.codes.ends[state] {
-			s.add(u.matcher, span{s.codeStart(i+1, u.length), i + 1, inMessage}, "")
+			_, size := utf8.DecodeRuneInString(s.message[i:])
+			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size, inMessage}, "")
 		}
 	}
-}
-
-// codeStart returns where in the message a code of that many symbols begins that ends at end.
-func (s *search) codeStart(end, symbolsLeft int) int {
-	for ; symbolsLeft > 0; symbolsLeft-- {
-		for end--; symbols[s.message[end]] == gapSymbol && symbols[s.message[end-1]] == gapSymbol; end-- {
-		}
-	}
-	return end
 }
 
 // findWords looks for names, phrases, and what refusals are made of.
@@ -154,17 +153,17 @@ func (s *search) findWords() {
 			s.take(u, end-u.length, end)
 		}
 	}
-	for i, t := range s.tokens {
+	for i, t := range s.All {
 		step(gapSymbol, i)
-		if t.isAddress {
+		if t.IsAddress {
 			state = 0
 			continue
 		}
-		for _, c := range s.plain[t.from:t.to] {
+		for _, c := range s.Plain[t.From:t.To] {
 			step(symbols[c], i+1)
 		}
 	}
-	step(gapSymbol, len(s.tokens))
+	step(gapSymbol, len(s.All))
 }
 
 // take takes up a needle that is the words from the from-th until before the to-th.
@@ -181,9 +180,9 @@ func (s *search) take(u use, from, to int) {
 		}
 		s.add(u.matcher, s.spanOf(from, to), lost)
 	case tryRole:
-		s.laterTry = s.tokens[from].from
+		s.laterTry = s.All[from].From
 	case contrastRole:
-		s.tokens[from].before = clause
+		s.All[from].Before = text.Clause
 	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
 		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].from >= from; n-- {
 			if s.hits[n-1].from == from && s.hits[n-1].to == to {
@@ -223,7 +222,7 @@ func (s *search) readPatterns() {
 		if s.best != none && p.matcher > s.best && !s.explains {
 			continue
 		}
-		if at := p.FindIndex(s.plain[:min(len(s.plain), patternReach)]); at != nil {
+		if at := p.FindIndex(s.Plain[:min(len(s.Plain), patternReach)]); at != nil {
 			s.add(p.matcher, span{at[0], at[1], inPlain}, "")
 		}
 	}
@@ -231,7 +230,7 @@ func (s *search) readPatterns() {
 
 // spanOf returns the span of some words.
 func (s *search) spanOf(from, to int) span {
-	return span{s.tokens[from].from, s.tokens[to-1].to, inPlain}
+	return span{s.All[from].From, s.All[to-1].To, inPlain}
 }
 
 // text returns a span as it stands in the message.
@@ -248,5 +247,5 @@ func (s *search) place(where span) (from, to int) {
 	if where.in == inMessage {
 		return where.from, where.to
 	}
-	return int(s.offsets[where.from]), int(s.offsets[where.to])
+	return int(s.Offsets[where.from]), int(s.Offsets[where.to])
 }

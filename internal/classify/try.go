@@ -34,12 +34,12 @@ func (s *search) lastTry() int {
 	if s.earlier.to == 0 {
 		return s.laterTry
 	}
-	between := string(s.plain[s.earlier.to:s.latest.from])
+	between := string(s.Plain[s.earlier.to:s.latest.from])
 	start := -1
 	for _, word := range statusTries {
 		start = max(start, strings.LastIndex(between, word))
 	}
-	before := string(s.plain[:s.earlier.to])
+	before := string(s.Plain[:s.earlier.to])
 	if start < 0 && !slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
 		return s.laterTry
 	}

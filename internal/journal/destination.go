@@ -1,9 +1,7 @@
 package journal
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -72,29 +70,17 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 		c.Reason, c.By = storable(redact.Line(c.Reason, maxReasonBytes)), bounded(c.By)
 	}
 	s := DestinationSubject(name)
-	_, err := outcomeOf(ctx, j, Lookup{Subject: s}, func(b *batch, h *History, done *bool) error {
-		version := int64(0)
+	return j.submit(ctx, &item{lookup: Lookup{Subject: s}, apply: func(b *batch, h *History) error {
+		version := int64(1)
 		if h.Destination != nil {
-			version = h.Destination.Version
+			version += h.Destination.Version
 		}
-		switch {
-		case body.State != nil && version == body.Version && *done && alike(&h.Destination.State, body.State):
-			return nil // an earlier try was committed after all
-		case body.State != nil && version+1 != body.Version:
+		if body.State != nil && version != body.Version {
 			return ErrStale
 		}
-		*done = true
 		b.entry(h, s, DestinationEntry, &body, Happening{}, 0)
 		return nil
-	})
-	return err
-}
-
-// alike reports whether two states are recorded alike.
-func alike(a, b *destination.State) bool {
-	one, err := json.Marshal(a)
-	other, bad := json.Marshal(b)
-	return err == nil && bad == nil && bytes.Equal(one, other)
+	}})
 }
 
 // Fold takes in a destination's record.

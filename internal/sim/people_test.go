@@ -280,7 +280,6 @@ func (s *sim) checkReview(e *journal.Entry) {
 				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
 			}
 			delete(s.decided, b.DeadLetterID)
-			s.due["again "+b.DeadLetterID] = time.Now()
 			if e, d := s.tally.episodes[e.Subject.ID], s.letter(b.DeadLetterID); e != nil {
 				e.retries, e.state = d.RetryCount, journal.Dead
 			}
@@ -296,9 +295,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
-		if time.Since(s.due["again "+b.DeadLetterID]) > mostAhead { // else a commit that nobody heard of is made once more
-			s.onSchedule(&run, e.At)
-		}
+		s.onSchedule(&run, e.At)
 		s.beside(&run)
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {

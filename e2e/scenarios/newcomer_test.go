@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"regexp"
 	"fmt"
 	"regexp"
 	"strings"

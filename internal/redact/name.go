@@ -1,7 +1,5 @@
 package redact
 
-import "strings"
-
 const (
 	maxNameWords = 12  // of one name
 	maxQuoted    = 200 // characters of a quoted value, and to the name of its element
@@ -43,7 +41,7 @@ func (r *reader) expectedAt(i int) (e expectation) {
 				e.words = 2
 			}
 			return e
-		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name:
+		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name, t.class == label && t.kind == birth:
 			half = true
 		case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
 		default:
@@ -163,7 +161,7 @@ func (r *reader) joins(p *part, listed, surname bool) bool {
 		case c == ' ' || c == '+':
 			blanks++
 		case c == '.' && p.initial && i == p.end:
-		case c == ',' && (listed || surname && r.tokens[p.next].class == unknown && !isSmall(r.Chars[start])):
+		case c == ',' && (listed || surname && is(r.tokens[p.next].class, setOf(unknown, given)) && !isSmall(r.Chars[start])):
 		default:
 			return false
 		}
@@ -187,11 +185,10 @@ func (r *reader) isLowerName(i int) bool {
 		if t.class == article && words > 0 {
 			continue
 		}
-		w := strings.ToLower(string(r.Chars[t.start:t.end]))
-		if words == 0 && givenNames[w] {
+		if words == 0 && t.class == given {
 			return true
 		}
-		if t.class != unknown || t.size() < 3 || endsAsMessage(w) {
+		if t.class != unknown && t.class != given || t.size() < 3 || r.endsAsMessage(t) {
 			return false
 		}
 		if words++; words == 2 {
@@ -201,41 +198,13 @@ func (r *reader) isLowerName(i int) bool {
 	return false
 }
 
-func endsAsMessage(w string) bool {
-	for _, ending := range strings.Fields(messageEndings) {
-		if strings.HasSuffix(w, ending) {
+func (r *reader) endsAsMessage(t *token) bool {
+	for n := min(5, t.size()); n > 1; n-- {
+		if lexicon["-"+string(r.Chars[int(t.end)-n:t.end])].class == ending {
 			return true
 		}
 	}
 	return false
-}
-
-// loginAt returns the name of a user that the word i, "usuário" or "login", says follows, if it is a person's:
-// joao.souza.
-func (r *reader) loginAt(i int) edit {
-	if r.tokens[i].class != login || i+2 >= len(r.tokens) || r.tokens[i+1].gap&^(sign|other) != 0 {
-		return edit{}
-	}
-	first := &r.tokens[i+1]
-	end := int(first.end)
-	for parts := 1; ; parts++ {
-		next := r.run(end+1, isLetter)
-		if r.char(end) != '.' || next-end < 3 {
-			if parts == 1 || first.size() < 2 || isAlnum(r.char(end)) || isOneOf(r.char(end), "_-@/") {
-				return edit{}
-			}
-			return edit{int(first.start), end, user}
-		}
-		if t := (token{start: int32(end + 1), end: int32(next)}); r.isDomain(&t) {
-			return edit{}
-		}
-		end = next
-	}
-}
-
-// isDomain reports whether a domain or a file's name ends with t.
-func (r *reader) isDomain(t *token) bool {
-	return strings.Contains(" com br net org gov local java xml json ", " "+strings.ToLower(string(r.Chars[t.start:t.end]))+" ")
 }
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The

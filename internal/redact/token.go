@@ -186,7 +186,7 @@ func (t *token) entry(chars []byte) {
 	for i, c := range chars[t.start:t.end] {
 		folded[i] = lower(c)
 	}
-	e := dictionary[string(folded[:t.size()])]
+	e := lexicon[string(folded[:t.size()])]
 	t.class, t.kind = e.class, e.kind
 }
 

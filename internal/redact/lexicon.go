@@ -25,6 +25,7 @@ const (
 	quoting                // "value 'x'": a validator quotes what it found
 	paper                  // may stand between a document's label and its number
 	street                 // begins an address
+	house                  // a name of no person follows: Hospital Dr. Mário Gatti
 	stop                   // no part of a name
 	keep                   // the next number is nobody's: protocol, guide, batch
 	keepAll                // the numbers of the list that follows
@@ -47,7 +48,7 @@ const (
 )
 
 var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field element quoting
-	paper street stop keep keepAll engineKey registry company currency claim secretive header cookie token scheme digest
+	paper street house stop keep keepAll engineKey registry company currency claim secretive header cookie token scheme digest
 	logon keyOwner vendor given ending`)
 
 // classes is a set of them.
@@ -72,7 +73,7 @@ var (
 		header, cookie, token_, scheme, digest, vendor, logon)
 	secrets = setOf(secretive, header, cookie, token_)
 	// messages are the words of error texts.
-	messages = setOf(qualifier, filler, health, field, element, quoting, paper, stop) | connecting
+	messages = setOf(qualifier, filler, health, field, element, quoting, paper, house, stop, login, keyOwner) | connecting
 )
 
 // entry is what the lexicon knows of a word.
@@ -176,7 +177,7 @@ var reaches = [taxpayer + 1]reach{
 	cpf:      {8, 14, 11, 11}, // leading zeros lost; a digit too many
 	taxpayer: {8, 13, 11, 11},
 	cns:      {11, 16, 15, 15},
-	card:     {6, 20, 13, 20}, // a TISS numeroCarteira has up to 20
+	card:     {5, 20, 13, 20}, // a TISS numeroCarteira has up to 20
 	phone:    {7, 15, 10, 13},
 	id:       {6, 20, 0, 0}, // not from afar: six digits may be an ANS registry
 	record:   {3, 20, 0, 0},

@@ -18,15 +18,22 @@ type expectation struct {
 // expectedAt returns what the words before the token i let expect.
 func (r *reader) expectedAt(i int) (e expectation) {
 	dashed, lined, half := false, false, false
+	likely := r.tokens[i].class == given
+	start := int(r.tokens[i].start)
+	enclosed := likely && isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3)) // in a sentence
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
 		g, t := r.tokens[j+1].gap, &r.tokens[j]
-		if g&(comma|hard|closer|open|endTag|url) != 0 {
+		if g&(hard|open|endTag|url) != 0 || g&(comma|closer) != 0 && !enclosed {
 			break
 		}
 		e.assigned = e.assigned || g&sign != 0
 		dashed = dashed || g&dash != 0 && !e.assigned
 		if lined = (lined || g&line != 0) && !e.assigned; lined {
 			break
+		}
+		if t.form == mark && t.kind == name && enclosed { // informado [NAME], cadastrado 'Maria'
+			e.words, e.assigned = 1, true
+			return e
 		}
 		if t.form == mark && t.kind != name && t.kind != secret {
 			continue
@@ -36,6 +43,9 @@ func (r *reader) expectedAt(i int) (e expectation) {
 		}
 		switch {
 		case t.class == person, t.class == named, t.class == qualifier && t.kind == name && g&sign != 0:
+			if t.size() <= 3 && j > 0 && r.tokens[j-1].class == house {
+				return e
+			}
 			e.words, e.person = 1, true
 			if dashed {
 				e.words = 2
@@ -43,7 +53,9 @@ func (r *reader) expectedAt(i int) (e expectation) {
 			return e
 		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name, t.class == label && t.kind == birth:
 			half = true
-		case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
+		case t.class == qualifier && t.kind == user && likely:
+			half = true
+		case enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)), t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
 		default:
 			j = 0
 		}
@@ -333,8 +345,9 @@ func (r *reader) suits(start, end int, k kind) bool {
 func (r *reader) addressAt(i int) edit {
 	t := &r.tokens[i]
 	start := int(t.start)
-	enclosed := r.isOpened(start)
-	if t.path || !enclosed && (t.class != street || t.size() == 1 && r.char(int(t.end)) != '.') {
+	enclosed, isStreet := r.isOpened(start), t.class == street && (t.size() > 1 || r.char(int(t.end)) == '.')
+	assigned := t.gap&sign != 0 && t.size() > 1 && is(t.class, nameable) && !isSmall(r.Chars[start])
+	if t.path || !enclosed && !isStreet && !assigned {
 		return edit{}
 	}
 	if c := r.contextOf(i); c.label != address || !c.direct {

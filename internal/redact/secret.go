@@ -262,6 +262,9 @@ func (r *reader) follow(w *way, i int) int {
 			w.sign, w.tight = c, w.tight || w.words == 0
 		case w.sign == 0 && looks[c] == isLetter:
 			v := r.lookup(i)
+			if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") { // password for user admin: …
+				v.class = stop
+			}
 			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.isMixed(i) {
 				return r.unsigned(w, i)
 			}
@@ -409,7 +412,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
-		return looksSecret(v, false, false)
+		return looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == token_ && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}

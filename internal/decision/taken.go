@@ -71,12 +71,13 @@ var statusWords = [][]byte{[]byte(" http "), []byte(" http 1 1 "), []byte(" http
 // PerhapsTaken reports whether a failure leaves open whether the portal took the claim: words or a status that say so, and
 // none that shows that nothing was sent (R33). status is the one that came beside the text; 0 for none.
 func PerhapsTaken(errorText string, status int) bool {
+	read := readings.Get().(*text.Words)
+	defer readings.Put(read)
+	read.Read(errorText)
 	var room [4 << 10]byte
-	words, _ := text.Words(room[:0], errorText, nil)
-	for i, c := range words {
-		if c <= text.Clause {
-			words[i] = ' '
-		}
+	words := append(room[:0], ' ')
+	for _, word := range read.All {
+		words = append(append(words, read.Plain[word.From:word.To]...), ' ')
 	}
 	said := ofStatus[strconv.Itoa(status)]
 	for i, c := range words {

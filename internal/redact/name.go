@@ -3,11 +3,11 @@ package redact
 import (
 	"bytes"
 	"regexp"
-	"slices"
 )
 
 const (
 	maxNameWords = 12  // of one name
+	maxQuoted    = 220 // characters of a word and a quoted value, and to the name of its element
 	leastQuoted  = 6   // digits that a quoted number has at least
 	maxAddress   = 200 // characters
 	streetWords  = 16  // words and numbers of an address that nothing encloses
@@ -224,11 +224,16 @@ func (r *reader) endsAsMessage(t *token) bool {
 	return false
 }
 
-var (
-	quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]{1,200})'|"([^"\n]{1,200})")`)
-	field  = regexp.MustCompile(`(?i)^(?:[^\n;.]|\.[^ ]){0,200}?\b` +
-		`(?:campo|field|elemento?|attribute|atributo|type|tipo|tag)[ :=]?['"]([^'"\n]{1,200})['"]`)
-)
+var quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]+)'|"([^"\n]+)")`)
+
+// quotedBehind returns what is quoted right behind the word t.
+func (r *reader) quotedBehind(t *token) (start, end int) {
+	m := quoted.FindSubmatchIndex(r.Chars[t.start:min(len(r.Chars), int(t.start)+maxQuoted)])
+	if m == nil {
+		return 0, 0
+	}
+	return int(t.start) + max(m[2], m[4]), int(t.start) + max(m[3], m[5])
+}
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
@@ -237,21 +242,37 @@ func (r *reader) quotedAt(i int) edit {
 	if t.class != quoting || t.path {
 		return edit{}
 	}
-	m := quoted.FindSubmatchIndex(r.Chars[t.start:])
-	if m == nil {
+	start, end := r.quotedBehind(t)
+	if end == 0 {
 		return edit{}
 	}
-	start, end := int(t.start)+max(m[2], m[4]), int(t.start)+max(m[3], m[5])
-	k := none
-	if m := field.FindSubmatchIndex(r.Chars[end+1:]); m != nil && !slices.ContainsFunc(r.Chars[end+1:end+1+m[0]], isMark) {
-		k = r.fieldKind(end+1+m[2], end+1+m[3])
-	}
+	k := r.fieldBehind(i+1, end)
 	if !r.suits(start, end, k) {
 		if k = r.fieldBefore(i); !r.suits(start, end, k) {
 			return edit{}
 		}
 	}
 	return edit{start, end, k}
+}
+
+// fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
+// and the character end on.
+func (r *reader) fieldBehind(i, end int) kind {
+	for ; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
+		t := &r.tokens[i]
+		if int(t.start) < end {
+			continue
+		}
+		if t.form == mark || t.gap&(line|hard) != 0 {
+			break
+		}
+		if is(t.class, fields) {
+			if from, to := r.quotedBehind(t); to > 0 {
+				return r.fieldKind(from, to)
+			}
+		}
+	}
+	return none
 }
 
 // fieldBefore returns the kind of the label that stands some words before the token i.

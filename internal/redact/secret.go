@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,8 @@ type notation struct {
 
 var privateKey = regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`)
 
+var userName = regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`)
+
 var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
 
 var notations = []notation{
@@ -42,7 +45,7 @@ var notations = []notation{
 	{logon, "", 128, regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
 	{unknown, "-", 128, regexp.MustCompile(`^u +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
 	{login, "-", 128, regexp.MustCompile(`^user +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{login, "", 128, regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`), user, isPersons},
+	{login, "", 128, userName, user, isPersons},
 	{unknown, "-", 128, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
 	{unknown, "-", 128, regexp.MustCompile(`^p([^\s"']{4,})`), secret, isGlued},
 }
@@ -60,7 +63,8 @@ func (r *reader) notedAt(t *token) edit {
 	}
 	for i := range notations {
 		n := &notations[i]
-		if n.class != t.class || n.before != "" && !isOneOf(before, n.before) || before == '-' && n.before == "-" && !isOption {
+		isMeant := n.before == "" || isOneOf(before, n.before) && (isOption || before != '-')
+		if n.class != t.class || !isMeant {
 			continue
 		}
 		rest := r.Chars[start:min(len(r.Chars), start+n.within)]
@@ -91,10 +95,13 @@ func (n *notation) goOn(r *reader, i int) int {
 	return i
 }
 
+// endings of hosts' and files' names.
+var endings = strings.Fields("com br net org gov local java xml json")
+
 // isPersons reports whether v is a person's user name, and neither a host's nor a file's.
 func isPersons(v []byte) bool {
 	last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
-	return !strings.Contains(" com br net org gov local java xml json ", " "+last+" ")
+	return !slices.Contains(endings, last)
 }
 
 // isOpaque reports whether v is of letters and digits as no code of an error is.
@@ -200,8 +207,8 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	return edit{start, end, secret}
 }
 
-// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador, client_secret_key. It is no
-// secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador,
+// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) secretNameEnd(start, end int) (int, bool) {
 	digits := 0
 	for i := end; i-end <= maxToSecret; {
@@ -259,16 +266,13 @@ func (r *reader) elementAt(i int) edit {
 	}
 	start := i + m[1]
 	const cdata = "<![CDATA["
-	end, over := start, "<"
+	over := "<"
 	if r.has(start, cdata) {
 		start, over = start+len(cdata), "]]>"
 	}
-	if end = bytes.Index(r.Chars[start:], []byte(over)) + start; end < start {
-		end = len(r.Chars)
-	}
-	v := bytes.TrimLeft(r.Chars[start:end], " \n")
-	start = end - len(v)
-	return edit{start, start + len(bytes.TrimRight(v, " \n")), secret}
+	v, _, _ := bytes.Cut(r.Chars[start:], []byte(over))
+	start += len(v) - len(bytes.TrimLeft(v, " \n"))
+	return edit{start, start + len(bytes.TrimSpace(v)), secret}
 }
 
 var (
@@ -276,6 +280,9 @@ var (
 	assigns  = regexp.MustCompile(`^["']?(?: *,)? *([:=])[=>]*( *\n)? *\[?(["']?)`)
 	leadsOn  = regexp.MustCompile(`^["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
+
+// verbs say that the secret comes: "a senha é …".
+var verbs = strings.Fields("e is foi era was")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
@@ -309,8 +316,8 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		start := i + m[1] - 1
 		v := r.lookup(start)
-		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' { // password for user admin: …
-			v.class = stop
+		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' {
+			v.class = stop // password for user admin: …
 		}
 		if !is(v.class, messages) || w.words == near || r.isMixed(start) {
 			if w.far || !isOneOf(r.char(start-1), " (") {
@@ -320,8 +327,7 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		if v.class != quoting {
 			w.words++
-			comes := strings.Contains(" e is foi era was ", " "+string(r.Chars[v.start:v.end])+" ")
-			w.far = (w.far || !is(v.class, connecting)) && !comes
+			w.far = (w.far || !is(v.class, connecting)) && !slices.Contains(verbs, string(r.Chars[v.start:v.end]))
 		}
 		i = int(v.end)
 	}
@@ -344,8 +350,8 @@ func (r *reader) isMixed(i int) bool {
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or what
-// nothing but another key follows.
+// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or
+// what nothing but another key follows.
 func (r *reader) secretEnd(i int, w *way) int {
 	end := i
 	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
@@ -372,7 +378,7 @@ func (r *reader) isOwnLine(i int) bool {
 		return false
 	}
 	key := bytes.Trim(r.Chars[max(0, i-maxToSecret)+line+1:i], " -:=")
-	return !bytes.ContainsFunc(key, func(c rune) bool { return c < 0x80 && !isAlnum(byte(c)) && !isOneOf(byte(c), "_.-") })
+	return !bytes.ContainsAny(key, " \n\"'(){}[]<>,;&|@/")
 }
 
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
@@ -413,12 +419,12 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case w.class == cookie:
 		return bytes.IndexByte(v, '=') >= 0
 	case w.sign == 0 && w.quote == 0:
-		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == token_)
+		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
 		return looksSecret(v, w.class == secretive && !w.far, false)
-	case w.class == token_ && !w.quoted && (w.sign != '=' || !w.tight):
+	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}
 	return len(v) >= shortSecret

@@ -30,7 +30,8 @@ var looks = func() (table [256]look) {
 }()
 
 var gaps = [256]gap{
-	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard, ')': closer, ']': closer, '}': closer, '|': closer,
+	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard,
+	')': closer, ']': closer, '}': closer, '|': closer,
 	'<': open, '{': open, ':': sign, '=': sign, '>': sign, '"': sign, '\'': sign, '-': dash, '$': dollar,
 }
 
@@ -138,14 +139,16 @@ func (r *reader) jointAt(i int) (joint separators) {
 	return joint
 }
 
-// abbreviates reports whether a full stop at i is an abbreviation's: n., tel., Sra.
+const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
+
+// abbreviates reports whether a full stop at i is an abbreviation's.
 func (r *reader) abbreviates(i int) bool {
-	const maxShort = 3
 	if len(r.tokens) == 0 {
 		return false
 	}
 	t := &r.tokens[len(r.tokens)-1]
-	return (int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')') && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
+	isBehind := int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')'
+	return isBehind && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
 }
 
 // tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.

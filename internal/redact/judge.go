@@ -88,6 +88,9 @@ func (n *cluster) personal(c *context) (kind, int) {
 			return c.label, groups
 		}
 	}
+	if string(n.all[:4]) == "0800" { // everybody's
+		return none, 1
+	}
 	if k, groups := n.likelyFirst(false); k != none {
 		return k, groups
 	}

@@ -79,7 +79,8 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 func (r *reader) nameAt(i int) edit {
 	t := &r.tokens[i]
 	start := int(t.start)
-	if !is(t.class, nameable) && !r.isInitial(i) || t.class == article || t.path || t.inner || r.char(start-1) == '_' {
+	if !is(t.class, nameable) && !r.isInitial(i) || t.class == article || t.path || isAlnum(r.char(start-1)) ||
+		isMark(r.char(start-1)) || r.char(start-1) == '_' {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
 	e := r.expectedAt(i)
@@ -161,7 +162,7 @@ func (r *reader) partAt(i int, later bool) part {
 // isInitial recognises the "A." of "Maria A. Silva".
 func (r *reader) isInitial(i int) bool {
 	t := &r.tokens[i]
-	return t.size() == 1 && !isSmall(r.Chars[t.start]) && r.char(int(t.end)) == '.'
+	return t.size() == 1 && (!isSmall(r.Chars[t.start]) || t.class == unknown) && r.char(int(t.end)) == '.'
 }
 
 // isMiddle recognises the initial of "JANE A not found".
@@ -346,7 +347,8 @@ func (r *reader) addressAt(i int) edit {
 	if t.path || !enclosed && !isStreet && !assigned {
 		return edit{}
 	}
-	if c := r.contextOf(i); c.label != address || !c.direct {
+	c := r.contextOf(i)
+	if isLabelled := c.label == address && c.direct; !isLabelled && !(isStreet && t.size() > 2 && r.isNumbered(i)) {
 		return edit{}
 	}
 	if !enclosed {
@@ -365,6 +367,22 @@ func (r *reader) addressAt(i int) edit {
 		}
 	}
 	return edit{}
+}
+
+// isNumbered reports whether a street's name and a number follow the word i.
+func (r *reader) isNumbered(i int) bool {
+	for j := i + 1; j < len(r.tokens) && j-i < streetWords/2; j++ {
+		t := &r.tokens[j]
+		switch {
+		case t.gap&^(comma|other) != 0:
+			return false
+		case t.form == number:
+			return j > i+1
+		case t.form != word || !is(t.class, nameable) || t.class != article && isSmall(r.Chars[t.start]):
+			return false
+		}
+	}
+	return false
 }
 
 // streetEnd returns where the address ends that begins with the word i: before what is no part of one.

@@ -123,7 +123,7 @@ func (r *reader) secretAt(i int) edit {
 	if e := r.notedAt(t); e.kind != none {
 		return e
 	}
-	for _, name := range [...]string{"codigo de acesso", "codigo de seguranca"} {
+	for _, name := range [...]string{"codigo de acesso", "codigo de seguranca", "codigo de verificacao", "codigo sms"} {
 		if r.has(start, name) {
 			return r.labelledSecret(start, start+len(name), secretive)
 		}

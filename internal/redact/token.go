@@ -148,7 +148,8 @@ func (r *reader) abbreviates(i int) bool {
 	}
 	t := &r.tokens[len(r.tokens)-1]
 	isBehind := int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')'
-	return isBehind && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
+	isKnown := is(t.class, setOf(keep, person)) || t.kind == user
+	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
 }
 
 // tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.

@@ -246,16 +246,6 @@ func (r *reader) nameStart(start int) int {
 	return i
 }
 
-// lookup returns the first word of the letters at i; an empty one where there are none.
-func (r *reader) lookup(i int) token {
-	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
-	if t.entry(r.Chars); t.class == unknown && t.size() > 0 && r.isCamel(i, int(t.end)) {
-		t.end = int32(r.humpEnd(i, int(t.end)))
-		t.entry(r.Chars)
-	}
-	return t
-}
-
 var tagRest = regexp.MustCompile(`^(?:[^<>/]|/[^<>]){0,300}>`)
 
 // elementAt returns the secret in the element whose name ends at i: all of its text.
@@ -277,9 +267,40 @@ func (r *reader) elementAt(i int) edit {
 
 var (
 	formPart = regexp.MustCompile(`^["'] *\n *\n[ \n]*`)
-	assigns  = regexp.MustCompile(`^["']?(?: *,)? *([:=])[=>]*( *\n)? *\[?(["']?)`)
 	leadsOn  = regexp.MustCompile(`^["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
+
+// assigned returns where what a sign at i assigns begins; 0 where there is no sign, -1 where another key follows it.
+func (r *reader) assigned(w *way, i int) int {
+	if isOneOf(r.char(i), `"'`) {
+		i++
+	}
+	if i = r.pastBlanks(i); !isOneOf(r.char(i), ":=") {
+		return 0
+	}
+	w.sign, w.tight = r.Chars[i], w.words == 0
+	for i++; isOneOf(r.char(i), "=>"); {
+		i++
+	}
+	i = r.pastBlanks(i)
+	isNext := r.char(i) == '\n'
+	if isNext {
+		i = r.pastBlanks(i + 1)
+	}
+	if r.char(i) == '[' {
+		i++
+	}
+	switch c := r.char(i); {
+	case isOneOf(c, `"'`):
+		w.quote = c
+		return i + 1
+	case isNext && r.isKeyAt(i):
+		return -1
+	case isNext: // it has to look like one
+		w.words++
+	}
+	return i
+}
 
 // verbs say that the secret comes: "a senha é …".
 var verbs = strings.Fields("e is foi era was")
@@ -288,23 +309,15 @@ var verbs = strings.Fields("e is foi era was")
 // be.
 func (r *reader) follow(w *way, i int) int {
 	for {
+		if start := r.assigned(w, i); start != 0 {
+			return max(start, 0)
+		}
 		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
 		if w.quoted && w.words == 0 {
 			if m := formPart.FindIndex(rest); m != nil {
 				w.sign, w.line = ':', true
 				return i + m[1]
 			}
-		}
-		if m := assigns.FindSubmatchIndex(rest); m != nil {
-			w.sign, w.tight = rest[m[2]], w.words == 0
-			if m[6] < m[7] {
-				w.quote = rest[m[6]]
-			} else if m[4] >= 0 { // on the next line it has to look like one
-				if w.words++; r.isKeyAt(i + m[1]) {
-					return 0
-				}
-			}
-			return i + m[1]
 		}
 		m := leadsOn.FindSubmatchIndex(rest)
 		if m == nil {

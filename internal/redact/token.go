@@ -169,23 +169,28 @@ func (r *reader) tagAt(i int) int {
 	return i
 }
 
-// addWords adds the word t, which ends at end; an identifier of several that is not known as a whole as its words:
+// addWords adds the word that ends at end, where t begins; an identifier that is not known as a whole as its words:
 // numero|Carteira, CPF|Beneficiario.
 func (r *reader) addWords(t token, end int) {
-	t.end = int32(end)
-	t.entry(r.Chars)
-	if t.class != unknown || !r.isCamel(int(t.start), end) {
-		r.tokens = append(r.tokens, t)
-		return
-	}
-	for start := int(t.start); start < end; {
-		t.start = int32(start)
-		start = r.humpEnd(start, end)
-		t.end = int32(start)
-		t.entry(r.Chars)
+	for start := int(t.start); start < end; start = int(t.end) {
+		w := r.wordAt(start, end)
+		t.start, t.end, t.class, t.kind = w.start, w.end, w.class, w.kind
 		r.tokens = append(r.tokens, t)
 		t.gap, t.inner = 0, true
 	}
+}
+
+// lookup returns the first word of the letters at i; an empty one where there are none.
+func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
+
+// wordAt returns the letters from i to end as one word, or the first of several.
+func (r *reader) wordAt(i, end int) token {
+	t := token{start: int32(i), end: int32(end)}
+	if t.entry(r.Chars); t.class == unknown && r.isCamel(i, end) {
+		t.end = int32(r.humpEnd(i, end))
+		t.entry(r.Chars)
+	}
+	return t
 }
 
 // isCamel reports whether there may be several words in one.

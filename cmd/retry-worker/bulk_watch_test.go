@@ -47,7 +47,7 @@ func TestWatchingInterrupted(t *testing.T) {
 		testkit.Must(t, err)
 		r, run := <-done, w.runs()[0]
 		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + run.ID + "` ends it, `retry-worker dead-letters runs watch " + run.ID + "` watches it again\n"
-		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkPreparing {
+		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkRunning {
 			t.Errorf("%s: exit %d, %s", format, r.code, r.stderr)
 		}
 		if format == "json" && strings.Count(r.stdout, "\n") != 2 {
@@ -59,7 +59,7 @@ func TestWatchingInterrupted(t *testing.T) {
 // Somebody else's cancelling is a failure of what was asked for.
 func TestWatchedRunIsCancelled(t *testing.T) {
 	w := openCauses(t)
-	w.steps = append(w.steps[:3:3], func(run string) error {
+	w.steps = append(w.steps[:2:2], func(run string) error {
 		_, err := w.DeadLetters.Steer(t.Context(), run, journal.BulkCancel, "bia")
 		return err
 	})
@@ -78,14 +78,14 @@ func TestProgressOfARun(t *testing.T) {
 	bar := &progressBar{w: &line, now: func() time.Time { return at }}
 	w := &watcher{c: &cli{errOut: &line}, bar: bar}
 	hold, since, who := deadletter.HoldEngine, "2026-03-02T12:30:00Z", "bia"
-	run := api.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: api.BulkCommand{PerMinute: 60}}
+	run := api.BulkRun{State: journal.BulkRunning, Total: 400, BulkCommand: api.BulkCommand{PerMinute: 60}}
 	for _, tt := range []struct {
 		change func()
 		want   string
 	}{
-		{func() { run.Counts = map[journal.BulkOutcome]int64{journal.BulkPlanned: 400} }, "[..............................]   0 %  preparing, 400 dead letters …"},
+		{func() { run.Counts = map[journal.BulkOutcome]int64{journal.BulkPlanned: 400} }, "[..............................]   0 %  0 of 400, 6m40s left"},
 		{func() {
-			run.State, run.Counts = journal.BulkRunning, map[journal.BulkOutcome]int64{journal.BulkPlanned: 300, journal.BulkRecovered: 90, journal.BulkRefused: 10}
+			run.Counts = map[journal.BulkOutcome]int64{journal.BulkPlanned: 300, journal.BulkRecovered: 90, journal.BulkRefused: 10}
 		},
 			"[#######.......................]  25 %  100 of 400, 90 recovered, 10…"},
 		{func() { t.Setenv("COLUMNS", "120") }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, 5m0s left"},

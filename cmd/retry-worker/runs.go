@@ -265,9 +265,6 @@ func (w *watcher) show(r *api.BulkRun) {
 
 // progressWords returns how far a run has come.
 func progressWords(r *api.BulkRun, behind int64) string {
-	if r.State == journal.BulkPreparing {
-		return fmt.Sprintf("preparing, %s so far", deadLetters(r.Total))
-	}
 	words := []string{fmt.Sprintf("%d of %d", behind, r.Total)}
 	for _, o := range []journal.BulkOutcome{journal.BulkRecovered, journal.BulkDeadAgain, journal.BulkRefused} {
 		if n := r.Counts[o]; n > 0 {

@@ -44,8 +44,8 @@ func TestBulkStart(t *testing.T) {
 		t.Fatalf("got %d %q %s", a.status, a.header.Get("Location"), a.text)
 	}
 	for name, want := range map[string]any{
-		"by": "ada", "reason": "x", "state": "preparing", "when": "now", "perMinute": 120.0, "hold": nil, "changedBy": nil, "startedAt": nil,
-		"endedAt": nil, "total": 0.0, "createdAt": "2026-03-02T10:00:00Z",
+		"by": "ada", "reason": "x", "state": "running", "when": "now", "perMinute": 120.0, "hold": nil, "changedBy": nil,
+		"endedAt": nil, "total": 1.0, "createdAt": "2026-03-02T10:00:00Z",
 	} {
 		if a.body[name] != want {
 			t.Errorf("%s is %v, want %v", name, a.body[name], want)

@@ -17,8 +17,10 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/engine"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -67,7 +69,7 @@ func (g *gateway) hold(ctx context.Context, url string, n int) error {
 		return err
 	}
 	return (&place{}).with(ctx, url, func(s *session) error {
-		order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
+		order := destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
 		if err := s.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order}); err != nil {
 			return err
 		}
@@ -115,11 +117,11 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	if err != nil {
 		return err
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := harness.Ports(1)
 	if err != nil {
 		return fmt.Errorf("look for a port for the console: %w", err)
 	}
-	w.address = harness.Address(ports[0])
+	w.address = testkit.Loopback(ports[0])
 	w.cmd = b.workerCommand(address)
 	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL="+url)
 	if err := w.cmd.Start(); err != nil {

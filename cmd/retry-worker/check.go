@@ -77,7 +77,7 @@ func (c *cli) check(ctx context.Context) error {
 	i := &inspection{c: c}
 	inspect(ctx, i)
 	if c.json() {
-		if err := c.printJSON(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
+		if err := c.print(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,8 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 		if err == nil && t.Leaders < t.Partitions {
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
 		}
-		return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int(t.Brokers), "broker", "brokers"),
-				counted(int(t.Partitions), "partition", "partitions"), counted(int(t.Leaders), "leader", "leaders")),
-			advised(&s.Engine, err)
+		return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int64(t.Brokers), "broker"),
+			counted(int64(t.Partitions), "partition"), counted(int64(t.Leaders), "leader")), advised(&s.Engine, err)
 	}) {
 		return
 	}
@@ -234,7 +233,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		i.note("policies", "", err)
 		return
 	}
-	told := 0
+	told := int64(0)
 	for _, t := range from.Teams {
 		if len(notify.ChannelsOf(&t)) > 0 {
 			told++
@@ -245,7 +244,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
 			err = errors.New(strings.Join(wrong, "; "))
 		}
-		i.note("teams", counted(told, "team is", "teams are")+" told of dead letters by e-mail or webhook", err)
+		i.note("teams", counted(told, "team")+" to be told of dead letters by e-mail or webhook", err)
 	}
 	if s.Notify.SMTP != nil {
 		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
@@ -306,9 +305,5 @@ func (c *cli) deploy(ctx context.Context) error {
 			}
 		}
 	}
-	return c.print(all, func() {
-		for _, d := range all {
-			fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
-		}
-	})
+	return c.print(all)
 }

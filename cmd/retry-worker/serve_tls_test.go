@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
 )
@@ -21,14 +20,14 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	authority.Issue(t, cert, key, "console")
 	secret := retryWorker("token", "new", "--name", "maria", "--role", "viewer", "--file", tokens, "-o", "json").object(t)["token"].(string)
 	p := serve(t, map[string]string{
-		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
+		"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 	}, "serve")
 	addr := p.api
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr) // the other settings are the worker's own
 	t.Setenv(tokenVariable, secret)
 	list := func(args ...string) result { return retryWorker(append([]string{"dead-letters", "list"}, args...)...) }
 	wait.Until(t, "the journal is open", func() bool { return list("--ca-file", authority.File).code == exitDone })
-	if r := list("--ca-file", authority.File); r.stdout != "No dead letter found.\n" || r.stderr != "" {
+	if r := list("--ca-file", authority.File); r.stdout != "Nothing was found.\n" || r.stderr != "" {
 		t.Errorf("by the settings: %q %q", r.stdout, r.stderr)
 	}
 	_, port, err := net.SplitHostPort(addr)

@@ -33,9 +33,6 @@ type call struct {
 	status int // of the answer
 }
 
-// by is who asks.
-func (c *call) by() string { return access.From(c.Context()).Name }
-
 // answer answers with what the operation makes of a request.
 func (s *API) answer(o *Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"go.uber.org/zap"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -109,12 +107,9 @@ func (c *call) forget(in *struct {
 }
 
 func (c *call) taught(id string, t journal.Teaching) (Cause, error) {
-	t.By = c.by()
 	cause, err := c.Teach(c.Context(), id, t)
 	if err != nil {
 		return Cause{}, err
 	}
-	c.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
-		zap.String("cause", cause.ID), zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
 	return c.causeOf(&cause), nil
 }

@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -19,7 +20,7 @@ const anID = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
 
 // shows is one dead letter with that error, whatever wrote it.
 type shows struct {
-	api.DeadLetters
+	guard.DeadLetters
 	item deadletter.Item
 }
 
@@ -38,7 +39,7 @@ func TestHostileTextIsInert(t *testing.T) {
 	item.Error, item.MatchedRule, item.Fingerprint = hostile+strings.Repeat("x", 1<<20), hostile, "f"
 	item.Subject = journal.Subject{Tenant: "<default>", Policy: "p", ID: hostile}
 	item.Review = journal.ReviewNote{Discard: true, Reason: hostile, By: hostile, At: now}
-	c := open(t, func(_ *api.Options, m *api.Journal) { m.DeadLetters = shows{item: item} })
+	c := open(t, func(_ *api.Options, to *guard.Services) { to.DeadLetters = shows{item: item} })
 	for _, a := range []answer{c.get("vera", "/dead-letters/"+anID), c.get("vera", "/dead-letters")} {
 		if a.status != http.StatusOK || a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 			t.Fatalf("got %d %v", a.status, a.header)

@@ -43,12 +43,17 @@ type Field struct {
 	// Type is string, integer, number, boolean or object; Enum lists all values where they are known.
 	Type string
 	Enum []string
+	// Format of a text, as JSON Schema names it, such as date-time.
+	Format string
 
 	of     reflect.Type
 	tag    reflect.StructTag
 	index  []int
 	fields []*Field // of an object in a body
 }
+
+// Members returns the fields of an object in a body.
+func (f *Field) Members() []*Field { return f.fields }
 
 // requestFields are the fields that a type reads from a request, by its tags: path, query or json.
 func requestFields(t reflect.Type, within string) (all []*Field) {
@@ -102,6 +107,7 @@ func (f *Field) typed() *Field {
 		s = names[strings.TrimPrefix(fmt.Sprint(any[0]["$ref"]), "#/components/schemas/")]
 	}
 	f.Type, _ = s["type"].(string)
+	f.Format, _ = s["format"].(string)
 	if several, is := s["type"].([]string); is {
 		f.Type = several[0]
 	}

@@ -20,11 +20,11 @@ type minuteOf struct {
 // passed counts claims that go while their destination is up.
 type passed map[minuteOf]int
 
-func (g *Gates) minuteOf(name string) minuteOf { return minuteOf{name, g.Clock.Now().Unix() / 60} }
+func minuteAt(now time.Time) int64 { return now.Unix() / 60 }
 
 // pass counts a claim that this replica let through. Where it acts, the destination's breaker knows already.
 func (g *Gates) pass(d *destination.Gate) {
-	at := g.minuteOf(d.Name)
+	at := minuteOf{d.Name, minuteAt(g.Clock.Now())}
 	if g.passed[at]++; g.leads {
 		g.weighed[at]++
 	}
@@ -45,27 +45,22 @@ func (g *Gates) addUp(ctx context.Context) error {
 		return nil
 	}
 	s := g.Settings()
-	sums, err := g.Store.Admissions(ctx, g.Clock.Now().Add(-s.longestWindow()).Unix()/60)
+	within := s.Otherwise.OpensAt.Within
+	for _, of := range s.Configured {
+		within = max(within, of.OpensAt.Within)
+	}
+	sums, err := g.Store.Admissions(ctx, minuteAt(g.Clock.Now().Add(-within)))
 	if err == nil {
 		g.weigh(sums)
 	}
 	return err
 }
 
-// longestWindow returns the longest time in which failures are weighed against what went.
-func (s *Settings) longestWindow() time.Duration {
-	longest := s.Otherwise.OpensAt.Within
-	for _, of := range s.Configured {
-		longest = max(longest, of.OpensAt.Within)
-	}
-	return longest
-}
-
 // duePassed takes what is to be added now, in the order in which all replicas add.
 func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.minuteOf("").minute
+	now := minuteAt(g.Clock.Now())
 	for at, n := range g.passed {
 		if g.failing || at.minute < now {
 			due = append(due, journal.Admission{Destination: at.destination, Minute: at.minute, Count: n})
@@ -89,12 +84,11 @@ func (g *Gates) weigh(sums []journal.Admission) {
 	now := g.Clock.Now()
 	for _, a := range sums {
 		at, d := minuteOf{a.Destination, a.Minute}, g.registry.Gate(a.Destination, now)
-		within := now.Add(-d.Settings.OpensAt.Within).Unix() / 60
+		within := minuteAt(now.Add(-d.Settings.OpensAt.Within))
 		if n := a.Count + g.passed[at] - g.weighed[at]; n > 0 && a.Minute >= within {
 			d.Apply(destination.Admitted{Count: n}, now)
 			g.weighed[at] += n
 		}
 	}
-	old := g.minuteOf("").minute - journal.AdmissionsKept
-	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < old })
+	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < minuteAt(now)-journal.AdmissionsKept })
 }

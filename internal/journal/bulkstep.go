@@ -39,19 +39,7 @@ func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	if s.Verb == BulkStart {
 		asked.Filter, asked.Through = &s.Run.Filter, s.Run.Through
 	}
-	return outcomeOf(ctx, j, asked, func(b *batch, h *History, done *BulkRun) (err error) {
-		if h.Run != nil && done.ID != "" && h.Run.stands(done) {
-			return nil // an earlier try was committed after all
-		}
-		*done, err = b.bulk(s, h)
-		return err
-	})
-}
-
-// stands reports whether the run is in the state that a step brought another to.
-func (r *BulkRun) stands(as *BulkRun) bool {
-	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) &&
-		r.EndedAt.Equal(as.EndedAt)
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
 }
 
 // bulk applies a step.

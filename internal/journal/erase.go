@@ -50,11 +50,12 @@ var (
 func (j *Journal) Erase(ctx context.Context, store Eraser, e Erasure) (Erased, error) {
 	var done Erased
 	var refused error
-	err := store.Erase(ctx, e.Subject, func(head Head, p *Erasing) (c *Changes) {
+	var c *Changes
+	err := store.Erase(ctx, e.Subject, func(head Head, p *Erasing) *Changes {
 		c, done, refused = p.Step(head, j.now(), e, j.publish)
 		return c
 	})
-	return done, cmp.Or(err, refused)
+	return done, cmp.Or(j.certain(ctx, c, err), refused)
 }
 
 // erasureBody is the audit's word on an erasure, and where the fold starts from then: the subject's state, and the sums

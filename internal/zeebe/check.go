@@ -80,9 +80,12 @@ func CheckTLS(ctx context.Context, o Options) (string, error) {
 	}
 	state := conn.(*tls.Conn).ConnectionState()
 	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")
-	left := time.Until(state.PeerCertificates[0].NotAfter)
-	return fmt.Sprintf("%s, certificate of %s, valid until %s (%d days)", tls.VersionName(state.Version),
-		strings.Join(state.PeerCertificates[0].DNSNames, ", "), until, int(left.Hours()/24)), conn.Close()
+	days := fmt.Sprintf("%d days left", int(time.Until(state.PeerCertificates[0].NotAfter).Hours()/24))
+	if days == "0 days left" {
+		days = "it ends within a day: renew it"
+	}
+	return fmt.Sprintf("%s, certificate of %s, valid until %s (%s)", tls.VersionName(state.Version),
+		strings.Join(state.PeerCertificates[0].DNSNames, ", "), until, days), conn.Close()
 }
 
 func tlsAdvice(err error) string {

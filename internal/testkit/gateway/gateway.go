@@ -89,7 +89,7 @@ func New(tb testing.TB, o Options) *Gateway {
 	g.engine, err = server.Open(settings)
 	testkit.Must(tb, err)
 	if g.addr = "passthrough:///memory"; !o.InMemory {
-		g.addr = Nowhere(tb)
+		g.addr = testkit.Nowhere(tb)
 	}
 	if o.TLS {
 		cert, key := filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
@@ -105,15 +105,6 @@ func New(tb testing.TB, o Options) *Gateway {
 		_ = g.engine.Close() // it keeps nothing
 	})
 	return g
-}
-
-// Nowhere returns an address where nobody listens for the time of the test.
-func Nowhere(tb testing.TB) string {
-	tb.Helper()
-	addr, release, err := reservePort()
-	testkit.Must(tb, err)
-	tb.Cleanup(release)
-	return addr
 }
 
 // Addr returns the gateway's host:port.

@@ -302,6 +302,19 @@ func by(ctx context.Context) string {
 	return who
 }
 
+// decider decides as the bulk runs of a replica, two of which may decide on one dead letter at one instant.
+type decider struct{ *replica }
+
+// Retry implements deadletter.Decider.
+func (d decider) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return d.letters.Retry(as(ctx, d.nameOfRun(c.Run)), c)
+}
+
+// Discard implements deadletter.Decider.
+func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return d.letters.Discard(as(ctx, d.nameOfRun(c.Run)), c)
+}
+
 // DeadLetter implements deadletter.Reader.
 func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
 	if err := v.read("dead letter " + id + by(ctx)); err != nil || v.fault("dead letter not read") {

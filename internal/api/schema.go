@@ -49,8 +49,7 @@ var closedSets = []closedSet{
 	closed("Process", deadletter.Waiting, deadletter.Expected, deadletter.Nobody, answered),
 	closed("When", deadletter.Backoff, deadletter.Now),
 	closed("BulkAction", journal.BulkRetry, journal.BulkDiscard),
-	closed("BulkState", journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled,
-		journal.BulkDone),
+	closed("BulkState", journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone),
 	closed("BulkOutcome", journal.BulkOutcomes()...),
 	closed("DestinationState", destination.Up, destination.Down, destination.Testing, destination.Ramping),
 }
@@ -63,7 +62,7 @@ func closedSetOf(t reflect.Type) *closedSet {
 	return nil
 }
 
-// schemas are the named schemas that the others refer to.
+// schemas are the named schemas that the others refer to; without any, closed sets stand where they are used.
 type schemas map[string]Schema
 
 func ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + name} }
@@ -71,7 +70,11 @@ func ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + n
 // of describes a type.
 func (all schemas) of(t reflect.Type) Schema {
 	if set := closedSetOf(t); set != nil {
-		all[set.name] = Schema{"type": "string", "enum": set.values}
+		values := Schema{"type": "string", "enum": set.values}
+		if all == nil {
+			return values
+		}
+		all[set.name] = values
 		return ref(set.name)
 	}
 	switch t {

@@ -154,7 +154,7 @@ func (c *call) startBulk(in *struct {
 	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" doc:"That of a plan of the very same command."`
 }) (BulkRun, error) {
 	command := in.command()
-	command.Reason = in.said()
+	command.Reason = in.Reason
 	run, started, err := c.Start(c.Context(), command, in.Token)
 	if err != nil {
 		return BulkRun{}, err

@@ -96,14 +96,14 @@ func (c *call) teach(in *struct {
 	if in.Class == "" {
 		return Cause{}, invalid("invalid_classification", "classification is missing, expected PERMANENT or TRANSIENT")
 	}
-	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.said()})
+	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason})
 }
 
 func (c *call) forget(in *struct {
 	causeInput
 	reasonInput
 }) (Cause, error) {
-	return c.taught(in.ID, journal.Teaching{Reason: in.said()})
+	return c.taught(in.ID, journal.Teaching{Reason: in.Reason})
 }
 
 func (c *call) taught(id string, t journal.Teaching) (Cause, error) {

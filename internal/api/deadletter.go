@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -207,14 +206,6 @@ type reasonInput struct {
 	Reason string `json:"reason" required:"1" long:"1" length:"500" doc:"Why; stands in the audit, without personal data."`
 }
 
-// said is a person's reason; empty where nothing of it can be seen.
-func (in *reasonInput) said() string {
-	if strings.IndexFunc(in.Reason, visible) < 0 {
-		return ""
-	}
-	return in.Reason
-}
-
 // retry answers POST /api/v1/dead-letters/{id}/retry.
 func (c *call) retry(in *struct {
 	idInput
@@ -224,7 +215,7 @@ func (c *call) retry(in *struct {
 	Fresh    bool            `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
 	Deadline time.Time       `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
 }) (DeadLetter, error) {
-	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.ID, Reason: in.said(), Force: in.Force, When: in.When,
+	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Force: in.Force, When: in.When,
 		Fresh: in.Fresh, Deadline: in.Deadline}))
 }
 
@@ -237,7 +228,7 @@ func (c *call) retryJob(in *struct {
 	if in.JobID == "" {
 		return DeadLetter{}, invalid("invalid_job_id", "jobId is missing, expected the id of a dead letter")
 	}
-	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.JobID, Reason: in.said(), Force: in.Force}))
+	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.JobID, Reason: in.Reason, Force: in.Force}))
 }
 
 // discard answers POST /api/v1/dead-letters/{id}/discard.
@@ -245,5 +236,5 @@ func (c *call) discard(in *struct {
 	idInput
 	reasonInput
 }) (DeadLetter, error) {
-	return decided(c.Discard(c.Context(), deadletter.Command{ID: in.ID, Reason: in.said()}))
+	return decided(c.Discard(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason}))
 }

@@ -138,7 +138,7 @@ func (c *call) release(in *struct {
 
 // order gives a person's order, and answers with the destination as it stands after.
 func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (DestinationDetail, error) {
-	o.Reason = why.said()
+	o.Reason = why.Reason
 	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err
 	}

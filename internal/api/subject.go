@@ -224,7 +224,7 @@ func (c *call) erase(in *struct {
 	if err != nil {
 		return Erased{}, err
 	}
-	done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.said()})
+	done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
 	return Erased{done.Pseudonym.Tenant, done.Pseudonym.Policy, done.Pseudonym.ID, done.Records, done.Record}, err
 }
 

@@ -17,8 +17,9 @@ type token struct {
 	class      class // of a word
 	kind       kind  // of a mark, or that a word labels
 	gap        gap
-	inner      bool // one of several words that are written together, and not the first
-	host, path bool // stands in a URL
+	joint      separators // between the number before and this one, if they may be of one
+	inner      bool       // one of several words that are written together, and not the first
+	host, path bool       // stands in a URL
 }
 
 type form uint8
@@ -57,12 +58,12 @@ type edit struct {
 // reader reads one text.
 type reader struct {
 	text.Reading
-	in     string
-	source []edit // in bytes of the text
-	edits  []edit // of this pass
-	tokens []token
-	skip   edit // ahead of what is read: an element's text
-	n      numbers
+	in      string
+	source  []edit // in bytes of the text
+	edits   []edit // of this pass
+	tokens  []token
+	skip    edit // ahead of what is read: an element's text
+	cluster cluster
 }
 
 // readers keeps the room of finished ones.
@@ -197,10 +198,10 @@ func (r *reader) readTokens() {
 		case number, date:
 			found = r.readNumber(i)
 		}
-		if found.kind != none {
+		if found.kind != none && !slices.ContainsFunc(r.Chars[found.start:found.end], isMark) {
 			r.redact(found.start, found.end, found.kind)
 			read = found.end
-		} else if found.end > read {
+		} else if found.kind == none && found.end > read {
 			read = found.end
 		}
 	}
@@ -212,9 +213,6 @@ func (r *reader) readWord(i int) edit {
 		return e
 	}
 	if e := r.quotedAt(i); e.kind != none {
-		return e
-	}
-	if e := r.loginAt(i); e.kind != none {
 		return e
 	}
 	if e := r.addressAt(i); e.kind != none {

@@ -68,6 +68,7 @@ type erasureBody struct {
 	Amended map[int64]string `json:"amended,omitempty"`
 	State   SubjectState     `json:"state,omitzero"`
 	Letters []DeadLetter     `json:"deadLetters,omitempty"`
+	Items   []BulkItemChange `json:"items,omitempty"`
 	Sums    []Sum            `json:"sums,omitempty"`
 	Causes  []Fingerprint    `json:"causes,omitempty"`
 }
@@ -78,6 +79,7 @@ func (p *projection) erasure(l *life, b *erasureBody) {
 	for i := range b.Letters {
 		l.letters[b.Letters[i].ID] = &b.Letters[i]
 	}
+	p.items = append(p.items, b.Items...)
 	p.add(b.Sums, b.Causes)
 }
 
@@ -140,7 +142,7 @@ type Erasing struct {
 	// Records of the subject, and Others of no subject, each in order, and the digests of all by the ledger.
 	Records, Others              []KeyedRecord
 	RecordDigests, OthersDigests []Digest
-	// Letters of the subject, Items that name it, and all Runs.
+	// Letters of the subject, Items of bulk runs that are about them, and all Runs.
 	Letters []KeyedDeadLetter
 	Items   []RunItem
 	Runs    []BulkRun
@@ -181,9 +183,8 @@ func (p *Erasing) MessageKeys(s Subject) []string {
 type Expunged struct {
 	// Key of the subject.
 	Key int64
-	// Amended records, and Items, which name it no more.
+	// Amended records, which name it no more.
 	Amended []KeyedRecord
-	Items   []RunItem
 	// Causes (Fingerprint.ID) that nobody else has: their patterns go.
 	Causes []string
 }
@@ -212,10 +213,10 @@ func (p *Erasing) Step(head Head, at time.Time, e Erasure, publish Publisher) (*
 	addFailures(taken, c.Sums)
 	reason := regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.Subject.ID)).ReplaceAllLiteralString(e.Reason, x.to.ID)
 	body := &erasureBody{Reason: storable(redact.Line(reason, maxReasonBytes)), By: bounded(e.By),
-		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters,
+		Erased: runsOf(p.Records), Amended: digests, State: left.SubjectState, Letters: letters, Items: c.Items,
 		Sums: c.Sums, Causes: c.Fingerprints}
 	b.subjects[p.Key], b.changes.Runs = left, x.takeQueries()
-	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended, Items: x.takeItems()}
+	b.changes.Erased = &Expunged{Key: p.Key, Amended: amended}
 	for i := range body.Causes {
 		f := &body.Causes[i]
 		if f.Pattern = ""; p.Failures[f.ID] <= taken[f.ID] {
@@ -363,30 +364,6 @@ func (x *eraser) takeQueries() (all []BulkRun) {
 	return all
 }
 
-// takeItems returns the items of bulk runs that named it.
-func (x *eraser) takeItems() (all []RunItem) {
-	for _, i := range x.Items {
-		x.item(i.Run, &i.Item)
-		all = append(all, i)
-	}
-	return all
-}
-
-// item reports whether the item was about the subject. It is as it stands then: its outcome was that of records that
-// go.
-func (x *eraser) item(run string, i *BulkItem) bool {
-	if i.Subject != x.from {
-		return false
-	}
-	for _, n := range x.Items {
-		if n.Run == run && n.Item.Number == i.Number {
-			*i = n.Item
-		}
-	}
-	i.Subject, i.DeadLetter = x.to, x.id(i.DeadLetter)
-	return true
-}
-
 // amend returns the records of no subject that named it, without its name, and their digests.
 func (x *eraser) amend(known *Erasures) (all []KeyedRecord, digests map[int64]string, err error) {
 	digests = map[int64]string{}
@@ -412,14 +389,8 @@ func (x *eraser) amend(known *Erasures) (all []KeyedRecord, digests map[int64]st
 func (x *eraser) takes(body any) (found bool) {
 	switch b := body.(type) {
 	case *bulkBody:
-		for i := range b.Items {
-			found = x.item(b.Run, &b.Items[i]) || found
-		}
 		if b.Verb == BulkStart && x.runs[b.Run] {
 			b.Filter.Query, b.Filter.IDs, b.Filter.Context, b.Query, found = "", "", "", "", true
-		}
-		if id := x.ids[b.DeadLetter]; id != "" {
-			b.DeadLetter, found = id, true
 		}
 	case *purgeBody:
 		n := len(b.Subjects)
@@ -427,9 +398,6 @@ func (x *eraser) takes(body any) (found bool) {
 		found = len(b.Subjects) < n
 		for i := range b.Runs {
 			r := &b.Runs[i]
-			for n := range r.Items {
-				found = x.item(r.Run.ID, &r.Items[n]) || found
-			}
 			if x.runs[r.Run.ID] {
 				r.Run.Filter.Query, r.Run.Filter.IDs, r.Run.Filter.Context, r.Query, found = "", "", "", "", true
 			}

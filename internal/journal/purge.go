@@ -217,7 +217,7 @@ type Fold struct {
 type foldedRun struct {
 	BulkRun
 	query string
-	items map[string]*BulkItem // by their dead letters
+	items map[int64]*BulkItem // by the records of their dead letters
 }
 
 // NewFold returns a fold that starts from what the last purge carried; nil where nothing was purged.
@@ -237,9 +237,9 @@ func NewFold(base *Entry) (*Fold, error) {
 		}
 	}
 	for _, r := range b.Runs {
-		run := &foldedRun{BulkRun: r.Run, query: r.Query, items: map[string]*BulkItem{}}
+		run := &foldedRun{BulkRun: r.Run, query: r.Query, items: map[int64]*BulkItem{}}
 		for i := range r.Items {
-			run.items[r.Items[i].DeadLetter] = &r.Items[i]
+			run.items[r.Items[i].Record] = &r.Items[i]
 		}
 		f.runs[r.Run.ID] = run
 	}
@@ -300,16 +300,14 @@ func (f *Fold) step(e *Entry, b *bulkBody) {
 		return // purged
 	}
 	if r == nil {
-		r = &foldedRun{items: map[string]*BulkItem{}}
+		r = &foldedRun{query: b.Query, items: map[int64]*BulkItem{}}
 		f.runs[b.Run] = r
+		for _, i := range b.items(e.At) {
+			r.items[i.Record] = &i
+		}
 	}
-	if r.fold(e.Record, e.At, b); b.Verb == BulkStart {
-		r.query = b.Query
-	}
-	for i := range b.Items {
-		r.items[b.Items[i].DeadLetter] = &b.Items[i]
-	}
-	if i := r.items[b.DeadLetter]; i != nil && b.Verb == bulkRefuse {
+	r.fold(e.Record, e.At, b)
+	if i := r.items[b.Record]; i != nil && b.Verb == bulkRefuse {
 		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
 	}
 }
@@ -318,8 +316,8 @@ func (f *Fold) step(e *Entry, b *bulkBody) {
 func (f *Fold) settleItems() {
 	for n := range f.items {
 		c := &f.items[n]
-		if r := f.runs[c.Run]; r != nil && r.items[c.DeadLetter] != nil {
-			c.Apply(r.items[c.DeadLetter])
+		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
+			c.Apply(r.items[c.Record])
 		}
 	}
 	f.items = nil

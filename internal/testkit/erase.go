@@ -44,7 +44,7 @@ func (m *Memory) erasing(of journal.Subject) *journal.Erasing {
 		p.Runs = append(p.Runs, r.told())
 		p.Alone[id] = m.alone(&r.Filter, p, of)
 		for _, i := range r.items {
-			if i.Subject == of {
+			if d := m.letters[i.Record]; d != nil && d.Key == p.Key {
 				p.Items = append(p.Items, journal.RunItem{Run: id, Item: i})
 			}
 		}
@@ -102,9 +102,5 @@ func (m *Memory) expunge(e *journal.Expunged) {
 		f := m.fingerprints[id]
 		f.Pattern = ""
 		m.fingerprints[id] = f
-	}
-	for _, changed := range e.Items {
-		items := m.runs[changed.Run].items
-		items[slices.IndexFunc(items, func(i journal.BulkItem) bool { return i.Number == changed.Item.Number })] = changed.Item
 	}
 }

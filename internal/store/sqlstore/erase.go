@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"retry-worker/internal/deadletter"
@@ -31,7 +30,6 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 	if p.Key, err = w.keyOf(of); err != nil || p.Key == 0 {
 		return p, err
 	}
-	name, err := json.Marshal(of)
 	for _, read := range []func() error{
 		func() error { p.Base, err = w.lastPurge(); return err },
 		func() error { p.Erasures, err = w.entries(erasures); return err },
@@ -46,7 +44,7 @@ func (w *writer) erasing(of journal.Subject) (p *journal.Erasing, err error) {
 		func() error { p.Runs, err = w.bulkRuns(""); return err },
 		func() error { p.Alone, err = w.alone(p, of); return err },
 		func() error { p.Failures, err = w.failures(); return err },
-		func() error { p.Items, err = w.named(string(name)); return err },
+		func() error { p.Items, err = w.about(p.Key); return err },
 		func() error { p.Waiting, err = w.keyed(p.MessageKeys(of)); return err },
 	} {
 		if err == nil {
@@ -99,24 +97,12 @@ func (w *writer) failures() (map[string]int64, error) {
 	})
 }
 
-// named are the items of bulk runs that name a subject, which is given as its JSON.
-func (w *writer) named(subject string) (all []journal.RunItem, err error) {
-	err = w.each("SELECT run, body FROM bulk_items", func(scan scanner) error {
-		var i journal.RunItem
-		var body string
-		if err := scan(&i.Run, &body); err != nil {
-			return err
-		}
-		if err := json.Unmarshal([]byte(body), &i.Item); err != nil {
-			return err
-		}
-		if name, err := json.Marshal(i.Item.Subject); err != nil || string(name) != subject {
-			return err
-		}
-		all = append(all, i)
-		return nil
+// about are the items of bulk runs that are about a subject's dead letters.
+func (w *writer) about(key int64) ([]journal.RunItem, error) {
+	const query = "SELECT i.run, i.number FROM bulk_items i JOIN dead_letters d ON d.record = i.record WHERE d.subject = ?"
+	return collect(&w.snapshot, query, []any{key}, func(scan scanner, i *journal.RunItem) error {
+		return scan(&i.Run, &i.Item.Number)
 	})
-	return all, err
 }
 
 // signed are the digests of records in their order, by the ledger; that of one that no link vouches for is zero.
@@ -154,10 +140,6 @@ func (b *batch) expunge(c *journal.Changes) {
 	for i := range e.Amended {
 		r := &e.Amended[i].Entry
 		b.add("UPDATE records SET body = ? WHERE record = ?", r.Kept(), r.Record)
-	}
-	for i := range e.Items {
-		row := e.Items[i].Row()
-		b.add("UPDATE bulk_items SET dead_letter = ?, body = ? WHERE run = ? AND number = ?", row[2], row[4], row[0], row[1])
 	}
 }
 

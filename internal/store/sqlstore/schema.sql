@@ -144,17 +144,19 @@ CREATE TABLE bulk_runs (
 )KEYED;
 
 CREATE TABLE bulk_items (
-    run         TEXT NOT NULL,
-    number      INT  NOT NULL,
-    dead_letter TEXT NOT NULL,
-    outcome     TEXT NOT NULL,
-    body        JSON NOT NULL,
+    run     TEXT NOT NULL,
+    number  INT  NOT NULL,
+    record  INT  NOT NULL, -- dead_letters.record
+    outcome TEXT NOT NULL,
+    code    TEXT NOT NULL,
+    changed INT  NOT NULL,
+    decided INT  NOT NULL,
     PRIMARY KEY (run, number)
 )KEYED;
 
 CREATE INDEX bulk_items_by_outcome ON bulk_items (run, outcome, number);
 
-CREATE INDEX bulk_items_of_letter ON bulk_items (dead_letter, run);
+CREATE INDEX bulk_items_of_letter ON bulk_items (record, run);
 
 -- Events and answers on their way, one queue per destination, in order of sequence per key; the queue sessions is of those
 -- that were ended. Links vouch for what is there.

@@ -243,7 +243,8 @@ func Fill(t *testing.T, s Store) {
 	w.Await(old)
 	purge(t, s, 1, 9, 1)
 	gone := w.die("CLM-GONE-1", 9) // record 4
-	w.begin("run-0")
+	w.step(journal.BulkStart, journal.BulkRun{ID: "run-0", Action: journal.BulkDiscard, Through: 9, Reason: "x", PerMinute: 1,
+		Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}})
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {
@@ -294,7 +295,7 @@ var tables = []struct {
 	{"sums", "slot, name, policy, cause, destination, bucket", columnsOf("slot INT, name TEXT, policy TEXT, cause TEXT, destination TEXT, bucket INT, n INT")},
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT")},
 	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
-	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, dead_letter TEXT, outcome TEXT, body JSON")},
+	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, record INT, outcome TEXT, code TEXT, changed INT, decided INT")},
 	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, type TEXT, body TEXT, at INT")},
 	// Work in hand is no part of the audit.
 	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
@@ -337,7 +338,7 @@ func edits(body string) (all []edit) {
 		{"a record put in before all", []string{"INSERT INTO records SELECT -1, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a purged record put in", []string{"INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"an erased record put in", []string{"INSERT INTO records SELECT 4, kind, subject, at, body FROM records WHERE record = 3"}, false},
-		{"a record that an erasure changed", []string{"UPDATE records SET body = " + strings.ReplaceAll(body, "%s", "body") + " WHERE record = 6"}, false},
+		{"a record that an erasure changed", []string{"UPDATE records SET body = " + strings.ReplaceAll(body, "%s", "body") + " WHERE record = 5"}, false},
 		{"a pseudonym", []string{"UPDATE subjects SET id = 'CLM-GONE-1' WHERE id LIKE 'erased-%'"}, false},
 		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"}, false},
@@ -346,7 +347,7 @@ func edits(body string) (all []edit) {
 		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen FROM fingerprints LIMIT 1"}, false},
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8, 0)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
-		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, dead_letter, outcome, body FROM bulk_items"}, false},
+		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, record, outcome, code, changed, decided FROM bulk_items"}, false},
 		{"a message put in", []string{"INSERT INTO outbox SELECT sequence + 900, id, queue, key, type, body, at FROM outbox"}, false},
 		{"a message put in again", []string{"INSERT INTO outbox SELECT 1, id, queue, key, type, body, at FROM outbox LIMIT 1"}, false},
 		{"all messages gone", []string{"DELETE FROM outbox"}, false},

@@ -196,7 +196,7 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 		Use:   "erase SUBJECT",
 		Short: "Erase what was recorded of a claim, message or job (LGPD; role admin)",
 		Long: "Asks a running worker to erase a subject for good: its records go, and its name wherever it stands.\n" +
-			"The records' digests, the figures and the counts stay, under a pseudonym that is printed, and\n" +
+			"The records' digests and the figures stay, which name nobody, and\n" +
 			"`audit verify` holds. It is refused while a retry, a person's decision, an answer to the process or a\n" +
 			"bulk run is still under way. Backups keep the subject, and so does what was exported, or sent as an\n" +
 			"event.",
@@ -209,8 +209,7 @@ func (c *cli) journalEraseCommand() *cobra.Command {
 			subject.ID = args[0]
 			body := map[string]string{"reason": reason}
 			return show(cmd.Context(), c, subjectPath(subject, "/erase"), body, func(done *api.Erased) {
-				fmt.Fprintf(c.out, "erased: %d records; what is counted goes on as %s (record %d)\n",
-					done.Records, inertLine(done.Pseudonym, 200), done.Record)
+				fmt.Fprintf(c.out, "erased: %d records; record %d says so\n", done.Records, done.Record)
 			})
 		},
 	}

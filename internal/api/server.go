@@ -35,7 +35,7 @@ type Reader interface {
 type Recorder interface {
 	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
 	// Erase fails with journal.ErrReasonRequired, journal.ErrSubjectUnknown or journal.ErrSubjectBusy, too.
-	Erase(ctx context.Context, store journal.Eraser, e journal.Erasure) (journal.Erased, error)
+	Erase(ctx context.Context, store journal.Expunger, e journal.Erasure) (journal.Erased, error)
 }
 
 // Journal is what the API answers from and carries decisions out with, once it is open.
@@ -44,7 +44,7 @@ type Journal struct {
 	Recorder
 	DeadLetters
 	// Store is where subjects are erased.
-	Store journal.Eraser
+	Store journal.Expunger
 	Bulk  Bulk
 	Gates Gates
 	// Sessions keeps those that ended before their time; needed where there are tokens.

@@ -214,12 +214,8 @@ func (s *API) audit(c *call) (any, error) {
 	return pageOf(records, next, audit.Of), nil
 }
 
-// Erased is what an erasure left of a subject.
+// Erased is what an erasure took of a subject.
 type Erased struct {
-	Tenant string `json:"tenant"`
-	Policy string `json:"policy"`
-	// Pseudonym is its id from then on.
-	Pseudonym string `json:"pseudonym"`
 	// Records are how many were erased, Record is the one that says so.
 	Records int   `json:"records"`
 	Record  int64 `json:"record"`
@@ -243,7 +239,7 @@ func (s *API) erase(c *call) (any, error) {
 	}
 	s.log.Info("a subject was erased", zap.String("event", "subject_erased"), zap.String("by", e.By),
 		zap.Int64("record", done.Record), zap.Int("records", done.Records))
-	return Erased{done.Pseudonym.Tenant, done.Pseudonym.Policy, done.Pseudonym.ID, done.Records, done.Record}, nil
+	return Erased(done), nil
 }
 
 // Outcome is what became of a subject when an outcome was told.

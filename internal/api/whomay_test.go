@@ -67,7 +67,8 @@ func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Item,
 func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse()
 }
-func (r *reached) Erase(context.Context, journal.Subject, func(journal.Head, *journal.Erasing) *journal.Changes) error {
+func (r *reached) Expunge(context.Context, journal.Scope,
+	func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {
 	return r.refuse()
 }
 func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) { return p }

@@ -67,6 +67,7 @@ const (
 	settledBy        = "retry-worker"
 	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
 	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
+	reasonExpired    = "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão"
 )
 
 // variables of an answer; those of a retry are only where there is one.

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	"strings"
 	"time"
 
@@ -93,14 +94,39 @@ func (f *DeadLetterFilter) Search() string {
 	return bounded(strings.TrimSpace(f.Query))
 }
 
+// words are what of the filter may name somebody.
+func (f *DeadLetterFilter) words() []*string { return []*string{&f.IDs, &f.Context, &f.Query} }
+
+// withoutWords returns the filter without what may name somebody.
+func (f DeadLetterFilter) withoutWords() DeadLetterFilter {
+	for _, w := range f.words() {
+		*w = ""
+	}
+	return f
+}
+
+// wordsSum returns a digest of what of the filter may name somebody; empty where that is nothing.
+func (r *BulkRun) wordsSum() string {
+	if r.Filter == r.Filter.withoutWords() {
+		return ""
+	}
+	b := appendText(nil, r.WordsSalt)
+	for _, w := range r.Filter.words() {
+		b = appendText(b, *w)
+	}
+	return Digest(sha256.Sum256(b)).String()
+}
+
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
 type BulkRun struct {
 	// ID is a UUID; ids that are made later sort later.
 	ID     string     `json:"bulkRun"`
 	Action BulkAction `json:"action"`
-	// Filter chose the dead letters among those that were open and had a record of at most Through.
-	Filter  DeadLetterFilter `json:"filter"`
-	Through int64            `json:"through"`
+	// Filter chose the dead letters among those that were open and had a record of at most Through. What of it may name
+	// somebody (DeadLetterFilter.words) stands in the run's row alone; its records have a digest of that and WordsSalt.
+	Filter    DeadLetterFilter `json:"filter"`
+	WordsSalt string           `json:"wordsSalt,omitempty"`
+	Through   int64            `json:"through"`
 	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
 	Reason string `json:"reason"`
 	By     string `json:"by"`
@@ -122,8 +148,9 @@ type BulkRun struct {
 	// left to decide; the zero time before.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Begun is the record of its start, Gathered where the last of its dead letters stands so far, the most urgent first.
+	// Begun is the record of its start, Ended that of its end; 0 before. Gathered is where the last of its dead letters stands so far, the most urgent first.
 	Begun    int64 `json:"begun"`
+	Ended    int64 `json:"ended,omitempty"`
 	Gathered Place `json:"gathered,omitzero"`
 	// Total dead letters in it; grows until StartedAt.
 	Total int64 `json:"-"`
@@ -135,9 +162,12 @@ type BulkRun struct {
 // purged.
 type BulkItem struct {
 	// Number in the run, from 1 on, the most urgent dead letter first.
-	Number     int64       `json:"number"`
-	DeadLetter string      `json:"deadLetterId"`
-	Subject    Subject     `json:"subject"`
+	Number int64 `json:"number"`
+	// Letter is the dead letter's Record; DeadLetter is its ID and Subject whose it is, as a store tells them: both are
+	// empty once it is expunged.
+	Letter     int64       `json:"letter"`
+	DeadLetter string      `json:"-"`
+	Subject    Subject     `json:"-"`
 	Outcome    BulkOutcome `json:"outcome"`
 	// Code of a refusal (review.Code); empty otherwise.
 	Code string `json:"code,omitempty"`
@@ -154,9 +184,11 @@ type RunItem struct {
 
 // BulkItemChange is what became of a run's dead letter.
 type BulkItemChange struct {
-	Run, DeadLetter string
-	From, To        BulkOutcome
-	Code            string
+	Run string
+	// Letter is the dead letter's Record.
+	Letter   int64
+	From, To BulkOutcome
+	Code     string
 	// ChangedAt is now, DecidedAt when it was decided on.
 	ChangedAt, DecidedAt time.Time
 }

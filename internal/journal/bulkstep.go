@@ -3,7 +3,6 @@ package journal
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -99,8 +98,8 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are
-// redacted, as they may be of a person's name, and Query is a digest of them as they are.
+// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start, but for its words, of
+// which Words is a digest (BulkRun.wordsSum).
 type bulkBody struct {
 	Run       string                `json:"bulkRun"`
 	Verb      BulkVerb              `json:"verb"`
@@ -108,7 +107,7 @@ type bulkBody struct {
 	State     BulkState             `json:"state,omitempty"`
 	Action    BulkAction            `json:"action,omitempty"`
 	Filter    *DeadLetterFilter     `json:"filter,omitempty"`
-	Query     string                `json:"querySha256,omitempty"`
+	Words     string                `json:"wordsSha256,omitempty"`
 	Through   int64                 `json:"through,omitempty"`
 	Reason    string                `json:"reason,omitempty"`
 	Force     bool                  `json:"forceRetry,omitempty"`
@@ -121,37 +120,31 @@ type bulkBody struct {
 	Items    []BulkItem `json:"items,omitempty"`
 	Gathered Place      `json:"gathered,omitzero"`
 	Last     bool       `json:"last,omitempty"`
-	// DeadLetter that is refused, for the reason in Code; Hold is why the run rests.
-	DeadLetter string `json:"deadLetterId,omitempty"`
-	Code       string `json:"code,omitempty"`
-	Hold       string `json:"hold,omitempty"`
+	// Letter is the record of the dead letter that is refused, for the reason in Code; Hold is why the run rests.
+	Letter int64  `json:"letter,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Hold   string `json:"hold,omitempty"`
 }
 
 // started records that a run begins. Its own row keeps the filter's words as they are.
 func (b *batch) started(r *BulkRun, by string) BulkRun {
-	f := r.Filter
-	f.State, f.Query = "", f.Search()
-	told := f
-	told.Query = redact.Line(f.Query, maxTextBytes)
-	return b.stepped(&BulkRun{Filter: f},
-		&bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
-			Filter: &told, Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-			Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
-}
-
-// querySum returns a digest of a filter's words; empty where there are none.
-func querySum(words string) string {
-	if words == "" {
-		return ""
+	run := &BulkRun{Filter: r.Filter}
+	run.Filter.State, run.Filter.Query = "", r.Filter.Search()
+	if run.Filter != run.Filter.withoutWords() {
+		run.WordsSalt = newSalt()
 	}
-	return Digest(sha256.Sum256([]byte(words))).String()
+	told := run.Filter.withoutWords()
+	return b.stepped(run,
+		&bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkPreparing, Action: r.Action,
+			Filter: &told, Words: run.wordsSum(), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+			Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute})
 }
 
 // stepped records a step, and returns the run as it stands then.
 func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
-	next, words := *r, r.Filter.Query
+	next := *r
 	next.fold(b.next(), b.milli(), body)
-	next.Filter.Query = words
+	next.Filter, next.WordsSalt = r.Filter, r.WordsSalt
 	b.changes.Runs = append(b.changes.Runs, next)
 	b.entry(nil, Subject{}, BulkEntry, body, Happening{}, 0)
 	return next
@@ -190,7 +183,7 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 		r.ChangedBy, r.ChangedAt = b.By, at
 	}
 	if b.State.Ended() {
-		r.EndedAt = at
+		r.EndedAt, r.Ended = at, record
 	}
 }
 
@@ -215,10 +208,8 @@ type Gathering struct {
 
 // Candidate is a dead letter that may be added to a bulk run. Busy tells that another has planned it.
 type Candidate struct {
-	Record     int64
-	DeadLetter string
-	Subject    Subject
-	Busy       bool
+	Record int64
+	Busy   bool
 }
 
 // Step returns the changes that add the dead letters; one that is Busy is added as refused with busyCode. publish makes
@@ -227,8 +218,8 @@ func (g *Gathering) Step(head Head, at time.Time, busyCode string, publish Publi
 	b := newBatch(at, head, publish)
 	body := &bulkBody{Run: g.Run.ID, Verb: bulkGather, Gathered: g.Through, Last: g.Last}
 	for i := range g.Found {
-		item := BulkItem{Number: g.Run.Total + int64(i) + 1, DeadLetter: g.Found[i].DeadLetter, Subject: g.Found[i].Subject,
-			Outcome: BulkPlanned, ChangedAt: b.milli()}
+		item := BulkItem{Number: g.Run.Total + int64(i) + 1, Letter: g.Found[i].Record, Outcome: BulkPlanned,
+			ChangedAt: b.milli()}
 		if g.Found[i].Busy {
 			item.Outcome, item.Code = BulkRefused, busyCode
 		}
@@ -244,9 +235,9 @@ func (g *Gathering) Step(head Head, at time.Time, busyCode string, publish Publi
 func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
-			b.items = append(b.items, BulkItemChange{Run: run, DeadLetter: i.DeadLetter, From: BulkPlanned, To: BulkRefused,
+			b.items = append(b.items, BulkItemChange{Run: run, Letter: i.Letter, From: BulkPlanned, To: BulkRefused,
 				Code: code, ChangedAt: b.milli()})
-			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, DeadLetter: i.DeadLetter, Code: code})
+			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, Letter: i.Letter, Code: code})
 		}
 		return nil
 	}})

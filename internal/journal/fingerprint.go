@@ -63,6 +63,21 @@ func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Permanent, f.Recovered = f.Permanent+o.Permanent, f.Recovered+o.Recovered
 }
 
+// less returns f without what o counts, which may be nil.
+func (f *Fingerprint) less(o *Fingerprint) *Fingerprint {
+	left := *f
+	if o != nil {
+		left.Failures, left.Retried, left.Exhausted = f.Failures-o.Failures, f.Retried-o.Retried, f.Exhausted-o.Exhausted
+		left.Permanent, left.Recovered = f.Permanent-o.Permanent, f.Recovered-o.Recovered
+	}
+	return &left
+}
+
+// counts reports whether anything is counted.
+func (f *Fingerprint) counts() bool {
+	return f.Failures != 0 || f.Retried != 0 || f.Exhausted != 0 || f.Permanent != 0 || f.Recovered != 0
+}
+
 // causeOf an attempt: the rule that matched; where none did, why. At a limit it is what failed, not the limit, so that
 // a cause is the same below and at it.
 func causeOf(a *Attempt) decision.Reason {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,45 +57,111 @@ func (t *Table) compare(got, want []Row) error {
 
 // Refold folds all records anew, and is told of each part of the projections.
 type Refold struct {
-	*Fold
-	counts  causeCounts
+	*projection
+	runs    map[string]*foldedRun
+	gone    Gone
 	letters int64
 }
 
-// Through returns the last record that was purged.
-func (f *Refold) Through() int64 { return f.through }
+type foldedRun struct {
+	BulkRun
+	words string
+	items map[int64]*BulkItem // by their dead letters
+}
+
+// NewRefold returns a fold of the whole journal.
+func NewRefold() *Refold { return &Refold{projection: newProjection(), runs: map[string]*foldedRun{}} }
+
+// Gone returns the records that expunges took, once those are folded.
+func (f *Refold) Gone() *Gone { return &f.gone }
 
 // Letters returns how many dead letters were held against their records.
 func (f *Refold) Letters() int64 { return f.letters }
 
-// NewRefold returns a fold of the whole journal.
-func NewRefold(base *Entry) (*Refold, error) {
-	f, err := NewFold(base)
-	if err != nil {
-		return nil, err
-	}
-	return &Refold{Fold: f, counts: causeCounts{}}, nil
-}
-
-// Entry folds a record of no subject: bulk runs and purges. They come first, in their order.
+// Entry folds a record of a bulk run, or of an expunge. They come first, in their order.
 func (f *Refold) Entry(e *Entry) error {
-	if e.Kind == BulkEntry || e.Kind == PurgeEntry {
-		return f.Record(e)
+	switch e.Kind {
+	case BulkEntry:
+		b, err := BodyOf[bulkBody](e)
+		f.step(e, &b)
+		return err
+	case PurgeEntry, ErasureEntry:
+		b, err := BodyOf[expungeBody](e)
+		f.expunged(&b)
+		return cmp.Or(err, f.gone.Add(e))
 	}
 	return nil
+}
+
+// expunged takes over what expunged records left.
+func (f *Refold) expunged(b *expungeBody) {
+	for _, g := range b.Figures {
+		key := g
+		key.Value = 0
+		f.tally[key] += g.Value
+	}
+	for i := range b.Causes {
+		f.addCause(&b.Causes[i])
+	}
+	for i := range b.Items {
+		if r := f.runs[b.Items[i].Run]; r != nil {
+			r.items[b.Items[i].Letter] = &b.Items[i].BulkItem
+		}
+	}
+	for _, id := range b.Words {
+		if r := f.runs[id]; r != nil {
+			r.words = ""
+		}
+	}
+}
+
+// addCause adds what records that are gone counted of a cause.
+func (p *projection) addCause(c *Fingerprint) {
+	if known := p.causes[c.ID]; known != nil {
+		known.Add(c)
+	} else {
+		p.causes[c.ID] = new(*c)
+	}
+}
+
+// step folds a record of a bulk run.
+func (f *Refold) step(e *Entry, b *bulkBody) {
+	r := f.runs[b.Run]
+	if b.Verb == BulkStart {
+		r = &foldedRun{words: b.Words, items: map[int64]*BulkItem{}}
+		f.runs[b.Run] = r
+	}
+	if r == nil {
+		return // its start is missing
+	}
+	r.fold(e.Record, e.At, b)
+	for i := range b.Items {
+		r.items[b.Items[i].Letter] = &b.Items[i]
+	}
+	if i := r.items[b.Letter]; i != nil && b.Verb == bulkRefuse {
+		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
+	}
 }
 
 // subject folds the records of one subject, in their order, and returns the rows that they come to.
 func (f *Refold) subject(
 	key int64, s Subject, records []KeyedRecord,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
-	l := f.life(s)
+	l := newLife(s)
 	for i := range records {
-		if err := f.Record(&records[i].Entry); err != nil {
+		body, err := decodeBody(&records[i].Entry)
+		if err != nil {
 			return nil, nil, err
 		}
+		f.apply(l, &records[i].Entry, body)
 	}
-	delete(f.lives, s)
+	for n := range f.items { // what became of runs' dead letters
+		c := &f.items[n]
+		if r := f.runs[c.Run]; r != nil && r.items[c.Letter] != nil {
+			c.Apply(r.items[c.Letter])
+		}
+	}
+	f.items = f.items[:0]
 	for _, d := range l.deadLetters() {
 		letters = append(letters, KeyedDeadLetter{key, s, d})
 	}
@@ -137,7 +204,7 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		}
 	case RunsTable:
 		for _, r := range f.runs {
-			all = append(all, r.words(got).Row())
+			all = append(all, r.worded(got).Row())
 		}
 	case ItemsTable, RunCountsTable:
 		for id, r := range f.runs {
@@ -163,14 +230,16 @@ func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 	return &c
 }
 
-// words is the run with the words of its filter that are there, where the digest of its start fits.
-func (r *foldedRun) words(got []Row) *BulkRun {
+// worded is the run with the words of its filter that are there, where the digest of its start fits.
+func (r *foldedRun) worded(got []Row) *BulkRun {
 	run := r.BulkRun
 	for _, row := range got {
 		var there BulkRun
-		if row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil &&
-			querySum(there.Filter.Query) == r.query {
-			run.Filter.Query = there.Filter.Query
+		if r.words != "" && row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil && there.wordsSum() == r.words {
+			for i, w := range run.Filter.words() {
+				*w = *there.Filter.words()[i]
+			}
+			run.WordsSalt = there.WordsSalt
 		}
 	}
 	return &run
@@ -200,7 +269,7 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 }
 
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
-// is told of are not among them; of dead letters that a purge may take those that are there.
+// is told of are not among them.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	records, there := map[int64][]KeyedRecord{}, map[int64]Row{}
 	for _, r := range p.Records {
@@ -212,7 +281,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	for _, row := range p.Subjects {
 		key := row[0].(int64)
 		s := Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}
-		if l := f.lives[s]; len(records[key]) == 0 && (l == nil || !l.waits()) {
+		if len(records[key]) == 0 {
 			continue
 		}
 		subject, born, err := f.subject(key, s, records[key])
@@ -222,14 +291,10 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		subjects = append(subjects, subject)
 		for i := range born {
 			letter := born[i].Row()
-			before, known := there[born[i].DeadLetter.Record]
-			if known {
+			if before, known := there[born[i].DeadLetter.Record]; known {
 				letter[9] = before[9] // when it was seen
-			} else if born[i].DeadLetter.Record <= f.through && letter[1] != subject[6] {
-				continue // purged: the episode does not name it
 			}
 			letters = append(letters, letter)
-			f.counts.add(&born[i].DeadLetter, born[i].Subject.Policy, 1)
 			f.letters++
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 	for _, change := range c.Items {
 		r := m.runs[change.Run]
 		for i := 0; r != nil && i < len(r.items); i++ {
-			if n := &r.items[i]; n.DeadLetter == change.DeadLetter {
+			if n := &r.items[i]; n.Letter == change.Letter {
 				change.Apply(n)
 			}
 		}
@@ -57,10 +57,10 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.
 }
 
 // busy reports whether a run that has not ended has planned the dead letter.
-func (m *Memory) busy(id string) bool {
+func (m *Memory) busy(letter int64) bool {
 	for _, r := range m.runs {
 		if !r.State.Ended() && slices.ContainsFunc(r.items, func(i journal.BulkItem) bool {
-			return i.DeadLetter == id && i.Outcome == journal.BulkPlanned
+			return i.Letter == letter && i.Outcome == journal.BulkPlanned
 		}) {
 			return true
 		}
@@ -83,7 +83,7 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 		d := &all[i]
 		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
 			AtLimit: d.AtLimit(), Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
-			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)), Busy: m.busy(d.ID),
+			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)), Busy: m.busy(d.Record),
 			N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 	}
 	return sums.Tallies(), through, nil
@@ -143,8 +143,19 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 				return i.Number <= after || outcome != "" && i.Outcome != outcome
 			})
 		}
-		return first(all, limit)
+		all = first(all, limit)
+		for i := range all {
+			m.tell(&all[i])
+		}
+		return all
 	})
+}
+
+// tell names an item's dead letter, where that is there.
+func (m *Memory) tell(i *journal.BulkItem) {
+	if d := m.letters[i.Letter]; d != nil {
+		i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
+	}
 }
 
 // GatherBulkItems implements deadletter.BulkStore.
@@ -162,7 +173,7 @@ func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step
 		told := r.told()
 		g := &journal.Gathering{Run: &told, Through: r.Gathered, Last: len(all) < limit}
 		for _, d := range first(all, limit) {
-			g.Found = append(g.Found, journal.Candidate{Record: d.Record, DeadLetter: d.ID, Subject: d.Subject, Busy: m.busy(d.ID)})
+			g.Found = append(g.Found, journal.Candidate{Record: d.Record, Busy: m.busy(d.Record)})
 		}
 		if !g.Last {
 			g.Through = all[limit-1].Place()

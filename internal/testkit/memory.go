@@ -106,9 +106,6 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
-	if c.Erased != nil {
-		m.expunge(c.Erased)
-	}
 	for _, s := range c.Subjects {
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
 		m.head.Subject = max(m.head.Subject, s.Key)
@@ -132,8 +129,8 @@ func (m *Memory) keep(c *journal.Changes) {
 		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+int64(len(l.Digests)), l.Hash, l.At
 		m.head.Message += int64(len(l.Messages))
 	}
-	if c.Forgotten != nil {
-		m.forget(c.Forgotten)
+	if c.Expunged != nil {
+		m.expunge(c.Expunged)
 	}
 }
 
@@ -155,6 +152,7 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 			hs[i].Run = new(r.told())
 			if n := slices.IndexFunc(r.items, func(b journal.BulkItem) bool { return b.Number == lookups[i].Item }); n >= 0 {
 				hs[i].Item = new(r.items[n])
+				m.tell(hs[i].Item)
 			}
 		}
 	}
@@ -176,11 +174,6 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 		}
 		if l.Identity != (journal.Identity{}) && a.Identity == l.Identity && (h.Same == nil || later(a, h.Same)) {
 			h.Same = new(*a)
-		}
-	}
-	if h.Last == nil && state.LastRecord != 0 {
-		if last, err := journal.CarriedLast(m.lastPurge()); err == nil {
-			h.Last, _ = last(l.Subject)
 		}
 	}
 	if h.Same != nil {
@@ -231,7 +224,7 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 	}
 	defer m.mu.Unlock()
 	records := m.of(s)
-	story, err := journal.Tell(s, m.lastPurge(), records)
+	story, err := journal.Tell(s, records)
 	for i := range story.DeadLetters {
 		if d := &story.DeadLetters[i]; m.letters[d.Record] != nil {
 			d.ReviewSeen = m.letters[d.Record].DeadLetter.ReviewSeen

@@ -81,15 +81,19 @@ func (r *Reader) BulkItems(
 	ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {
 	var w where
-	w.and("run = ? AND number > ?", run, after)
-	w.is("outcome", string(outcome))
+	w.and("i.run = ? AND i.number > ?", run, after)
+	w.is("i.outcome", string(outcome))
 	return reading(ctx, r, "list a bulk run's dead letters", func(s *snapshot) ([]journal.BulkItem, error) {
-		return s.items(w.String()+" ORDER BY number LIMIT ?", append(w.args, max(limit, 0))...)
+		return s.items(w.String()+" ORDER BY i.number LIMIT ?", append(w.args, max(limit, 0))...)
 	})
 }
 
 func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
-	return collect(s, "SELECT body FROM bulk_items "+clause, args, fromJSON[journal.BulkItem])
+	return collect(s, "SELECT i.body, COALESCE(d.id, ''), COALESCE(s.tenant, ''), COALESCE(s.policy, ''), COALESCE(s.id, '') "+
+		"FROM bulk_items i LEFT JOIN dead_letters d ON d.record = i.letter LEFT JOIN subjects s ON s.key = d.subject "+clause,
+		args, func(scan scanner, i *journal.BulkItem) error {
+			return scan(asJSON{i}, &i.DeadLetter, &i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID)
+		})
 }
 
 // GatherBulkItems implements deadletter.BulkStore. It finds what is next beside who writes, and has the writer's turn
@@ -142,8 +146,8 @@ func (s *snapshot) gathering(id string) (journal.BulkRun, bool, error) {
 func (w *writer) candidates(found []letter) (all []journal.Candidate, err error) {
 	for i := range found {
 		c := journal.Candidate{Record: found[i].Record}
-		open, err := w.one("SELECT d.id, s.tenant, s.policy, s.id, "+isBusy+` FROM dead_letters d JOIN subjects s ON s.key = d.subject
-			WHERE d.record = ? AND d.state = 'open'`, []any{c.Record}, &c.DeadLetter, &c.Subject.Tenant, &c.Subject.Policy, &c.Subject.ID, &c.Busy)
+		open, err := w.one("SELECT "+isBusy+" FROM dead_letters d WHERE d.record = ? AND d.state = 'open'", []any{c.Record},
+			&c.Busy)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +160,7 @@ func (w *writer) candidates(found []letter) (all []journal.Candidate, err error)
 
 // isBusy is true where a run that has not ended has planned the dead letter d.
 const isBusy = `EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
-	WHERE i.dead_letter = d.id AND i.outcome = 'planned' AND b.state IN ` + unfinished + ")"
+	WHERE i.letter = d.record AND i.outcome = 'planned' AND b.state IN ` + unfinished + ")"
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (r *Reader) DeadLetterTallies(

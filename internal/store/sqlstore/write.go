@@ -97,9 +97,6 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		}
 		at += n
 	}
-	if err := w.recallCarried(lookups, histories); err != nil {
-		return nil, err
-	}
 	for i := range lookups {
 		if err := w.recallMore(&lookups[i], &histories[i]); err != nil {
 			return nil, err
@@ -149,31 +146,6 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 	}, args...)
 }
 
-// recallCarried adds the last attempts of which the records are purged.
-func (w *writer) recallCarried(lookups []journal.Lookup, histories []journal.History) error {
-	var last func(journal.Subject) (*journal.Attempt, error)
-	for i := range histories {
-		h := &histories[i]
-		if h.LastRecord == 0 || h.Last != nil {
-			continue
-		}
-		if last == nil {
-			base, err := w.lastPurge()
-			if err != nil {
-				return err
-			}
-			if last, err = journal.CarriedLast(base); err != nil {
-				return err
-			}
-		}
-		var err error
-		if h.Last, err = last(lookups[i].Subject); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // nullRecord is a record that may not be there.
 type nullRecord struct {
 	record, at *int64
@@ -218,7 +190,7 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if l.Item != 0 {
-		items, err := w.items("WHERE run = ? AND number = ?", l.Run, l.Item)
+		items, err := w.items("WHERE i.run = ? AND i.number = ?", l.Run, l.Item)
 		if err != nil {
 			return err
 		}
@@ -276,8 +248,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	for _, r := range c.Link.LetGo {
 		b.add("DELETE FROM outbox WHERE sequence >= ? AND sequence <= ?", r.First, r.Last)
 	}
-	b.forget(c)
-	b.expunge(c)
+	b.expunge(c.Expunged)
 	return w.execute(b)
 }
 
@@ -391,7 +362,7 @@ func (w *writer) runs(b *batch, c *journal.Changes) error {
 
 // changeItem adds the statement that changes an item; false where the run does not have it.
 func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) (bool, error) {
-	items, err := w.items("WHERE dead_letter = ? AND run = ? ORDER BY number LIMIT 1", c.DeadLetter, c.Run)
+	items, err := w.items("WHERE i.letter = ? AND i.run = ? ORDER BY i.number LIMIT 1", c.Letter, c.Run)
 	if err != nil || len(items) == 0 {
 		return false, err
 	}
@@ -406,29 +377,7 @@ func (b *batch) messages(messages ...journal.Message) {
 	all := make([]journal.Row, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		all[i] = journal.Row{m.Sequence, m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
+		all[i] = journal.Row{m.Sequence, m.ID, m.Queue, m.Key, m.Subject, m.Type, m.Body, journal.Milli(m.At)}
 	}
-	b.insert("outbox (sequence, id, queue, key, type, body, at)", "", all)
-}
-
-// forget deletes what a purge takes; its record is the last one of the changes.
-func (b *batch) forget(c *journal.Changes) {
-	f := c.Forgotten
-	if f == nil {
-		return
-	}
-	b.add("UPDATE ledger_head SET purged = ? WHERE one = 1", c.Records[len(c.Records)-1].Entry.Record)
-	b.add("DELETE FROM records WHERE record <= ?", f.Through)
-	b.add("DELETE FROM answered WHERE last <= ?", f.Through)
-	for _, key := range f.Subjects {
-		b.add("DELETE FROM subjects WHERE key = ?", key)
-	}
-	for _, record := range f.DeadLetters {
-		b.add("DELETE FROM dead_letters WHERE record = ?", record)
-	}
-	for _, run := range f.Runs {
-		b.add("DELETE FROM bulk_items WHERE run = ?", run)
-		b.add("DELETE FROM bulk_counts WHERE run = ?", run)
-		b.add("DELETE FROM bulk_runs WHERE id = ?", run)
-	}
+	b.insert("outbox (sequence, id, queue, key, subject, type, body, at)", "", all)
 }

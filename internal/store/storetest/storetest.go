@@ -24,7 +24,6 @@ import (
 type Store interface {
 	ports
 	journal.Store
-	journal.Eraser
 	access.EndedSessions
 	Close() error
 }
@@ -32,11 +31,11 @@ type Store interface {
 // ports are those whose answers are compared with the oracle's.
 type ports interface {
 	audit.Journal
+	journal.PurgeStore
 	journal.Reader
 	journal.Archive
 	journal.Holding
 	journal.Statistics
-	journal.Purger
 	journal.Outbox
 	deadletter.Reader
 	deadletter.BulkStore

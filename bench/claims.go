@@ -89,7 +89,6 @@ func (c claim) failure() (*journal.Analysis, error) {
 		JobKey:  job, ElementInstanceKey: job + 1, ProcessInstanceKey: firstProcess + c.number,
 		Rule: decision.RNBIL005, Policy: policy, Failure: &f, Error: redact.Line(f.Error, kept), ReceivedAt: now,
 	}
-	a.Identity = journal.IdentityOf(a)
 	return a, nil
 }
 

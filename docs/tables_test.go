@@ -44,7 +44,8 @@ func settingsTable(t *testing.T) string {
 		if v.Default != "" {
 			v.Default = "`" + v.Default + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, v.Default, v.Meaning)
+		names := strings.Join(append([]string{v.Name}, v.Also...), "`, `")
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, v.Default, v.Meaning)
 	}
 	return b.String()
 }

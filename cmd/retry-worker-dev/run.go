@@ -141,7 +141,11 @@ func (s *session) path(name string) string { return filepath.Join(s.folder, name
 
 // saveAhead notes how far the engine's clock is ahead of the machine's.
 func (s *session) saveAhead(d time.Duration) error {
-	return os.WriteFile(s.path("clock"), []byte(d.String()), 0o600)
+	part := s.path("clock.part") // renamed when it is whole: the program may be killed while it writes
+	if err := os.WriteFile(part, []byte(d.String()), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, s.path("clock"))
 }
 
 // openWorker opens the service as `retry-worker serve` does; only its clock is the engine's. What the environment says for

@@ -279,6 +279,31 @@ func TestDataAreThereAfterAKill(t *testing.T) {
 	v.nothingLeft(0)
 }
 
+// TestClockIsNotedWhole: whenever the program is killed, what it noted of its clock can be read.
+func TestClockIsNotedWhole(t *testing.T) {
+	s := &session{folder: t.TempDir()}
+	testkit.Must(t, s.saveAhead(time.Hour))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range 500 {
+			if err := s.saveAhead(time.Duration(i) * time.Hour); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+			if _, err := time.ParseDuration(testkit.Read(t, s.path("clock"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // viewer reads what the program prints, and does what it asks for.
 type viewer struct {
 	*process

@@ -30,10 +30,11 @@ var auditBegin = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 func audited(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
-	db, err := store.Open(t.Context(), "sqlite:"+path)
-	testkit.Must(t, err)
 	t.Run("write", func(t *testing.T) { // the journal ends with it
-		cryptotest.SetGlobalRandom(t, 1) // records have the same salts each time
+		cryptotest.SetGlobalRandom(t, 1) // the key of identities and the records' salts are the same each time
+		db, err := store.Open(t.Context(), "sqlite:"+path)
+		testkit.Must(t, err)
+		t.Cleanup(func() { testkit.Must(t, db.Close()) })
 		var passed atomic.Int64
 		now := func() time.Time { return auditBegin.Add(time.Duration(passed.Load())) }
 		j := testkit.StartJournal(t, db, now)
@@ -49,7 +50,6 @@ func audited(t *testing.T) (path string) {
 				ElementInstanceKey: 2251799813685300, ProcessInstanceKey: 2251799813685200, Rule: decision.RNBIL005, Policy: p, Failure: &f,
 				Error: text, ReceivedAt: now().Add(-2 * time.Millisecond),
 			}
-			a.Identity = journal.IdentityOf(a)
 			_, err := j.Analyze(t.Context(), a)
 			testkit.Must(t, err)
 		}
@@ -57,7 +57,7 @@ func audited(t *testing.T) (path string) {
 		passed.Store(int64(6 * time.Minute))
 		fails("CLM-001-1", "HTTP 503, =later", 1)
 		passed.Store(int64(30 * time.Minute))
-		_, err := j.Conclude(t.Context(), &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: "CLM-001-1"}, Success: true})
+		_, err = j.Conclude(t.Context(), &journal.Outcome{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: "CLM-001-1"}, Success: true})
 		testkit.Must(t, err)
 		passed.Store(int64(14*time.Hour + 30*time.Minute))
 		fails("CLM-002-1", "DUPLICATE_CLAIM", 0)
@@ -65,7 +65,6 @@ func audited(t *testing.T) (path string) {
 			Rejection: &decision.Rejection{Code: decision.InvalidRetryCount, Variable: "retryCount", Found: "2.5", Expected: "a whole number"}})
 		testkit.Must(t, err)
 	})
-	testkit.Must(t, db.Close())
 	testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": "sqlite:" + path})
 	return path
 }

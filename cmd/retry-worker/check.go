@@ -92,6 +92,9 @@ func inspect(ctx context.Context, i *inspection) {
 	if !i.note("settings", "the environment is understood", err) {
 		return
 	}
+	for _, hint := range settings.Unread {
+		i.note("settings", hint, nil)
+	}
 	inspectConsole(i, &settings, time.Now())
 	inspectTeams(ctx, i, settings)
 	inspectConnections(ctx, i, &settings)
@@ -129,21 +132,21 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
 		}
 		return fmt.Sprintf("gateway %s, %d broker(s), %d partition(s)", t.GatewayVersion, t.Brokers,
-			t.Partitions), advised(err)
+			t.Partitions), advised(&s.Engine, err)
 	}) {
 		return
 	}
 	i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
 		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
-		return "jobs may be taken from " + tenants, advised(client.MayActivate(ctx, s.TenantIDs))
+		return "jobs may be taken from " + tenants, advised(&s.Engine, client.MayActivate(ctx, s.TenantIDs))
 	})
 }
 
-func advised(err error) error {
+func advised(engine *zeebe.Options, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; %s", err, zeebe.Advice(err))
+	return fmt.Errorf("%w; %s", err, engine.Advice(err))
 }
 
 // inspectConsole looks at the files that let people in, as far as there are any.

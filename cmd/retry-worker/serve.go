@@ -48,7 +48,8 @@ func settingsHelp() string {
 		if v.Default != "" {
 			v.Default = " (" + v.Default + ")"
 		}
-		b.WriteString("  " + v.Name + v.Default + "\n" + wrapped(v.Meaning, "      ", helpWidth))
+		b.WriteString("  " + strings.Join(append([]string{v.Name}, v.Also...), ", ") + v.Default + "\n" +
+			wrapped(v.Meaning, "      ", helpWidth))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

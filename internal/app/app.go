@@ -99,7 +99,7 @@ func New(o Options) (_ *App, err error) {
 	}
 	a := &App{settings: s, version: o.Build.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: o.Clock,
 		readiness: &metrics.Readiness{}, health: health{now: o.Clock.Now}}
-	a.warnOfPlaintext()
+	a.warnOfSettings()
 	if err = a.openCatalogue(o.Build); err != nil {
 		return nil, err
 	}

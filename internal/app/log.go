@@ -147,8 +147,11 @@ func (a *App) engineOptions() zeebe.Options {
 	return o
 }
 
-// warnOfPlaintext says once what travels unencrypted though nobody asked for that.
-func (a *App) warnOfPlaintext() {
+// warnOfSettings says once what travels unencrypted though nobody asked for that, and what is set though nobody reads it.
+func (a *App) warnOfSettings() {
+	for _, hint := range a.settings.Unread {
+		a.log.Warn(hint, zap.String("event", "setting_not_read"))
+	}
 	for _, line := range unencrypted(&a.settings) {
 		a.log.Warn(line, zap.String("event", "unencrypted"))
 	}

@@ -20,10 +20,10 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// What Kubernetes injects for a Service named retry-worker, or retry-worker-and-more.
+// What Kubernetes injects for a Service named retry-worker, retry-worker-and-more, or as the engine is.
 var (
-	linkName = regexp.MustCompile(`^RETRY_WORKER_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
-	linkPort = regexp.MustCompile(`^RETRY_WORKER_(\w+_)?PORT$`) // a mistake, unless its value is a link's
+	linkName = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	linkPort = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?PORT$`) // a mistake, unless its value is a link's
 )
 
 func serviceLink(name, value string) bool {
@@ -31,10 +31,13 @@ func serviceLink(name, value string) bool {
 }
 
 // checker reads settings and gathers what is wrong with them. Values of secrets never reach a problem.
-type checker struct{ problems Problems }
+type checker struct {
+	problems Problems
+	names    []string // of settings, each followed by the other name by which it was set
+}
 
 func (c *checker) add(name, found, expected string) {
-	c.problems = append(c.problems, fmt.Sprintf("%s is %s, expected %s", name, found, expected))
+	c.problems = append(c.problems, c.said(fmt.Sprintf("%s is %s, expected %s", name, found, expected)))
 }
 
 func (c *checker) whole(name, value string, least, most int) int {
@@ -221,28 +224,93 @@ func (c *checker) retention(name, value string) time.Duration {
 
 func (c *checker) engine(protocol string) zeebe.Options {
 	var z zeebeEnv
+	var s camundaEnv
 	c.load(zeebePrefix, &z)
+	c.load(camundaPrefix, &s)
 	if strings.Contains(z.Port, "://") { // what Kubernetes injects for a Service named zeebe
 		z.Port = ""
 	}
 	z.ClientSecret = c.secret("ZEEBE_CLIENT_SECRET", z.ClientSecret, "", z.ClientSecretFile)
 	e := zeebe.Options{
-		Address:           c.gateway(z),
-		Plaintext:         c.boolean("ZEEBE_INSECURE_CONNECTION", z.InsecureConnection),
 		CACertificatePath: z.CACertificatePath,
 		OverrideAuthority: z.OverrideAuthority,
 		KeepAlive:         c.milliseconds("ZEEBE_KEEP_ALIVE", z.KeepAlive, 10_000, math.MaxInt32),
 	}
+	e.Address, e.Plaintext = c.gateway(&z)
 	c.certificates("ZEEBE_CA_CERTIFICATE_PATH", z.CACertificatePath)
 	c.protocol(&e, protocol, &z)
-	e.OAuth = c.oauth(z, &e)
+	c.clientCertificate(&e, &s)
+	c.credentials(&e, &z, strings.ToUpper(s.AuthStrategy))
+	e.Names = c.names
+	return e
+}
+
+// credentials are a client's, or a user's with his password, or none: not both.
+func (c *checker) credentials(e *zeebe.Options, z *zeebeEnv, strategy string) {
+	e.OAuth = c.oauth(z, e)
 	e.Username = z.BasicAuthUsername
 	e.Password = c.secret("ZEEBE_BASIC_AUTH_PASSWORD", z.BasicAuthPassword, "", z.BasicAuthPasswordFile)
-	if e.OAuth != nil && e.Username != "" {
-		c.problems = append(c.problems,
-			"ZEEBE_CLIENT_ID and ZEEBE_BASIC_AUTH_USERNAME are both set, expected one of them")
+	const client, user = "ZEEBE_CLIENT_ID", "ZEEBE_BASIC_AUTH_USERNAME"
+	has := map[string]bool{client: e.OAuth != nil, user: e.Username != ""}
+	if has[client] && has[user] {
+		c.problems = append(c.problems, c.said(client+" and "+user+" are both set, expected one of them"))
 	}
-	return e
+	if strategy == "" {
+		return
+	}
+	c.oneOf("CAMUNDA_AUTH_STRATEGY", strategy, "NONE", "BASIC", "OAUTH")
+	for name, belongs := range map[string]string{client: "OAUTH", user: "BASIC"} {
+		switch {
+		case has[name] && strategy != belongs:
+			c.problems = append(c.problems,
+				c.said("CAMUNDA_AUTH_STRATEGY is "+strategy+" and "+name+" is set, expected "+belongs+", or no "+name))
+		case !has[name] && strategy == belongs:
+			c.add(name, "missing", "a value, since CAMUNDA_AUTH_STRATEGY is "+strategy)
+		}
+	}
+}
+
+// clientCertificate is what the engine knows this client by (mutual TLS), where there is one.
+func (c *checker) clientCertificate(e *zeebe.Options, s *camundaEnv) {
+	e.CertificatePath, e.KeyPath = s.MtlsCertPath, s.MtlsKeyPath
+	switch {
+	case e.CertificatePath == "" && e.KeyPath == "":
+		return
+	case e.CertificatePath == "":
+		c.add("CAMUNDA_MTLS_CERT_PATH", "missing", "the file with the certificate of CAMUNDA_MTLS_KEY_PATH")
+	case e.KeyPath == "":
+		c.add("CAMUNDA_MTLS_KEY_PATH", "missing", "the file with the key of CAMUNDA_MTLS_CERT_PATH")
+	case e.Unencrypted():
+		c.problems = append(c.problems, "CAMUNDA_MTLS_CERT_PATH is set and the engine is spoken to without TLS ("+
+			e.String()+"), expected TLS or no certificate")
+	default:
+		if _, err := e.ClientCertificate(); err != nil {
+			c.problems = append(c.problems, err.Error())
+		}
+	}
+}
+
+// tenants returns those to take jobs from; none: the engine's default. RETRY_WORKER_TENANT_IDS beats the SDKs' one, which
+// must be among them (R36).
+func (c *checker) tenants(w *workerEnv) []string {
+	var s camundaEnv
+	c.load(camundaPrefix, &s)
+	if s.TenantID != "" && s.DefaultTenantID != "" && s.TenantID != s.DefaultTenantID {
+		c.both("CAMUNDA_TENANT_ID", "CAMUNDA_DEFAULT_TENANT_ID")
+	}
+	name, tenant := "CAMUNDA_TENANT_ID", s.TenantID
+	if tenant == "" {
+		name, tenant = "CAMUNDA_DEFAULT_TENANT_ID", s.DefaultTenantID
+	}
+	all := c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
+	switch {
+	case tenant == "":
+	case w.TenantIds == "":
+		return []string{tenant}
+	case !slices.Contains(all, tenant):
+		c.add(name, strconv.Quote(tenant), "one of RETRY_WORKER_TENANT_IDS, "+strconv.Quote(w.TenantIds)+", or nothing")
+	}
+	return all
 }
 
 // protocol keeps of the two addresses the one that is used (R36).
@@ -253,7 +321,7 @@ func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 	case "auto":
 		e.Reason, protocol = "ZEEBE_REST_ADDRESS is not set", "grpc"
 		if z.RestAddress != "" {
-			e.Reason, protocol = "ZEEBE_REST_ADDRESS is set", "rest"
+			e.Reason, protocol = c.said("ZEEBE_REST_ADDRESS is set"), "rest"
 		}
 	default:
 		e.Reason = "RETRY_WORKER_ENGINE is " + protocol
@@ -264,26 +332,56 @@ func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 }
 
 func (c *checker) certificates(name, path string) {
-	if _, err := smallfile.Authorities(name, path); err != nil {
+	if _, err := smallfile.Authorities(c.said(name), path); err != nil {
 		c.problems = append(c.problems, err.Error())
 	}
 }
 
-// gateway follows the Zeebe clients: ZEEBE_HOST and ZEEBE_PORT beat ZEEBE_ADDRESS.
-func (c *checker) gateway(z zeebeEnv) string {
-	if z.Host == "" && z.Port == "" {
-		return c.address("ZEEBE_ADDRESS", z.Address, "127.0.0.1:26500")
+// schemes that an address of gRPC may have, and whether they stand for no TLS.
+var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false, "https": false}
+
+// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS. It follows the Zeebe clients: ZEEBE_HOST and
+// ZEEBE_PORT beat ZEEBE_ADDRESS; and the SDKs, whose addresses may have a scheme.
+func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
+	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(z.InsecureConnection, "false"))
+	scheme, address, found := strings.Cut(z.Address, "://")
+	if !found {
+		scheme, address = "", z.Address
 	}
+	address = strings.TrimSuffix(address, "/")
+	if z.Host != "" || z.Port != "" {
+		address = c.hostAndPort(z, address)
+	}
+	if scheme == "" {
+		return c.address("ZEEBE_ADDRESS", address, "127.0.0.1:26500"), insecure
+	}
+	plaintext, known := gatewaySchemes[strings.ToLower(scheme)]
+	_, port, err := net.SplitHostPort(address)
+	if _, wrong := strconv.ParseUint(port, 10, 16); !known || err != nil || wrong != nil {
+		c.add("ZEEBE_ADDRESS", strconv.Quote(z.Address), "host:port, grpc://host:port, or grpcs://host:port for TLS")
+	} else if z.InsecureConnection != "" && insecure != plaintext {
+		c.problems = append(c.problems, c.said(fmt.Sprintf("ZEEBE_INSECURE_CONNECTION is %t and ZEEBE_ADDRESS begins with %s://, "+
+			"expected that they agree, or no ZEEBE_INSECURE_CONNECTION", insecure, scheme)))
+	}
+	return address, plaintext
+}
+
+// hostAndPort returns what ZEEBE_HOST and ZEEBE_PORT name, which an SDK's address must not contradict.
+func (c *checker) hostAndPort(z *zeebeEnv, address string) string {
 	host, port := cmp.Or(z.Host, "127.0.0.1"), cmp.Or(z.Port, "26500")
 	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
 		c.add("ZEEBE_HOST", strconv.Quote(host), "a host name or an IP address (the port goes into ZEEBE_PORT)")
 	}
 	c.whole("ZEEBE_PORT", port, 1, math.MaxUint16)
-	return net.JoinHostPort(host, port)
+	joined := net.JoinHostPort(host, port)
+	if i := slices.Index(c.names, "ZEEBE_ADDRESS"); i >= 0 && address != joined {
+		c.both("ZEEBE_HOST or ZEEBE_PORT", c.names[i+1])
+	}
+	return joined
 }
 
 // oauth returns nil where no client is configured; what is configured for one is checked all the same.
-func (c *checker) oauth(z zeebeEnv, e *zeebe.Options) *zeebe.OAuth {
+func (c *checker) oauth(z *zeebeEnv, e *zeebe.Options) *zeebe.OAuth {
 	c.url("ZEEBE_AUTHORIZATION_SERVER_URL", z.AuthorizationServerURL, "https://… or http://…", "https", "http")
 	// It stands in logs and in what `check` prints.
 	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil {

@@ -43,6 +43,7 @@ type Settings struct {
 	Profiles               bool           // served at OpsAddr
 	TraceProtocol          string         // by which traces are sent (tracing.Open); empty: none are
 	Engine                 zeebe.Options
+	Unread                 []string // names of other clients of the engine that are set and that nobody reads, each with what to do
 	Notify                 Notify
 }
 
@@ -67,7 +68,7 @@ func Load() (Settings, error) {
 			MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
 			JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
 			Concurrency:     c.whole("RETRY_WORKER_CONCURRENCY", w.Concurrency, 1, 10_000),
-			TenantIDs:       c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds),
+			TenantIDs:       c.tenants(w),
 			WorkerName:      cmp.Or(w.WorkerName, defaultWorkerName()),
 			ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
 			LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
@@ -77,6 +78,7 @@ func Load() (Settings, error) {
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
 			TraceProtocol:   c.tracing(),
 			Engine:          c.engine(w.Engine),
+			Unread:          unread(os.Environ()),
 			Notify:          c.notify(w),
 		}
 		if s.EventsURL != "" {
@@ -103,7 +105,7 @@ func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
 // LoadEngine reads and checks only what the commands that speak to the engine need.
 func LoadEngine() (engine zeebe.Options, tenants []string, err error) {
 	engine, err = read(func(c *checker, w *workerEnv) zeebe.Options {
-		tenants = c.list("RETRY_WORKER_TENANT_IDS", w.TenantIds)
+		tenants = c.tenants(w)
 		return c.engine(w.Engine)
 	})
 	return engine, tenants, err
@@ -172,6 +174,31 @@ func (c *checker) unknown(environ []string) {
 		}
 	}
 	slices.Sort(c.problems)
+}
+
+// unread returns a hint for each name of the engine's clients that is set and that nobody reads.
+func unread(environ []string) (hints []string) {
+	var known []string
+	all, _ := Variables()
+	for _, v := range all {
+		known = append(append(known, v.Name), v.Also...)
+	}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		client := strings.HasPrefix(name, zeebePrefix+"_") || strings.HasPrefix(name, camundaPrefix+"_")
+		if !client || value == "" || slices.Contains(known, name) || serviceLink(name, value) {
+			continue
+		}
+		instead := "`retry-worker serve --help` lists what is"
+		if near := spelling.Nearest(name, known); near != "" {
+			instead = "did you mean " + near + "?"
+		} else if strings.Contains(name, "ADDRESS") || strings.Contains(name, "CONTACTPOINT") {
+			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
+		}
+		hints = append(hints, name+" is set and not read; "+instead)
+	}
+	slices.Sort(hints)
+	return hints
 }
 
 func defaultWorkerName() string {

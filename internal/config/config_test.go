@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/zeebe"
 )
 
@@ -66,6 +67,7 @@ func private(t *testing.T) (cases string) {
 func TestSettings(t *testing.T) {
 	settingsFile := private(t)
 	testkit.Must(t, os.WriteFile("testdata/large", []byte(strings.Repeat("canary", 20_000)), 0o600))
+	tlstest.NewAuthority(t).Issue(t, "testdata/mtls.pem", "testdata/mtls.key", "worker")
 	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	defaults := fields(load(t))
@@ -151,10 +153,12 @@ func TestEverySettingIsTried(t *testing.T) {
 	variables, err := config.Variables()
 	testkit.Must(t, err)
 	for _, v := range variables {
-		if !strings.Contains(script, " "+v.Name+"=") {
-			t.Errorf("no case sets %s", v.Name)
+		for _, name := range append(v.Also, v.Name) {
+			if !strings.Contains(script, " "+name+"=") {
+				t.Errorf("no case sets %s", name)
+			}
+			t.Setenv(name, "")
 		}
-		t.Setenv(v.Name, "")
 	}
 	if empty := load(t); !reflect.DeepEqual(empty, unset) {
 		t.Errorf("set but empty it is\n%+v\nunset\n%+v", empty, unset)
@@ -218,7 +222,7 @@ func TestCommandsNeedTheirOwn(t *testing.T) {
 
 // shipped matches NAME: value (YAML) and NAME=value (ENV). A broker's own ZEEBE_… are among them; the worker does not read
 // those.
-var shipped = regexp.MustCompile(`(?m)^(?:ENV )?\s*((?:RETRY_WORKER|ZEEBE)_[A-Z_]+)[:=]\s*"?([^"\s#]+)"?`)
+var shipped = regexp.MustCompile(`(?m)^(?:ENV )?\s*((?:RETRY_WORKER|ZEEBE|CAMUNDA)_[A-Z_]+)[:=]\s*"?([^"\s#]+)"?`)
 
 func TestWhatIsShippedLoads(t *testing.T) {
 	for _, file := range []string{"docker-compose.yml", "Dockerfile"} {

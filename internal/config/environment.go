@@ -1,8 +1,9 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,8 +15,9 @@ import (
 )
 
 const (
-	workerPrefix = "RETRY_WORKER"
-	zeebePrefix  = "ZEEBE"
+	workerPrefix  = "RETRY_WORKER"
+	zeebePrefix   = "ZEEBE"
+	camundaPrefix = "CAMUNDA"
 )
 
 // workerEnv is the environment as it came: text, so that everything wrong can be said at once.
@@ -62,63 +64,107 @@ type workerEnv struct {
 	Pprof                string `split_words:"true" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
 }
 
-// zeebeEnv are the names the Zeebe clients share.
+// zeebeEnv are the names that the Zeebe clients share, each with the names of the Camunda SDKs that mean the same.
 type zeebeEnv struct {
-	Address                string `group:"Engine" split_words:"true" default:"127.0.0.1:26500" desc:"gateway: host:port"`
-	RestAddress            string `split_words:"true" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
+	Address                string `group:"Engine" split_words:"true" also:"ZEEBE_GRPC_ADDRESS CAMUNDA_GRPC_ADDRESS" default:"127.0.0.1:26500" desc:"gateway: host:port; grpc:// or http:// before it: no TLS, grpcs:// or https://: TLS"`
+	RestAddress            string `split_words:"true" also:"CAMUNDA_REST_ADDRESS" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
 	Host                   string `split_words:"true" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
 	Port                   string `split_words:"true" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
-	InsecureConnection     string `split_words:"true" default:"false" desc:"true: no TLS for gRPC; for REST the URL says it"`
-	CACertificatePath      string `split_words:"true" desc:"PEM file to trust instead of the system's authorities"`
+	InsecureConnection     string `split_words:"true" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
+	CACertificatePath      string `split_words:"true" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
 	OverrideAuthority      string `split_words:"true" desc:"name to check the gateway's certificate against"`
 	KeepAlive              string `split_words:"true" default:"45000" desc:"milliseconds between two pings, at least 10000"`
-	ClientID               string `split_words:"true" desc:"OAuth client id; empty: no token is sent"`
-	ClientSecret           string `split_words:"true" desc:"OAuth client secret"`
+	ClientID               string `split_words:"true" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
+	ClientSecret           string `split_words:"true" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
 	ClientSecretFile       string `split_words:"true" desc:"file with ZEEBE_CLIENT_SECRET"`
-	TokenAudience          string `split_words:"true" desc:"audience of the token; empty: the gateway's host"`
-	TokenScope             string `split_words:"true" desc:"scope of the token; empty: none"`
-	AuthorizationServerURL string `split_words:"true" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
-	BasicAuthUsername      string `split_words:"true" desc:"user of an engine with basic authentication; empty: none"`
-	BasicAuthPassword      string `split_words:"true" desc:"that user's password"`
+	TokenAudience          string `split_words:"true" also:"CAMUNDA_TOKEN_AUDIENCE" desc:"audience of the token; empty: the gateway's host"`
+	TokenScope             string `split_words:"true" also:"CAMUNDA_TOKEN_SCOPE CAMUNDA_OAUTH_SCOPE" desc:"scope of the token; empty: none"`
+	AuthorizationServerURL string `split_words:"true" also:"CAMUNDA_OAUTH_URL" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
+	BasicAuthUsername      string `split_words:"true" also:"CAMUNDA_BASIC_AUTH_USERNAME" desc:"user of an engine with basic authentication; empty: none"`
+	BasicAuthPassword      string `split_words:"true" also:"CAMUNDA_BASIC_AUTH_PASSWORD" desc:"that user's password"`
 	BasicAuthPasswordFile  string `split_words:"true" desc:"file with ZEEBE_BASIC_AUTH_PASSWORD"`
 	AuthRequestTimeout     string `split_words:"true" default:"10000" desc:"milliseconds for one token request"`
 }
 
-// load fills env from the environment; a variable that is set but empty counts as not set.
+// camundaEnv are names of the Camunda SDKs that the Zeebe clients have no name for.
+type camundaEnv struct {
+	AuthStrategy    string `split_words:"true" desc:"NONE, BASIC or OAUTH; empty: by what is set of user and client"`
+	MtlsCertPath    string `split_words:"true" desc:"PEM file with this client's certificate for the engine, read for each connection; empty: none"`
+	MtlsKeyPath     string `split_words:"true" desc:"PEM file with that certificate's key"`
+	TenantID        string `split_words:"true" desc:"tenant to take jobs from where RETRY_WORKER_TENANT_IDS is empty"`
+	DefaultTenantID string `split_words:"true" desc:"another name of CAMUNDA_TENANT_ID"`
+}
+
+// load fills env from the environment; a variable that is set but empty counts as not set. A setting with several names
+// takes the value of the one that is set; two that say something else are a problem.
 func (c *checker) load(prefix string, env any) {
 	if err := envconfig.Process(prefix, env); err != nil {
 		c.problems = append(c.problems, fmt.Sprintf("read the environment %s_*: %v", prefix, err))
 	}
+	variables, _ := variablesOf(prefix, env) // their form is ours, and cannot be wrong
 	v := reflect.ValueOf(env).Elem()
-	for i := range v.NumField() {
-		if v.Field(i).String() == "" {
-			v.Field(i).SetString(v.Type().Field(i).Tag.Get("default"))
+	for i, variable := range variables {
+		name, value := variable.Name, os.Getenv(variable.Name)
+		for _, other := range variable.Also {
+			switch set := os.Getenv(other); {
+			case set == "" || set == value:
+			case value != "":
+				c.both(name, other)
+			default:
+				name, value = other, set
+				c.names = append(c.names, variable.Name, other)
+			}
 		}
+		v.Field(i).SetString(cmp.Or(value, variable.Default))
 	}
 }
 
-// Variable is one setting.
-type Variable struct{ Group, Name, Default, Meaning string }
+// said returns the name by which a setting was set.
+func (c *checker) said(text string) string { return strings.NewReplacer(c.names...).Replace(text) }
+
+// both says that two settings contradict each other.
+func (c *checker) both(a, b string) {
+	c.problems = append(c.problems, fmt.Sprintf("%s and %s are both set, to different values; expected one of them", a, b))
+}
+
+// Variable is one setting. Also are other names of it.
+type Variable struct {
+	Group, Name, Default, Meaning string
+	Also                          []string
+}
 
 // Variables returns all settings, those of a group together.
 func Variables() ([]Variable, error) {
-	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description " +
-		".}}\n{{end}}"
-	var rows strings.Builder
-	err := errors.Join(envconfig.Usagef(workerPrefix, &workerEnv{}, &rows, row),
-		envconfig.Usagef(zeebePrefix, &zeebeEnv{}, &rows, row), envconfig.Usagef(otelPrefix, &otelEnv{}, &rows, row))
-	if err != nil {
-		return nil, fmt.Errorf("list the settings: %w", err)
-	}
 	var all []Variable
-	for line := range strings.Lines(rows.String()) {
-		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if cells[0] == "" {
-			cells[0] = all[len(all)-1].Group
+	for _, of := range []struct {
+		prefix string
+		env    any
+	}{{workerPrefix, &workerEnv{}}, {zeebePrefix, &zeebeEnv{}}, {camundaPrefix, &camundaEnv{}}, {otelPrefix, &otelEnv{}}} {
+		variables, err := variablesOf(of.prefix, of.env)
+		if err != nil {
+			return nil, fmt.Errorf("list the settings: %w", err)
 		}
-		all = append(all, Variable{cells[0], cells[1], cells[2], cells[3]})
+		all = append(all, variables...)
+	}
+	for i := range all {
+		if all[i].Group == "" {
+			all[i].Group = all[i-1].Group
+		}
 	}
 	return all, nil
+}
+
+// variablesOf returns the settings of env's fields, in their order.
+func variablesOf(prefix string, env any) (all []Variable, err error) {
+	const row = "{{range .}}{{.Tags.Get \"group\"}}\t{{usage_key .}}\t{{usage_default .}}\t{{usage_description " +
+		".}}\t{{.Tags.Get \"also\"}}\n{{end}}"
+	var rows strings.Builder
+	err = envconfig.Usagef(prefix, env, &rows, row)
+	for line := range strings.Lines(rows.String()) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		all = append(all, Variable{cells[0], cells[1], cells[2], cells[3], strings.Fields(cells[4])})
+	}
+	return all, err
 }
 
 // defaultDatabase is what the tag of workerEnv.DatabaseURL says.
@@ -135,7 +181,7 @@ func (c *checker) secret(name, value, preset, path string) string {
 		return value
 	}
 	if value != preset {
-		c.problems = append(c.problems, fmt.Sprintf("%s and %s_FILE are both set, expected one of them", name, name))
+		c.problems = append(c.problems, fmt.Sprintf("%s and %s_FILE are both set, expected one of them", c.said(name), name))
 		return value
 	}
 	content, err := smallfile.ReadSecret(path, maxSecretBytes)

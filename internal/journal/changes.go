@@ -47,6 +47,8 @@ type batch struct {
 	happened []Happening
 	// publish makes the messages of the outbox; nil where nobody listens.
 	publish Publisher
+	// identities keys those of the journal.
+	identities IdentityKey
 }
 
 func newBatch(now time.Time, head Head, publish Publisher) *batch {
@@ -137,7 +139,7 @@ func (b *batch) entry(h *History, s Subject, kind EntryKind, body any, about Hap
 
 // analyze decides on a, adds what that changes, and says what to answer.
 func (b *batch) analyze(a *Analysis, h *History) Recorded {
-	h.recallWritten(a)
+	h.recallWritten(a, &b.identities)
 	if h.Teaching != nil {
 		asked, f := *a, *a.Failure // for the transaction may be tried again
 		h.Teaching.Apply(&f)
@@ -176,7 +178,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 		if at.Number > 1 { // an engine may have given its keys anew since; the attempt that had them may be purged
 			which = append(which, at.Number)
 		}
-		at.DeadLetter = deadLetterID(a, which...)
+		at.DeadLetter = a.identity.deadLetterID(which...)
 	}
 	b.save(a.Subject, h, at)
 	raised := int64(-1)
@@ -201,7 +203,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	at.AnalysedCount, at.Fingerprint = old.AnalysedCount,
 		FingerprintOf(a.Policy.Name, &Attempt{Error: at.Error, Decision: r.decision}).ID
 	if !r.decision.ShouldRetry() {
-		at.DeadLetter = deadLetterID(a, at.Number, at.Revision)
+		at.DeadLetter = a.identity.deadLetterID(at.Number, at.Revision)
 	}
 	b.save(a.Subject, h, at)
 	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.life.Episode.DeadLetter == at.DeadLetter
@@ -225,7 +227,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(d.MatchedText)
 	at, took := b.milli(), max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond)
 	return &Attempt{
-		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.Identity,
+		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.identity,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
 		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),

@@ -195,6 +195,7 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 	var happened []Happening
 	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
+		b.identities = c.key
 		b.changes.Link.Answered = marks
 		known := make(map[Subject]*History, len(lookups))
 		for n := range lookups {

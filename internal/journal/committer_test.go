@@ -73,7 +73,6 @@ func failure(id string, job int64) *journal.Analysis {
 	}
 	a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: tiss.Name, ID: id}, JobKey: job,
 		ElementInstanceKey: job * 10, ProcessInstanceKey: 100, Rule: decision.RNBIL005, Policy: tiss, Failure: &f, Error: "TIMEOUT", ReceivedAt: time.Now()}
-	a.Identity = journal.IdentityOf(a)
 	return a
 }
 
@@ -215,7 +214,6 @@ func TestTaughtInTheSameCommit(t *testing.T) {
 			a := failure(claim(n), int64(n))
 			f, _ := tiss.Read(decision.Variables{ID: decision.Text(claim(n)), Error: `"falha XPTO"`, RetryCount: "0"})
 			a.Failure, a.Error = &f, "falha XPTO"
-			a.Identity = journal.IdentityOf(a)
 			return a
 		}
 		cause := journal.CauseOf(tiss.Name, puzzle(1).Failure, "falha XPTO").ID

@@ -16,7 +16,6 @@ import (
 // analyze asks for the analysis and gives what was recorded.
 func (b *bench) analyze(a *journal.Analysis) journal.Recorded {
 	b.Helper()
-	a.Identity = journal.IdentityOf(a)
 	return b.recorded(b.ask(b.Context(), a)[0]).recorded
 }
 

@@ -26,8 +26,8 @@ type Expunger interface {
 }
 
 // Scope says what may be expunged: everything of a Subject, or, where that is the zero value, what is found behind the
-// record After up to Through: the records of no subject, and the subjects whose first record lies there, at most Limit
-// of both.
+// record After up to Through, where at most Limit are looked at: the records of no subject, and the subjects whose first
+// record lies there.
 type Scope struct {
 	Subject        Subject
 	After, Through int64
@@ -103,8 +103,8 @@ type goneItem struct {
 }
 
 const (
-	// purgeBatch subjects go in one transaction, so that no commit waits long.
-	purgeBatch = 100
+	// purgeBatch records are looked at in one transaction, so that no commit waits long.
+	purgeBatch = 200
 	// purgePause between two of them, and purgeRest times as long as the last one took, let commits through.
 	purgePause = 20 * time.Millisecond
 	purgeRest  = 3
@@ -592,10 +592,8 @@ func (g *Gone) All() {
 
 // Left returns the parts of runs of records that are not gone. All of what is gone must have been added.
 func (g *Gone) Left(runs []Run) (all []Run) {
-	var gone Runs
-	for _, r := range slices.Concat(g.Purged.All(), g.Erased.All()) {
-		gone.Add(r)
-	}
+	gone := Runs{all: slices.Concat(g.Purged.All(), g.Erased.All())}
+	gone.All()
 	for _, r := range runs {
 		all = append(all, gone.without(r)...)
 	}

@@ -157,7 +157,10 @@ func deadly(id string, job int64) *journal.Analysis {
 }
 
 // plainStore fails with an error that says nothing of its kind.
-type plainStore struct{ tries int }
+type plainStore struct {
+	*testkit.Memory
+	tries int
+}
 
 func (s *plainStore) Transact(context.Context, []journal.Lookup, func(journal.Head, []journal.History) *journal.Changes) error {
 	s.tries++
@@ -171,7 +174,7 @@ var errPlain = errors.New("no reason given")
 // TestErrorWithoutKindIsUnavailable, and the reason can be found in what the caller gets.
 func TestErrorWithoutKindIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &plainStore{}
+		store := &plainStore{Memory: testkit.NewMemory()}
 		j := testkit.StartJournal(t, store, time.Now)
 		_, err := j.Analyze(t.Context(), failure(claim(1), 1))
 		if !errors.Is(err, journal.ErrUnavailable) || !errors.Is(err, errPlain) || store.tries != 3 {

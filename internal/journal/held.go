@@ -185,7 +185,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		}
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
 			Failure: &decision.Failure{}}
-		body.DeadLetter = deadLetterID(&asked, body.Episode, body.Retries, h.Attempts)
+		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(body.Episode, body.Retries, h.Attempts)
 		about.GivenUp = body
 	}
 	b.entry(h, d.Subject, GateEntry, body, about, 0)

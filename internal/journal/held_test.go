@@ -111,7 +111,6 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 			}
 			a := f.Analysis(decision.DefaultPolicy, of.ID, "HTTP 503", 0)
 			a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey = first.JobKey, first.ElementInstanceKey, 7
-			a.Identity = journal.IdentityOf(a)
 			if r, err := f.Journal.Analyze(t.Context(), a); err != nil || r.Decision.RetryCount != want+1 {
 				t.Errorf("the next failure is retry %d, want %d: %v", r.Decision.RetryCount, want+1, err)
 			}

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -12,8 +14,17 @@ import (
 	"github.com/google/uuid"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/redact"
 )
+
+// IdentityKey keys the identities of one journal: inputs that hold personal data cannot be guessed from what they hash
+// to by whoever does not have it.
+type IdentityKey [sha256.Size]byte
+
+// NewIdentityKey returns a key that nobody can guess.
+func NewIdentityKey() (k IdentityKey) {
+	_, _ = rand.Read(k[:]) // never fails
+	return k
+}
 
 // Identity of an analysis: the same job with the same inputs has the same. Its zero value is none.
 type Identity [16]byte
@@ -56,20 +67,32 @@ func (s *SubjectState) MayBe(i Identity) bool {
 	return s.Attempts*identityBegins > int64(len(s.Seen))
 }
 
-// IdentityOf is the identity of a: a digest over its job, element instance, process instance, subject and
-// the redacted inputs as they came, an absent retryCount not filled in.
-func IdentityOf(a *Analysis) Identity { return identityWith(a, a.Failure.Inputs()) }
+// Identity returns that of a: an HMAC over its job, element instance, process instance, subject and the inputs as they
+// came, unredacted (a better redaction must not change it), an absent retryCount not filled in.
+func (k *IdentityKey) Identity(a *Analysis) Identity { return k.identity(a, a.Failure.Inputs()) }
 
-func identityWith(a *Analysis, inputs []decision.Value) Identity {
-	sum := sha256.Sum256(identityName(a, inputs))
-	return Identity(sum[:len(Identity{})])
+func (k *IdentityKey) identity(a *Analysis, inputs []decision.Value) (i Identity) {
+	name := make([]byte, 0, 1024)
+	for _, key := range [...]int64{a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey} {
+		name = binary.BigEndian.AppendUint64(name, uint64(key))
+	}
+	for _, part := range [...]string{a.Subject.Tenant, a.Subject.Policy, a.Subject.ID} {
+		name = appendText(name, part)
+	}
+	for _, v := range inputs {
+		name = appendText(name, string(v))
+	}
+	sum := hmac.New(sha256.New, k[:])
+	sum.Write(name)
+	copy(i[:], sum.Sum(nil))
+	return i
 }
 
 // recallWritten makes the last attempt the Same of a where a differs from it in nothing but the retryCount that the
 // attempt's own answer wrote: a final answer sets the variables and then throws the error, so that the job brings them
 // along when the worker was killed in between, or when nobody caught the error. Whether the engine took the answer
 // matters only once a person decided on the dead letter; it is assumed then.
-func (h *History) recallWritten(a *Analysis) {
+func (h *History) recallWritten(a *Analysis, k *IdentityKey) {
 	l, f := h.Last, a.Failure
 	if l == nil || h.Same != nil && h.Same.Number >= l.Number || l.JobKey != a.JobKey || l.Decision.ShouldRetry() ||
 		!f.HasRetryCount || f.RetryCount != l.Decision.RetryCount {
@@ -79,7 +102,7 @@ func (h *History) recallWritten(a *Analysis) {
 	if l.GivenCount >= 0 {
 		given = []decision.Value{decision.Value(strconv.FormatInt(l.GivenCount, 10))}
 	}
-	if !slices.ContainsFunc(given, func(count decision.Value) bool { return identityWith(a, f.InputsWith(count)) == l.Identity }) {
+	if !slices.ContainsFunc(given, func(count decision.Value) bool { return k.identity(a, f.InputsWith(count)) == l.Identity }) {
 		return
 	}
 	h.Same, h.SameDeadLetter = l, ""
@@ -87,28 +110,6 @@ func (h *History) recallWritten(a *Analysis) {
 		h.SameDeadLetter = d.State
 	}
 	h.SameAnswered = h.SameDeadLetter != DeadLetterOpen
-}
-
-// identityName is what an identity is made of; changing it changes every identity and every dead letter's id.
-func identityName(a *Analysis, inputs []decision.Value) []byte {
-	name := make([]byte, 0, 192)
-	for _, key := range [...]int64{a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey} {
-		name = binary.BigEndian.AppendUint64(name, uint64(key))
-	}
-	for _, part := range [...]string{a.Subject.Tenant, a.Subject.Policy, a.Subject.ID, inputDigest(inputs)} {
-		name = appendText(name, part)
-	}
-	return name
-}
-
-// inputDigest is a digest over the inputs with nothing personal in them.
-func inputDigest(inputs []decision.Value) string {
-	text := make([]byte, 0, 512)
-	for _, v := range inputs {
-		text = appendText(text, redact.Text(string(v)))
-	}
-	sum := sha256.Sum256(text)
-	return string(sum[:])
 }
 
 // appendText appends s so that where it ends cannot be mistaken.
@@ -122,8 +123,8 @@ var deadLetterSpace = uuid.MustParse("5f0c6f0e-8f0b-4a53-9f55-4d2f5b9f0c1a")
 // deadLetterID names a dead letter by its analysis's identity. again tells it from those the
 // identity had before: an engine that lost its data hands out its keys again, and an outcome that no job
 // reports has the same identity each time.
-func deadLetterID(a *Analysis, again ...int64) string {
-	name := identityName(a, a.Failure.Inputs())
+func (i Identity) deadLetterID(again ...int64) string {
+	name := i[:]
 	for _, n := range again {
 		name = binary.AppendVarint(name, n)
 	}

@@ -58,6 +58,7 @@ type Journal struct {
 	now     func() time.Time
 	publish Publisher
 	hooks   Hooks
+	key     IdentityKey
 	queue   chan *item
 	ended   chan struct{} // closed when Run has returned
 	gate    gate
@@ -73,7 +74,7 @@ const queued = 1024
 // outbox's messages of an attempt; nil where nobody listens.
 func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
 	return &Journal{
-		store: store, now: now, publish: publish, hooks: hooks,
+		store: store, now: now, publish: publish, hooks: hooks, key: store.IdentityKey(),
 		queue: make(chan *item, queued), ended: make(chan struct{}),
 	}
 }
@@ -84,8 +85,8 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	var r Recorded
 	asked, f := *a, *a.Failure
-	asked.Failure, asked.cause = &f, j.Foresee(a.Policy, &f, a.Error)
-	i := &item{lookup: Lookup{Subject: a.Subject, Identity: a.Identity}}
+	asked.Failure, asked.cause, asked.identity = &f, j.Foresee(a.Policy, &f, a.Error), j.key.Identity(a)
+	i := &item{lookup: Lookup{Subject: a.Subject, Identity: asked.identity}}
 	if f.Teachable() {
 		i.cause = asked.cause.Subject()
 	}

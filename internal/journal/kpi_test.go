@@ -104,7 +104,6 @@ func (c *clinic) fails(id, text string, count int) journal.Recorded {
 		Subject: c.subject(id), JobKey: c.key, ElementInstanceKey: c.key, ProcessInstanceKey: 1, Rule: decision.RNBIL005,
 		Policy: p, Failure: &f, Error: text, ReceivedAt: c.now.Add(-3 * time.Millisecond),
 	}
-	a.Identity = journal.IdentityOf(a)
 	recorded, err := c.j.Analyze(c.t.Context(), a)
 	testkit.Must(c.t, err)
 	return recorded

@@ -97,7 +97,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		asked := Analysis{Subject: o.Subject, JobKey: o.JobKey, ElementInstanceKey: o.ElementInstanceKey,
 			ProcessInstanceKey: o.ProcessInstanceKey, Failure: &decision.Failure{}}
 		body.Outcome, body.State, body.Team = outcomeFailure, Dead, o.Team
-		body.DeadLetter = deadLetterID(&asked, e.Number, e.Retries, h.Attempts)
+		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(e.Number, e.Retries, h.Attempts)
 	}
 	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
 	return Concluded{Episode: h.life.Episode, Changed: true}

@@ -17,6 +17,8 @@ type Store interface {
 	// lookups name each subject once. decide is pure and may be called again. Nothing is saved where decide
 	// returns no changes.
 	Transact(ctx context.Context, lookups []Lookup, decide func(head Head, histories []History) *Changes) error
+	// IdentityKey returns the journal's: who opens an empty one first makes it, and it never changes.
+	IdentityKey() IdentityKey
 	// Probe writes something that means nothing and tells whether that can be done.
 	Probe(ctx context.Context) error
 }

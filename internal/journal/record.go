@@ -37,10 +37,9 @@ type Analysis struct {
 	LockedUntil int64
 	// ReceivedAt is when the job came.
 	ReceivedAt time.Time
-	// Identity, as IdentityOf gives it.
-	Identity Identity
-	// cause of the failure, before anything is decided.
-	cause *Fingerprint
+	// identity, and cause of the failure before anything is decided.
+	identity Identity
+	cause    *Fingerprint
 }
 
 // Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON,

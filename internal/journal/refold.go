@@ -192,7 +192,9 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
 	case CountsTable:
 		for _, c := range f.counts {
-			all = append(all, c.Row())
+			if c.N != 0 || c.Cents != 0 {
+				all = append(all, c.Row())
+			}
 		}
 	case FiguresTable:
 		for _, g := range f.tally.figures() {

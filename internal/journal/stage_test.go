@@ -169,7 +169,6 @@ func (s *stage) analyze(a *arguments) (string, error) {
 		Subject: subject, JobKey: a.number("job"), ElementInstanceKey: element, ProcessInstanceKey: a.number("instance"),
 		Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Text(f.Error), ReceivedAt: s.now.Add(-3 * time.Millisecond),
 	}
-	analysis.Identity = journal.IdentityOf(analysis)
 	r, err := s.journal.Analyze(s.t.Context(), analysis)
 	if err != nil {
 		return "", err

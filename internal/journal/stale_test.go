@@ -35,7 +35,6 @@ func TestStaleDeliveries(t *testing.T) {
 				for n, d := range deliveries {
 					a := f.Analysis("tiss-submission", "CLM-1-1", "TIMEOUT", d.count)
 					a.JobKey, a.ElementInstanceKey, a.ProcessInstanceKey, a.LockedUntil = 7, 8, 9, d.until*1000
-					a.Identity = journal.IdentityOf(a)
 					records := f.Memory.End().Record
 					r, err := f.Journal.Analyze(t.Context(), a)
 					testkit.Must(t, err)

@@ -197,7 +197,6 @@ func (w *world) analysis(c *call) *journal.Analysis {
 	f, _ := tiss.Read(v) // sound but for an empty error
 	a := &journal.Analysis{Subject: subjectOf(c), JobKey: c.Job, ElementInstanceKey: c.Element, ProcessInstanceKey: c.Instance,
 		Rule: decision.RNBIL004, Policy: tiss, Failure: &f, Error: c.Error, ReceivedAt: w.now}
-	a.Identity = journal.IdentityOf(a)
 	return a
 }
 

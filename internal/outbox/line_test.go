@@ -133,7 +133,6 @@ func (l *line) decide(t testing.TB, claims, each int) {
 				f, _ := policy.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text("TIMEOUT"), RetryCount: decision.Value(fmt.Sprint(n % 5))})
 				a := &journal.Analysis{Subject: journal.Subject{Tenant: journal.DefaultTenant, Policy: policy.Name, ID: id}, JobKey: time.Now().UnixNano(),
 					ElementInstanceKey: int64(n), ProcessInstanceKey: int64(c), Rule: decision.RNBIL005, Policy: policy, Failure: &f, Error: "TIMEOUT", ReceivedAt: time.Now()}
-				a.Identity = journal.IdentityOf(a)
 				if _, err := l.journal.Analyze(context.Background(), a); err != nil {
 					t.Error(err)
 					return

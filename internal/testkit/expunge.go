@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -11,8 +12,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// PurgeAt has at most so many subjects and loose records purged at an instant, of those that begin behind a record and up
-// to another. It returns how many records went, and the last that was looked at.
+// PurgeAt purges at an instant what there is behind a record and up to another, where so many are looked at at most. It returns how many records went, and the last that was looked at.
 func PurgeAt(ctx context.Context, s journal.Expunger, at time.Time, after, through int64, limit int) (n int, last int64, err error) {
 	err = s.Expunge(ctx, journal.Scope{After: after, Through: through, Limit: limit},
 		func(head journal.Head, p *journal.Expunging) (*journal.Changes, error) {
@@ -47,35 +47,36 @@ func isExpunge(r *journal.KeyedRecord) bool {
 
 func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 	p := &journal.Expunging{Scope: of, Last: of.Through}
-	asked := of.Subject != journal.Subject{}
+	asked, key := of.Subject != journal.Subject{}, m.keys[of.Subject]
+	if asked && key == 0 {
+		return p
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		if r := m.runs[id]; asked || !r.State.Ended() {
 			p.Runs = append(p.Runs, r.told())
 		}
 	}
 	if asked {
-		if key := m.keys[of.Subject]; key != 0 {
-			m.asked(p, key)
-		}
+		m.asked(p, key)
 		return p
 	}
-	seen, found := map[int64]bool{0: true}, 0
+	seen, looked := map[int64]bool{0: true}, 0
 	for _, r := range m.records {
-		first := !seen[r.Key]
+		first, n := !seen[r.Key], r.Entry.Record
 		seen[r.Key] = true
-		if n := r.Entry.Record; n <= of.After || n > of.Through || isExpunge(&r) || !first && r.Key != 0 {
+		if n <= of.After || n > of.Through || looked == of.Limit {
 			continue
 		}
-		if found++; found > of.Limit {
-			p.Last = r.Entry.Record - 1
-			break
+		if looked++; looked == of.Limit {
+			p.Last = n
 		}
 		if first {
 			p.Subjects = append(p.Subjects, m.expungeable(r.Key))
-		} else {
+		} else if r.Key == 0 && !isExpunge(&r) {
 			p.Loose = append(p.Loose, m.loose(r, of.Through)...)
 		}
 	}
+	slices.SortFunc(p.Subjects, func(a, b journal.Expungeable) int { return cmp.Compare(a.Key, b.Key) })
 	return p
 }
 

@@ -147,7 +147,6 @@ func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analys
 	key, process := f.keys(s)
 	a := &journal.Analysis{Subject: s, JobKey: key, ElementInstanceKey: key, ProcessInstanceKey: process, Rule: decision.RNBIL005,
 		Policy: p, Failure: &failure, Error: failure.Error, ReceivedAt: f.Now()}
-	a.Identity = journal.IdentityOf(a)
 	return a
 }
 

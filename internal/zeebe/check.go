@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -42,9 +43,15 @@ func CheckAddress(ctx context.Context, o Options) (string, error) {
 // setting returns the name of the address in use.
 func (o *Options) setting() string {
 	if o.RESTAddress == "" {
-		return "ZEEBE_ADDRESS"
+		return o.said("ZEEBE_ADDRESS")
 	}
-	return "ZEEBE_REST_ADDRESS"
+	return o.said("ZEEBE_REST_ADDRESS")
+}
+
+// Unencrypted reports whether the engine is spoken to without TLS.
+func (o *Options) Unencrypted() bool {
+	_, _, plaintext := o.endpoint()
+	return plaintext
 }
 
 // CheckTLS does one TLS handshake with the gateway and describes what was agreed.
@@ -63,11 +70,13 @@ func CheckTLS(ctx context.Context, o Options) (string, error) {
 	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		advice := strings.ReplaceAll(tlsAdvice(err), "ZEEBE_INSECURE_CONNECTION=true", plaintextBy)
-		return "", fmt.Errorf("%w; %s", err, advice)
+		return "", fmt.Errorf("%w; %s", err, o.said(advice))
 	}
 	state := conn.(*tls.Conn).ConnectionState()
 	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")
-	return tls.VersionName(state.Version) + ", certificate valid until " + until, conn.Close()
+	left := time.Until(state.PeerCertificates[0].NotAfter)
+	return fmt.Sprintf("%s, certificate of %s, valid until %s (%d days)", tls.VersionName(state.Version),
+		strings.Join(state.PeerCertificates[0].DNSNames, ", "), until, int(left.Hours()/24)), conn.Close()
 }
 
 func tlsAdvice(err error) string {
@@ -78,6 +87,9 @@ func tlsAdvice(err error) string {
 		return "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"
 	case isError[x509.HostnameError](err):
 		return "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"
+	case strings.Contains(err.Error(), "remote error: tls:"):
+		return "the engine refused the handshake; where it asks for a client's certificate, set CAMUNDA_MTLS_CERT_PATH and " +
+			"CAMUNDA_MTLS_KEY_PATH to one that it knows"
 	default:
 		return "if the gateway speaks no TLS, set ZEEBE_INSECURE_CONNECTION=true"
 	}
@@ -93,8 +105,10 @@ func (c *Client) CheckToken(ctx context.Context) error {
 	return c.tokens.call(ctx, func(context.Context) error { return nil })
 }
 
-// Advice is what to do about an error of a call, for the person at the command line.
-func Advice(err error) string {
+// Advice returns what to do about an error of a call, for the person at the command line.
+func (o *Options) Advice(err error) string { return o.said(advice(err)) }
+
+func advice(err error) string {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		if strings.Contains(err.Error(), "tls:") || strings.Contains(err.Error(), "certificate") {
@@ -111,7 +125,7 @@ func Advice(err error) string {
 		return "the gateway wants a token: set ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_AUTHORIZATION_SERVER_URL, " +
 			"and check ZEEBE_TOKEN_AUDIENCE; or ZEEBE_BASIC_AUTH_USERNAME and its password"
 	case codes.PermissionDenied:
-		return "give this client the right to do it in the engine's identity management"
+		return "give this client that permission in the engine's identity management (docs/operations.md lists them)"
 	case codes.InvalidArgument:
 		return "check RETRY_WORKER_TENANT_IDS: with multi-tenancy on it must name tenants the engine knows, with it off " +
 			"it must be empty"

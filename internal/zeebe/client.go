@@ -5,7 +5,9 @@ package zeebe
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,6 +39,8 @@ type Options struct {
 	Plaintext bool
 	// CACertificatePath of a PEM file to trust instead of the system's authorities; may be empty.
 	CACertificatePath string
+	// CertificatePath and KeyPath of PEM files with what the engine knows this client by (mutual TLS); may be empty.
+	CertificatePath, KeyPath string
 	// OverrideAuthority to check the certificate against, and to send by gRPC; may be empty.
 	OverrideAuthority string
 	// KeepAlive between two pings.
@@ -45,6 +49,8 @@ type Options struct {
 	OAuth *OAuth
 	// Username and Password of basic authentication; empty: none. It goes without OAuth.
 	Username, Password string
+	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
+	Names []string
 	// UserAgent names this program to the gateway.
 	UserAgent string
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
@@ -118,6 +124,34 @@ func (c *Client) Close() error {
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)
-	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}, err
+	roots, err := smallfile.Authorities(o.said("ZEEBE_CA_CERTIFICATE_PATH"), o.CACertificatePath)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}
+	if o.CertificatePath != "" { // read for each connection, since it is renewed meanwhile
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.ClientCertificate() }
+	}
+	return config, err
 }
+
+// maxPEM bytes of a certificate's file, or a key's.
+const maxPEM = 1 << 20
+
+// ClientCertificate reads what the engine knows this client by. Its error names the setting that is wrong.
+func (o *Options) ClientCertificate() (*tls.Certificate, error) {
+	certificate, err := smallfile.Read(o.CertificatePath, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("CAMUNDA_MTLS_CERT_PATH is %q, expected a readable PEM file: %w", o.CertificatePath, err)
+	}
+	key, err := smallfile.ReadSecret(o.KeyPath, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("CAMUNDA_MTLS_KEY_PATH is %q, expected a readable PEM file: %w", o.KeyPath, err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("CAMUNDA_MTLS_CERT_PATH is %q and CAMUNDA_MTLS_KEY_PATH %q, expected a certificate and its key: %w",
+			o.CertificatePath, o.KeyPath, err)
+	}
+	return &pair, nil
+}
+
+// said returns a text with each setting called by the name by which it was set.
+func (o *Options) said(text string) string { return strings.NewReplacer(o.Names...).Replace(text) }

@@ -2,8 +2,14 @@ package zeebe_test
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +22,7 @@ import (
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
@@ -43,15 +50,15 @@ func TestTLS(t *testing.T) {
 			o.Address, o.KeepAlive = tt.gateway.Addr(), 45*time.Second
 			found, err := zeebe.CheckTLS(wait.Context(t), o)
 			wantAdvice(t, "CheckTLS", err, tt.advice)
-			if tt.advice == "" && (!strings.HasPrefix(found, "TLS 1.3, certificate valid until ") || strings.Contains(found, "\n")) {
+			if tt.advice == "" && (!strings.HasPrefix(found, "TLS 1.3, certificate of localhost, gateway, valid until ") || strings.Contains(found, "\n")) {
 				t.Errorf("the check found %q", found)
 			}
 			_, err = dial(t, o).Topology(wait.Context(t))
 			if (err == nil) != (tt.advice == "") {
 				t.Errorf("a call ended with %v", err)
 			}
-			if err != nil && !strings.Contains(zeebe.Advice(err), "ZEEBE_") {
-				t.Errorf("to %v the advice is %q, want a setting", err, zeebe.Advice(err))
+			if err != nil && !strings.Contains((&zeebe.Options{}).Advice(err), "ZEEBE_") {
+				t.Errorf("to %v the advice is %q, want a setting", err, (&zeebe.Options{}).Advice(err))
 			}
 		})
 	}
@@ -71,8 +78,8 @@ func wantAdvice(t *testing.T, what string, err error, advice string) {
 func TestPlaintextToTLS(t *testing.T) {
 	g := gateway.New(t, gateway.Options{TLS: true})
 	_, err := dial(t, plain(g)).Topology(wait.Context(t))
-	if err == nil || zeebe.Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
-		t.Errorf("to %v the advice is %q", err, zeebe.Advice(err))
+	if err == nil || (&zeebe.Options{}).Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
+		t.Errorf("to %v the advice is %q", err, (&zeebe.Options{}).Advice(err))
 	}
 }
 
@@ -111,9 +118,9 @@ func TestOptionsThatCannotWork(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	for code, word := range map[codes.Code]string{
 		codes.Unavailable: "ZEEBE_ADDRESS", codes.DeadlineExceeded: "ZEEBE_ADDRESS", codes.Unauthenticated: "ZEEBE_CLIENT_ID",
-		codes.PermissionDenied: "right", codes.InvalidArgument: "RETRY_WORKER_TENANT_IDS", codes.Unimplemented: "26500", codes.Internal: "gateway's log",
+		codes.PermissionDenied: "permission", codes.InvalidArgument: "RETRY_WORKER_TENANT_IDS", codes.Unimplemented: "26500", codes.Internal: "gateway's log",
 	} {
-		if got := zeebe.Advice(status.Error(code, "what the gateway says")); !strings.Contains(got, word) || strings.Contains(got, "\n") {
+		if got := (&zeebe.Options{}).Advice(status.Error(code, "what the gateway says")); !strings.Contains(got, word) || strings.Contains(got, "\n") {
 			t.Errorf("to %v the advice is %q, want one line that speaks of %s", code, got, word)
 		}
 	}
@@ -164,4 +171,33 @@ func silent(conn net.Conn) (pings <-chan struct{}) {
 		}
 	}()
 	return seen
+}
+
+// TestClientCertificate: the engine is shown the certificate that the files hold at each connection, and what is said where
+// it takes none.
+func TestClientCertificate(t *testing.T) {
+	authority := tlstest.NewAuthority(t)
+	var shown []string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = append(shown, r.TLS.PeerCertificates[0].Subject.CommonName)
+		_, _ = w.Write([]byte(`{"gatewayVersion": "8.8.0"}`))
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	root := testkit.File(t, "root.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	o := zeebe.Options{RESTAddress: server.URL, CACertificatePath: root}
+	_, err := dial(t, o).Topology(wait.Context(t))
+	if err == nil || !strings.Contains(o.Advice(err), "CAMUNDA_MTLS_CERT_PATH") {
+		t.Errorf("without a certificate: %v; %s", err, o.Advice(err))
+	}
+	folder := t.TempDir()
+	o.CertificatePath, o.KeyPath = filepath.Join(folder, "client.pem"), filepath.Join(folder, "client.key")
+	for _, name := range []string{"first", "renewed"} {
+		authority.Issue(t, o.CertificatePath, o.KeyPath, name)
+		if _, err := dial(t, o).Topology(wait.Context(t)); err != nil || shown[len(shown)-1] != name {
+			t.Errorf("with %s: %v, shown %q", name, err, shown)
+		}
+	}
 }

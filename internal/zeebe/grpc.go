@@ -77,7 +77,7 @@ func newGRPC(o *Options, tokens *tokenSource) (*grpcGateway, error) {
 	}
 	conn, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
-		return nil, fmt.Errorf("engine address %q: %w; expected host:port (ZEEBE_ADDRESS)", o.Address, err)
+		return nil, fmt.Errorf("engine address %q: %w; expected host:port (%s)", o.Address, err, o.setting())
 	}
 	return &grpcGateway{pb.NewGatewayClient(conn), conn, tokens}, nil
 }

@@ -45,8 +45,8 @@ func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
 	}
 	base, err := url.Parse(o.RESTAddress)
 	if err != nil || base.Host == "" {
-		return nil, fmt.Errorf("engine address %q: expected http://HOST:PORT or https://… (ZEEBE_REST_ADDRESS)",
-			o.RESTAddress)
+		return nil, fmt.Errorf("engine address %q: expected http://HOST:PORT or https://… (%s)",
+			o.RESTAddress, o.setting())
 	}
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
@@ -103,6 +103,7 @@ func (g *restGateway) send(ctx context.Context, method, path, contentType string
 	return g.tokens.call(ctx, func(ctx context.Context) error {
 		shown, _ := metadata.FromOutgoingContext(ctx)
 		request.Header["Authorization"] = shown["authorization"]
+		request.Body, _ = request.GetBody() // it may be sent twice; a reader of bytes can always be had anew
 		return g.do(ctx, request, out)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +49,7 @@ func (e *tokenError) Unwrap() error { return e.err }
 // failed one the next waits for a pause, and callers get the failure at once meanwhile.
 type tokenSource struct {
 	request func(context.Context) (*oauth2.Token, error)
+	said    func(string) string // Options.said
 	timeout time.Duration
 	log     *zap.Logger
 	life    context.Context
@@ -70,21 +70,21 @@ func (o *Options) tokens(log *zap.Logger) *tokenSource {
 	if o.OAuth == nil && o.Username == "" {
 		return nil
 	}
-	if o.Address != "" && o.Plaintext || strings.HasPrefix(o.RESTAddress, "http:") {
+	if o.Unencrypted() {
 		log.Warn("the token for the engine travels unencrypted: use TLS unless this is a private network " +
 			"(ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)")
 	}
 	if o.OAuth != nil {
-		return newTokenSource(*o.OAuth, log)
+		return newTokenSource(*o.OAuth, o.said, log)
 	}
 	basic := &oauth2.Token{TokenType: "Basic",
 		AccessToken: base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))}
-	s := newTokenSource(OAuth{RequestTimeout: time.Second}, log)
+	s := newTokenSource(OAuth{RequestTimeout: time.Second}, o.said, log)
 	s.request = func(context.Context) (*oauth2.Token, error) { return basic, nil }
 	return s
 }
 
-func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
+func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSource {
 	config := clientcredentials.Config{
 		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: o.URL, AuthStyle: oauth2.AuthStyleInParams,
 	}
@@ -99,7 +99,7 @@ func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	life, stop := context.WithCancel(context.Background())
 	return &tokenSource{
-		timeout: o.RequestTimeout, log: log, life: life, close: stop,
+		timeout: o.RequestTimeout, said: said, log: log, life: life, close: stop,
 		request: func(ctx context.Context) (*oauth2.Token, error) {
 			return config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 		},
@@ -164,7 +164,7 @@ func (s *tokenSource) refresh() {
 			"lifetime and this machine's clock")}
 		return
 	}
-	s.failure = &tokenError{describeTokenFailure(err)}
+	s.failure = &tokenError{s.describe(err)}
 	s.longerPause()
 	s.next = time.Now().Add(s.pause)
 	s.log.Warn("no token from the identity provider; asking again", zap.Error(s.failure), zap.Duration("pause", s.pause))
@@ -174,14 +174,13 @@ func (s *tokenSource) longerPause() {
 	s.pause = min(max(2*s.pause, tokenPauseFirst), tokenPauseMost)
 }
 
-// describeTokenFailure keeps the provider's answer out: it may repeat the secret.
-func describeTokenFailure(err error) error {
+// describe keeps the provider's answer out: it may repeat the secret.
+func (s *tokenSource) describe(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and "+
-			"ZEEBE_TOKEN_AUDIENCE",
-			refused.Response.Status, refused.ErrorCode)
+		return fmt.Errorf("the identity provider answered %s %s; check %s", refused.Response.Status, refused.ErrorCode,
+			s.said("ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE"))
 	}
-	return fmt.Errorf("%w; check ZEEBE_AUTHORIZATION_SERVER_URL", err)
+	return fmt.Errorf("%w; check %s", err, s.said("ZEEBE_AUTHORIZATION_SERVER_URL"))
 }
 
 // reject notes that the gateway did not take this token: another is asked for, in its time.
@@ -190,12 +189,13 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	defer s.mu.Unlock()
 	if s.token == token {
 		s.refused = true
-		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
-			"or ZEEBE_BASIC_AUTH_USERNAME and its password")}
+		s.failure = &tokenError{errors.New(s.said("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
+			"or ZEEBE_BASIC_AUTH_USERNAME and its password"))}
 	}
 }
 
-// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing.
+// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing. A call whose token
+// is not taken is made once more where another token can be had at once.
 func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) error {
 	if s == nil {
 		return f(ctx)
@@ -204,7 +204,20 @@ func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) e
 	if err != nil {
 		return err
 	}
-	err = f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
+	err = s.show(ctx, token, f)
+	if status.Code(err) != codes.Unauthenticated {
+		return err
+	}
+	another, failure := s.get(ctx)
+	if failure != nil || another.AccessToken == token.AccessToken {
+		return err
+	}
+	return s.show(ctx, another, f)
+}
+
+// show has f make a call that shows token, and notes where the engine does not take it.
+func (s *tokenSource) show(ctx context.Context, token *oauth2.Token, f func(context.Context) error) error {
+	err := f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
 	if status.Code(err) == codes.Unauthenticated {
 		s.reject(token)
 	}

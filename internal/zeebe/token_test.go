@@ -15,6 +15,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/oauth2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -68,7 +71,7 @@ func withProvider(t *testing.T, answer func(context.Context, int) (*oauth2.Token
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		p := &provider{logs: logs, answer: answer, began: time.Now()}
-		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, zap.New(core))
+		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, (&Options{}).said, zap.New(core))
 		p.request = p.serve
 		defer p.close()
 		play(t, p)
@@ -369,4 +372,36 @@ func TestProvidersAnswerStaysOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTokenRenewedOnce: a call whose token the engine takes no longer is made once more, with a new token.
+func TestTokenRenewedOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		takes string // the one token that the engine takes from the third second on
+		shown []string
+		fails bool
+	}{
+		"another one": {"Bearer token-2", []string{"Bearer token-1", "Bearer token-2"}, false},
+		"none":        {"", []string{"Bearer token-1", "Bearer token-2"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withProvider(t, lasting(0), func(t *testing.T, p *provider) {
+				p.gets(t, "token-1")
+				time.Sleep(3 * time.Second)
+				var shown []string
+				err := p.call(t.Context(), func(ctx context.Context) error {
+					sent, _ := metadata.FromOutgoingContext(ctx)
+					shown = append(shown, sent.Get("authorization")...)
+					if sent.Get("authorization")[0] != tt.takes {
+						return status.Error(codes.Unauthenticated, "no")
+					}
+					return nil
+				})
+				if (err != nil) != tt.fails || !slices.Equal(shown, tt.shown) {
+					t.Errorf("the call showed %q and ended with %v", shown, err)
+				}
+				p.asked(t, 0, 3*time.Second)
+			})
+		})
+	}
 }

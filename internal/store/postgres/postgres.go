@@ -18,9 +18,8 @@ const opening = "open the journal in PostgreSQL"
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
-		")STRICT;": ")", ")KEYED;": ")",
-		"zero hash": `'\x` + "0000000000000000000000000000000000000000000000000000000000000000" + "'"},
-	Numbered: true, Contains: "strpos",
+		")STRICT;": ")", ")KEYED;": ")"},
+	Bytes: `'\x%x'`, Numbered: true, Contains: "strpos",
 	Now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
 	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long: `SELECT set_config(name, '0', true) FROM pg_settings
@@ -46,7 +45,11 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	}
 	db := &DB{writer: writerPool(c)}
 	db.Store = sqlstore.Store{Reader: reader(readerPool(c)), Acquire: db.acquire}
-	if err := db.writer.PingContext(ctx); err != nil {
+	err = db.writer.PingContext(ctx)
+	if err == nil {
+		err = db.ReadIdentityKey(ctx)
+	}
+	if err != nil {
 		_ = db.Close()
 		return nil, openError(opening, err)
 	}

@@ -33,8 +33,8 @@ const (
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
-		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID", "zero hash": "zeroblob(32)"},
-	Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
+		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID"},
+	Bytes: "x'%x'", Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
 }
 
@@ -109,6 +109,9 @@ func (db *DB) begin(ctx context.Context) error {
 	}
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: db.file.room}
 	if err = db.Probe(ctx); err == nil {
+		err = db.ReadIdentityKey(ctx)
+	}
+	if err == nil {
 		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // whoever held one has ended
 	}
 	if err != nil {

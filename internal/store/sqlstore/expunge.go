@@ -193,9 +193,11 @@ func (w *writer) alone(runs []journal.BulkRun, key int64, of journal.Subject) (m
 			if err != nil {
 				return nil, err
 			}
-			all[r.ID] = !shared
+			if !shared {
+				all[r.ID] = true
+			}
 		}
-		if r.Filter.Context == "" || all[r.ID] {
+		if r.Filter.Context == "" {
 			continue
 		}
 		var brings [2]bool
@@ -207,7 +209,9 @@ func (w *writer) alone(runs []journal.BulkRun, key int64, of journal.Subject) (m
 				return nil, err
 			}
 		}
-		all[r.ID] = brings[0] && !brings[1]
+		if brings[0] && !brings[1] {
+			all[r.ID] = true
+		}
 	}
 	return all, nil
 }

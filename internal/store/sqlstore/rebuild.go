@@ -36,7 +36,7 @@ func (w *writer) mendHead() error {
 		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
 			message - 1 + length(messages) / 32, hash, at, 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.Types["zero hash"] + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
 	return w.execute(b)
 }
 

@@ -45,6 +45,12 @@ CREATE TABLE ledger_head (
     probed_at INT  NOT NULL
 )STRICT;
 
+-- One row, made with the tables: what the identities in records are keyed with. It goes where the journal goes, and nowhere
+-- else.
+CREATE TABLE identity_key (
+    key BLOB NOT NULL
+)STRICT;
+
 -- What follows is derived from the records above; `audit verify` holds it against them, `journal rebuild` makes it anew.
 
 -- A subject's state. next_retry, last, dead_letter and destination are what of the body is sought by.

@@ -26,8 +26,10 @@ var schema string
 
 // Dialect is what differs between databases.
 type Dialect struct {
-	// Types are what the database calls the types of schema.sql, and what stands behind a table.
+	// Types are what the database calls the types of schema.sql, and what stands behind a table. Bytes is a literal
+	// of bytes, as the format of their hexadecimal digits.
 	Types map[string]string
+	Bytes string
 	// Numbered tells that parameters are $1 and not ?.
 	Numbered bool
 	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
@@ -84,9 +86,13 @@ func (d *Dialect) Schema() []string {
 			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
 	}
 	return append(all,
-		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.Types["zero hash"]+", 0, 0, 0)",
+		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.bytes(journal.Digest{})+", 0, 0)",
+		"INSERT INTO identity_key VALUES ("+d.bytes(journal.NewIdentityKey())+")",
 		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
 }
+
+// bytes returns a literal.
+func (d *Dialect) bytes(b [32]byte) string { return fmt.Sprintf(d.Bytes, b) }
 
 // bind returns the query with the dialect's parameters.
 func (d *Dialect) bind(query string) string {
@@ -306,7 +312,23 @@ type Store struct {
 	// Room fails where there is no room for a batch; nil where nobody knows.
 	Room func() error
 
-	wrongLease func(name, holder string, ahead time.Duration)
+	identityKey journal.IdentityKey
+	wrongLease  func(name, holder string, ahead time.Duration)
+}
+
+// IdentityKey implements journal.Store.
+func (s *Store) IdentityKey() journal.IdentityKey { return s.identityKey }
+
+// ReadIdentityKey reads it, before anything else is done.
+func (s *Store) ReadIdentityKey(ctx context.Context) error {
+	return s.read(ctx, "read the key of identities", func(of *snapshot) error {
+		var key []byte
+		_, err := of.one("SELECT key FROM identity_key", nil, &key)
+		if err == nil && copy(s.identityKey[:], key) != len(s.identityKey) {
+			err = invalid("found no key in identity_key, expected one: restore the database from a backup")
+		}
+		return err
+	})
 }
 
 // Conn is a connection to write with. Prepared keeps its statements; nil where the driver does.

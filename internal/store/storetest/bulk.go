@@ -45,7 +45,6 @@ func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (jou
 	a.JobKey, a.ElementInstanceKey = job, job
 	a.Failure.Context = decision.Context{{Variable: "guia", Type: decision.ContextText, Value: id},
 		{Variable: "valor", Type: decision.ContextMoney, Value: "10.50"}}
-	a.Identity = journal.IdentityOf(a)
 	return w.j.Analyze(w.t.Context(), a)
 }
 

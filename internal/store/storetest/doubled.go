@@ -77,7 +77,7 @@ func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	_ = d.memory.Expunge(ctx, of, twice)
 	err := d.Store.Expunge(ctx, of, twice)
 	if len(found) == 2 {
-		d.compare(found[1], found[0], err)
+		d.compare(found[1], found[0], nil)
 	}
 	return err
 }

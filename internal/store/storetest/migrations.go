@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
@@ -115,13 +116,22 @@ func testOpeners(t *testing.T, d Database) {
 		t.Fatalf("%d of 6 opened a new database", len(open))
 	}
 	for _, s := range open {
+		if s.IdentityKey() != open[0].IdentityKey() || s.IdentityKey() == (journal.IdentityKey{}) {
+			t.Error("two have other keys of identities, or none")
+		}
 		failure(t, s, subject("CLM-21-1"), identity())
 	}
 	if n := len(story(t, open[0], subject("CLM-21-1")).Attempts); n != len(open) {
 		t.Errorf("%d attempts are there, want %d", n, len(open))
 	}
+	key := open[0].IdentityKey()
 	for _, s := range open {
 		testkit.Must(t, s.Close())
+	}
+	again := d.open(t)
+	defer again.Close()
+	if again.IdentityKey() != key {
+		t.Error("the key of identities is another once the journal is opened anew")
 	}
 }
 

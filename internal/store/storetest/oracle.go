@@ -59,6 +59,7 @@ type oracle struct {
 	policy   string
 	subjects []journal.Subject
 	runs     []string
+	asked    []*journal.Analysis
 }
 
 // tellAll puts every record into the outbox.
@@ -166,8 +167,14 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	}
 }
 
-// analysis of a failure; few jobs and counts, so that the same come again.
+// analysis of a failure, often one that was asked for before, with another delivery of its job.
 func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.Analysis {
+	until := rapid.Int64Range(0, 5).Draw(r, "locked until")
+	if len(o.asked) > 0 && rapid.Bool().Draw(r, "asked before") {
+		a := *rapid.SampledFrom(o.asked).Draw(r, "asked")
+		a.LockedUntil = until
+		return &a
+	}
 	p := decisiontest.TISSSubmission()
 	p.Name = o.policy
 	e := rapid.OneOf(rapid.SampledFrom(oracleErrors), text()).Draw(r, "error")
@@ -177,8 +184,10 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	}
 	f, _ := p.Read(v) // sound but for an empty error
 	f.Context, f.Deadline = brought(r), o.deadline(r)
-	return &journal.Analysis{Subject: of, Identity: journal.Identity{byte(job)}, JobKey: job, ElementInstanceKey: job,
-		ProcessInstanceKey: job % 2, LockedUntil: rapid.Int64Range(0, 5).Draw(r, "locked until"), Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+	a := &journal.Analysis{Subject: of, JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: job % 2,
+		LockedUntil: until, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
+	o.asked = append(o.asked, a)
+	return a
 }
 
 // note says something of a dead letter.

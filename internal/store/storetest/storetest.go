@@ -98,15 +98,13 @@ var (
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"a lease of a wrong clock", testLeaseAhead},
-		{"what a purge leaves of a subject", testPurgeLeaves},
-		{"what a purge leaves of a cause", testPurgedCause},
+		{"what a purge leaves", testPurge},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"an erasure takes nothing of others", testEraseOne},
 		{"an erasure takes words that nobody shares", testEraseWords},
-		{"erasures of a name that comes again", testEraseAgain},
 	}
 )
 

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
@@ -62,34 +59,19 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 		}
 	}
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
-		bar := c.progress("records hold")
-		report, err := audit.Verify(ctx, reader, options, bar.show)
-		bar.end()
+		line := c.progress("records hold")
+		report, err := audit.Verify(ctx, reader, options, line.show)
+		line.end()
 		broken, isBroken := errors.AsType[*audit.Broken](err)
 		if err != nil && !isBroken {
 			return fmt.Errorf("verify the audit: %w", err)
 		}
-		err = c.print(verified{!isBroken, report, broken}, func() {
-			if !isBroken {
-				c.printReport(&report)
-			}
-		})
+		err = c.print(verified{!isBroken, report, broken})
 		if err == nil && isBroken {
 			err = fmt.Errorf("the audit is broken: %w", broken)
 		}
 		return err
 	})
-}
-
-func (c *cli) printReport(r *audit.Report) {
-	fmt.Fprintf(c.out, "the audit holds: %d links, %d records\n", r.Links, r.Records)
-	if r.Erased > 0 {
-		fmt.Fprintf(c.out, "erased: %d records of subjects, their digests are kept\n", r.Erased)
-	}
-	if r.Purged > 0 {
-		fmt.Fprintf(c.out, "purged: %d records, their digests are kept\n", r.Purged)
-	}
-	fmt.Fprintf(c.out, "head: %s\n", r.Head)
 }
 
 // readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
@@ -122,7 +104,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			"before they were recorded. A date is midnight UTC of that day; --since is included, --until is not:\n" +
 			"March 2026 is --since 2026-03-01 --until 2026-04-01. CSV is as Excel opens it in Brazil: UTF-8 with a\n" +
 			"byte order mark, semicolons, decimal commas; where it would take a part of a text for a formula, an\n" +
-			"apostrophe stands before it. With --server it asks a worker for the records of one claim.\n" +
+			"apostrophe stands before it.\n" +
 			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
   retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
@@ -131,9 +113,6 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
 				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for " +
 					"all claims")}
-			}
-			if c.server.server != "" && f.subject == "" {
-				return &usageError{errors.New("--server exports the records of one claim, expected --subject with it")}
 			}
 			return c.auditExport(cmd.Context(), &f)
 		},
@@ -148,7 +127,6 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	flags.StringVar(&f.until, "until", "", "end, itself not included, a date or RFC 3339; left out: now")
 	flags.StringVar(&f.format, "format", string(audit.JSONLines), "how to write the records: jsonl or csv")
 	flags.StringVar(&f.file, "file", "", "file to write, which must not exist; left out: standard output")
-	c.server.registerAs(flags, askInstead)
 	return cmd
 }
 
@@ -156,8 +134,8 @@ func (c *cli) auditExportCommand() *cobra.Command {
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
 	var noSince, noUntil error
-	s.Since, noSince = boundFlag("since", f.since)
-	s.Until, noUntil = boundFlag("until", f.until)
+	s.Since, noSince = instantOf("--since", f.since)
+	s.Until, noUntil = instantOf("--until", f.until)
 	if err := errors.Join(noSince, noUntil); err != nil {
 		return s, err
 	}
@@ -173,22 +151,6 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 	return s, nil
 }
 
-// boundFlag reads a date or an instant; the zero time where there is none.
-func boundFlag(name, s string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	t, ok := decision.ParseInstant(s)
-	if day, err := time.Parse(time.DateOnly, s); err == nil {
-		t, ok = day, true
-	}
-	if ok && t.Year() >= 1 && t.Year() <= 9998 {
-		return t, nil
-	}
-	return time.Time{}, fmt.Errorf("--%s is %q, expected a date such as 2026-03-01 (midnight UTC) or an instant such as "+
-		"2026-03-01T08:00:00-03:00", name, s)
-}
-
 // exported is what `audit export --file F -o json` prints.
 type exported struct {
 	File    string `json:"file"`
@@ -198,73 +160,32 @@ type exported struct {
 
 func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
-	if err := wrongUse(err, oneOf("format", audit.Format(f.format), audit.Formats())); err != nil {
-		return err
+	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
+		err = errors.Join(err, fmt.Errorf("--format is %q, expected jsonl or csv", f.format))
 	}
-	if c.server.server != "" {
-		records, err := c.askRecords(ctx, &s)
-		if err != nil {
-			return err
-		}
-		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
-			return audit.Write(to, audit.Format(f.format), func(yield func(audit.Record, error) bool) {
-				for _, r := range records {
-					if !yield(r, nil) {
-						return
-					}
-				}
-			})
-		})
+	if err != nil {
+		return &usageError{err}
 	}
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
-		return c.exportTo(f, &s, func(to io.Writer) (int64, error) {
-			bar := c.progress("records written")
-			defer bar.end()
-			return audit.Export(ctx, reader, to, s, audit.Format(f.format), bar.show)
-		})
-	})
-}
-
-// askRecords returns the records of one claim that a worker has in the period.
-func (c *cli) askRecords(ctx context.Context, s *audit.Selection) (records []audit.Record, err error) {
-	for path := subjectPath(s.Subject, "/audit"); path != ""; {
-		some, _, err := asked[api.Page[audit.Record]](ctx, c, path, nil)
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, some.Items...)
-		if path = ""; some.Next != nil {
-			path = subjectPath(s.Subject, "/audit") + "&cursor=" + url.QueryEscape(*some.Next)
-		}
-	}
-	return slices.DeleteFunc(records, func(r audit.Record) bool {
-		at, _ := decision.ParseInstant(r.Timestamp) // an API's own
-		return at.Before(s.Since) || !s.Until.IsZero() && !at.Before(s.Until)
-	}), nil
-}
-
-// exportTo has the records written to where the flags say, and prints how many there are.
-func (c *cli) exportTo(f *exportFlags, s *audit.Selection, write func(io.Writer) (int64, error)) error {
 	var n int64
-	err := c.writeTo(f.file, func(to io.Writer) (err error) {
-		if n, err = write(to); err != nil {
-			return fmt.Errorf("export the audit: %w", err)
-		}
-		if n > 0 || f.subject == "" {
+	err = readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		line := c.progress("records written")
+		defer line.end()
+		return c.writeTo(f.file, func(to io.Writer) (err error) {
+			if n, err = audit.Export(ctx, reader, to, s, audit.Format(f.format), line.show); err != nil {
+				return fmt.Errorf("export the audit: %w", err)
+			}
+			if n == 0 && f.subject != "" {
+				return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s in that period; check the spelling, "+
+					"--policy and --tenant", f.subject, s.Subject.Policy, s.Subject.Tenant)
+			}
 			return nil
-		}
-		period := ""
-		if f.since+f.until != "" {
-			period = " in that period"
-		}
-		return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s%s; check the spelling, --policy and "+
-			"--tenant", f.subject, s.Subject.Policy, s.Subject.Tenant, period)
+		})
 	})
 	switch {
 	case err != nil:
 		return err
 	case f.file != "":
-		return c.print(exported{f.file, f.format, n}, func() { fmt.Fprintf(c.out, "%d records written to %s\n", n, f.file) })
+		return c.print(exported{f.file, f.format, n})
 	case n == 0: // otherwise the records speak for themselves
 		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}

@@ -15,7 +15,7 @@ import (
 func TestBulkAsksFor(t *testing.T) {
 	w := openCauses(t)
 	before := time.Now()
-	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "older-than=2h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
+	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "until=2h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
 		"--reason", "senha corrigida", "--yes", "--detach")
 	if r.code != exitDone || len(w.runs()) != 2 {
 		t.Fatalf("exit %d, %d runs: %s", r.code, len(w.runs()), r.stderr)
@@ -47,15 +47,15 @@ func TestBulkAsks(t *testing.T) {
 		if (len(w.runs()) == 2) != tt.starts || (code == exitDone) != tt.starts || code == exitUsage {
 			t.Errorf("%s, %q: %d runs, exit %d", tt.action, tt.answer, len(w.runs()), code)
 		}
-		question, chosen := "\nSend 11 dead letters again? [y/N] ", "11 of 13"
+		question := "\nSend 11 dead letters again? [y/N] "
 		if tt.action == "discard" {
-			question, chosen = "\nLet 13 dead letters go for good? Type 13 to do it: ", "let go: 13\n"
+			question = "\nLet 13 dead letters go for good? Type 13 to do it: "
 		}
 		refusal := "retry-worker: nothing was started\n"
 		if tt.starts {
 			refusal = ""
 		}
-		if errOut.String() != question+refusal || !strings.Contains(out.String(), chosen) {
+		if errOut.String() != question+refusal {
 			t.Errorf("%s, %q: it says %q behind\n%s", tt.action, tt.answer, errOut.String(), out.String())
 		}
 	}
@@ -77,5 +77,31 @@ func TestBulkOutdated(t *testing.T) {
 	r.says(t, "plan_outdated: 10 dead letters were planned, 9 of those are open now, and 0 came since; plan again")
 	if n := len(w.runs()); n != 1 || r.code != exitFailed {
 		t.Errorf("exit %d, %d were started", r.code, n-1)
+	}
+}
+
+// What --filter chooses, as the API takes it.
+func TestFilters(t *testing.T) {
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	for given, want := range map[string]string{
+		"all":                         "map[]",
+		"team=ti q=a=b":               "map[q:a=b team:ti]",
+		"until=90m since=1w":          "map[since:2026-02-23T12:00:00Z until:2026-03-02T10:30:00Z]",
+		"since=2026-03-01 until=3d":   "map[since:2026-03-01T00:00:00Z until:2026-02-27T12:00:00Z]",
+		"since=2026-03-01T00:00-03:0": `--filter since is "2026-03-01T00:00-03:0", expected an instant such as 2026-03-01T08:00:00-03:00, or a date such as 2026-03-01 (midnight UTC), or an age such as 90m, 2h, 3d or 1w`,
+		"ti":                          `--filter is "ti", expected key=value, or all alone`,
+		"all team=ti":                 `--filter is "all", expected key=value, or all alone`,
+		"team=":                       `--filter is "team=", expected key=value, or all alone`,
+		"team=a team=b":               "--filter team is given twice, expected once: all filters must fit",
+	} {
+		got, err := parseFilter(strings.Fields(given), noon)
+		if err == nil && fmt.Sprint(got) != want || err != nil && err.Error() != want {
+			t.Errorf("%s: got\n%v, %v\nwant\n%s", given, got, err, want)
+		}
+	}
+	for _, age := range []string{"3", "-3d", "3D", "1d1d", "99999d", "3 d", "３d"} {
+		if at, err := instantOrAge("--since", age, noon); err == nil {
+			t.Errorf("%s is %s", age, at)
+		}
 	}
 }

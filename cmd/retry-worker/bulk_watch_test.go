@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
-	"retry-worker/internal/api"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
@@ -20,7 +16,7 @@ func TestWatchingSurvives(t *testing.T) {
 	gone := func(string) error { return &journal.StoreError{Kind: journal.Unavailable, Err: os.ErrDeadlineExceeded} }
 	w.steps = append([]func(string) error{gone, gone, gone}, w.steps...)
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
-	if r.code != exitDone || !strings.Contains(r.stdout, "2      recovered") {
+	if r.code != exitDone || !strings.Contains(r.stdout, "counts recovered   2\n") {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
 	}
 }
@@ -50,7 +46,7 @@ func TestWatchingInterrupted(t *testing.T) {
 		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkPreparing {
 			t.Errorf("%s: exit %d, %s", format, r.code, r.stderr)
 		}
-		if format == "json" && strings.Count(r.stdout, "\n") != 2 {
+		if format == "json" && strings.Count(r.stdout, "\n") != 1 { // the plan
 			t.Errorf("it prints\n%s", r.stdout)
 		}
 	}
@@ -65,40 +61,7 @@ func TestWatchedRunIsCancelled(t *testing.T) {
 	})
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--reason", "x", "--yes")
 	if r.code != exitFailed || !strings.HasSuffix(r.stderr, "retry-worker: the run was cancelled by bia: 5 of 10 dead letters were not decided\n") ||
-		!strings.Contains(r.stdout, "5      planned    left as they were: the run was cancelled before their turn") {
+		!strings.Contains(r.stdout, "counts planned    5\n") {
 		t.Errorf("exit %d, %s\n%s", r.code, r.stderr, r.stdout)
-	}
-}
-
-// On a terminal it is one line that is written over again, no longer than the terminal is wide.
-func TestProgressOfARun(t *testing.T) {
-	testkit.Environment(t, map[string]string{"COLUMNS": "70"})
-	at := noon
-	var line bytes.Buffer
-	bar := &progressBar{w: &line, now: func() time.Time { return at }}
-	w := &watcher{c: &cli{errOut: &line}, bar: bar}
-	hold, since, who := deadletter.HoldEngine, "2026-03-02T12:30:00Z", "bia"
-	run := api.BulkRun{State: journal.BulkPreparing, Total: 400, BulkCommand: api.BulkCommand{PerMinute: 60}}
-	for _, tt := range []struct {
-		change func()
-		want   string
-	}{
-		{func() { run.Counts = map[journal.BulkOutcome]int64{journal.BulkPlanned: 400} }, "[..............................]   0 %  preparing, 400 dead letters …"},
-		{func() {
-			run.State, run.Counts = journal.BulkRunning, map[journal.BulkOutcome]int64{journal.BulkPlanned: 300, journal.BulkRecovered: 90, journal.BulkRefused: 10}
-		},
-			"[#######.......................]  25 %  100 of 400, 90 recovered, 10…"},
-		{func() { t.Setenv("COLUMNS", "120") }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, 5m0s left"},
-		{func() { run.Hold, run.HeldAt = &hold, &since },
-			"[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, waits since 2026-03-02 12:30: the engine…"},
-		{func() { run.Hold, run.State, run.ChangedBy = nil, journal.BulkPaused, &who }, "[#######.......................]  25 %  100 of 400, 90 recovered, 10 refused, paused by bia"},
-	} {
-		tt.change()
-		line.Reset()
-		at = at.Add(time.Second)
-		w.show(&run)
-		if got, want := line.String(), "\r"+tt.want+"\x1b[K"; got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
 	}
 }

@@ -77,7 +77,7 @@ func (c *cli) check(ctx context.Context) error {
 	i := &inspection{c: c}
 	inspect(ctx, i)
 	if c.json() {
-		if err := c.printJSON(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
+		if err := c.print(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
 			return err
 		}
 	}
@@ -125,16 +125,20 @@ func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s c
 		if s.Engine.OAuth == nil {
 			return "none configured (ZEEBE_CLIENT_ID)", nil
 		}
-		return "issued by " + s.Engine.OAuth.URL, client.CheckToken(ctx)
+		claims, err := client.CheckToken(ctx)
+		return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
 	}) || !i.step(ctx, "cluster", func(ctx context.Context) (string, error) {
 		t, err := client.Topology(ctx)
 		if err == nil && t.Leaders < t.Partitions {
 			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
 		}
-		return fmt.Sprintf("gateway %s, %d broker(s), %d partition(s)", t.GatewayVersion, t.Brokers,
-			t.Partitions), advised(&s.Engine, err)
+		return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int64(t.Brokers), "broker"),
+			counted(int64(t.Partitions), "partition"), counted(int64(t.Leaders), "leader")), advised(&s.Engine, err)
 	}) {
 		return
+	}
+	if s.Engine.RESTAddress != "" {
+		i.step(ctx, "clock", func(ctx context.Context) (string, error) { return zeebe.CheckClock(ctx, s.Engine, time.Now) })
 	}
 	i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
 		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
@@ -206,16 +210,20 @@ func inspectConnections(ctx context.Context, i *inspection, s *config.Settings) 
 }
 
 func inspectDatabase(ctx context.Context, url string) (string, error) {
+	found, err := store.Inspect(ctx, url)
+	if err != nil {
+		return "", err
+	}
 	r, err := store.OpenReader(ctx, url)
 	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
-		return "has no journal yet: the worker makes it at its first start", nil
+		return found + "; no journal yet: the worker makes it at its first start", nil
 	}
 	if err != nil {
 		return "", err
 	}
 	defer r.Close() // it only reads
 	_, err = r.Head(ctx)
-	return "the journal can be read", err
+	return found + "; the journal can be read", err
 }
 
 // inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
@@ -225,7 +233,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		i.note("policies", "", err)
 		return
 	}
-	told := 0
+	told := int64(0)
 	for _, t := range from.Teams {
 		if len(notify.ChannelsOf(&t)) > 0 {
 			told++
@@ -236,7 +244,7 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 		if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
 			err = errors.New(strings.Join(wrong, "; "))
 		}
-		i.note("teams", counted(told, "team is", "teams are")+" told of dead letters by e-mail or webhook", err)
+		i.note("teams", counted(told, "team")+" to be told of dead letters by e-mail or webhook", err)
 	}
 	if s.Notify.SMTP != nil {
 		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
@@ -297,9 +305,5 @@ func (c *cli) deploy(ctx context.Context) error {
 			}
 		}
 	}
-	return c.print(all, func() {
-		for _, d := range all {
-			fmt.Fprintf(c.out, "%s version %d deployed (%s, tenant %s)\n", d.Process, d.Version, d.File, d.Tenant)
-		}
-	})
+	return c.print(all)
 }

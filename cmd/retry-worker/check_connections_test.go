@@ -42,7 +42,7 @@ func TestCheckOpensEveryConnection(t *testing.T) {
 	path := audited(t)
 	t.Setenv("ZEEBE_ADDRESS", g.Addr())
 	t.Setenv("ZEEBE_INSECURE_CONNECTION", "true")
-	if r := retryWorker("check"); !strings.Contains(r.stdout, "ok    database                 the journal can be read") {
+	if r := retryWorker("check"); !strings.Contains(r.stdout, "; the journal can be read") {
 		t.Errorf("of %s it says\n%s", path, r.stdout)
 	}
 	t.Setenv("RETRY_WORKER_DATABASE_URL", "sqlite:"+filepath.Join(t.TempDir(), "no", "journal.db"))

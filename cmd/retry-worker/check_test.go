@@ -2,6 +2,8 @@ package main
 
 import (
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,6 +32,11 @@ func TestCheck(t *testing.T) {
 			"ZEEBE_CLIENT_ID": id, "ZEEBE_CLIENT_SECRET": secret, "ZEEBE_TOKEN_AUDIENCE": audience,
 		}
 	}
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<html>Log in"))
+	}))
+	defer page.Close()
 	for name, tt := range map[string]struct {
 		options gateway.Options
 		prepare func(*testing.T, *gateway.Gateway)
@@ -40,6 +47,9 @@ func TestCheck(t *testing.T) {
 		"json":         {gateway.Options{}, none, plain, "-o json"},
 		"json-down":    {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, "-o json"},
 		"nobody-there": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, ""},
+		"rest":         {gateway.Options{REST: true}, none, map[string]string{"CAMUNDA_REST_ADDRESS": "REST"}, ""},
+		"rest-page":    {gateway.Options{}, none, map[string]string{"CAMUNDA_REST_ADDRESS": page.URL + "/operate"}, ""},
+		"hints":        {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "ZEEBE_GATEWAY_ADDRESS": "zeebe:26500"}, ""},
 		"bad-settings": {gateway.Options{}, none, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_CONCURRENCY": "0"}, ""},
 
 		"tls":                   {gateway.Options{TLS: true}, none, map[string]string{"ZEEBE_CA_CERTIFICATE_PATH": "AUTHORITY"}, ""},
@@ -76,6 +86,9 @@ func TestCheck(t *testing.T) {
 			if vars["ZEEBE_CA_CERTIFICATE_PATH"] != "" {
 				vars["ZEEBE_CA_CERTIFICATE_PATH"] = g.CAFile()
 			}
+			if vars["CAMUNDA_REST_ADDRESS"] == "REST" {
+				vars["CAMUNDA_REST_ADDRESS"] = g.RESTAddress()
+			}
 			testkit.Environment(t, vars)
 			tt.prepare(t, g)
 			checked(t, name, g, strings.Fields(tt.args)...)
@@ -88,6 +101,8 @@ var (
 	othersWords = regexp.MustCompile(`(ask for the topology|ask for jobs|x509|tls|Post): [^;\n]*`)
 	addresses   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	instants    = regexp.MustCompile(`valid until \S+`)
+	room        = regexp.MustCompile(`[^\s"]*retry-worker\.db may be written, \d+ MiB`)
+	seconds     = regexp.MustCompile(`(differs by|ends in) -?[0-9ms]+`)
 )
 
 // checked holds a check's lines and exit code against the case's file, and that it took no job and started nothing.
@@ -102,5 +117,6 @@ func checked(t *testing.T, name string, g *gateway.Gateway, args ...string) {
 	}
 	said := othersWords.ReplaceAllString(r.stdout+r.stderr, "$1: …")
 	said = instants.ReplaceAllString(addresses.ReplaceAllString(said, "ADDRESS"), "valid until INSTANT")
+	said = seconds.ReplaceAllString(room.ReplaceAllString(said, "FILE may be written, SOME MiB"), "$1 SECONDS")
 	golden.Check(t, "testdata/check/"+name+".txt", said)
 }

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/api"
@@ -27,10 +23,6 @@ const (
 	tokenVariable = "RETRY_WORKER_TOKEN"
 )
 
-// speaksToAPI begins the help of the groups that ask a worker.
-const speaksToAPI = "Speaks to the API of a running worker. Where that has a tokens file, it shows the token in " +
-	tokenVariable + ", or the\none in --token-file. "
-
 // serverFlags say where the API is and who asks.
 type serverFlags struct {
 	server, tokenFile, caFile string
@@ -40,9 +32,6 @@ type serverFlags struct {
 func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
 }
-
-// askInstead is what --server says where a command otherwise reads the journal.
-const askInstead = "worker to ask: host:port or https://…; left out: RETRY_WORKER_DATABASE_URL is read"
 
 func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
 	flags.StringVar(&f.server, "server", "", server)
@@ -127,87 +116,4 @@ func readToken(path string) (string, error) {
 	default:
 		return token, nil
 	}
-}
-
-// mayPass reports whether asking again later can help: nobody answered, or the answer was that it cannot be known now.
-func mayPass(err error) bool {
-	refused, is := errors.AsType[*api.Refused](err)
-	return !is || refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests
-}
-
-// inFlags names the API's fields by the flags that give them.
-var inFlags = strings.NewReplacer("forceRetry", "--force", "submissionDeadline", "--deadline", "perMinute", "--per-minute", " fresh ", " --fresh ")
-
-// asked returns the answer of the API as T, and as it came.
-func asked[T any](ctx context.Context, c *cli, path string, body any) (*T, json.RawMessage, error) {
-	client, err := c.server.client()
-	if err != nil {
-		return nil, nil, err
-	}
-	answer, text, err := api.AskFor[T](ctx, client, path, body)
-	if refused, is := errors.AsType[*api.Refused](err); is {
-		const most = 1000
-		refused.Failure.Error = inertLine(refused.Failure.Error, most)
-		refused.Message = inFlags.Replace(inertLine(refused.Message, most))
-	}
-	return answer, text, err
-}
-
-// show prints the answer to a request: the body itself with -o json, otherwise what print makes of it.
-func show[T any](ctx context.Context, c *cli, path string, body any, print func(*T)) error {
-	answer, text, err := asked[T](ctx, c, path, body)
-	if err != nil {
-		return err
-	}
-	return c.print(text, func() { print(answer) })
-}
-
-// about completes a command about what its argument names, which the API has below path: it sends what body makes to the
-// address behind the name, or asks for it where body is nil, and prints the answer.
-func about[T any](
-	c *cli, cmd *cobra.Command, path, address string, body func() (any, error), print func(*T),
-) *cobra.Command {
-	c.server.register(cmd.Flags())
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var sent any
-		if body != nil {
-			var err error
-			if sent, err = body(); err != nil {
-				return wrongUse(err)
-			}
-		}
-		return show(cmd.Context(), c, path+url.PathEscape(args[0])+address, sent, print)
-	}
-	return cmd
-}
-
-// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on: white space is
-// one blank, other characters that do not show stand as \u escapes.
-func inertLine(s string, most int) string {
-	var b strings.Builder
-	n, blank := 0, false
-	for _, r := range s {
-		if r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == 0x2028 || r == 0x2029 || r == 0xa0 {
-			blank = n > 0
-			continue
-		}
-		text := string(r)
-		if !strconv.IsPrint(r) {
-			text = fmt.Sprintf(`\u%04x`, r)
-		}
-		if blank {
-			text, blank = " "+text, false
-		}
-		if n += len([]rune(text)); n > most {
-			return cutLine(b.String(), most)
-		}
-		b.WriteString(text)
-	}
-	return b.String()
-}
-
-// cutLine returns the beginning of a line that goes on.
-func cutLine(line string, most int) string {
-	runes := []rune(line)
-	return string(runes[:min(len(runes), max(0, most-1))]) + "…"
 }

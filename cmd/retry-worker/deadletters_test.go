@@ -12,12 +12,11 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 )
 
 // openForSession is an API for a session in testdata/deadletters, by an operator or, where its name ends so, an admin. What
-// ends in PERMANENT, EXHAUSTED and DEADLINE stands for the ids of dead letters: below the limit, at it, and too late.
+// ends in PERMANENT and EXHAUSTED stands for the ids of dead letters: below the limit, and at it.
 func openForSession(t *testing.T, session string) (names func() []string) {
 	w := open(t)
 	var letters []string
@@ -31,13 +30,6 @@ func openForSession(t *testing.T, session string) (names func() []string) {
 		p.Hold(t, "CLM-003-1234567890", 3000, time.Time{})
 		p.Hold(t, "CLM-004-1234567890", 4000, w.Now().Add(8*time.Hour))
 		w.Advance(20 * time.Minute)
-	case "deadline":
-		a := w.Analysis(decision.DefaultPolicy, "CLM-001-1234567890", "HTTP 503 Service Unavailable", 2)
-		a.Failure.Deadline = w.Now().Add(5 * time.Minute)
-		r, err := w.Journal.Analyze(t.Context(), a)
-		testkit.Must(t, err)
-		letters = []string{"00000000-0000-0000-0000-0000DEADLINE", r.Attempt.DeadLetter}
-		w.Await(r.Attempt.DeadLetter)
 	case "causes":
 		w.letter("CLM-001-1234567890", "guia retida em auditoria no setor 12 da operadora", 5)
 		w.letter("CLM-002-1234567890", "HTTP 503 Service Unavailable", 5)
@@ -100,7 +92,7 @@ func TestDeadLetterPages(t *testing.T) {
 		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 0)
 	}
 	r := retryWorker("dead-letters", "list", "--limit", "3")
-	if lines := strings.Count(r.stdout, "CLM-"); lines != 3 || !strings.Contains(r.stdout, "More follow: --all lists them all, --cursor ") {
+	if lines := strings.Count(r.stdout, "CLM-"); lines != 3 || !strings.Contains(r.stdout, "More follow: --all lists them all.") {
 		t.Errorf("one page has %d and says\n%s", lines, r.stdout)
 	}
 	r = retryWorker("dead-letters", "list", "--limit", "3", "--all")
@@ -184,7 +176,7 @@ func TestSearchGoesOn(t *testing.T) {
 	}))
 	defer server.Close()
 	r := retryWorker("dead-letters", "list", "--search", "portal", "--server", strings.TrimPrefix(server.URL, "http://"))
-	if r.code != exitDone || strings.Contains(r.stdout, "No dead letter") || !strings.Contains(r.stdout, "--cursor further goes on") {
+	if r.code != exitDone || strings.Contains(r.stdout, "Nothing") || !strings.Contains(r.stdout, "More follow") {
 		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
 	}
 }

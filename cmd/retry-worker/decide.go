@@ -1,20 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -60,7 +57,7 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	now := time.Now()
 	if cmd.Flags().Changed("now") {
 		var err error
-		if now, err = instantFlag("now", f.now); err != nil {
+		if now, err = nowOr("--now", f.now); err != nil {
 			return err
 		}
 	}
@@ -83,13 +80,12 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 		flat = worker.WithEvidence(flat, worker.Explain(from.Policies, f.policy, v))
 	}
 	if d.Rejection == nil {
-		return c.printDryRun(from.Teams, flat)
+		return c.print([]byte(flat))
 	}
 	if c.json() {
-		if err := c.printJSON(flat); err != nil {
+		if err := c.print([]byte(flat)); err != nil {
 			return err
 		}
-		flags = nil // its message names the variables
 	}
 	return rejected(cmd, d.Rejection, flags)
 }
@@ -116,20 +112,24 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 		own[name] = json.RawMessage(value)
 	}
 	body["variables"] = own
-	_, flat, err := asked[dryRun](cmd.Context(), c, "/decisions", body)
-	refused, is := errors.AsType[*api.Refused](err)
-	switch {
-	case is && refused.Status == http.StatusUnprocessableEntity:
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	answer, err := c.ask(cmd.Context(), &request{operation: operationOf("POST /decisions"), path: "/decisions", body: text})
+	if refused, is := errors.AsType[*api.Refused](err); is && refused.Status == http.StatusUnprocessableEntity {
 		if c.json() {
 			fmt.Fprintln(c.out, string(refused.Body))
 		}
 		return &usageError{errors.New(refused.Message)}
-	case err != nil:
-		return err
-	case !f.explain:
-		flat = worker.WithoutEvidence(flat)
 	}
-	return c.printDryRun(nil, flat)
+	if err != nil {
+		return err
+	}
+	if !f.explain {
+		answer = worker.WithoutEvidence(answer)
+	}
+	return c.print(answer)
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.
@@ -142,72 +142,6 @@ func rejected(cmd *cobra.Command, r *decision.Rejection, flags map[string]string
 		shown.Variable = flag
 	}
 	return &usageError{errors.New(journal.RejectionMessage(&shown))}
-}
-
-// dryRun is what is read of a decision as worker.DryRun prints it, redacted.
-type dryRun struct {
-	Outcome, RetryReason, ErrorClassification, MatchedRule, MatchedText string
-	ShouldRetry                                                         bool
-	RetryCount, MaxRetries                                              int64
-	NextRetryTime, BackoffDuration                                      string
-	SuccessProbability                                                  *float64
-	ResponsibleTeam                                                     decision.Team
-	Reason, Hint, RetryPolicy                                           string
-	Evidence                                                            []worker.Evidence
-}
-
-// printDryRun prints a decision, and what was found in the error, the winner first.
-func (c *cli) printDryRun(teams map[decision.Team]catalogue.Team, flat json.RawMessage) error {
-	if c.json() {
-		return c.printJSON(flat)
-	}
-	var d dryRun
-	if err := json.Unmarshal(flat, &d); err != nil {
-		return fmt.Errorf("read the decision: %w", err)
-	}
-	row, done := c.sheet()
-	defer done()
-	row("outcome", d.Outcome)
-	row("why", d.RetryReason)
-	row("classification", d.ErrorClassification+" ("+cmp.Or(d.MatchedRule, "no rule matched")+")")
-	if d.ErrorClassification == string(decision.Unknown) && d.MatchedRule != "" {
-		row("looks like", d.Reason+", retried once to be sure")
-	}
-	if d.MatchedText != "" {
-		row("matched text", strconv.Quote(d.MatchedText))
-	}
-	if d.ShouldRetry {
-		wait, _ := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.BackoffDuration, "PT"))) // minutes or seconds, as decision.ISODuration has it
-		row("next retry", d.NextRetryTime+" (in "+wait.String()+")")
-		row("retry", strconv.FormatInt(d.RetryCount, 10)+" of "+strconv.FormatInt(d.MaxRetries, 10))
-	} else {
-		row("reason", d.Reason)
-		row("who acts", who(teams, d.ResponsibleTeam))
-	}
-	if p := d.SuccessProbability; p != nil {
-		row("success", fmt.Sprintf("%.0f %% likely", 100**p))
-	}
-	row("hint", d.Hint)
-	row("policy", d.RetryPolicy)
-	head := "evidence"
-	for _, e := range d.Evidence {
-		lost := ""
-		if e.Lost != "" {
-			lost = ": " + e.Lost
-		}
-		row(head, fmt.Sprintf("rank %d, %s %q%s", e.Rank, e.Rule, e.Text, lost))
-		head = ""
-	}
-	return nil
-}
-
-// instantFlag reads the instant of a flag. Years of four digits only: later ones have no RFC 3339 form.
-func instantFlag(flag, s string) (time.Time, error) {
-	t, ok := decision.ParseInstant(s)
-	if !ok || t.Year() < 1 || t.Year() > 9998 {
-		return t, &usageError{fmt.Errorf("--%s is %q, expected an instant such as 2025-01-12T10:40:00Z", flag, s)}
-	}
-	return t, nil
 }
 
 // variables returns what p reads of a process that holds the flags' values, and the flag of each variable. The error

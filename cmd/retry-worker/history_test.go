@@ -35,20 +35,14 @@ func TestAWorkerSaysWhatItsJournalSays(t *testing.T) {
 	testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
 	server := "--server=" + p.api
 	for _, command := range []string{
-		"history CLM-001-1", "history CLM-001-1 -o json", "kpi", "kpi -o json", "kpi --policy tiss-submission", "decide --id CLM-001-1 --error TIMEOUT --retry-count 1 --now 2026-01-05T10:00:00Z",
+		"decide --id CLM-001-1 --error TIMEOUT --retry-count 1 --now 2026-01-05T10:00:00Z",
 		"decide --id CLM-001-1 --error HTTP-404 --explain -o json", "decide --policy job-queue --id JOB-1 --error full --var maxAttempts=3 --explain -o json --now 2026-01-05T10:00:00Z",
-		"decide --id CLM-001-1 --error TIMEOUT<é>,\"evidence\": --now 2026-01-05T10:00:00Z -o json", "decide --id CLM-001-1 --error x --retry-count 2.5 -o json", "audit export --subject CLM-001-1",
-		"audit export --subject CLM-001-1 --format csv", "audit export --subject CLM-001-1 --since 2126-01-01", "audit export --subject CLM-001-1 --until 2126-01-01",
+		"decide --id CLM-001-1 --error TIMEOUT<é>,\"evidence\": --now 2026-01-05T10:00:00Z -o json", "decide --id CLM-001-1 --error x --retry-count 2.5 -o json",
 	} {
 		args := strings.Fields(command)
 		if here, there := retryWorker(args...), retryWorker(append(args, server)...); here != there {
-			t.Errorf("%s: the journal says\n%+v\nthe worker\n%+v", command, here, there)
+			t.Errorf("%s: without a worker\n%+v\nthe worker\n%+v", command, here, there)
 		}
 	}
-	retryWorker("history", "CLM-001-2", server).fails(t, exitFailed,
-		"subject_not_found: the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
-	retryWorker("kpi", "--policies-file", "x.yaml", server).fails(t, exitUsage,
-		"--policies-file is given, but a worker has its own policies; leave it or --server out")
 	retryWorker("decide", "--id", "x", server).fails(t, exitUsage, `INVALID_CLAIM_ID: claimId is "x" (text), expected text that matches ^CLM-.*-\d+$, printable, at most 512 bytes`)
-	retryWorker("audit", "export", server).fails(t, exitUsage, "--server exports the records of one claim, expected --subject with it")
 }

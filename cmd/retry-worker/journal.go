@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
@@ -38,7 +37,7 @@ func (c *cli) journalBackupCommand() *cobra.Command {
 			"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
 			"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
 		Example: `  retry-worker journal backup /backup/retry-worker.db`,
-		Args:    takes(1, 1),
+		Args:    takes(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
 	}
 }
@@ -62,10 +61,7 @@ func (c *cli) journalBackup(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return c.print(verified{OK: true, Report: report}, func() {
-			fmt.Fprintf(c.out, "the journal was copied to %s\n", name)
-			c.printReport(&report)
-		})
+		return c.print(verified{OK: true, Report: report})
 	})
 }
 
@@ -109,9 +105,9 @@ func (c *cli) verifiedCopy(
 		return audit.Report{}, err
 	}
 	defer copied.Close() // it only reads
-	bar := c.progress("records hold")
-	defer bar.end()
-	report, err := audit.Verify(ctx, copied, audit.VerifyOptions{}, bar.show)
+	line := c.progress("records hold")
+	defer line.end()
+	report, err := audit.Verify(ctx, copied, audit.VerifyOptions{}, line.show)
 	if err != nil {
 		err = fmt.Errorf("the copy does not hold: %w; see whether the journal does: `retry-worker audit verify`", err)
 	}
@@ -127,9 +123,9 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
 		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
-			bar := c.progress("subjects made anew")
-			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, bar.show)
-			bar.end()
+			line := c.progress("subjects made anew")
+			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, line.show)
+			line.end()
 			if err == nil {
 				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
 			}
@@ -190,32 +186,13 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 }
 
 func (c *cli) journalEraseCommand() *cobra.Command {
-	var subject journal.Subject
-	var reason string
-	cmd := &cobra.Command{
-		Use:   "erase SUBJECT",
-		Short: "Erase what was recorded of a claim, message or job (LGPD; role admin)",
-		Long: "Asks a running worker to erase a subject for good: its records go, and its name wherever it stands.\n" +
-			"The records' digests and the figures stay, which name nobody, and\n" +
-			"`audit verify` holds. It is refused while a retry, a person's decision, an answer to the process or a\n" +
-			"bulk run is still under way. Backups keep the subject, and so does what was exported, or sent as an\n" +
-			"event.",
-		Example: `  retry-worker journal erase CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`,
-		Args:    takes(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wrongUse(checkReason(reason)); err != nil {
-				return err
-			}
-			subject.ID = args[0]
-			body := map[string]string{"reason": reason}
-			return show(cmd.Context(), c, subjectPath(subject, "/erase"), body, func(done *api.Erased) {
-				fmt.Fprintf(c.out, "erased: %d records; record %d says so\n", done.Records, done.Record)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "who asked for it, and why; kept in the audit")
-	cmd.Flags().StringVar(&subject.Policy, "policy", decision.DefaultPolicy, "policy the subject belongs to")
-	cmd.Flags().StringVar(&subject.Tenant, "tenant", journal.DefaultTenant, "tenant the subject belongs to")
-	c.server.register(cmd.Flags())
+	cmd := c.action("journal", &action{use: "erase POLICY SUBJECT", request: "POST /subjects/{policy}/{id}/erase",
+		example: `CLM-001-1234567890 --reason "pedido do titular, protocolo 4711"`})
+	cmd.Use, cmd.Args = "erase SUBJECT", takes(1)
+	cmd.Long += "\nAsks a running worker. It is refused while a retry, a person's decision, an answer to the process or a bulk\n" +
+		"run is still under way. Backups keep the subject, and so does what was exported, or sent as an event."
+	policy := cmd.Flags().String("policy", decision.DefaultPolicy, "policy the subject belongs to")
+	ask := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ask(cmd, []string{*policy, args[0]}) }
 	return cmd
 }

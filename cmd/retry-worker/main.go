@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"retry-worker/internal/config"
-	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
 )
@@ -95,7 +92,7 @@ type cli struct {
 	format string // text or json
 	begun  bool   // flags and arguments were understood
 	server serverFlags
-	page   pageFlags
+	all    bool // every page of a list
 }
 
 // untilSignal returns ctx, which ends too when the user ends the command.
@@ -110,22 +107,6 @@ func (e *usageError) Unwrap() error { return e.error }
 
 func (c *cli) json() bool { return c.format == "json" }
 
-// print prints v with -o json, and otherwise what text prints of it.
-func (c *cli) print(v any, text func()) error {
-	if c.json() {
-		return c.printJSON(v)
-	}
-	text()
-	return nil
-}
-
-// printJSON writes v in one line; what it says is to be read, so < and > stand as they are.
-func (c *cli) printJSON(v any) error {
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
-
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "retry-worker",
@@ -136,13 +117,16 @@ func (c *cli) root() *cobra.Command {
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			err := oneOf("output", c.format, []string{"text", "json"})
-			c.begun = err == nil
-			return err
+			c.begun = c.format == "text" || c.json()
+			if !c.begun {
+				return fmt.Errorf("--output is %q, expected text or json", c.format)
+			}
+			return nil
 		},
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "text", "how to print: text or json")
-	root.CompletionOptions.DisableDefaultCmd = true
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
+		cobra.ShellCompDirectiveNoFileComp)) // it has the flag
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -153,7 +137,10 @@ func (c *cli) root() *cobra.Command {
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.decideCommand(), c.historyCommand(),
 		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.policiesCommand(), c.kpiCommand(),
-		c.deadLettersCommand(), c.causesCommand(), c.destinationsCommand(),
+		c.resource("dead-letters", c.verdictCommand(journal.BulkRetry, anID+` --reason "portal voltou" --force --when now`),
+			c.verdictCommand(journal.BulkDiscard, anID+` --reason "paga à vista"`),
+			c.resource("dead-letters runs", c.watchCommand())),
+		c.resource("causes"), c.resource("destinations"), c.apiCommand(),
 		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	takeNothing(root)
 	return root
@@ -195,37 +182,39 @@ func listed[T ~string](names []T) string {
 	return strings.Join(texts, ", ")
 }
 
-// takes accepts from least to most arguments.
-func takes(least, most int) cobra.PositionalArgs {
+// takes accepts so many arguments.
+func takes(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", counted(len(args), "argument", "arguments"),
+		if len(args) != n {
+			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", counted(int64(len(args)), "argument"),
 				cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
 }
 
-// takesID accepts one argument, the id of what, as the command list prints it.
-func takesID(what, list string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := takes(1, 1)(cmd, args); err != nil {
-			return err
-		}
-		if !deadletter.IsID(strings.ToLower(args[0])) {
-			return fmt.Errorf("%s is no %s's id, expected one as `%s` prints them",
-				strconv.QuoteToASCII(inertLine(args[0], 60)), what, list)
-		}
-		return nil
+// counted returns so many of them.
+func counted(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
 	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// oneOf says that a flag has none of the values known, if so.
-func oneOf[T ~string](flag string, given T, known []T) error {
-	if slices.Contains(known, given) {
-		return nil
+// wrongUse returns the errors among them, as wrong use; nil if there are none.
+func wrongUse(errs ...error) error {
+	if err := errors.Join(errs...); err != nil {
+		return &usageError{err}
 	}
-	return fmt.Errorf("--%s is %q, expected one of %s", flag, given, listed(known))
+	return nil
+}
+
+// value returns a text that may not be there.
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 // noArgs refuses arguments: what is no flag can only be a command that does not exist.
@@ -262,9 +251,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			shown := map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion}
-			return c.print(shown, func() {
-				fmt.Fprintf(c.out, "retry-worker %s (commit %s of %s, %s)\n", b.Version, b.Commit, date, b.GoVersion)
-			})
+			return c.print(shown)
 		},
 	}
 }
@@ -298,11 +285,7 @@ func (c *cli) ready() error {
 	}
 	detail := strings.TrimSpace(string(answer))
 	ready := response.StatusCode == http.StatusOK
-	err = c.print(map[string]any{"ready": ready, "detail": detail}, func() {
-		if ready {
-			fmt.Fprintln(c.out, "ready")
-		}
-	})
+	err = c.print(map[string]any{"ready": ready, "detail": detail})
 	if err == nil && !ready {
 		err = fmt.Errorf("not ready: %s", detail)
 	}

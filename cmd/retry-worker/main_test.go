@@ -66,7 +66,7 @@ func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	r := retryWorker("version")
-	if want := "retry-worker dev (commit unknown of unknown, " + runtime.Version() + ")\n"; r.stdout != want || r.code != exitDone {
+	if want := "commit      unknown\ndate        unknown\ngo version  " + runtime.Version() + "\nversion     dev\n"; r.stdout != want || r.code != exitDone {
 		t.Errorf("got %q, exit %d, want %q", r.stdout, r.code, want)
 	}
 	o := retryWorker("version", "-o", "json").object(t)

@@ -78,27 +78,29 @@ func (c *cli) plan(cmd *cobra.Command, f planFlags) error {
 		}
 		var at time.Time
 		if f.destination != "" || f.at != "" {
-			if at, err = instantOf("at", f.at); err != nil {
+			if at, err = nowOr("--at", f.at); err != nil {
 				return err
 			}
 		}
 		all.Plans = append(all.Plans, plan.At(p, own, f.destination, at))
 	}
-	return c.print(all, func() {
-		for i, p := range all.Plans {
-			if i > 0 {
-				fmt.Fprintln(c.out)
-			}
-			_ = p.Table(c.out) // which remembers what could not be written
+	if c.json() {
+		return c.print(all)
+	}
+	for i, p := range all.Plans {
+		if i > 0 {
+			fmt.Fprintln(c.out)
 		}
-	})
+		_ = p.Table(c.out) // which remembers what could not be written
+	}
+	return nil
 }
 
 // choose returns the policy that --policy names, or all; the job's values must be for one of them.
-func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*decision.Policy, error) {
-	names := from.Policies.Names()
+func (f *planFlags) choose(cmd *cobra.Command, policies *catalogue.Catalogue) ([]*decision.Policy, error) {
+	names := policies.Policies.Names()
 	if cmd.Flags().Changed("policy") {
-		if err := wrongUse(oneOf("policy", f.policy, names)); err != nil {
+		if err := knownPolicy(policies, f.policy); err != nil {
 			return nil, err
 		}
 		names = []string{f.policy}
@@ -106,7 +108,7 @@ func (f *planFlags) choose(cmd *cobra.Command, from *catalogue.Catalogue) ([]*de
 	var chosen []*decision.Policy
 	takes := map[string]bool{}
 	for _, name := range names {
-		p := from.Policies[name]
+		p := policies.Policies[name]
 		chosen = append(chosen, p)
 		takes[maxAttemptsFlag] = takes[maxAttemptsFlag] || p.Own != nil && p.Own.MaxAttempts != ""
 		takes[delayFlag] = takes[delayFlag] || p.Own != nil && p.Own.Delay != ""
@@ -154,7 +156,7 @@ func (c *cli) policiesDiffCommand() *cobra.Command {
 			"holds in both. Reads the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
 		Example: `  retry-worker policies diff built-in policies.yaml
   retry-worker policies diff policies.yaml new.yaml --since 30d -o json`,
-		Args: takes(2, 2),
+		Args: takes(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.policiesDiff(cmd.Context(), args[0], args[1], since, time.Now())
 		},
@@ -178,7 +180,7 @@ type policyDiff struct {
 }
 
 func (c *cli) policiesDiff(ctx context.Context, a, b, since string, now time.Time) error {
-	from, err := daysBack(since, now)
+	from, err := instantOrAge("--since", since, now)
 	if err != nil {
 		return err
 	}
@@ -191,9 +193,9 @@ func (c *cli) policiesDiff(ctx context.Context, a, b, since string, now time.Tim
 		}
 	}
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
-		bar := c.progress("failures replayed")
-		defer bar.end()
-		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, bar.show)
+		line := c.progress("failures replayed")
+		defer line.end()
+		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)
 		if err != nil {
 			return err
 		}
@@ -203,37 +205,6 @@ func (c *cli) policiesDiff(ctx context.Context, a, b, since string, now time.Tim
 			diff.Differences.Add(differences[policy])
 			diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})
 		}
-		return c.print(diff, func() { c.printDiff(&diff) })
+		return c.print(diff)
 	})
-}
-
-// daysBack returns the instant that --since names.
-func daysBack(text string, now time.Time) (time.Time, error) {
-	if age, known := parseAge(text); known {
-		return now.Add(-age).UTC().Truncate(time.Second), nil
-	}
-	since, err := boundFlag("since", text)
-	if err != nil || text == "" {
-		return since, &usageError{fmt.Errorf("--since is %q, expected days back such as 90d, a date such as 2026-03-01 "+
-			"(midnight UTC) or an instant such as 2026-03-01T08:00:00-03:00", text)}
-	}
-	return since, nil
-}
-
-func (c *cli) printDiff(d *policiesDiff) {
-	fmt.Fprintf(c.out, "since %s: A is version %s, B version %s\n", d.Since, d.A, d.B)
-	if d.Failures == 0 {
-		fmt.Fprintln(c.out, "no failure was recorded")
-		return
-	}
-	fmt.Fprintln(c.out)
-	var rows [][]any
-	row := func(name string, d *audit.Differences) {
-		rows = append(rows, []any{name, d.Failures, d.Alike, d.Otherwise, d.Earlier, d.Later, d.NotComparable})
-	}
-	for i := range d.Policies {
-		row(d.Policies[i].Policy, &d.Policies[i].Differences)
-	}
-	row("all", &d.Differences)
-	c.rows(", failures, decided alike, otherwise, earlier, later, not comparable", rows)
 }

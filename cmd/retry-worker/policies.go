@@ -12,7 +12,6 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
-	"retry-worker/internal/decision"
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
@@ -32,7 +31,7 @@ func (c *cli) policiesCheckCommand() *cobra.Command {
 			"for each problem: file, line, field, what was found and what was expected.",
 		Example: `  retry-worker policies check policies.yaml
   retry-worker policies check policies.yaml -o json`,
-		Args: takes(1, 1),
+		Args: takes(1),
 		RunE: func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
 	}
 }
@@ -63,14 +62,10 @@ func (c *cli) policiesCheck(file string) error {
 		checked.OK, checked.Version, checked.Rules = true, &policies.Version, &rules
 		checked.Policies = policies.Policies.Names()
 	}
-	unprinted := c.print(checked, func() {
-		if checked.OK {
-			fmt.Fprintf(c.out, "%s holds: version %s, %s, %s\n", file, policies.Version,
-				counted(len(policies.Policies), "policy", "policies"), counted(*checked.Rules, "rule", "rules"))
+	if checked.OK || c.json() {
+		if err := c.print(checked); err != nil {
+			return err
 		}
-	})
-	if unprinted != nil {
-		return unprinted
 	}
 	return wrongUse(err)
 }
@@ -83,13 +78,6 @@ func (checked *checkedCatalogue) fail(err error) {
 	const expected = "a readable YAML file"
 	found := strings.TrimSuffix(err.Error(), ", expected "+expected)
 	checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
-}
-
-func counted[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (c *cli) policiesSchemaCommand() *cobra.Command {
@@ -119,7 +107,7 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 			"where the file extends the built-in one. With a policy's name, that policy alone, of the whole.",
 		Example: `  retry-worker policies show --effective
   retry-worker policies show tiss-submission`,
-		Args: takes(0, 1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, err := loadCatalogue(file)
 			if err != nil {
@@ -157,12 +145,12 @@ func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
 	if err := yaml.Unmarshal(content, &document); err != nil {
 		return fmt.Errorf("turn the catalogue into JSON: %w", err)
 	}
-	return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
+	return c.print(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
 }
 
 func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
-	if from.Policies[name] == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, listed(from.Policies.Names()))}
+	if err := knownPolicy(from, name); err != nil {
+		return err
 	}
 	var document struct {
 		Policies map[string]any `yaml:"policies"`
@@ -172,7 +160,7 @@ func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 	}
 	policy := document.Policies[name]
 	if c.json() {
-		return c.printJSON(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
+		return c.print(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
 	}
 	text, err := yaml.Marshal(policy)
 	if err != nil {
@@ -188,12 +176,12 @@ func (c *cli) printYAML(from *catalogue.Catalogue, text []byte) error {
 	return err
 }
 
-// who returns a team with what it does.
-func who(teams map[decision.Team]catalogue.Team, team decision.Team) string {
-	if description := teams[team].Description; description != "" {
-		return string(team) + " (" + description + ")"
+// knownPolicy says that a catalogue has no policy of that name, if so.
+func knownPolicy(from *catalogue.Catalogue, name string) error {
+	if from.Policies[name] != nil {
+		return nil
 	}
-	return string(team)
+	return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
 }
 
 // policiesFileVariable names the catalogue for the worker and for every command that reads policies.

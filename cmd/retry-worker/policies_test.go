@@ -20,8 +20,9 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 	file := testkit.File(t, "policies.yaml", []byte(shown.stdout))
 	retryWorker("policies", "check", file).done(t)
 	decide := []string{"decide", "--id", "CLM-1-1", "--error", "HTTP 503", "--now", "2025-01-12T10:40:00Z"}
-	if a, b := retryWorker(decide...), retryWorker(append(decide, "--policies-file", file)...); a != b {
-		t.Errorf("the copy decides %q, the original %q", b.stdout, a.stdout)
+	a, b, _ := strings.Cut(retryWorker(decide...).stdout, "catalogue ")
+	if copied, _, _ := strings.Cut(retryWorker(append(decide, "--policies-file", file)...).stdout, "catalogue "); copied != a || b == "" {
+		t.Errorf("the copy decides %q, the original %q", copied, a)
 	}
 }
 
@@ -79,10 +80,10 @@ func TestPoliciesDiff(t *testing.T) {
 		t.Errorf("it came to %+v", got)
 	}
 	text := run("--since", "2026-03-01")
-	if !strings.Contains(text, "not comparable") || !strings.Contains(text, "\ntiss-submission") {
+	if !strings.Contains(text, "NOT COMPARABLE") || !strings.Contains(text, "\ntiss-submission") {
 		t.Errorf("printed\n%s", text)
 	}
-	if none := run("--since", "2026-03-09"); !strings.Contains(none, "no failure was recorded") {
+	if none := run("--since", "2026-03-09"); !strings.Contains(none, "failures           0\n") {
 		t.Errorf("of no failure it prints\n%s", none)
 	}
 }

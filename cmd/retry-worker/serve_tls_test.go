@@ -28,7 +28,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	t.Setenv(tokenVariable, secret)
 	list := func(args ...string) result { return retryWorker(append([]string{"dead-letters", "list"}, args...)...) }
 	wait.Until(t, "the journal is open", func() bool { return list("--ca-file", authority.File).code == exitDone })
-	if r := list("--ca-file", authority.File); r.stdout != "No dead letter found.\n" || r.stderr != "" {
+	if r := list("--ca-file", authority.File); r.stdout != "Nothing was found.\n" || r.stderr != "" {
 		t.Errorf("by the settings: %q %q", r.stdout, r.stderr)
 	}
 	_, port, err := net.SplitHostPort(addr)

@@ -22,7 +22,7 @@ func TestServeBehindTokens(t *testing.T) {
 		"login_required: nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login (the token comes from RETRY_WORKER_TOKEN or --token-file)")
 	withToken := []string{"dead-letters", "list", "--token-file", testkit.File(t, "token", []byte(secret+"\n"))}
 	wait.Until(t, "the journal is open", func() bool { return retryWorker(withToken...).code == exitDone })
-	if r := retryWorker(withToken...); r.stdout != "No dead letter found.\n" || r.stderr != "" {
+	if r := retryWorker(withToken...); r.stdout != "Nothing was found.\n" || r.stderr != "" {
 		t.Errorf("with a token: %q %q", r.stdout, r.stderr)
 	}
 	testkit.Must(t, p.Signal(syscall.SIGTERM))

@@ -94,29 +94,20 @@ func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
 	if f.file != "" {
 		made.File = &f.file
 	}
-	role := t.Role.String()
 	if f.teams != "" {
 		made.Teams = &f.teams
-		role += " of " + f.teams
 	}
-	until := "until it is taken out"
-	if !t.Expires.IsZero() {
-		day := t.Until()
-		made.Expires, until = &day, "until "+day+" (UTC)"
+	if day := t.Until(); !t.Expires.IsZero() {
+		made.Expires = &day
 	}
-	if c.json() {
-		return c.printJSON(made)
-	}
-	if f.tokenFile != "" {
-		fmt.Fprintf(c.out, "%s holds the token of %s, who is %s by it %s.\n", f.tokenFile, t.Name, role, until)
-	} else {
-		fmt.Fprintf(c.out, "%s\n\nGive it to %s, who is %s by it %s. It is not shown again.\n", secret, t.Name, role, until)
+	if err := c.print(made); err != nil || c.json() {
+		return err
 	}
 	if f.file != "" {
-		fmt.Fprintf(c.out, "Added to %s; a worker that reads it takes it up within 11 seconds.\n", f.file)
-		return nil
+		fmt.Fprintln(c.out, "\nA worker that reads the file takes it up within 11 seconds.")
+	} else {
+		fmt.Fprintf(c.out, "\nAdd the line to the file that %s names (chmod 600).\n", tokensFileVariable)
 	}
-	fmt.Fprintf(c.out, "Line for the file that %s names (chmod 600):\n%s\n", tokensFileVariable, t.Line())
 	return nil
 }
 

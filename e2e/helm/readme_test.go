@@ -48,7 +48,7 @@ func TestReadme(t *testing.T) {
 	_, paragraph, _ := strings.Cut(content, "**OpenShift.**")
 	openshift := flagsOf(paragraph)
 	r := renderOne(t, openshift...)
-	if commands != 5 || len(openshift) != 4 || at(r.pod(t), "securityContext", "runAsUser") != nil {
+	if commands != 6 || len(openshift) != 4 || at(r.pod(t), "securityContext", "runAsUser") != nil {
 		t.Errorf("%d recipes; OpenShift's: %q, %v", commands, openshift, at(r.pod(t), "securityContext"))
 	}
 }

@@ -53,19 +53,19 @@ var held = map[string]string{
 	"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": "secret",
 	"ZEEBE_CLIENT_ID":                      "retry-worker",
 	"ZEEBE_CLIENT_SECRET_FILE":             "secret",
+	"ZEEBE_BASIC_AUTH_USERNAME":            "retry-worker",
+	"ZEEBE_BASIC_AUTH_PASSWORD_FILE":       "secret",
 }
 
 // load reads the environment as the worker does at its start. Mounted folders lie in a temporary one.
 func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 	t.Helper()
-	for _, pair := range os.Environ() {
-		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "RETRY_WORKER_") || strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "")
-			os.Unsetenv(name) // t.Setenv puts it back
-		}
-	}
+	testkit.Environment(t, nil)
 	dir := t.TempDir()
-	authority := testkit.Read(t, tlstest.NewAuthority(t).File)
+	authority := tlstest.NewAuthority(t)
+	certificate, key := filepath.Join(dir, "certificate"), filepath.Join(dir, "key")
+	authority.Issue(t, certificate, key, "retry-worker")
+	issued := map[string]string{"CAMUNDA_MTLS_CERT_PATH": testkit.Read(t, certificate), "CAMUNDA_MTLS_KEY_PATH": testkit.Read(t, key)}
 	for name, variable := range variables {
 		text := text(variable, "value")
 		if at(variable, "valueFrom") != nil {
@@ -75,7 +75,7 @@ func load(t *testing.T, variables map[string]any) (config.Settings, error) {
 		}
 		if path, ok := strings.CutPrefix(text, "/etc/retry-worker/"); ok {
 			text = filepath.Join(dir, path)
-			testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(text), 0o700), os.WriteFile(text, []byte(cmp.Or(held[name], authority)), 0o600)))
+			testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(text), 0o700), os.WriteFile(text, []byte(cmp.Or(held[name], issued[name], testkit.Read(t, authority.File))), 0o600)))
 		}
 		t.Setenv(name, text)
 	}

@@ -5,6 +5,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,6 +104,9 @@ func (r Role) May(a Action) bool {
 	return known && r >= p.least && r <= Admin
 }
 
+// Least returns the least role that an action takes.
+func (a Action) Least() Role { return permissions[a].least }
+
 // String says the action in words that follow "may not".
 func (a Action) String() string {
 	if p, known := permissions[a]; known {
@@ -150,6 +154,46 @@ func (id Identity) May(a Action, team string) bool {
 	default:
 		return id.Teams.names(team)
 	}
+}
+
+var loginRequired = &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRequired,
+	Message: "nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login"}
+
+// Check returns nil where the role of who asks allows the action, whatever team it is about; otherwise a *Refusal.
+func Check(ctx context.Context, action Action) error {
+	id := From(ctx)
+	switch {
+	case id.Role.May(action):
+		return nil
+	case id.Role == 0:
+		return loginRequired
+	default:
+		return &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
+			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action,
+				action.Least())}
+	}
+}
+
+// CheckTeam is Check, and that who asks may do it to dead letters of the team; an empty team means those of any.
+func CheckTeam(ctx context.Context, action Action, team string) error {
+	id := From(ctx)
+	if err := Check(ctx, action); err != nil || id.May(action, team) {
+		return err
+	}
+	refusal := &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenTeam}
+	switch {
+	case id.Teams == "":
+		refusal.Code = CodeForbiddenRole
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that "+
+			"names its teams", id.Name, id.Role, action)
+	case team == "":
+		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,
+			id.Teams)
+	default:
+		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
+			id.Name, id.Teams, action, team)
+	}
+	return refusal
 }
 
 // LocalName is everybody's name where there are no tokens. No token can have it.

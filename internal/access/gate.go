@@ -30,6 +30,8 @@ type Refusal struct {
 	RetryAfter time.Duration
 }
 
+func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
+
 // The codes of refusals.
 const (
 	CodeForbiddenHost        = "forbidden_host"
@@ -257,53 +259,25 @@ func (g *Gate) Paced(next http.Handler) http.Handler {
 // Middleware, which requires Read of everything that is not public.
 func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.RoleAllows(w, r, action) {
-			next.ServeHTTP(w, r)
+		if err := Check(r.Context(), action); err != nil {
+			g.Deny(w, r, err)
+			return
 		}
+		next.ServeHTTP(w, r)
 	})
 }
 
-// RoleAllows reports whether the role of who asks allows the action, and answers the request if not: for what only its
-// body tells (fresh).
-func (g *Gate) RoleAllows(w http.ResponseWriter, r *http.Request, action Action) bool {
-	id := From(r.Context())
+// Deny answers with a *Refusal, as Check and CheckTeam give it.
+func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, known := errors.AsType[*Refusal](err)
 	switch {
-	case id.Role.May(action):
-		return true
-	case id.Role == 0:
+	case !known:
+		panic("not a refusal: " + err.Error())
+	case refusal.Code == CodeLoginRequired:
 		g.askToLogIn(w, r)
 	default:
-		g.refuse(w, r, Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action,
-				permissions[action].least)})
+		g.refuse(w, r, *refusal)
 	}
-	return false
-}
-
-// Allowed is RoleAllows, and that who asks may do it to dead letters of the team.
-func (g *Gate) Allowed(w http.ResponseWriter, r *http.Request, action Action, team string) bool {
-	if !g.RoleAllows(w, r, action) {
-		return false
-	}
-	id := From(r.Context())
-	if id.May(action, team) {
-		return true
-	}
-	refusal := Refusal{Status: http.StatusForbidden, Code: CodeForbiddenTeam}
-	switch {
-	case id.Teams == "":
-		refusal.Code = CodeForbiddenRole
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that "+
-			"names its teams", id.Name, id.Role, action)
-	case team == "":
-		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,
-			id.Teams)
-	default:
-		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
-			id.Name, id.Teams, action, team)
-	}
-	g.refuse(w, r, refusal)
-	return false
 }
 
 // identify returns who asks; an asker without a role is nobody.

@@ -103,8 +103,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
 	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads || !wantsPage(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker"`)
-		g.refuse(w, r, Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRequired,
-			Message: "nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login"})
+		g.refuse(w, r, *loginRequired)
 		return
 	}
 	login := "/login?next=" + url.QueryEscape(safeNext(r.URL.RequestURI()))

@@ -129,15 +129,13 @@ func (w *world) open(tokens func() *access.Tokens) {
 	mux.Handle("/", who)
 	mux.Handle("POST /dead-letters/retry", gate.Require(access.Review, who))
 	mux.Handle("POST /api/v1/retry", gate.Require(access.Review, who))
-	mux.HandleFunc("POST /api/v1/force", func(rw http.ResponseWriter, r *http.Request) {
-		if gate.RoleAllows(rw, r, access.Restart) {
-			who(rw, r)
-		}
-	})
+	mux.Handle("POST /api/v1/force", gate.Require(access.Restart, who))
 	mux.HandleFunc("POST /api/v1/bulk", func(rw http.ResponseWriter, r *http.Request) {
-		if gate.Allowed(rw, r, access.Bulk, r.URL.Query().Get("team")) {
-			who(rw, r)
+		if err := access.CheckTeam(r.Context(), access.Bulk, r.URL.Query().Get("team")); err != nil {
+			gate.Deny(rw, r, err)
+			return
 		}
+		who(rw, r)
 	})
 	w.handler = gate.Middleware(mux)
 }

@@ -24,11 +24,11 @@ import (
 // answerTime bounds what a request may take; it is shorter than the server's own limit, so that there is an answer.
 const answerTime = 20 * time.Second
 
-// call is one request, with what it gives and what it is answered from.
+// call is one request, with what it is answered from.
 type call struct {
 	*http.Request
 	*Journal
-	input
+	*API
 	w      http.ResponseWriter
 	status int // of the answer
 }
@@ -36,53 +36,24 @@ type call struct {
 // by is who asks.
 func (c *call) by() string { return access.From(c.Context()).Name }
 
-// get answers with what do makes of the query's parameters, and post with what it makes of the body's fields, once the
-// journal is open.
-func (s *API) get(do func(*call) (any, error), known ...string) http.HandlerFunc {
-	return s.withJournal(s.answer(readQuery, do, known))
-}
-
-func (s *API) post(do func(*call) (any, error), known ...string) http.HandlerFunc {
-	return s.withJournal(s.answer(readBody, do, known))
-}
-
-// withJournal answers 503 until the journal is open.
-func (s *API) withJournal(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if s.journal.Load() == nil {
-			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
-			return
-		}
-		next(w, r)
-	}
-}
-
-// answer reads what a request gives, no more than what is known, and answers with what do makes of it.
-func (s *API) answer(
-	read func(http.ResponseWriter, *http.Request, []string) (map[string]json.RawMessage, error),
-	do func(*call) (any, error), known []string,
-) http.HandlerFunc {
+// answer answers with what the operation makes of a request.
+func (s *API) answer(o *Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
-		c := &call{Request: r.WithContext(ctx), Journal: s.journal.Load(), w: w, status: http.StatusOK}
-		given, err := read(w, r, known)
-		var body any
-		if err == nil {
-			c.input = input{given, new(error)}
-			body, err = do(c)
+		c := &call{Request: r.WithContext(ctx), Journal: s.journal.Load(), API: s, w: w, status: http.StatusOK}
+		if c.Journal == nil && !o.closed {
+			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
+			return
 		}
-		switch {
-		case err == nil:
-			s.write(w, c.status, body)
-		case !errors.Is(err, errAnswered):
-			s.refuse(w, r, err)
+		body, err := o.do(c)
+		if err != nil {
+			s.refuse(w, r, cmp.Or(o.unsure, cannotRead), err)
+			return
 		}
+		s.write(w, c.status, body)
 	}
 }
-
-// errAnswered tells that the request is answered already: the gate did.
-var errAnswered = errors.New("answered")
 
 const (
 	// journalUnavailable is the code of what cannot be answered, or recorded, now.
@@ -102,14 +73,6 @@ func (r *refusal) Error() string { return r.code + ": " + r.message }
 func invalid(code, format string, args ...any) error {
 	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
 }
-
-// unsure is an error after which what was asked for may have been done; what says so, and how to go on.
-type unsure struct {
-	error
-	what string
-}
-
-func (u *unsure) Unwrap() error { return u.error }
 
 // statuses of the refusals; the others are 422.
 var statuses = map[deadletter.Code]int{
@@ -145,17 +108,18 @@ func refusalOf(err error) *refusal {
 	return nil
 }
 
-// refuse answers that a request is not carried out, or may not be.
-func (s *API) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// refuse answers that a request is not carried out, or, in the words of unsure, may not be.
+func (s *API) refuse(w http.ResponseWriter, r *http.Request, unsure string, err error) {
+	if _, denied := errors.AsType[*access.Refusal](err); denied {
+		s.gate.Deny(w, r, err)
+		return
+	}
 	refused := refusalOf(err)
 	if refused == nil {
 		if r.Context().Err() == nil { // nobody waits for it any more otherwise
 			s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
 		}
-		refused = &refusal{http.StatusServiceUnavailable, journalUnavailable, cannotRead}
-		if u, is := errors.AsType[*unsure](err); is {
-			refused.message = u.what
-		}
+		refused = &refusal{http.StatusServiceUnavailable, journalUnavailable, unsure}
 		if errors.Is(err, journal.ErrInvalid) {
 			refused = &refusal{http.StatusUnprocessableEntity, "unrecordable",
 				"the journal cannot hold this; the worker's log says why"}
@@ -190,9 +154,8 @@ func (s *API) write(w http.ResponseWriter, status int, body any) {
 
 // Page is one page of a list.
 type Page[T any] struct {
-	Items []T `json:"items"`
-	// Next is the cursor of the next page; null on the last.
-	Next *string `json:"next"`
+	Items []T     `json:"items"`
+	Next  *string `json:"next" doc:"The cursor of the next page; null on the last."`
 }
 
 func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,9 +42,8 @@ type BulkFilter struct {
 	IDs         *string `json:"ids"`
 	Context     *string `json:"context"`
 	Query       *string `json:"q"`
-	// Since and Until bound when they were given up: Since is included, Until is not.
-	Since *string `json:"since"`
-	Until *string `json:"until"`
+	Since       *string `json:"since" format:"date-time" doc:"When they were given up: then or later,"`
+	Until       *string `json:"until" format:"date-time" doc:"and before then."`
 }
 
 // BulkCommand is what a plan and a run were asked for.
@@ -60,55 +58,47 @@ type BulkCommand struct {
 
 // BulkPlan is what a bulk run would do.
 type BulkPlan struct {
-	// Token starts it.
-	Token string `json:"token"`
+	Token string `json:"token" doc:"Starts it."`
 	BulkCommand
-	// Total that the filter lets through; Ready of them would be decided, the Refused would not.
-	Total   int64                     `json:"total"`
-	Ready   int64                     `json:"ready"`
-	Refused []deadletter.RefusedCount `json:"refused"`
-	// Amount is what those are worth that would be decided.
-	Amount string  `json:"amount"`
-	Oldest *string `json:"oldest"`
-	Newest *string `json:"newest"`
-	// Tallies of what would be decided, the most first; Causes with the most of all.
-	Tallies []deadletter.ReadyCount `json:"tallies"`
-	Causes  []DeadLetterGroup       `json:"causes"`
-	// Seconds that it lasts at its pace.
-	Seconds int64 `json:"seconds"`
+	Total   int64                     `json:"total" doc:"How many the filter lets through."`
+	Ready   int64                     `json:"ready" doc:"How many of them would be decided."`
+	Refused []deadletter.RefusedCount `json:"refused" doc:"Why the others would not."`
+	Amount  string                    `json:"amount" doc:"What those are worth that would be decided."`
+	Oldest  *string                   `json:"oldest" format:"date-time"`
+	Newest  *string                   `json:"newest" format:"date-time"`
+	Tallies []deadletter.ReadyCount   `json:"tallies" doc:"What would be decided, the most first."`
+	Causes  []DeadLetterGroup         `json:"causes" items:"10" doc:"The causes with the most of all of them."`
+	Seconds int64                     `json:"seconds" doc:"How long it lasts at its pace."`
 }
 
 // BulkRun is a bulk run as the API shows it.
 type BulkRun struct {
-	ID string `json:"id"`
+	ID string `json:"id" format:"uuid"`
 	BulkCommand
-	Reason string            `json:"reason"`
-	By     string            `json:"by"`
-	State  journal.BulkState `json:"state"`
-	// Hold is why it decides nothing for the moment, since HeldAt; null where it does.
-	Hold   *string `json:"hold"`
-	HeldAt *string `json:"heldAt"`
-	// ChangedBy paused, resumed or cancelled it last, at ChangedAt; null where nobody did.
-	ChangedBy *string `json:"changedBy"`
-	ChangedAt *string `json:"changedAt"`
-	CreatedAt string  `json:"createdAt"`
-	StartedAt *string `json:"startedAt"`
-	EndedAt   *string `json:"endedAt"`
-	Total     int64   `json:"total"`
-	// Counts by outcome, all of them, which add up to Total.
-	Counts map[journal.BulkOutcome]int64 `json:"counts"`
+	Reason    string            `json:"reason"`
+	By        string            `json:"by"`
+	State     journal.BulkState `json:"state" doc:"Done: each is decided or refused; outcomes go on being verified."`
+	Hold      *string           `json:"hold" doc:"Why it decides nothing for the moment, such as engine_down."`
+	HeldAt    *string           `json:"heldAt" format:"date-time"`
+	ChangedBy *string           `json:"changedBy" doc:"Who paused, resumed or cancelled it last."`
+	ChangedAt *string           `json:"changedAt" format:"date-time"`
+	CreatedAt string            `json:"createdAt" format:"date-time"`
+	StartedAt *string           `json:"startedAt" format:"date-time"`
+	EndedAt   *string           `json:"endedAt" format:"date-time"`
+	Total     int64             `json:"total" doc:"Grows while it is preparing."`
+	// Counts by outcome, all of them.
+	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; they add up to the total."`
 }
 
 // BulkItem is one dead letter of a bulk run.
 type BulkItem struct {
-	Number     int64               `json:"number"`
-	DeadLetter string              `json:"deadLetterId"`
+	Number     int64               `json:"number" min:"1" doc:"In the run, the oldest dead letter first."`
+	DeadLetter string              `json:"deadLetterId" format:"uuid"`
 	Subject    SubjectName         `json:"subject"`
 	Outcome    journal.BulkOutcome `json:"outcome"`
-	// Code of a refusal; null otherwise.
-	Code      *string `json:"code"`
-	ChangedAt string  `json:"changedAt"`
-	DecidedAt *string `json:"decidedAt"`
+	Code       *string             `json:"code" doc:"Why it was refused."`
+	ChangedAt  string              `json:"changedAt" format:"date-time"`
+	DecidedAt  *string             `json:"decidedAt" format:"date-time"`
 }
 
 func filterOf(f *journal.DeadLetterFilter) BulkFilter {
@@ -157,65 +147,46 @@ func bulkItemOf(i *journal.BulkItem) BulkItem {
 	}
 }
 
-// commandFields of a plan, and of a start, which has reason and token too.
-var commandFields = []string{"action", "filter", "forceRetry", "fresh", "when", "perMinute"}
-
-// command is what the fields ask for; reason, person and token apart. Its filter must be there: {} is all that is open,
-// and must be meant.
-func (in *input) command() deadletter.BulkCommand {
-	return deadletter.BulkCommand{
-		Action: journal.BulkAction(in.text("action")), Filter: in.object("filter", filterFields...).filter(),
-		Force: in.boolean("forceRetry"), Fresh: in.boolean("fresh"), When: deadletter.When(in.text("when")), PerMinute: in.pace(),
-	}
+// commandInput is what a bulk run does. Its filter must be there: {} is all that is open, and must be meant.
+type commandInput struct {
+	Action    journal.BulkAction `json:"action" required:"1"`
+	Filter    filterInput        `json:"filter" required:"1" doc:"{} is everything that is open."`
+	Force     bool               `json:"forceRetry" doc:"Those at or above the limit, or after their deadline, too."`
+	Fresh     bool               `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
+	When      deadletter.When    `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
+	PerMinute int64              `json:"perMinute" min:"1" max:"6000" default:"60" code:"invalid_pace"`
 }
 
-// pace is the field perMinute.
-func (in *input) pace() int64 {
-	var n *float64
-	if !in.read("perMinute", &n) || n != nil && !(*n >= 1 && *n <= journal.MaxPerMinute && *n == math.Trunc(*n)) {
-		in.refuse(invalid(string(deadletter.InvalidPace),
-			"perMinute is %.60s, expected a whole number from 1 to %d, or none for %d",
-			in.given["perMinute"], journal.MaxPerMinute, deadletter.DefaultPerMinute))
-	}
-	if n == nil {
-		return 0
-	}
-	return int64(*n)
+func (in *commandInput) command() deadletter.BulkCommand {
+	return deadletter.BulkCommand{Action: in.Action, Filter: in.Filter.filter(), Force: in.Force, Fresh: in.Fresh,
+		When: in.When, PerMinute: in.PerMinute}
 }
 
 // planBulk answers POST /api/v1/bulk-runs/plan.
-func (s *API) planBulk(c *call) (any, error) {
-	command := c.command()
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	plan, err := c.Bulk.Plan(c.Context(), command)
+func (c *call) planBulk(in *commandInput) (BulkPlan, error) {
+	plan, err := c.Bulk.Plan(c.Context(), in.command())
 	return planOf(&plan), err
 }
 
 // startBulk answers POST /api/v1/bulk-runs. Who asked for it comes from the log-in.
-func (s *API) startBulk(c *call) (any, error) {
-	command := c.command()
-	command.Reason, command.By = c.reason(), c.by()
-	var token string
-	if !c.read("token", &token) || token == "" {
-		c.refuse(invalid(string(deadletter.InvalidPlan),
-			"token is no text, expected the token of a plan of the very same command (POST /api/v1/bulk-runs/plan)"))
+func (c *call) startBulk(in *struct {
+	commandInput
+	reasonInput
+	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" doc:"That of a plan of the very same command."`
+}) (BulkRun, error) {
+	command := in.command()
+	command.Reason, command.By = in.said(), c.by()
+	if err := access.CheckTeam(c.Context(), access.Bulk.Anew(command.Fresh), string(command.Filter.Team)); err != nil {
+		return BulkRun{}, err
 	}
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	if !s.gate.Allowed(c.w, c.Request, access.Bulk.Anew(command.Fresh), string(command.Filter.Team)) {
-		return nil, errAnswered
-	}
-	run, started, err := c.Bulk.Start(c.Context(), command, token)
+	run, started, err := c.Bulk.Start(c.Context(), command, in.Token)
 	if err != nil {
-		return nil, &unsure{err, "the run was not started for sure; send it again: if it was, the answer is that run"}
+		return BulkRun{}, err
 	}
-	c.w.Header().Set("Location", "/api/v1/bulk-runs/"+run.ID)
+	c.w.Header().Set("Location", Root+"/bulk-runs/"+run.ID)
 	if started {
 		c.status = http.StatusCreated
-		s.log.Info("a bulk run was started", zap.String("event", "bulk_run_started"), zap.String("runId", run.ID),
+		c.log.Info("a bulk run was started", zap.String("event", "bulk_run_started"), zap.String("runId", run.ID),
 			zap.String("action", string(run.Action)), zap.String("by", command.By), zap.Int64("perMinute", run.PerMinute),
 			zap.Bool("forceRetry", run.Force), zap.Bool("fresh", run.Fresh))
 	}
@@ -223,35 +194,29 @@ func (s *API) startBulk(c *call) (any, error) {
 }
 
 // bulkRuns answers GET /api/v1/bulk-runs, the newest first.
-func (s *API) bulkRuns(c *call) (any, error) {
-	limit, cursor := c.limit(), c.name("cursor")
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	runs, next, err := c.Bulk.Runs(c.Context(), cursor, limit)
+func (c *call) bulkRuns(in *pageInput) (Page[BulkRun], error) {
+	runs, next, err := c.Bulk.Runs(c.Context(), in.Cursor, in.Limit)
 	return pageOf(runs, next, bulkRunOf), err
 }
 
-// runID is the id in a path, in whatever case.
-func (c *call) runID() string { return strings.ToLower(c.PathValue("id")) }
-
 // bulkRun answers GET /api/v1/bulk-runs/{id}.
-func (s *API) bulkRun(c *call) (any, error) {
-	run, err := c.Bulk.Run(c.Context(), c.runID())
+func (c *call) bulkRun(in *idInput) (BulkRun, error) {
+	run, err := c.Bulk.Run(c.Context(), strings.ToLower(in.ID))
 	return bulkRunOf(&run), err
 }
 
 // bulkItems answers GET /api/v1/bulk-runs/{id}/items, in order.
-func (s *API) bulkItems(c *call) (any, error) {
-	limit, outcome := cmp.Or(c.limit(), deadletter.DefaultItems), journal.BulkOutcome(c.text("outcome"))
-	if all := journal.BulkOutcomes(); outcome != "" && !slices.Contains(all, outcome) {
-		c.invalid("outcome", "outcome is %.60q, expected one of %v, or none", outcome, all)
+func (c *call) bulkItems(in *struct {
+	idInput
+	Outcome journal.BulkOutcome `query:"outcome"`
+	pageInput
+}) (Page[BulkItem], error) {
+	limit := cmp.Or(in.Limit, deadletter.DefaultItems)
+	after, err := numberCursor(in.Cursor)
+	if err != nil {
+		return Page[BulkItem]{}, err
 	}
-	after := c.numberCursor()
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	items, err := c.Bulk.Items(c.Context(), c.runID(), outcome, after, limit)
+	items, err := c.Bulk.Items(c.Context(), strings.ToLower(in.ID), in.Outcome, after, limit)
 	next := ""
 	if len(items) >= limit { // the page behind it may be empty
 		next = strconv.FormatInt(items[len(items)-1].Number, 10)
@@ -259,20 +224,30 @@ func (s *API) bulkItems(c *call) (any, error) {
 	return pageOf(items, next, bulkItemOf), err
 }
 
-// steerBulk answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
-func (s *API) steerBulk(verb journal.BulkVerb) func(*call) (any, error) {
-	return func(c *call) (any, error) {
-		run, err := c.Bulk.Run(c.Context(), c.runID())
+// numberCursor is the number, of a record or an item, behind which a page begins: 0 where none is given.
+func numberCursor(text string) (int64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if text != "" && (err != nil || n == 0) {
+		return 0, deadletter.ErrBadCursor
+	}
+	return int64(n), nil
+}
+
+// steerBy answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
+func steerBy(verb journal.BulkVerb) func(*call, *idInput) (BulkRun, error) {
+	return func(c *call, in *idInput) (BulkRun, error) {
+		id := strings.ToLower(in.ID)
+		run, err := c.Bulk.Run(c.Context(), id)
+		if err == nil {
+			err = access.CheckTeam(c.Context(), access.Bulk.Anew(run.Fresh), string(run.Filter.Team))
+		}
 		if err != nil {
-			return nil, err
+			return BulkRun{}, err
 		}
-		if !s.gate.Allowed(c.w, c.Request, access.Bulk.Anew(run.Fresh), string(run.Filter.Team)) {
-			return nil, errAnswered
+		if run, err = c.Bulk.Steer(c.Context(), id, verb, c.by()); err != nil {
+			return BulkRun{}, err
 		}
-		if run, err = c.Bulk.Steer(c.Context(), c.runID(), verb, c.by()); err != nil {
-			return nil, &unsure{err, "that was not recorded for sure; the run says in which state it is"}
-		}
-		s.log.Info("a bulk run was changed", zap.String("event", "bulk_run_changed"), zap.String("runId", run.ID),
+		c.log.Info("a bulk run was changed", zap.String("event", "bulk_run_changed"), zap.String("runId", run.ID),
 			zap.String("verb", string(verb)), zap.String("by", c.by()), zap.String("state", string(run.State)))
 		return bulkRunOf(&run), nil
 	}

@@ -9,47 +9,38 @@ import (
 
 // Cause is what failures have in common: policy, reason and error, without what differs from case to case.
 type Cause struct {
-	// ID is its fingerprint.
-	ID     string          `json:"id"`
-	Policy string          `json:"policy"`
-	Reason decision.Reason `json:"reason"`
-	// Classification is PERMANENT where one of them was, otherwise TRANSIENT where one was.
-	Classification decision.ErrorClassification `json:"classification"`
-	Pattern        string                       `json:"pattern"`
-	FirstSeen      string                       `json:"firstSeen"`
-	LastSeen       string                       `json:"lastSeen"`
-	// Failures that were decided on; of them retried, given up at the limit, given up as permanent. Recovered are the
-	// episodes that ended well after one of them.
-	Failures  int64 `json:"failures"`
-	Retried   int64 `json:"retried"`
-	Exhausted int64 `json:"exhausted"`
-	Permanent int64 `json:"permanent"`
-	Recovered int64 `json:"recovered"`
-	// Learnt is what came of its retries.
-	Learnt CauseLearnt `json:"learnt"`
-	// Taught is what a person taught of it; null where nobody did.
-	Taught *Teaching `json:"taught"`
+	ID             string                       `json:"id" pattern:"^[0-9a-f]{16}$" doc:"Its fingerprint."`
+	Policy         string                       `json:"policy"`
+	Reason         decision.Reason              `json:"reason" type:"string"`
+	Classification decision.ErrorClassification `json:"classification" doc:"PERMANENT where one of them was."`
+	Pattern        string                       `json:"pattern" doc:"The error without what differs from case to case."`
+	FirstSeen      string                       `json:"firstSeen" format:"date-time"`
+	LastSeen       string                       `json:"lastSeen" format:"date-time"`
+	Failures       int64                        `json:"failures" doc:"Those that were decided on."`
+	Retried        int64                        `json:"retried"`
+	Exhausted      int64                        `json:"exhausted" doc:"Given up at the limit."`
+	Permanent      int64                        `json:"permanent" doc:"Given up as permanent."`
+	Recovered      int64                        `json:"recovered" doc:"Episodes that ended well after one of them."`
+	Learnt         CauseLearnt                  `json:"learnt" doc:"Of its retried claims closed in the last half year."`
+	Taught         *Teaching                    `json:"taught" doc:"What a person taught of it; null where nobody did."`
 }
 
 // CauseLearnt is how many retried claims of a cause were closed in the last half year, and how many of them recovered.
 type CauseLearnt struct {
-	Closed    int64 `json:"closed"`
-	Recovered int64 `json:"recovered"`
-	// MeanRecoveryMinutes is the mean time from the first failure to the recovery; null where none recovered.
-	MeanRecoveryMinutes *int64 `json:"meanRecoveryMinutes"`
-	// Hopeless tells that fewer than one in ten recovers, with 95 % certainty: it may be taught as permanent.
-	Hopeless bool `json:"hopeless"`
+	Closed              int64  `json:"closed"`
+	Recovered           int64  `json:"recovered"`
+	MeanRecoveryMinutes *int64 `json:"meanRecoveryMinutes" doc:"From the first failure; null where none recovered."`
+	Hopeless            bool   `json:"hopeless" doc:"Fewer than one in ten recovers, with 95 % certainty."`
 }
 
 // Teaching is what a person taught of a cause (R26).
 type Teaching struct {
 	Classification decision.ErrorClassification `json:"classification"`
-	// Team that acts; null where it is transient.
-	Team   *string `json:"team"`
-	Reason string  `json:"reason"`
-	By     string  `json:"by"`
-	At     string  `json:"at"`
-	Record int64   `json:"record"`
+	Team           *string                      `json:"team" doc:"That acts; null where it is transient."`
+	Reason         string                       `json:"reason"`
+	By             string                       `json:"by"`
+	At             string                       `json:"at" format:"date-time"`
+	Record         int64                        `json:"record" doc:"The record of the audit that tells of it."`
 }
 
 // Forgetting takes back what was taught: what Ask sends of it is a DELETE.
@@ -73,52 +64,57 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 }
 
 // causes answers GET /api/v1/causes, the one with the most failures first.
-func (s *API) causes(c *call) (any, error) {
-	f, cursor, limit := journal.CauseFilter{Policy: c.name("policy")}, c.name("cursor"), c.limit()
-	switch taught := c.text("taught"); taught {
-	case "true":
-		f.Taught = true
-	case "", "false":
-	default:
-		c.invalid("taught", "taught is %.60q, expected true, false, or none", taught)
-	}
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	causes, next, err := c.ListCauses(c.Context(), f, cursor, limit)
+func (c *call) causes(in *struct {
+	Policy string `query:"policy"`
+	Taught bool   `query:"taught" doc:"True: those that a person taught something of."`
+	pageInput
+}) (Page[Cause], error) {
+	f := journal.CauseFilter{Policy: in.Policy, Taught: in.Taught}
+	causes, next, err := c.ListCauses(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(causes, next, c.causeOf), err
 }
 
+// causeInput names a cause.
+type causeInput struct {
+	ID string `path:"id" doc:"A cause's fingerprint."`
+}
+
 // cause answers GET /api/v1/causes/{id}.
-func (s *API) cause(c *call) (any, error) {
-	cause, err := c.Cause(c.Context(), c.PathValue("id"))
+func (c *call) cause(in *causeInput) (Cause, error) {
+	cause, err := c.Cause(c.Context(), in.ID)
 	if err != nil {
-		return nil, err
+		return Cause{}, err
 	}
 	return c.causeOf(&cause), nil
 }
 
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
-func (s *API) teach(c *call) (any, error) {
-	t := journal.Teaching{Class: decision.ErrorClassification(c.name("classification")), Team: decision.Team(c.name("team"))}
-	if t.Class == "" {
-		c.invalid("classification", "classification is missing, expected PERMANENT or TRANSIENT")
+func (c *call) teach(in *struct {
+	causeInput
+	Class decision.ErrorClassification `json:"classification" required:"1"`
+	Team  decision.Team                `json:"team" doc:"That acts on what is permanent; none where it is transient."`
+	reasonInput
+}) (Cause, error) {
+	if in.Class == "" {
+		return Cause{}, invalid("invalid_classification", "classification is missing, expected PERMANENT or TRANSIENT")
 	}
-	return s.taught(c, t)
+	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.said()})
 }
 
-func (s *API) forget(c *call) (any, error) { return s.taught(c, journal.Teaching{}) }
+func (c *call) forget(in *struct {
+	causeInput
+	reasonInput
+}) (Cause, error) {
+	return c.taught(in.ID, journal.Teaching{Reason: in.said()})
+}
 
-func (s *API) taught(c *call, t journal.Teaching) (any, error) {
-	t.Reason, t.By = c.checkedReason(), c.by()
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	cause, err := c.Teach(c.Context(), c.PathValue("id"), t)
+func (c *call) taught(id string, t journal.Teaching) (Cause, error) {
+	t.By = c.by()
+	cause, err := c.Teach(c.Context(), id, t)
 	if err != nil {
-		return nil, &unsure{err, "whether this was recorded is not known; GET the cause to see what is taught of it"}
+		return Cause{}, err
 	}
-	s.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
+	c.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
 		zap.String("cause", cause.ID), zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
 	return c.causeOf(&cause), nil
 }

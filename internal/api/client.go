@@ -35,10 +35,22 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.Failure.Error + ": " + r.Message + r.hint }
 
-// Ask sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing
-// acts on a terminal. body nil asks by GET. It fails with a *Refused where the API says no.
+// Ask is Send by GET where body is nil, and otherwise by POST.
 func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error) {
-	request, err := c.request(ctx, path, body)
+	if body == nil {
+		return c.Send(ctx, http.MethodGet, path, nil)
+	}
+	content, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.Send(ctx, http.MethodPost, path, content)
+}
+
+// Send sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing
+// acts on a terminal. A body that is nil is not sent. It fails with a *Refused where the API says no.
+func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.Base, err)
 	}
@@ -54,33 +66,9 @@ func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error)
 	return c.answer(response.StatusCode, text)
 }
 
-// AskFor returns the answer to a request as T, and as it came.
-func AskFor[T any](ctx context.Context, c *Client, path string, body any) (*T, []byte, error) {
-	text, err := c.Ask(ctx, path, body)
-	if err != nil {
-		return nil, nil, err
-	}
-	var answer T
-	if err := json.Unmarshal(text, &answer); err != nil {
-		return nil, nil, c.foreign(err)
-	}
-	return &answer, text, nil
-}
-
 // request to the API, which shows the token.
-func (c *Client) request(ctx context.Context, path string, body any) (*http.Request, error) {
-	method, content := http.MethodGet, []byte(nil)
-	if body != nil {
-		var err error
-		if content, err = json.Marshal(body); err != nil {
-			return nil, err
-		}
-		method = http.MethodPost
-		if _, forgets := body.(Forgetting); forgets {
-			method = http.MethodDelete
-		}
-	}
-	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(content))
+func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

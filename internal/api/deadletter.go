@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -42,40 +44,32 @@ type DeadLetters interface {
 // DeadLetter is a dead letter as the API shows it. Keys of the engine are texts: a number would lose its last digits in
 // JavaScript.
 type DeadLetter struct {
-	ID              string                  `json:"id"`
-	State           journal.DeadLetterState `json:"state"`
-	Subject         SubjectName             `json:"subject"`
-	Outcome         decision.Outcome        `json:"outcome"`
-	Reason          decision.Reason         `json:"reason"`
-	ResponsibleTeam decision.Team           `json:"responsibleTeam"`
-	// ErrorClassification, MatchedRule and Fingerprint are null where the process reported the failure itself.
-	ErrorClassification *string `json:"errorClassification"`
-	MatchedRule         *string `json:"matchedRule"`
-	// Error has nothing personal in it.
-	Error       string  `json:"error"`
-	Fingerprint *string `json:"fingerprint"`
-	// Context of the claim, as far as it brought what the policy names.
-	Context    decision.Context `json:"context"`
-	RetryCount int64            `json:"retryCount"`
-	MaxRetries int64            `json:"maxRetries"`
-	// ForceNeeded tells that a retry takes forceRetry: the limit is reached, or the deadline has passed.
-	ForceNeeded        bool    `json:"forceNeeded"`
-	Episode            int64   `json:"episode"`
-	FirstFailure       *string `json:"firstFailure"`
-	Deadline           *string `json:"deadline"`
-	CreatedAt          string  `json:"createdAt"`
-	ChangedAt          string  `json:"changedAt"`
-	ProcessInstanceKey int64   `json:"processInstanceKey,string"`
-	// Process says whether one waits for a decision, Delivery what became of the answer to it.
-	Process  deadletter.Process `json:"process"`
-	Delivery string             `json:"delivery"`
-	// ReviewJobKey is the job by which the process waits, ReviewSeen when it was last seen; null where none was.
-	ReviewJobKey *string `json:"reviewJobKey"`
-	ReviewSeen   *string `json:"reviewSeen"`
-	// Review that was decided; null where nothing was.
-	Review *Review `json:"review"`
-	// BulkRun that decided it; null where a person decided on this one alone, or nobody did.
-	BulkRun *string `json:"bulkRun"`
+	ID                  string                  `json:"id" format:"uuid"`
+	State               journal.DeadLetterState `json:"state" doc:"Superseded: the subject went on without a decision."`
+	Subject             SubjectName             `json:"subject"`
+	Outcome             decision.Outcome        `json:"outcome"`
+	Reason              decision.Reason         `json:"reason"`
+	ResponsibleTeam     decision.Team           `json:"responsibleTeam"`
+	ErrorClassification *string                 `json:"errorClassification" doc:"Null where the process reported it."`
+	MatchedRule         *string                 `json:"matchedRule"`
+	Error               string                  `json:"error" doc:"Empty where the process reported the failure."`
+	Fingerprint         *string                 `json:"fingerprint" doc:"The same for all of one cause."`
+	Context             decision.Context        `json:"context" doc:"What the claim brought of what its policy names."`
+	RetryCount          int64                   `json:"retryCount"`
+	MaxRetries          int64                   `json:"maxRetries"`
+	ForceNeeded         bool                    `json:"forceNeeded" doc:"A retry takes forceRetry: at the limit, or too late."`
+	Episode             int64                   `json:"episode"`
+	FirstFailure        *string                 `json:"firstFailure" format:"date-time"`
+	Deadline            *string                 `json:"deadline" format:"date-time" doc:"The claim's own."`
+	CreatedAt           string                  `json:"createdAt" format:"date-time"`
+	ChangedAt           string                  `json:"changedAt" format:"date-time"`
+	ProcessInstanceKey  int64                   `json:"processInstanceKey,string"`
+	Process             deadletter.Process      `json:"process" doc:"Whether one waits for a decision."`
+	Delivery            string                  `json:"delivery" enum:"none,pending,taken,nobody" doc:"Of the answer to it."`
+	ReviewJobKey        *string                 `json:"reviewJobKey" doc:"The job by which the process waits."`
+	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
+	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
+	BulkRun             *string                 `json:"bulkRun" format:"uuid" doc:"The bulk run that decided it."`
 }
 
 // SubjectName is what a dead letter is of.
@@ -87,15 +81,14 @@ type SubjectName struct {
 
 // Review is what a person decided.
 type Review struct {
-	// Decision is reprocess or discard.
-	Decision      string  `json:"decision"`
+	Decision      string  `json:"decision" enum:"reprocess,discard"`
 	Reason        string  `json:"reason"`
 	By            string  `json:"by"`
-	At            string  `json:"at"`
+	At            string  `json:"at" format:"date-time"`
 	ForceRetry    bool    `json:"forceRetry"`
 	Fresh         bool    `json:"fresh"`
-	NextRetryTime *string `json:"nextRetryTime"`
-	Deadline      *string `json:"submissionDeadline"`
+	NextRetryTime *string `json:"nextRetryTime" format:"date-time"`
+	Deadline      *string `json:"submissionDeadline" format:"date-time" doc:"The new one; null where it stays."`
 }
 
 // noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered; both are empty texts.
@@ -139,23 +132,18 @@ func reviewOf(n *journal.ReviewNote) *Review {
 
 // DeadLetterGroup are the dead letters of one cause as the API shows them.
 type DeadLetterGroup struct {
-	// Fingerprint chooses them in a filter; it is null where the process reported the failures itself.
-	Fingerprint *string `json:"fingerprint"`
-	Policy      string  `json:"policy"`
-	// Reason is what a filter takes: that of the newest of them; some of them may have reached their limit instead.
-	Reason decision.Reason `json:"reason"`
-	// MatchedRule is the code or rule that told the cause; null where none did.
-	MatchedRule    *string `json:"matchedRule"`
-	Classification *string `json:"classification"`
-	// Pattern is the error without what differs from case to case.
-	Pattern   string          `json:"pattern"`
-	Count     int64           `json:"count"`
-	Amount    string          `json:"amount"` // what they are worth
-	FirstSeen string          `json:"firstSeen"`
-	LastSeen  string          `json:"lastSeen"`
-	Teams     []decision.Team `json:"teams"`
-	// Sample is the newest of them; null where it is not told.
-	Sample *DeadLetter `json:"sample"`
+	Fingerprint    *string         `json:"fingerprint" doc:"Null where the process reported the failures itself."`
+	Policy         string          `json:"policy"`
+	Reason         decision.Reason `json:"reason" doc:"Of the newest of them, as a filter takes it."`
+	MatchedRule    *string         `json:"matchedRule" doc:"The code or rule that told the cause."`
+	Classification *string         `json:"classification"`
+	Pattern        string          `json:"pattern" doc:"The error without what differs from case to case."`
+	Count          int64           `json:"count" min:"1"`
+	Amount         string          `json:"amount" doc:"What they are worth."`
+	FirstSeen      string          `json:"firstSeen" format:"date-time"`
+	LastSeen       string          `json:"lastSeen" format:"date-time"`
+	Teams          []decision.Team `json:"teams" doc:"The one with the most first."`
+	Sample         *DeadLetter     `json:"sample" doc:"The newest of them; null where it is not told."`
 }
 
 func groupOf(g *deadletter.Group) DeadLetterGroup {
@@ -173,84 +161,144 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 	return shown
 }
 
-// deadLetters answers GET /api/v1/dead-letters, the newest first.
-func (s *API) deadLetters(c *call) (any, error) {
-	limit, f, cursor := c.limit(), c.filter(), c.name("cursor")
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	items, next, err := c.List(c.Context(), f, cursor, limit)
+// causeFilter chooses dead letters: all of what is given must fit.
+type causeFilter struct {
+	Policy      string          `query:"policy" json:"policy"`
+	Team        decision.Team   `query:"team" json:"team" doc:"The team that must act, such as faturamento."`
+	Reason      decision.Reason `query:"reason" json:"reason"`
+	Fingerprint string          `query:"fingerprint" json:"fingerprint" doc:"Only those of this cause."`
+	IDs         string          `query:"ids" json:"ids" long:"1" doc:"At most 200 dead letters' ids, with commas."`
+	Context     string          `query:"context" json:"context" doc:"variable=value, as a dead letter's context has it."`
+	Query       string          `query:"q" json:"q" doc:"An id, the beginning of a subject's id, or words of the error."`
+}
+
+// filterInput bounds when they were given up, too.
+type filterInput struct {
+	causeFilter
+	Since time.Time `query:"since" json:"since" doc:"Only those given up at that instant or later."`
+	Until time.Time `query:"until" json:"until" doc:"Only those given up before that instant."`
+}
+
+type stateInput struct {
+	State string `query:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open"`
+}
+
+// pageInput says which page of a list is asked for.
+type pageInput struct {
+	Cursor string `query:"cursor" doc:"What the page before gave as next; none for the first."`
+	Limit  int    `query:"limit" min:"1" max:"200" default:"50"`
+}
+
+func (f *filterInput) filter() journal.DeadLetterFilter {
+	return journal.DeadLetterFilter{Policy: f.Policy, Team: f.Team, Reason: f.Reason, Fingerprint: f.Fingerprint, IDs: f.IDs,
+		Context: f.Context, Query: f.Query, Since: f.Since, Until: f.Until}
+}
+
+// deadLetters answers GET /api/v1/dead-letters.
+func (c *call) deadLetters(in *struct {
+	stateInput
+	filterInput
+	Sort string `query:"sort" enum:"deadline,amount,age" doc:"The nearest, the largest or the oldest first; none: the newest."`
+	pageInput
+}) (Page[DeadLetter], error) {
+	f := in.filter()
+	f.State, f.Sort = in.State, in.Sort
+	items, next, err := c.List(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(items, next, deadLetterOf), err
 }
 
-// groups answers GET /api/v1/dead-letters/groups, the cause with the most dead letters first.
-func (s *API) groups(c *call) (any, error) {
-	limit, f, cursor := c.limit(), c.filter(), c.name("cursor")
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	groups, next, err := c.Groups(c.Context(), f, cursor, limit)
+// groups answers GET /api/v1/dead-letters/groups.
+func (c *call) groups(in *struct {
+	stateInput
+	causeFilter
+	pageInput
+}) (Page[DeadLetterGroup], error) {
+	f := (&filterInput{causeFilter: in.causeFilter}).filter()
+	f.State = in.State
+	groups, next, err := c.Groups(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(groups, next, groupOf), err
 }
 
+// idInput names a dead letter or a bulk run.
+type idInput struct {
+	ID string `path:"id" format:"uuid"`
+}
+
 // deadLetter answers GET /api/v1/dead-letters/{id}.
-func (s *API) deadLetter(c *call) (any, error) {
-	item, err := c.Show(c.Context(), c.PathValue("id"))
+func (c *call) deadLetter(in *idInput) (DeadLetter, error) {
+	item, err := c.Show(c.Context(), in.ID)
 	return deadLetterOf(&item), err
 }
 
-// retry answers POST /api/v1/dead-letters/{id}/retry.
-func (s *API) retry(c *call) (any, error) { return s.retryOne(c, c.PathValue("id")) }
-
-// retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
-func (s *API) retryJob(c *call) (any, error) {
-	id := c.text("jobId")
-	if id == "" {
-		c.invalid("jobId", "jobId is missing, expected the id of a dead letter")
-	}
-	return s.retryOne(c, id)
+// reasonInput is a person's words on why.
+type reasonInput struct {
+	Reason string `json:"reason" required:"1" long:"1" length:"500" doc:"Why; stands in the audit, without personal data."`
 }
 
-// retryOne sends a dead letter again, as the fields say.
-func (s *API) retryOne(c *call, id string) (any, error) {
-	return s.decideOn(c, c.DeadLetters.Retry, deadletter.Command{
-		ID: id, Reason: c.reason(), Force: c.boolean("forceRetry"), Fresh: c.boolean("fresh"),
-		When: deadletter.When(c.text("when")), Deadline: c.instant("submissionDeadline"),
-	}, "reprocess")
+// said is a person's reason; empty where nothing of it can be seen.
+func (in *reasonInput) said() string {
+	if strings.IndexFunc(in.Reason, visible) < 0 {
+		return ""
+	}
+	return in.Reason
+}
+
+// retry answers POST /api/v1/dead-letters/{id}/retry.
+func (c *call) retry(in *struct {
+	idInput
+	reasonInput
+	Force    bool            `json:"forceRetry" doc:"One more try at or above the limit, or after the deadline."`
+	When     deadletter.When `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
+	Fresh    bool            `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
+	Deadline time.Time       `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
+}) (DeadLetter, error) {
+	return c.decideOn(c.DeadLetters.Retry, deadletter.Command{ID: in.ID, Reason: in.said(), Force: in.Force, When: in.When,
+		Fresh: in.Fresh, Deadline: in.Deadline}, "reprocess")
+}
+
+// retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
+func (c *call) retryJob(in *struct {
+	JobID string `json:"jobId" required:"1" format:"uuid" doc:"The dead letter's id."`
+	reasonInput
+	Force bool `json:"forceRetry"`
+}) (DeadLetter, error) {
+	if in.JobID == "" {
+		return DeadLetter{}, invalid("invalid_job_id", "jobId is missing, expected the id of a dead letter")
+	}
+	command := deadletter.Command{ID: in.JobID, Reason: in.said(), Force: in.Force}
+	return c.decideOn(c.DeadLetters.Retry, command, "reprocess")
 }
 
 // discard answers POST /api/v1/dead-letters/{id}/discard.
-func (s *API) discard(c *call) (any, error) {
-	return s.decideOn(c, c.DeadLetters.Discard, deadletter.Command{ID: c.PathValue("id"), Reason: c.reason()}, "discard")
+func (c *call) discard(in *struct {
+	idInput
+	reasonInput
+}) (DeadLetter, error) {
+	return c.decideOn(c.DeadLetters.Discard, deadletter.Command{ID: in.ID, Reason: in.said()}, "discard")
 }
 
 // decideOn has a decision recorded if who asks may decide that, and answers with the dead letter as it stands after.
 // The role goes first, whatever state the dead letter is in; its team never changes. Who asked comes from the log-in,
 // never from the fields.
-func (s *API) decideOn(
-	c *call, decide func(context.Context, deadletter.Command) (deadletter.Item, error), command deadletter.Command,
-	decision string,
-) (any, error) {
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
+func (c *call) decideOn(
+	decide func(context.Context, deadletter.Command) (deadletter.Item, error), command deadletter.Command, decision string,
+) (DeadLetter, error) {
 	action := access.Review.Anew(command.Fresh)
-	if !s.gate.RoleAllows(c.w, c.Request, action) {
-		return nil, errAnswered
+	if err := access.Check(c.Context(), action); err != nil {
+		return DeadLetter{}, err
 	}
 	item, err := c.Show(c.Context(), command.ID)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = access.CheckTeam(c.Context(), action, string(item.Team))
 	}
-	if !s.gate.Allowed(c.w, c.Request, action, string(item.Team)) {
-		return nil, errAnswered
+	if err != nil {
+		return DeadLetter{}, err
 	}
 	command.By = c.by()
 	if item, err = decide(c.Context(), command); err != nil {
-		return nil, &unsure{err, "the decision was not recorded for sure; send it again: if it was, " +
-			"the answer is invalid_retry_state with your name"}
+		return DeadLetter{}, err
 	}
-	s.log.Info("a dead letter was decided on", zap.String("event", "dead_letter_reviewed"),
+	c.log.Info("a dead letter was decided on", zap.String("event", "dead_letter_reviewed"),
 		zap.String("deadLetterId", item.ID),
 		zap.String("decision", decision), zap.String("by", command.By), zap.Bool("forceRetry", command.Force),
 		zap.Bool("fresh", command.Fresh))

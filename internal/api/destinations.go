@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,48 +22,41 @@ type Gates interface {
 
 // Destination is one as the API shows it.
 type Destination struct {
-	Name  string            `json:"name"`
-	Label string            `json:"label"` // what people call it
-	State destination.Phase `json:"state"`
-	Since string            `json:"since"`
-	// Cause of the outage; null while it is up.
-	Cause           *string `json:"cause"`
-	Held            int     `json:"held"`
-	OldestHeldSince *string `json:"oldestHeldSince"`
-	NearestDeadline *string `json:"nearestDeadline"`
-	// NextTest is when the next claim goes ahead, should one wait; null unless it is down.
-	NextTest *string `json:"nextTest"`
-	// ExpectedBack is when it is expected back, by how long outages lasted; null unless it is down and enough is known.
-	ExpectedBack *DestinationBack `json:"expectedBack"`
-	// PerMinute is how many of those that wait may go now; 0 while none may.
-	PerMinute float64 `json:"perMinute"`
-	// HeldUntil and UpUntil are what a person ordered.
-	HeldUntil *string `json:"heldUntil"`
-	UpUntil   *string `json:"upUntil"`
-	// Closed is why its calendar has it closed, OpensAt when that ends; null where it is open.
-	Closed  *string `json:"closed"`
-	OpensAt *string `json:"opensAt"`
+	Name            string            `json:"name"`
+	Label           string            `json:"label" doc:"What people call it."`
+	State           destination.Phase `json:"state"`
+	Since           string            `json:"since" format:"date-time"`
+	Cause           *string           `json:"cause" enum:"failures,probe,person" doc:"Of the outage; null while it is up."`
+	Held            int               `json:"held" doc:"How many claims wait."`
+	OldestHeldSince *string           `json:"oldestHeldSince" format:"date-time"`
+	NearestDeadline *string           `json:"nearestDeadline" format:"date-time"`
+	NextTest        *string           `json:"nextTest" format:"date-time" doc:"When the next claim may go ahead."`
+	ExpectedBack    *DestinationBack  `json:"expectedBack" doc:"By its last outages; null unless enough is known."`
+	PerMinute       float64           `json:"perMinute" doc:"How many of those that wait may go in a minute now."`
+	HeldUntil       *string           `json:"heldUntil" format:"date-time" doc:"A person holds it until then."`
+	UpUntil         *string           `json:"upUntil" format:"date-time" doc:"A person has it treated as up until then."`
+	Closed          *string           `json:"closed" doc:"Why its calendar has it closed now."`
+	OpensAt         *string           `json:"opensAt" format:"date-time" doc:"When it opens that is closed now."`
 }
 
 // DestinationBack holds the median and the quartiles of the outages like its own.
 type DestinationBack struct {
-	Median   string `json:"median"`
-	Earliest string `json:"earliest"`
-	Latest   string `json:"latest"`
+	Median   string `json:"median" format:"date-time"`
+	Earliest string `json:"earliest" format:"date-time" doc:"Half of them end from then on"`
+	Latest   string `json:"latest" format:"date-time" doc:"and until then."`
 }
 
 // DestinationDetail is one with its claims.
 type DestinationDetail struct {
 	Destination
-	// Claims are the next 50 by turn.
-	Claims []HeldClaim `json:"claims"`
+	Claims []HeldClaim `json:"claims" items:"50" doc:"The next by turn, the nearest deadline first."`
 }
 
 // HeldClaim is one that waits.
 type HeldClaim struct {
 	SubjectName
-	HeldSince string  `json:"heldSince"`
-	Deadline  *string `json:"deadline"`
+	HeldSince string  `json:"heldSince" format:"date-time"`
+	Deadline  *string `json:"deadline" format:"date-time"`
 }
 
 func destinationOf(d *gate.Destination, now time.Time) Destination {
@@ -94,47 +86,77 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 }
 
 // destinations answers GET /api/v1/destinations, all on one page.
-func (s *API) destinations(c *call) (any, error) {
+func (c *call) destinations(*struct{}) (Page[Destination], error) {
 	all, err := c.Gates.Destinations()
-	now := s.now()
+	now := c.now()
 	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
 }
 
+// portalInput names a destination.
+type portalInput struct {
+	Name string `path:"name" doc:"As the policies file, or the process's variable, has it."`
+}
+
 // destination answers GET /api/v1/destinations/{name}.
-func (s *API) destination(c *call) (any, error) {
-	d, claims, err := c.Gates.Destination(c.PathValue("name"))
+func (c *call) destination(in *portalInput) (DestinationDetail, error) {
+	d, claims, err := c.Gates.Destination(in.Name)
 	if err != nil {
-		return nil, err
+		return DestinationDetail{}, err
 	}
-	return DestinationDetail{destinationOf(&d, s.now()), viewsOf(claims, heldClaimOf)}, nil
+	return DestinationDetail{destinationOf(&d, c.now()), viewsOf(claims, heldClaimOf)}, nil
 }
 
 func heldClaimOf(c *gate.Claim) HeldClaim {
 	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 }
 
-// order answers POST /api/v1/destinations/{name}/hold, …/probe and …/release: it has a person's order recorded, under
-// the name that was logged in with. A release has either perMinute or until.
-func (s *API) order(verb journal.DestinationVerb) func(*call) (any, error) {
-	return func(c *call) (any, error) {
-		o := journal.DestinationCommand{Verb: verb, Until: c.instant("until"), By: c.by()}
-		if verb == journal.ReleaseAt && !o.Until.IsZero() {
-			o.Verb = journal.TreatAsUp
-		}
-		if raw, given := c.given["perMinute"]; given && (!o.Until.IsZero() || json.Unmarshal(raw, &o.PerMinute) != nil) {
-			c.refuse(invalid(string(deadletter.InvalidPace),
-				"perMinute is %.60s, expected a number above 0, or until and no perMinute", raw))
-		}
-		o.Reason = c.checkedReason()
-		if c.wrong() != nil {
-			return nil, c.wrong()
-		}
-		if err := c.Gates.Command(c.Context(), c.PathValue("name"), o); err != nil {
-			return nil, &unsure{err, "the order was not recorded for sure; see by GET whether it is followed, " +
-				"and give it again if not"}
-		}
-		s.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),
-			zap.String("order", string(o.Verb)), zap.String("by", o.By))
-		return s.destination(c)
+// hold answers POST /api/v1/destinations/{name}/hold.
+func (c *call) hold(in *struct {
+	portalInput
+	Until time.Time `json:"until" required:"1"`
+	reasonInput
+}) (DestinationDetail, error) {
+	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.HoldClaims, Until: in.Until})
+}
+
+// probe answers POST /api/v1/destinations/{name}/probe.
+func (c *call) probe(in *struct {
+	portalInput
+	reasonInput
+}) (DestinationDetail, error) {
+	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.SendCanary})
+}
+
+// release answers POST /api/v1/destinations/{name}/release. It has either perMinute or until.
+func (c *call) release(in *struct {
+	portalInput
+	PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
+	Until     time.Time `json:"until"`
+	reasonInput
+}) (DestinationDetail, error) {
+	o := journal.DestinationCommand{Verb: journal.ReleaseAt, Until: in.Until}
+	if !in.Until.IsZero() {
+		o.Verb = journal.TreatAsUp
 	}
+	if in.PerMinute != nil {
+		if o.PerMinute = *in.PerMinute; o.Verb == journal.TreatAsUp {
+			return DestinationDetail{}, invalid("invalid_pace", "perMinute is %g, expected a number above 0, or until and no "+
+				"perMinute", o.PerMinute)
+		}
+	}
+	return c.order(&in.portalInput, &in.reasonInput, o)
+}
+
+// order has a person's order recorded, under the name that was logged in with.
+func (c *call) order(of *portalInput, why *reasonInput, o journal.DestinationCommand) (_ DestinationDetail, err error) {
+	if o.Reason, err = deadletter.CheckReason(why.said()); err != nil {
+		return DestinationDetail{}, err
+	}
+	o.By = c.by()
+	if err := c.Gates.Command(c.Context(), of.Name, o); err != nil {
+		return DestinationDetail{}, err
+	}
+	c.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),
+		zap.String("order", string(o.Verb)), zap.String("by", o.By))
+	return c.destination(of)
 }

@@ -3,7 +3,7 @@ package api
 
 import (
 	"context"
-	_ "embed" // the description is part of the program
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -121,68 +121,20 @@ func (s *API) Handler() http.Handler {
 	})))
 }
 
-// route is one address by one method, and what it takes to use it.
-type route struct {
-	method, path string
-	action       access.Action
-	answer       http.HandlerFunc
-}
-
-func (s *API) table() []route {
-	const get, post = http.MethodGet, http.MethodPost
-	list := append([]string{"state", "cursor", "limit"}, filterFields...)
-	causes := slices.DeleteFunc(slices.Clone(list), func(name string) bool { return name == "since" || name == "until" })
-	start := append([]string{"reason", "token"}, commandFields...)
-	decisions := []string{"policy", "id", "error", "retryCount", "httpStatus", "variables", "now"}
-	return []route{
-		{get, "/api/v1/openapi.yaml", access.Read, s.openapi},
-		{post, "/api/v1/decisions", access.Read, s.answer(readBody, s.decide, decisions)},
-		{get, "/api/v1/subjects/{policy}/{id}", access.Read, s.get(s.subject, "tenant")},
-		{get, "/api/v1/subjects/{policy}/{id}/audit", access.Read, s.get(s.audit, "tenant", "cursor")},
-		{post, "/api/v1/subjects/{policy}/{id}/erase", access.Erase, s.post(s.erase, "reason")},
-		{post, "/api/v1/outcomes", access.Report, s.post(s.conclude, "policy", "id", "outcome", "at", "tenant")},
-		{get, "/api/v1/kpis", access.Read, s.get(s.kpis, "policy")},
-		{get, "/api/v1/dead-letters", access.Read, s.get(s.deadLetters, append(list, "sort")...)},
-		{get, "/api/v1/dead-letters/groups", access.Read, s.get(s.groups, causes...)},
-		{get, "/api/v1/dead-letters/{id}", access.Read, s.get(s.deadLetter)},
-		{post, "/api/v1/dead-letters/{id}/retry", access.Review, s.post(s.retry, "reason", "forceRetry", "when", "fresh", "submissionDeadline")},
-		{post, "/api/v1/dead-letters/{id}/discard", access.Review, s.post(s.discard, "reason")},
-		{post, "/api/v1/jobs/retry", access.Review, s.post(s.retryJob, "jobId", "reason", "forceRetry")},
-		{post, "/api/v1/bulk-runs/plan", access.Read, s.post(s.planBulk, commandFields...)},
-		{post, "/api/v1/bulk-runs", access.Bulk, s.post(s.startBulk, start...)},
-		{get, "/api/v1/bulk-runs", access.Read, s.get(s.bulkRuns, "cursor", "limit")},
-		{get, "/api/v1/bulk-runs/{id}", access.Read, s.get(s.bulkRun)},
-		{get, "/api/v1/bulk-runs/{id}/items", access.Read, s.get(s.bulkItems, "outcome", "cursor", "limit")},
-		{post, "/api/v1/bulk-runs/{id}/pause", access.Bulk, s.post(s.steerBulk(journal.BulkPause))},
-		{post, "/api/v1/bulk-runs/{id}/resume", access.Bulk, s.post(s.steerBulk(journal.BulkResume))},
-		{post, "/api/v1/bulk-runs/{id}/cancel", access.Bulk, s.post(s.steerBulk(journal.BulkCancel))},
-		{get, "/api/v1/causes", access.Read, s.get(s.causes, "policy", "taught", "cursor", "limit")},
-		{get, "/api/v1/causes/{id}", access.Read, s.get(s.cause)},
-		{post, "/api/v1/causes/{id}/teach", access.Teach, s.post(s.teach, "classification", "team", "reason")},
-		{http.MethodDelete, "/api/v1/causes/{id}/teach", access.Teach, s.post(s.forget, "reason")},
-		{get, "/api/v1/destinations", access.Read, s.get(s.destinations)},
-		{get, "/api/v1/destinations/{name}", access.Read, s.get(s.destination)},
-		{post, "/api/v1/destinations/{name}/hold", access.Order, s.post(s.order(journal.HoldClaims), "until", "reason")},
-		{post, "/api/v1/destinations/{name}/probe", access.Order, s.post(s.order(journal.SendCanary), "reason")},
-		{post, "/api/v1/destinations/{name}/release", access.Order,
-			s.post(s.order(journal.ReleaseAt), "perMinute", "until", "reason")},
-	}
-}
-
 func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
 	addresses := map[string]methods{}
-	for _, route := range s.table() {
-		if addresses[route.path] == nil {
-			addresses[route.path] = methods{}
-			mux.HandleFunc(route.path, s.byMethod(addresses[route.path]))
+	for _, o := range Description() {
+		if addresses[o.Path] == nil {
+			addresses[o.Path] = methods{}
+			mux.HandleFunc(Root+o.Path, s.byMethod(addresses[o.Path]))
 		}
-		var answer http.Handler = route.answer
-		switch route.action {
+		var answer http.Handler = s.answer(o)
+		switch o.Action {
 		case access.Bulk, access.Order, access.Teach: // again and again, each a record
 			answer = s.gate.Paced(answer)
 		}
-		addresses[route.path][route.method] = s.gate.Require(route.action, answer)
+		addresses[o.Path][o.Method] = s.gate.Require(o.Action, answer)
 	}
 	mux.HandleFunc("/", s.nowhere)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -196,7 +148,7 @@ func (s *API) routes() http.Handler {
 }
 
 func (s *API) nowhere(w http.ResponseWriter, _ *http.Request) {
-	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.yaml describes those there are")
+	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
 }
 
 // methods of one address.
@@ -250,15 +202,5 @@ func panicked(why any) string {
 	return fmt.Sprintf("%T", why)
 }
 
-// OpenAPI describes the API (OpenAPI 3.1, YAML). The tests hold it against the server, both ways.
-//
-//go:embed openapi.yaml
-var OpenAPI []byte
-
-// openapi answers GET /api/v1/openapi.yaml.
-func (s *API) openapi(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
-	if _, err := w.Write(OpenAPI); err != nil {
-		s.log.Debug("an answer of the API was not taken", zap.Error(err))
-	}
-}
+// describe answers GET /api/v1/openapi.json.
+func (c *call) describe(*struct{}) (json.RawMessage, error) { return Document(), nil }

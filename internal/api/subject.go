@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -23,8 +25,7 @@ type Subject struct {
 	Policy string `json:"policy"`
 	ID     string `json:"id"`
 	View
-	// Omitted is how many attempts and episodes there are before those that are shown.
-	Omitted Omitted `json:"omitted"`
+	Omitted Omitted `json:"omitted" doc:"How many there are before those shown; the audit has them all."`
 }
 
 // Omitted says how much is not shown.
@@ -40,25 +41,21 @@ func shown(of journal.Subject, v *View) Subject {
 	return s
 }
 
-// Keys of the engine are texts in JSON: a number would lose its last digits in JavaScript.
-
 // View is what the API and the command line show of a subject, as JSON.
 type View struct {
 	Tenant string `json:"tenant"`
 	Standing
-	// HeldSince is since when a process of it waits at a gate; null where none does.
-	HeldSince *string `json:"heldSince"`
-
-	Episodes []EpisodeView `json:"episodes"`
-	Attempts []AttemptView `json:"attempts"`
+	HeldSince *string       `json:"heldSince" format:"date-time" doc:"Since when a process of it waits at a gate."`
+	Episodes  []EpisodeView `json:"episodes"`
+	Attempts  []AttemptView `json:"attempts"`
 }
 
 // Standing is how a subject stands: in which state its latest episode is, and what comes next.
 type Standing struct {
-	State         journal.State  `json:"state"`
-	Status        journal.Status `json:"status"`
+	State         journal.State  `json:"state" doc:"Of its latest episode; empty where it has not failed yet."`
+	Status        journal.Status `json:"status" doc:"What a CRM shows."`
 	RetryCount    int64          `json:"retryCount"`
-	NextRetryTime *string        `json:"nextRetryTime"`
+	NextRetryTime *string        `json:"nextRetryTime" format:"date-time"`
 	DeadLetterID  *string        `json:"deadLetterId"`
 }
 
@@ -69,48 +66,43 @@ func standingOf(e *journal.Episode, now time.Time) Standing {
 
 // EpisodeView is one episode as JSON.
 type EpisodeView struct {
-	Number             int64         `json:"number"`
+	Number             int64         `json:"number" min:"1"`
 	State              journal.State `json:"state"`
 	RetryCount         int64         `json:"retryCount"`
-	FirstFailure       string        `json:"firstFailure"`
-	OpenedAt           string        `json:"openedAt"`
-	ClosedAt           *string       `json:"closedAt"`
-	NextRetryTime      *string       `json:"nextRetryTime"`
+	FirstFailure       string        `json:"firstFailure" format:"date-time"`
+	OpenedAt           string        `json:"openedAt" format:"date-time"`
+	ClosedAt           *string       `json:"closedAt" format:"date-time"`
+	NextRetryTime      *string       `json:"nextRetryTime" format:"date-time"`
 	DeadLetterID       *string       `json:"deadLetterId"`
 	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
 }
 
 // AttemptView is one attempt as JSON, in one of its revisions.
 type AttemptView struct {
-	AttemptNumber       int64                        `json:"attemptNumber"`
+	AttemptNumber       int64                        `json:"attemptNumber" min:"1"`
 	Revision            int64                        `json:"revision"`
-	Episode             int64                        `json:"episode"`
-	Timestamp           string                       `json:"timestamp"`
+	Episode             int64                        `json:"episode" min:"1"`
+	Timestamp           string                       `json:"timestamp" format:"date-time"`
 	Error               string                       `json:"error"`
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
 	MatchedRule         *string                      `json:"matchedRule"`
-	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
-	// catalogue that was decided by, are null in records of a worker that did not keep them.
-	MatchedText *string          `json:"matchedText"`
-	Catalogue   *string          `json:"catalogue"`
-	Reason      decision.Reason  `json:"reason"`
-	Outcome     decision.Outcome `json:"outcome"`
-	// AnalysedRetryCount is what was decided on, RetryCount what the process got.
-	AnalysedRetryCount int64   `json:"analysedRetryCount"`
-	RetryCount         int64   `json:"retryCount"`
-	MaxRetries         int64   `json:"maxRetries"`
-	BackoffMinutes     *int64  `json:"backoffMinutes"`
-	NextRetryTime      *string `json:"nextRetryTime"`
-	RetryReason        string  `json:"retryReason"`
-	// SuccessProbability of the retry, and the record that taught what the decision went by (R26); absent where there is
-	// none.
-	SuccessProbability float64       `json:"successProbability,omitempty"`
-	Taught             int64         `json:"taught,omitempty"`
-	ResponsibleTeam    decision.Team `json:"responsibleTeam,omitempty"`
-	DeadLetterID       *string       `json:"deadLetterId"`
-	ExecutionTimeMs    float64       `json:"executionTimeMs"`
-	JobKey             int64         `json:"jobKey,string"`
-	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
+	MatchedText         *string                      `json:"matchedText" doc:"What the rule matched."`
+	Catalogue           *string                      `json:"catalogue" doc:"The version that was decided by."`
+	Reason              decision.Reason              `json:"reason"`
+	Outcome             decision.Outcome             `json:"outcome"`
+	AnalysedRetryCount  int64                        `json:"analysedRetryCount" doc:"What was decided on."`
+	RetryCount          int64                        `json:"retryCount" doc:"What the process got."`
+	MaxRetries          int64                        `json:"maxRetries"`
+	BackoffMinutes      *int64                       `json:"backoffMinutes"`
+	NextRetryTime       *string                      `json:"nextRetryTime" format:"date-time"`
+	RetryReason         string                       `json:"retryReason"`
+	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
+	Taught              int64                        `json:"taught,omitempty" doc:"The record that taught its cause."`
+	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty"`
+	DeadLetterID        *string                      `json:"deadLetterId"`
+	ExecutionTimeMs     float64                      `json:"executionTimeMs"`
+	JobKey              int64                        `json:"jobKey,string"`
+	ProcessInstanceKey  int64                        `json:"processInstanceKey,string"`
 }
 
 // ViewOf returns the story as it stands at instant now.
@@ -164,80 +156,82 @@ func unknown() error {
 		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them"}
 }
 
+// subjectInput names a subject.
+type subjectInput struct {
+	Policy string `path:"policy"`
+	ID     string `path:"id" doc:"As the process has it; any printable text, percent-encoded."`
+	Tenant string `query:"tenant" default:"<default>" bytes:"255"`
+}
+
 // subject is the one that the address names; it is refused where nothing can have that name.
-func (c *call) subject(tenant string) journal.Subject {
-	s := journal.Subject{Tenant: tenant, Policy: c.PathValue("policy"), ID: c.PathValue("id")}
+func (in *subjectInput) subject() (journal.Subject, error) {
+	s := journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: in.Policy, ID: in.ID}
 	if !printable(s.Policy) || !printable(s.ID) {
-		c.input.refuse(unknown())
+		return s, unknown()
 	}
-	return s
+	return s, nil
 }
 
 // subject answers GET /api/v1/subjects/{policy}/{id}.
-func (s *API) subject(c *call) (any, error) {
-	of := c.subject(c.tenant())
-	if c.wrong() != nil {
-		return nil, c.wrong()
+func (c *call) subject(in *subjectInput) (Subject, error) {
+	of, err := in.subject()
+	if err != nil {
+		return Subject{}, err
 	}
 	story, found, err := c.Story(c.Context(), of)
-	if err != nil {
-		return nil, err
+	if err == nil && !found {
+		err = unknown()
 	}
-	if !found {
-		return nil, unknown()
-	}
-	view := ViewOf(&story, s.now())
-	return shown(of, &view), nil
+	view := ViewOf(&story, c.now())
+	return shown(of, &view), err
 }
 
 // auditPage is how many records one answer lists.
 const auditPage = 100
 
 // audit answers GET /api/v1/subjects/{policy}/{id}/audit with its records, the oldest first.
-func (s *API) audit(c *call) (any, error) {
-	after, of := c.numberCursor(), c.subject(c.tenant())
-	if c.wrong() != nil {
-		return nil, c.wrong()
+func (c *call) audit(in *struct {
+	subjectInput
+	Cursor string `query:"cursor" doc:"What the page before gave as next; none for the first."`
+}) (Page[audit.Record], error) {
+	of, unnamed := in.subject()
+	after, err := numberCursor(in.Cursor)
+	if err = cmp.Or(err, unnamed); err != nil {
+		return Page[audit.Record]{}, err
 	}
 	records, err := c.Records(c.Context(), journal.RecordFilter{Subject: of}, after, auditPage+1)
-	if err != nil {
-		return nil, err
-	}
-	if len(records) == 0 && after == 0 {
-		return nil, unknown()
+	if err == nil && len(records) == 0 && after == 0 {
+		err = unknown()
 	}
 	next := "" // one more than fit tells that another page follows
 	if len(records) > auditPage {
 		records = records[:auditPage]
 		next = strconv.FormatInt(records[auditPage-1].Number(), 10)
 	}
-	return pageOf(records, next, audit.Of), nil
+	return pageOf(records, next, audit.Of), err
 }
 
 // Erased is what an erasure took of a subject.
 type Erased struct {
-	// Records are how many were erased, Record is the one that says so.
-	Records int   `json:"records"`
-	Record  int64 `json:"record"`
+	Records int   `json:"records" doc:"How many were erased."`
+	Record  int64 `json:"record" doc:"The record that says so."`
 }
 
 // erase answers POST /api/v1/subjects/{policy}/{id}/erase.
-func (s *API) erase(c *call) (any, error) {
-	q, err := readQuery(c.w, c.Request, []string{"tenant"})
+func (c *call) erase(in *struct {
+	subjectInput
+	reasonInput
+}) (Erased, error) {
+	reason, err := deadletter.CheckReason(in.said())
+	of, unnamed := in.subject()
+	if err = cmp.Or(err, unnamed); err != nil {
+		return Erased{}, err
+	}
+	done, err := c.Erase(c.Context(), c.Store, journal.Erasure{Subject: of, Reason: reason, By: c.by()})
 	if err != nil {
-		return nil, err
+		return Erased{}, err
 	}
-	tenant := (&input{q, c.bad}).tenant()
-	e := journal.Erasure{Reason: c.checkedReason(), Subject: c.subject(tenant), By: c.by()}
-	if c.wrong() != nil {
-		return nil, c.wrong()
-	}
-	done, err := c.Erase(c.Context(), c.Store, e)
-	if err != nil {
-		return nil, &unsure{err, "whether the subject was erased is not known; ask again (once it was, the answer is " +
-			"subject_not_found), or see the worker's log"}
-	}
-	s.log.Info("a subject was erased", zap.String("event", "subject_erased"), zap.String("by", e.By),
+	c.log.Info("a subject was erased", zap.String("event", "subject_erased"), zap.String("by", c.by()),
 		zap.Int64("record", done.Record), zap.Int("records", done.Records))
 	return Erased(done), nil
 }
@@ -246,79 +240,85 @@ func (s *API) erase(c *call) (any, error) {
 type Outcome struct {
 	SubjectName
 	Standing
-	// Changed is false where it had ended already, or where a retry lies ahead.
-	Changed bool `json:"changed"`
+	Changed bool `json:"changed" doc:"False where it had ended already, or where a retry lies ahead."`
+}
+
+// outcomeInput tells how a subject ended.
+type outcomeInput struct {
+	Policy  string         `json:"policy" default:"tiss-submission"`
+	ID      decision.Value `json:"id" required:"1" type:"string"`
+	Outcome decision.Value `json:"outcome" type:"string" enum:"success,failure" default:"success"`
+	At      time.Time      `json:"at" doc:"Left out, now."`
+	Tenant  string         `json:"tenant" default:"<default>" bytes:"255"`
 }
 
 // conclude answers POST /api/v1/outcomes.
-func (s *API) conclude(c *call) (any, error) {
-	o, policy := s.outcome(&c.input)
-	if c.wrong() != nil {
-		return nil, c.wrong()
+func (c *call) conclude(in *outcomeInput) (Outcome, error) {
+	o, policy, err := c.outcome(in)
+	if err != nil {
+		return Outcome{}, err
 	}
 	o.By = c.by()
-	done, err := s.concludeAsked(c, o)
-	if err != nil {
-		return nil, err
+	done, err := c.concludeAsked(o)
+	if err == nil && done.Episode.Number == 0 {
+		err = unknown()
 	}
-	if done.Episode.Number == 0 {
-		return nil, unknown()
+	if err != nil {
+		return Outcome{}, err
 	}
 	if done.Changed { // the log's line is that of an outcome that a job reports
-		s.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
+		c.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
 			worker.SubjectField(policy, o.Subject.ID), zap.String("retryPolicy", o.Subject.Policy),
 			zap.String("by", o.By), zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
 	}
-	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, s.now()), done.Changed}, nil
+	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, nil
 }
 
 // concludeAsked has an outcome recorded. Where the claim has a dead letter that ends a team's case, as a decision on it
 // does: who asks must be allowed that. Nothing changes before its team is known.
-func (s *API) concludeAsked(c *call, o *journal.Outcome) (journal.Concluded, error) {
+func (c *call) concludeAsked(o *journal.Outcome) (journal.Concluded, error) {
 	for {
 		done, err := c.Conclude(c.Context(), o)
-		if err != nil {
-			return done, &unsure{err, "the outcome was not recorded for sure; send it again: told twice it changes nothing"}
-		}
 		e := &done.Episode
-		if done.Changed || !e.State.Open() || e.DeadLetter == o.DeadLetter {
-			return done, nil
+		if err != nil || done.Changed || !e.State.Open() || e.DeadLetter == o.DeadLetter {
+			return done, err
 		}
 		o.DeadLetter = e.DeadLetter
 		item, err := c.Show(c.Context(), e.DeadLetter)
+		if err == nil {
+			err = access.CheckTeam(c.Context(), access.Review, string(item.Team))
+		}
 		if err != nil {
 			return done, err
 		}
-		if !s.gate.Allowed(c.w, c.Request, access.Review, string(item.Team)) {
-			return done, errAnswered
-		}
 	}
 }
 
-// outcome is what the fields tell, of a subject of that policy.
-func (s *API) outcome(in *input) (*journal.Outcome, *decision.Policy) {
-	policy, rejection := s.policies().Find(in.text("policy"))
-	in.reject(rejection, "policy")
-	if in.wrong() != nil {
-		return nil, nil
+// outcome is what a request tells, of a subject of that policy.
+func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, error) {
+	policy, rejection := c.policies().Find(in.Policy)
+	if rejection != nil {
+		return nil, nil, rejected(rejection, "policy")
 	}
-	failure, rejection := policy.Read(decision.Variables{ID: in.value("id")})
-	in.reject(rejection, "id")
-	success, rejection := decision.ReadOutcome(in.value("outcome"))
-	in.reject(rejection, "outcome")
-	o := &journal.Outcome{Success: success, At: in.instant("at"), Team: policy.LimitTeam}
-	o.Subject = journal.Subject{Tenant: in.tenant(), Policy: policy.Name, ID: failure.ID}
-	if o.At.Sub(s.now()) > journal.ClockTolerance {
-		in.invalid("at", "at is %s, which lies in the future; leave it out for now", decision.Instant(o.At))
+	failure, rejection := policy.Read(decision.Variables{ID: in.ID})
+	if rejection != nil {
+		return nil, nil, rejected(rejection, "id")
 	}
-	return o, policy
+	success, rejection := decision.ReadOutcome(in.Outcome)
+	if rejection != nil {
+		return nil, nil, rejected(rejection, "outcome")
+	}
+	if in.At.Sub(c.now()) > journal.ClockTolerance {
+		return nil, nil, invalid("invalid_at", "at is %s, which lies in the future; leave it out for now", decision.Instant(in.At))
+	}
+	o := &journal.Outcome{Success: success, At: in.At, Team: policy.LimitTeam}
+	o.Subject = journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: policy.Name, ID: failure.ID}
+	return o, policy, nil
 }
 
-// reject refuses the input for what is wrong with a field; it names the field, not the process variable.
-func (in *input) reject(r *decision.Rejection, field string) {
-	if r != nil {
-		named := *r
-		named.Variable = field
-		in.refuse(invalid(strings.ToLower(string(r.Code)), "%s", journal.RejectionMessage(&named)))
-	}
+// rejected refuses a request for what is wrong with a field; it names the field, not the process variable.
+func rejected(r *decision.Rejection, field string) error {
+	named := *r
+	named.Variable = field
+	return invalid(strings.ToLower(string(r.Code)), "%s", journal.RejectionMessage(&named))
 }

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -112,7 +113,7 @@ func TestWhoMayWhat(t *testing.T) {
 				fill := strings.NewReplacer("LETTER", id, "RUN", id, "PAUSED", id, "CLAIM", "CLM-999-9")
 				l := call{r.method, fill.Replace(r.path), fill.Replace(r.body)}
 				through.n = 0
-				got := verdict(l.by(handler, c.Tokens.Secret(strings.ReplaceAll(name, "/", "-"))))
+				got := verdict(l.by(t, handler, c.Tokens.Secret(strings.ReplaceAll(name, "/", "-"))))
 				if want := verdicts[what][i]; got != want {
 					t.Errorf("%s asks %s %s %s (%s): %s, want %s", name, l.method, l.path, l.body, what, got, want)
 				}
@@ -141,7 +142,7 @@ func TestNobodyFillsTheAudit(t *testing.T) {
 		handler, through := c.everything()
 		ask := func(who string, n int) (status int) {
 			for range n {
-				status = again.by(handler, c.Tokens.Secret(who)).Code
+				status = again.by(t, handler, c.Tokens.Secret(who)).Code
 			}
 			return status
 		}
@@ -205,7 +206,8 @@ func (c *fixture) publish(who []string) {
 }
 
 // by asks with a token; none is nobody.
-func (l call) by(handler http.Handler, secret string) *httptest.ResponseRecorder {
+func (l call) by(t *testing.T, handler http.Handler, secret string) *httptest.ResponseRecorder {
+	t.Helper()
 	r := httptest.NewRequest(l.method, l.path, strings.NewReader(l.body))
 	r.Header.Set("Accept-Language", "en")
 	r.Header.Set("Content-Type", "application/json")
@@ -217,6 +219,9 @@ func (l call) by(handler http.Handler, secret string) *httptest.ResponseRecorder
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
+	a := answer{status: w.Code, text: w.Body.String()}
+	_ = json.Unmarshal(w.Body.Bytes(), &a.body) // pages are none
+	described(t).hold(t, r, l.body, &a)
 	return w
 }
 

@@ -84,7 +84,7 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // retry_worker_journal_up tells.
 func (a *App) readKPIs(ctx context.Context) {
 	now := a.clock.Now()
-	if figures, err := a.store.Figures(ctx, kpi.FirstSlot(now)); err == nil {
+	if figures, err := a.store.Sums(ctx, kpi.FirstSlot(now)); err == nil {
 		a.metrics.SetKPIs(kpi.All(figures, a.policies().Names(), now))
 	}
 }

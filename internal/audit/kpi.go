@@ -26,14 +26,14 @@ func (e *UnknownPolicyError) Error() string {
 // figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
 // and those of s.
 func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]kpi.KPI, error) {
-	figures, err := s.Figures(ctx, kpi.FirstSlot(now))
+	figures, err := s.Sums(ctx, kpi.FirstSlot(now))
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
 	}
 	if policy == "" {
 		return kpi.All(figures, known, now), nil
 	}
-	figures = slices.DeleteFunc(figures, func(f journal.Figure) bool { return f.Policy != policy })
+	figures = slices.DeleteFunc(figures, func(f journal.Sum) bool { return f.Policy != policy })
 	if len(figures) == 0 && !slices.Contains(known, policy) {
 		causes, err := s.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, 1) // of whatever was ever decided (R24)
 		if err != nil {

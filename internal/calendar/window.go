@@ -12,7 +12,7 @@ type Window struct {
 	// Days of the month.
 	Days Days
 	// BusinessDays of the month: the first Monday to Friday that is no holiday is 1.
-	BusinessDays Days
+	BusinessDays Days `yaml:"businessDays"`
 	Weekdays     Weekdays
 	Hours        Hours
 }
@@ -27,6 +27,23 @@ type Weekdays uint8
 type Hours struct{ From, Until time.Duration }
 
 const day = 24 * time.Hour
+
+// UnmarshalText reads d as ParseDays does.
+func (d *Days) UnmarshalText(text []byte) error { return unmarshal(d, text, ParseDays) }
+
+// UnmarshalText reads w as ParseWeekdays does.
+func (w *Weekdays) UnmarshalText(text []byte) error { return unmarshal(w, text, ParseWeekdays) }
+
+// UnmarshalText reads h as ParseHours does.
+func (h *Hours) UnmarshalText(text []byte) error { return unmarshal(h, text, ParseHours) }
+
+func unmarshal[T any](v *T, text []byte, parse func(string) (T, bool)) error {
+	parsed, ok := parse(string(text))
+	if *v = parsed; !ok {
+		return fmt.Errorf("%q has another form", text)
+	}
+	return nil
+}
 
 // The members of the sets, in their order.
 var (

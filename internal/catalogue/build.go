@@ -3,10 +3,10 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -19,13 +19,10 @@ type builder struct {
 	catalogue *Catalogue
 	// teams by name; named are those that a policy names.
 	teams []string
-	named map[string]bool
+	named map[decision.Team]bool
 	// patterns of all policies so far.
 	patterns int
 }
-
-// formatVersion is the version of the format that this program reads.
-const formatVersion = 1
 
 const (
 	maxPolicies = 200
@@ -36,84 +33,61 @@ const (
 )
 
 func (b *builder) build(doc *document) {
-	if b.has("version") && doc.Version != formatVersion {
-		b.mismatch("version", fmt.Sprintf("%d, the version of the format that this program reads", formatVersion))
-	}
 	b.catalogue.Teams = make(map[decision.Team]Team, len(doc.Teams))
 	for name, t := range doc.Teams {
-		b.catalogue.Teams[decision.Team(name)] = b.notified(join("teams", name), &t)
+		b.catalogue.Teams[decision.Team(name)] = t
+		b.waysOf(join("teams", name), t.Email)
 		b.teams = append(b.teams, name)
 	}
 	slices.Sort(b.teams)
-	b.named = make(map[string]bool)
+	b.named = make(map[decision.Team]bool)
 	b.catalogue.Policies = make(decision.Policies, len(doc.Policies))
 	if len(doc.Policies) > maxPolicies {
 		b.problem("policies", fmt.Sprintf("%d policies", len(doc.Policies)), fmt.Sprintf("at most %d", maxPolicies))
 		return
 	}
-	for _, name := range inOrder(b, "policies", doc.Policies) {
+	for _, name := range keysOf(b.at("policies")) {
 		p := doc.Policies[name]
 		b.catalogue.Policies[name] = b.policy(name, &p)
 	}
 	b.destinations(doc)
-	b.refuseIdleTeams(doc)
-	if path := join("policies", decision.DefaultPolicy); b.has("policies") && !b.has(path) {
-		b.problem(path, "nothing", "the policy "+decision.DefaultPolicy+", which decides for tasks that name none")
-	}
+	b.refuseIdleTeams()
 }
 
-// notified returns a team with the ways it is told by.
-func (b *builder) notified(path string, doc *team) Team {
-	t := Team{Description: doc.Description, Email: textsOf(doc.Email), Digest: doc.Digest}
-	if doc.Webhook != nil {
-		t.Webhook = &Webhook{URL: string(doc.Webhook.URL), SecretFile: doc.Webhook.SecretFile}
-	}
-	if at := join(path, "digest"); b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
+// waysOf reports what is wrong with the ways that a team is told by.
+func (b *builder) waysOf(path string, email []string) {
+	if at := path + ".digest"; b.has(at) && !b.has(path+".email") && !b.has(path+".webhook") {
 		b.problem(at, "the digest of a team that is told by no way", "email or webhook beside it")
 	}
-	return t
-}
-
-// inOrder returns the names of what stands at path, in the order of the file.
-func inOrder[Name ~string, T any](b *builder, path string, of map[Name]T) []Name {
-	return slices.SortedFunc(maps.Keys(of), func(x, y Name) int {
-		p, q := b.nearest(join(path, string(x))).node, b.nearest(join(path, string(y))).node
-		return cmp.Or(cmp.Compare(p.Line, q.Line), cmp.Compare(p.Column, q.Column), cmp.Compare(x, y))
-	})
+	for i, address := range email {
+		same := func(other string) bool { return strings.EqualFold(other, address) }
+		if address != "" && slices.ContainsFunc(email[:i], same) {
+			b.problem(itemOf(path+".email", i), quote(address)+" again", "each once")
+		}
+	}
 }
 
 func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	path := join("policies", name)
 	p := &decision.Policy{
 		Name: name, Description: doc.Description, Catalogue: b.catalogue.Version,
-		IDVariable: string(doc.ID.Variable), ErrorVariable: string(doc.Error.Variable),
-		InvalidID:  decision.InvalidID,
+		IDVariable: doc.ID.Variable, ErrorVariable: doc.Error.Variable, HTTPStatusVariable: doc.HTTPStatus.Variable,
+		Own: doc.JobRetryPolicy, Destination: doc.Destination, Stretch: doc.Stretch, InvalidID: decision.InvalidID,
 		MaxRetries: doc.MaxRetries, TotalLimit: time.Duration(doc.TotalLimit), Salt: doc.Salt,
 		EmptyError:   cmp.Or(doc.EmptyError, decision.RejectEmptyError),
 		UnknownError: cmp.Or(doc.UnknownError, decision.RetryUnknown),
-		LimitTeam:    decision.Team(doc.LimitTeam),
+		LimitTeam:    doc.LimitTeam,
 	}
 	if name == decision.DefaultPolicy {
 		p.InvalidID = decision.InvalidClaimID
 	}
-	if doc.HTTPStatus != nil {
-		p.HTTPStatusVariable = string(doc.HTTPStatus.Variable)
-	}
-	if own := doc.JobRetryPolicy; own != nil {
-		p.Own = &decision.OwnVariables{
-			MaxAttempts: string(own.MaxAttemptsVariable), Delay: string(own.DelayVariable),
-			NonRetryable: string(own.NonRetryableVariable)}
-	}
-	if d := doc.Destination; d != nil {
-		p.Destination = &decision.DestinationVariable{Variable: string(d.Variable), Default: string(d.Default)}
-	}
-	if p.Stretch = doc.Stretch; p.Stretch && doc.Destination == nil {
+	if doc.Stretch && doc.Destination == nil {
 		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
 	}
-	for _, name := range inOrder(b, path+".context", doc.Context) {
+	for _, name := range keysOf(b.at(path + ".context")) {
 		field := doc.Context[name]
-		p.Context = append(p.Context, decision.ContextField{Variable: string(name), Label: field.Label,
-			Type: cmp.Or(field.Type, decision.ContextText)})
+		field.Variable, field.Type = name, cmp.Or(field.Type, decision.ContextText)
+		p.Context = append(p.Context, field)
 	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
 	b.variables(path, doc)
@@ -134,38 +108,32 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 }
 
 // team reports a name that is none of the catalogue's teams.
-func (b *builder) team(path, name string) {
+func (b *builder) team(path string, name decision.Team) {
 	b.named[name] = true
-	if _, ok := b.catalogue.Teams[decision.Team(name)]; !ok && name != "" {
-		b.mismatch(path, "one of the teams "+oneOf(name, b.teams))
+	if _, ok := b.catalogue.Teams[name]; !ok && name != "" {
+		b.mismatch(path, "one of the teams "+oneOf(string(name), b.teams))
 	}
 }
 
 // variables reports a variable that is read as two things.
 func (b *builder) variables(path string, doc *policy) {
-	taken := map[variableName]string{
+	taken := map[string]string{
 		decision.RetryCountVariable:     "every policy reads as the count of retries",
 		decision.LastSubmissionVariable: "every policy reads as the time of the last try",
 	}
-	read := func(field string, name variableName) {
-		if by, twice := taken[name]; twice {
-			b.mismatch(path+"."+field, "a variable other than "+string(name)+", which "+by)
-		} else if name != "" {
-			taken[name] = field + " reads already"
+	own := cmp.Or(doc.JobRetryPolicy, new(decision.OwnVariables))
+	destination := cmp.Or(doc.Destination, new(decision.DestinationVariable))
+	for _, v := range []struct{ field, name string }{
+		{"id.variable", doc.ID.Variable}, {"error.variable", doc.Error.Variable},
+		{"httpStatus.variable", doc.HTTPStatus.Variable}, {"destination.variable", destination.Variable},
+		{"jobRetryPolicy.maxAttemptsVariable", own.MaxAttempts}, {"jobRetryPolicy.delayVariable", own.Delay},
+		{"jobRetryPolicy.nonRetryableVariable", own.NonRetryable},
+	} {
+		if by, twice := taken[v.name]; twice {
+			b.mismatch(path+"."+v.field, "a variable other than "+v.name+", which "+by)
+		} else if v.name != "" {
+			taken[v.name] = v.field + " reads already"
 		}
-	}
-	read("id.variable", doc.ID.Variable)
-	read("error.variable", doc.Error.Variable)
-	if doc.HTTPStatus != nil {
-		read("httpStatus.variable", doc.HTTPStatus.Variable)
-	}
-	if d := doc.Destination; d != nil {
-		read("destination.variable", d.Variable)
-	}
-	if own := doc.JobRetryPolicy; own != nil {
-		read("jobRetryPolicy.maxAttemptsVariable", own.MaxAttemptsVariable)
-		read("jobRetryPolicy.delayVariable", own.DelayVariable)
-		read("jobRetryPolicy.nonRetryableVariable", own.NonRetryableVariable)
 	}
 }
 

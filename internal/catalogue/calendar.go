@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -14,51 +13,32 @@ import (
 	"time"
 	_ "time/tzdata" // a container need not have the zones
 
-	ics "github.com/arran4/golang-ical"
-
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/smallfile"
-	"retry-worker/internal/spelling"
 )
 
 // defaultZone is that of a calendar that names none.
 const defaultZone = "America/Sao_Paulo"
-
-// nearZones are looked at for what was meant by a zone that there is none of.
-var nearZones = []string{
-	"America/Araguaina", "America/Bahia", "America/Belem", "America/Boa_Vista", "America/Campo_Grande",
-	"America/Cuiaba", "America/Eirunepe", "America/Fortaleza", "America/Maceio", "America/Manaus", "America/Noronha",
-	"America/Porto_Velho", "America/Recife", "America/Rio_Branco", "America/Santarem", "America/Sao_Paulo",
-	"America/New_York", "Europe/Lisbon", "UTC",
-}
 
 // calendar makes the calendar of a destination, or of a policy.
 func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calendar {
 	name := cmp.Or(doc.Zone, defaultZone)
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		expected := "a name of the time zone database, such as " + defaultZone
-		if near := spelling.Nearest(name, nearZones); near != "" {
-			expected += " (did you mean " + near + "?)"
-		}
-		b.mismatch(path+".zone", expected)
+		b.mismatch(path+".zone", "a name of the time zone database, such as "+defaultZone)
 		return nil
 	}
 	if !b.has(path+".windows") && !b.has(path+".holidays") {
 		b.problem(path, "neither windows nor holidays", "one of them, or no such key")
 		return nil
 	}
-	windows := make([]calendar.Window, len(doc.Windows))
-	for i, w := range doc.Windows {
-		windows[i] = calendar.Window(w)
-	}
-	c, err := calendar.New(zone, windows, b.holidays(path+".holidays", doc.Holidays))
+	c, err := calendar.New(zone, doc.Windows, b.holidays(path+".holidays", doc.Holidays))
 	if never, ok := errors.AsType[calendar.NeverOpenError](err); ok {
 		found, at := "holidays that leave no day open", path+".holidays"
-		if int(never) < len(windows) {
-			found, at = "a window that is never open ("+windows[never].String()+")", itemOf(path+".windows", int(never))
+		if int(never) < len(doc.Windows) {
+			found, at = "a window that is never open ("+doc.Windows[never].String()+")", itemOf(path+".windows", int(never))
 		}
 		b.problem(at, found, "one that is open on some day")
 	}
@@ -73,7 +53,12 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 		switch set := calendar.Holidays(name); {
 		case name == "": // was reported
 		case strings.HasSuffix(name, ".ics"):
-			added, removed, err := readICS(readBeside(b.source, name))
+			content, err := readBeside(b.source, name)
+			var added []calendar.Holiday
+			var removed []calendar.Day
+			if err == nil {
+				added, removed, err = calendar.ReadICS(string(content))
+			}
 			if err != nil {
 				b.problem(at, quote(name)+": "+err.Error(), "a file of whole days in the iCalendar format, beside this file")
 			}
@@ -95,84 +80,7 @@ func readBeside(source, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
 		return nil, errors.New("it is not beside this file")
 	}
-	content, err := smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
-	return content, err
-}
-
-const (
-	maxEvents = 5000
-	// yearly is the one recurrence that is understood.
-	yearly   = "FREQ=YEARLY"
-	icsYears = 40
-	icsDay   = "20060102"
-)
-
-// readICS returns the days of a file's events, and those of its cancelled events.
-func readICS(content []byte, err error) (added []calendar.Holiday, removed []calendar.Day, _ error) {
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	file, err := ics.ParseCalendar(bytes.NewReader(content))
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	events := file.Events()
-	if len(events) > maxEvents {
-		return nil, nil, fmt.Errorf("%d events, at most %d are read", len(events), maxEvents)
-	}
-	for _, e := range events {
-		days, err := daysOf(e)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, day := range days {
-			if property(e, ics.ComponentPropertyStatus) == string(ics.ObjectStatusCancelled) {
-				removed = append(removed, day)
-			} else {
-				added = append(added,
-					calendar.Holiday{Day: day, Name: cmp.Or(property(e, ics.ComponentPropertySummary), "feriado")})
-			}
-		}
-	}
-	return added, removed, nil
-}
-
-func property(e *ics.VEvent, name ics.ComponentProperty) string {
-	p := e.GetProperty(name)
-	if p == nil {
-		return ""
-	}
-	const most = 100
-	value := []rune(strings.ReplaceAll(strings.TrimSpace(p.Value), `\`, ""))
-	return string(value[:min(len(value), most)])
-}
-
-// daysOf returns the days of an event, of each year where it comes again.
-func daysOf(e *ics.VEvent) (days []calendar.Day, _ error) {
-	from, err := time.Parse(icsDay, property(e, ics.ComponentPropertyDtStart))
-	until := from.AddDate(0, 0, 1)
-	if text := property(e, ics.ComponentPropertyDtEnd); err == nil && text != "" {
-		until, err = time.Parse(icsDay, text)
-	}
-	rule := property(e, ics.ComponentPropertyRrule)
-	switch what := "the event " + quote(property(e, ics.ComponentPropertySummary)); {
-	case err != nil:
-		return nil, fmt.Errorf("%s is not of whole days (DTSTART;VALUE=DATE:20260305)", what)
-	case until.Sub(from) < 0 || until.Sub(from) > 366*24*time.Hour:
-		return nil, fmt.Errorf("%s has more than a year, or ends before it begins", what)
-	case rule != "" && rule != yearly:
-		return nil, fmt.Errorf("%s comes again by %s, which is not understood (but %s)", what, rule, yearly)
-	}
-	years := 1
-	if rule != "" {
-		years = icsYears
-	}
-	for year := range years {
-		for at := from.AddDate(year, 0, 0); at.Before(until.AddDate(year, 0, 0)); at = at.AddDate(0, 0, 1) {
-			days = append(days, calendar.DayOf(at))
-		}
-	}
-	return days, nil
+	return smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
 }
 
 // fileName finds the names of files of holidays in a catalogue.

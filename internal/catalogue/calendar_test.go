@@ -70,17 +70,3 @@ func TestHolidayFileIsPartOfTheCatalogue(t *testing.T) {
 		t.Errorf("version %s, and %s with other holidays", first.Version, second.Version)
 	}
 }
-
-func FuzzReadICS(f *testing.F) {
-	for _, file := range []string{"testdata/holidays.ics", "testdata/bad/weekly.ics"} {
-		content, err := os.ReadFile(file)
-		mustDo(f, err)
-		f.Add(content)
-	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		added, removed, err := readICS(content, nil)
-		if err != nil && len(added)+len(removed) > 0 {
-			t.Errorf("%d days beside %v", len(added)+len(removed), err)
-		}
-	})
-}

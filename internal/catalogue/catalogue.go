@@ -39,7 +39,7 @@ type Catalogue struct {
 	content, effective []byte
 }
 
-// Team is one of the catalogue's teams, and how it is told of its dead letters (R21).
+// Team is one of the catalogue's teams, and how it is told of its dead letters (R21). A catalogue has its keys.
 type Team struct {
 	Description string
 	// Email are the addresses that are told; none: not by e-mail.
@@ -51,7 +51,10 @@ type Team struct {
 }
 
 // Webhook is a receiver of signed messages.
-type Webhook struct{ URL, SecretFile string }
+type Webhook struct {
+	URL        string
+	SecretFile string `yaml:"secretFile"`
+}
 
 // DefaultSource is the Source of the embedded catalogue.
 const DefaultSource = "default"
@@ -59,12 +62,8 @@ const DefaultSource = "default"
 // maxBytes of a catalogue's file; more is not even read.
 const maxBytes = 1 << 20
 
-var (
-	//go:embed default.yaml
-	defaultYAML []byte
-	//go:embed catalogue.schema.json
-	schema []byte
-)
+//go:embed default.yaml
+var defaultYAML []byte
 
 // Default returns the embedded catalogue. Safe for concurrent use.
 func Default() *Catalogue { return parseDefault() }
@@ -83,9 +82,6 @@ func (c *Catalogue) Untold() []decision.Team {
 	return slices.DeleteFunc(untold,
 		func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
 }
-
-// Schema returns the JSON Schema of the format, for editors.
-func Schema() []byte { return bytes.Clone(schema) }
 
 // YAML returns the content that c was made of.
 func (c *Catalogue) YAML() []byte { return bytes.Clone(c.content) }

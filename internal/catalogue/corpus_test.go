@@ -18,8 +18,8 @@ func TestBuiltInIsShort(t *testing.T) {
 	}
 }
 
-// kind is what a text is taken for: a class in lower case, or presumed.
-func kind(p *decision.Policy, text string) string {
+// kindOf is what a text is taken for: a class in lower case, or presumed.
+func kindOf(p *decision.Policy, text string) string {
 	m := p.Rules.Classify(text, 0)
 	if m.Presumed() {
 		return "presumed"
@@ -35,7 +35,7 @@ func TestCorpus(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSpace(string(content)), "\n")[1:] {
 		want, text, _ := strings.Cut(line, " ")
 		text = strings.ReplaceAll(text, " ⏎ ", "\n")
-		if got := kind(p, text); got != want {
+		if got := kindOf(p, text); got != want {
 			m := p.Rules.Classify(text, 0)
 			t.Errorf("line %d: %s by %s at %q, want %s: %q", i+2, got, m.Name, m.Text, want, text)
 		}

@@ -45,36 +45,28 @@ func (b *builder) destinations(doc *document) {
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
 	s.Label = doc.Label
-	if o := doc.OpensAt; o != nil {
-		b.opensAt(path+".opensAt", o)
-		set(&s.OpensAt.Failures, float64(o.Failures))
-		set(&s.OpensAt.Of, int(o.Of))
-		set(&s.OpensAt.Within, time.Duration(o.Within))
-	}
-	if p := doc.Probe; p != nil {
-		b.probe(path+".probe", p)
-		set(&s.Probe.Every, time.Duration(p.Every))
-		set(&s.Probe.URL, string(p.URL))
-		if len(p.Expect) > 0 {
-			s.Probe.Expect = make([]int, len(p.Expect))
-			for i, status := range p.Expect {
-				s.Probe.Expect[i] = int(status)
-			}
-		}
+	b.between(path+".opensAt.within", doc.OpensAt.Within, 10*time.Second, time.Hour)
+	set(&s.OpensAt.Failures, float64(doc.OpensAt.Failures))
+	set(&s.OpensAt.Of, doc.OpensAt.Of)
+	set(&s.OpensAt.Within, time.Duration(doc.OpensAt.Within))
+	b.between(path+".probe.every", doc.Probe.Every, time.Minute, 15*time.Minute)
+	set(&s.Probe.Every, time.Duration(doc.Probe.Every))
+	set(&s.Probe.URL, doc.Probe.URL)
+	if len(doc.Probe.Expect) > 0 {
+		s.Probe.Expect = doc.Probe.Expect
 	}
 	if doc.Calendar != nil {
 		s.Calendar = b.calendar(path+".calendar", doc.Calendar)
 	}
-	if p := doc.Pace; p != nil {
-		set(&s.Pace.Start, float64(p.Start))
-		set(&s.Pace.Most, float64(p.Most))
-		s.Pace.Limited = s.Pace.Limited || p.Most > 0
-		set(&s.Pace.Factor, p.Step.factor)
-		set(&s.Pace.Step, time.Duration(p.Step.every))
-		set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
-		if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
-			b.mismatch(at, fmt.Sprintf("at most most (%g/min)", s.Pace.Most))
-		}
+	p := doc.Pace
+	set(&s.Pace.Start, float64(p.Start))
+	set(&s.Pace.Most, float64(p.Most))
+	s.Pace.Limited = s.Pace.Limited || p.Most > 0
+	set(&s.Pace.Factor, p.Step.factor)
+	set(&s.Pace.Step, time.Duration(p.Step.every))
+	set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
+	if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
+		b.mismatch(at, fmt.Sprintf("at most most (%g/min)", s.Pace.Most))
 	}
 	s.Pace.Start = min(s.Pace.Start, s.Pace.Most) // an inherited one
 	return s
@@ -82,22 +74,6 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 
 // set gives to the value that was found, if any was.
 func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }
-
-func (b *builder) opensAt(path string, doc *opensAt) {
-	if at := path + ".failures"; b.has(at) && doc.Failures == 0 {
-		b.mismatch(at, "a percentage above 0% and less than 100%, such as 50%")
-	}
-	b.between(path+".within", doc.Within, 10*time.Second, time.Hour)
-}
-
-func (b *builder) probe(path string, doc *probe) {
-	b.between(path+".every", doc.Every, time.Minute, 15*time.Minute)
-	for i, status := range doc.Expect {
-		if status < 100 || status > 599 {
-			b.mismatch(itemOf(path+".expect", i), "a status from 100 to 599")
-		}
-	}
-}
 
 // between reports a duration outside its bounds; 0 is none, or was reported.
 func (b *builder) between(path string, d duration, least, most time.Duration) {

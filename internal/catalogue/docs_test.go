@@ -1,8 +1,8 @@
 package catalogue
 
 import (
+	"encoding/json"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -84,11 +84,19 @@ func TestExampleDecidesAsItShould(t *testing.T) {
 // TestDocumentNamesEverything: each key of the format, each reason, and each limit.
 func TestDocumentNamesEverything(t *testing.T) {
 	text := readDocs(t)
-	for _, of := range []any{document{}, team{}, webhook{}, policy{}, identity{}, jobRetryPolicy{}, backoff{}, exponential{}, permanentRule{},
-		destinationOf{}, destinationSettings{}, opensAt{}, probe{}, pace{}, calendarSettings{}, window{}, contextField{}} {
-		for _, f := range fieldsOf(reflect.TypeOf(of)) {
-			if !strings.Contains(text, "`"+f.name+"`") {
-				t.Errorf("the key %s of %T is not explained", f.name, of)
+	var schema struct {
+		Properties map[string]any
+		Defs       map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	mustDo(t, json.Unmarshal(Schema(), &schema))
+	all := []map[string]any{schema.Properties}
+	for _, def := range schema.Defs {
+		all = append(all, def.Properties)
+	}
+	for _, properties := range all {
+		for key := range properties {
+			if !strings.Contains(text, "`"+key+"`") {
+				t.Errorf("the key %s is not explained", key)
 			}
 		}
 	}

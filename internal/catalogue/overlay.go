@@ -2,12 +2,12 @@ package catalogue
 
 import (
 	"bytes"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/decision"
 )
 
 // builtIn is what a file may extend.
@@ -24,17 +24,15 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 		return root, true
 	}
 	key, value := root.Content[i], root.Content[i+1]
-	if value.Kind != yaml.ScalarNode || value.Anchor != "" || value.Value != builtIn {
+	if value.Kind != yaml.ScalarNode || value.Value != builtIn {
 		r.problemAt(value.Line, "extends", describe(value),
 			builtIn+", the one catalogue that can be extended, or no such key")
 		return nil, false
 	}
-	root.Content = slices.Delete(root.Content, i, i+2)
-	root.Line = key.Line
-	r.places["extends"] = place{key.Line, value} // a second one is reported
+	root.Content, root.Line = slices.Delete(root.Content, i, i+2), key.Line
 	r.base = make(map[*yaml.Node]bool)
 	base := builtInRoot()
-	r.refuseStrangers(root, base)
+	r.refuseStrangers(child(root, "policies"), child(base, "policies"))
 	uncomment(root)
 	root = r.lay(root, base, "")
 	r.effective = encode(root)
@@ -44,7 +42,7 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 // builtInRoot parses the embedded catalogue.
 func builtInRoot() *yaml.Node {
 	var doc yaml.Node
-	if err := decode(yaml.NewDecoder(bytes.NewReader(defaultYAML)), &doc); err != nil {
+	if err := yaml.Unmarshal(defaultYAML, &doc); err != nil {
 		panic(err) // cannot be: a test reads what is embedded
 	}
 	return doc.Content[0]
@@ -56,56 +54,40 @@ func encode(root *yaml.Node) []byte {
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(root); err != nil {
-		return nil // it holds an alias or the like, which is reported
+		return nil // cannot be: what YAML has no words for was taken out
 	}
 	return b.Bytes()
 }
 
 // lay returns what stands at path: base with all that over says otherwise. It takes both over.
 func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
+	isRules := slices.Contains(ruleLists, path[strings.LastIndex(path, ".")+1:])
 	switch {
 	case base.Kind == yaml.MappingNode && over.Kind != base.Kind:
 		r.problemAt(over.Line, path, describe(over), "a mapping of what differs")
 		r.own(base, over.Line)
 		return base
-	case over.Kind != base.Kind || over.Anchor != "" || isOtherBackoff(over, base, path):
+	case over.Kind != base.Kind || over.Kind != yaml.MappingNode && !isRules || isOtherBackoff(over, base, path):
 		return over
-	case over.Kind == yaml.MappingNode:
-		return r.layMapping(over, base, path)
-	case over.Kind == yaml.SequenceNode && isRuleList(path): // rules of the file go before the built-in ones
-		r.own(base, over.Line)
+	}
+	r.own(base, over.Line)
+	if isRules { // rules of the file go before the built-in ones
 		base.Content = slices.Concat(over.Content, base.Content)
 		return base
 	}
-	return over
-}
-
-func (r *reader) layMapping(over, base *yaml.Node, path string) *yaml.Node {
 	if policy, ok := strings.CutPrefix(path, "policies."); ok && !strings.Contains(policy, ".") {
 		replaceRules(over, base)
 	}
-	var pairs []*yaml.Node
-	laid := make(map[int]bool)
-	for i := 0; i+1 < len(base.Content); i += 2 {
-		key, value := base.Content[i], base.Content[i+1]
-		j := indexOf(over, key.Value)
-		if j < 0 {
-			r.own(key, over.Line)
-			r.own(value, over.Line)
-			pairs = append(pairs, key, value)
+	for j := 0; j+1 < len(over.Content); j += 2 {
+		key, value := over.Content[j], over.Content[j+1]
+		i := indexOf(base, key.Value)
+		if i < 0 {
+			base.Content = append(base.Content, key, value)
 			continue
 		}
-		laid[j] = true
-		key.Line = over.Content[j].Line
-		pairs = append(pairs, key, r.lay(over.Content[j+1], value, join(path, key.Value)))
+		base.Content[i].Line = key.Line
+		base.Content[i+1] = r.lay(value, base.Content[i+1], join(path, key.Value))
 	}
-	for j := 0; j+1 < len(over.Content); j += 2 {
-		if !laid[j] {
-			pairs = append(pairs, over.Content[j], over.Content[j+1])
-		}
-	}
-	base.Content, base.Line = pairs, over.Line
-	r.base[base] = true
 	return base
 }
 
@@ -120,12 +102,8 @@ func (r *reader) own(n *yaml.Node, line int) {
 // ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something
 // from one, or come before it, is what they are for.
 func (r *reader) ofBuiltInRule(path string) bool {
-	if r.base == nil ||
-		!slices.ContainsFunc(ruleLists, func(list string) bool { return strings.Contains(path, "."+list+"[") }) {
-		return false
-	}
-	at := r.nearest(path)
-	return at.node != nil && r.base[at.node]
+	inRules := func(list string) bool { return strings.Contains(path, "."+list+"[") }
+	return r.base[r.nearest(path).node] && slices.ContainsFunc(ruleLists, inRules)
 }
 
 // isOtherBackoff reports whether over is a backoff of another kind than base, which then says nothing of it.
@@ -134,50 +112,38 @@ func isOtherBackoff(over, base *yaml.Node, path string) bool {
 		slices.ContainsFunc(kinds, func(kind string) bool { return indexOf(over, kind) >= 0 && indexOf(base, kind) < 0 })
 }
 
-func isRuleList(path string) bool {
-	return slices.Contains(ruleLists, path[strings.LastIndex(path, ".")+1:])
-}
-
 // replaceRules takes from the rules of base what rules of over say: those of the same names whole, from the others the
 // codes, phrases and the like.
 func replaceRules(over, base *yaml.Node) {
 	taken := make(map[string]bool)
-	eachRule(over, func(rule *yaml.Node) bool {
-		if i := indexOf(rule, "name"); i >= 0 {
-			taken["name "+rule.Content[i+1].Value] = true
-		}
-		eachMatcher(rule, func(list string, item *yaml.Node) bool { taken[list+" "+item.Value] = true; return true })
+	keepRules(over, func(rule *yaml.Node) bool {
+		taken["name "+child(rule, "name").Value] = true
+		keepItems(rule, func(list, item string) bool { taken[list+" "+item] = true; return true })
 		return true
 	})
-	eachRule(base, func(rule *yaml.Node) bool {
-		i := indexOf(rule, "name")
-		return (i < 0 || !taken["name "+rule.Content[i+1].Value]) &&
-			eachMatcher(rule, func(list string, item *yaml.Node) bool { return !taken[list+" "+item.Value] })
+	keepRules(base, func(rule *yaml.Node) bool {
+		name := child(rule, "name").Value
+		return (name == "" || !taken["name "+name]) &&
+			keepItems(rule, func(list, item string) bool { return !taken[list+" "+item] })
 	})
 }
 
-// eachRule calls keep for the rules of a policy, and removes those for which it returns false.
-func eachRule(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
+// keepRules removes the rules of a policy for which keep returns false.
+func keepRules(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
 	for _, list := range ruleLists {
-		if i := indexOf(policy, list); i >= 0 && policy.Content[i+1].Kind == yaml.SequenceNode {
-			rules := policy.Content[i+1]
-			rules.Content = slices.DeleteFunc(rules.Content, func(rule *yaml.Node) bool { return !keep(rule) })
-		}
+		rules := child(policy, list)
+		rules.Content = slices.DeleteFunc(rules.Content, func(rule *yaml.Node) bool { return !keep(rule) })
 	}
 }
 
-// eachMatcher calls keep for all that a rule matches, and removes that for which it returns false. It reports whether
-// anything is left.
-func eachMatcher(rule *yaml.Node, keep func(list string, item *yaml.Node) bool) (left bool) {
+// keepItems removes what a rule matches for which keep returns false, and reports whether anything is left.
+func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
 	for _, l := range matcherLists {
-		i := indexOf(rule, l.key)
-		if i < 0 || rule.Content[i+1].Kind != yaml.SequenceNode {
-			continue
-		}
-		items := rule.Content[i+1]
+		items := child(rule, l.key)
 		before := len(items.Content)
-		items.Content = slices.DeleteFunc(items.Content, func(item *yaml.Node) bool { return !keep(l.key, item) })
+		items.Content = slices.DeleteFunc(items.Content, func(item *yaml.Node) bool { return !keep(l.key, item.Value) })
 		if left = left || len(items.Content) > 0; len(items.Content) == 0 && before > 0 {
+			i := indexOf(rule, l.key)
 			rule.Content = slices.Delete(rule.Content, i, i+2)
 		}
 	}
@@ -186,50 +152,36 @@ func eachMatcher(rule *yaml.Node, keep func(list string, item *yaml.Node) bool) 
 
 // refuseStrangers reports, and leaves out, policies that the built-in catalogue does not have and that are not whole: a
 // wrong name, or one that an upgrade took away.
-func (r *reader) refuseStrangers(over, base *yaml.Node) {
-	i := indexOf(over, "policies")
-	if i < 0 || over.Content[i+1].Kind != yaml.MappingNode {
-		return
-	}
-	policies, known := over.Content[i+1], base.Content[indexOf(base, "policies")+1]
-	for j := len(policies.Content) - 2; j >= 0; j -= 2 {
+func (r *reader) refuseStrangers(policies, known *yaml.Node) {
+	_, schema := validator()
+	required := child(child(child(schema, "$defs"), "wholePolicy"), "required").Content
+	for j := len(policies.Content) - 2; j >= 0 && policies.Kind == yaml.MappingNode; j -= 2 {
 		key, value := policies.Content[j], policies.Content[j+1]
-		missing := missingKeys(value)
+		var missing []string
+		for _, needed := range required {
+			if indexOf(value, needed.Value) < 0 {
+				missing = append(missing, needed.Value)
+			}
+		}
 		if indexOf(known, key.Value) >= 0 || len(missing) == 0 || value.Kind != yaml.MappingNode {
 			continue
 		}
 		r.problemAt(key.Line, join("policies", key.Value), "a policy that the built-in catalogue does not have",
-			"one of "+oneOf(key.Value, keysOfMapping(known))+", or a whole policy (here without "+
-				strings.Join(missing, ", ")+")")
+			"one of "+oneOf(key.Value, keysOf(known))+", or a whole policy (here without "+strings.Join(missing, ", ")+")")
 		policies.Content = slices.Delete(policies.Content, j, j+2)
 	}
 }
 
-// missingKeys lists what a policy lacks that must be there.
-func missingKeys(policyNode *yaml.Node) (missing []string) {
-	for _, f := range fieldsOf(reflect.TypeFor[policy]()) {
-		if !f.optional && indexOf(policyNode, f.name) < 0 {
-			missing = append(missing, f.name)
-		}
-	}
-	return missing
-}
-
 // refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that
 // an upgrade took away. Who is told by it would never be.
-func (b *builder) refuseIdleTeams(doc *document) {
-	if b.base == nil {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Teams)) {
-		path := join("teams", name)
-		if b.named[name] || b.base[b.places[path].node] {
-			continue
+func (b *builder) refuseIdleTeams() {
+	isOwn := func(name string) bool { return !b.base[b.places[join("teams", name)].node] }
+	known := slices.DeleteFunc(slices.Clone(b.teams), isOwn)
+	for _, name := range b.teams {
+		if b.base != nil && isOwn(name) && !b.named[decision.Team(name)] {
+			b.problem(join("teams", name), "a team that the built-in catalogue does not have and no policy names",
+				"one of "+oneOf(name, known)+", or one that a policy names")
 		}
-		known := slices.DeleteFunc(slices.Clone(b.teams),
-			func(other string) bool { return !b.base[b.places[join("teams", other)].node] })
-		b.problem(path, "a team that the built-in catalogue does not have and no policy names",
-			"one of "+oneOf(name, known)+", or one that a policy names")
 	}
 }
 
@@ -243,11 +195,19 @@ func indexOf(n *yaml.Node, key string) int {
 	return -1
 }
 
-func keysOfMapping(n *yaml.Node) (keys []string) {
+// child returns the value of a mapping's key; the zero one where it has none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if i := indexOf(n, key); i >= 0 {
+		return n.Content[i+1]
+	}
+	return new(yaml.Node)
+}
+
+// keysOf returns the keys of a mapping in their order.
+func keysOf(n *yaml.Node) (keys []string) {
 	for i := 0; i < len(n.Content); i += 2 {
 		keys = append(keys, n.Content[i].Value)
 	}
-	slices.Sort(keys)
 	return keys
 }
 

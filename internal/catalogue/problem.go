@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/spelling"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Problem is one thing that is wrong with a catalogue.
@@ -55,12 +53,6 @@ func (e *Error) Lines() []string {
 // Error is Lines, one a line.
 func (e *Error) Error() string { return strings.Join(e.Lines(), "\n") }
 
-// place is where a field stands: its line, and what stands there.
-type place struct {
-	line int
-	node *yaml.Node
-}
-
 // problem reports what is wrong with the field at path, or where it is missing.
 func (r *reader) problem(path, found, expected string) {
 	if r.ofBuiltInRule(path) {
@@ -71,22 +63,21 @@ func (r *reader) problem(path, found, expected string) {
 
 // mismatch reports the text that stands at path.
 func (r *reader) mismatch(path, expected string) {
-	r.problem(path, describe(r.places[path].node), expected)
+	r.problem(path, describe(r.at(path)), expected)
 }
 
 // problemAt reports the first thing that is wrong with a field; what follows from it is left out.
 func (r *reader) problemAt(line int, path, found, expected string) {
 	const enough = 10_000 // of problems to sort
 	path = cmp.Or(path, fileField)
-	if at := strconv.Itoa(line) + path; r.reported[at] {
-		return
-	} else if len(r.problems) < enough {
-		r.reported[at] = true
-	} else {
+	switch at := strconv.Itoa(line) + path; {
+	case r.reported[at]:
+	case len(r.problems) == enough:
 		r.more++
-		return
+	default:
+		r.reported[at] = true
+		r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
 	}
-	r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
 }
 
 // line of the field at path, or of what it would stand in.
@@ -109,7 +100,7 @@ func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })
+	slices.SortFunc(r.problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Field, b.Field)) })
 	listed := r.problems[:min(len(r.problems), maxProblems)]
 	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
 }

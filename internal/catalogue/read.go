@@ -2,16 +2,15 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -31,8 +30,11 @@ type reader struct {
 	effective []byte
 }
 
-// maxText is the characters of one text.
-const maxText = 1000
+// place is where a field stands: its line, and what stands there.
+type place struct {
+	line int
+	node *yaml.Node
+}
 
 // fileField stands for the whole in problems.
 const fileField = "file"
@@ -49,13 +51,18 @@ func (r *reader) document(content []byte, doc *document) bool {
 		return false
 	}
 	root, ok := r.parse(content)
-	if ok {
-		root, ok = r.extended(root)
+	if !ok {
+		return false
 	}
-	if ok {
-		r.value(root, "", reflect.ValueOf(doc).Elem())
+	r.clean(root, "")
+	if root, ok = r.extended(root); !ok {
+		return false
 	}
-	return ok && root.Kind == yaml.MappingNode
+	r.validate(r.value(root, "", 1))
+	if err := recovered(func() error { return root.Decode(doc) }); err != nil {
+		r.problemAt(1, fileField, "what cannot be read ("+oneSpace(err)+")", "a catalogue")
+	}
+	return root.Kind == yaml.MappingNode
 }
 
 func invalidUTF8(content []byte) (line int, found bool) {
@@ -73,7 +80,7 @@ func invalidUTF8(content []byte) (line int, found bool) {
 func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var doc, next yaml.Node
-	switch err := decode(decoder, &doc); {
+	switch err := recovered(func() error { return decoder.Decode(&doc) }); {
 	case errors.Is(err, io.EOF), err == nil && isNull(doc.Content[0]):
 		r.problemAt(1, fileField, "nothing", `a catalogue, which begins with "version: 1"`)
 		return nil, false
@@ -81,7 +88,7 @@ func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 		r.notYAML(err)
 		return nil, false
 	}
-	switch err := decode(decoder, &next); {
+	switch err := recovered(func() error { return decoder.Decode(&next) }); {
 	case errors.Is(err, io.EOF):
 		return doc.Content[0], true
 	case err != nil:
@@ -92,86 +99,118 @@ func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 	return nil, false
 }
 
-// decode makes an error of a panic: the library's parser has had some, and a file that people edit must not stop the
+// recovered makes an error of a panic: the library's parser has had some, and a file that people edit must not stop the
 // worker.
-func decode(d *yaml.Decoder, to *yaml.Node) (err error) {
+func recovered(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("yaml: %v", p)
 		}
 	}()
-	return d.Decode(to)
+	return do()
 }
 
 var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
 
 func (r *reader) notYAML(err error) {
-	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	text, line := strings.TrimPrefix(oneSpace(err), "yaml: "), 1
 	if at := yamlLine.FindStringSubmatch(text); at != nil {
 		line, _ = strconv.Atoi(at[1])
 		text = text[len(at[0]):]
 	}
-	r.problemAt(line, fileField, "what is not YAML ("+strings.Join(strings.Fields(text), " ")+")", "YAML")
+	r.problemAt(line, fileField, "what is not YAML ("+text+")", "YAML")
 }
 
-// value reads n, which stands at path, into v.
-func (r *reader) value(n *yaml.Node, path string, v reflect.Value) {
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+func oneSpace(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// clean reports what a schema cannot speak of, and takes it out: anchors and aliases, tags, keys that are no text, and
+// a key that stands twice.
+func (r *reader) clean(n *yaml.Node, path string) {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		r.problemAt(n.Line, path, "an anchor or alias ("+quote(n.Anchor+n.Value)+")", "the value written out")
-		return
-	}
-	if s, ok := scalars[v.Type()]; ok {
-		if text, ok := r.text(n, path, s.expected, true); ok && !s.read(text, v) {
-			r.problemAt(n.Line, path, describe(n), s.expected)
+		nothing(n)
+	case !slices.Contains(tags[n.Kind], n.Tag):
+		r.problemAt(n.Line, path, describe(n)+" with the tag "+quote(n.Tag), "the value without a tag")
+		nothing(n)
+	case n.Kind == yaml.SequenceNode:
+		for i, item := range n.Content {
+			r.clean(item, itemOf(path, i))
 		}
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		r.value(n, path, v.Elem())
-	case reflect.Struct:
-		r.fields(n, path, v)
-	case reflect.Map:
-		r.named(n, path, v)
-	case reflect.Slice:
-		r.list(n, path, v)
-	case reflect.Int64:
-		r.whole(n, path, v)
-	case reflect.Float64:
-		r.number(n, path, v)
-	case reflect.Bool:
-		r.boolean(n, path, v)
-	default:
-		r.string(n, path, v)
+	case n.Kind == yaml.MappingNode:
+		lines := make(map[string]int)
+		var sound []*yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, at := n.Content[i], join(path, n.Content[i].Value)
+			switch first, again := lines[key.Value]; {
+			case key.Kind != yaml.ScalarNode || key.Anchor != "":
+				r.problemAt(key.Line, path, describe(key)+" as a key", "a name")
+				continue
+			case again:
+				r.problemAt(key.Line, at, fmt.Sprintf("the key again (it stands on line %d)", first), "each key once")
+				continue
+			}
+			lines[key.Value], key.Tag = key.Line, "!!str"
+			r.clean(n.Content[i+1], at)
+			sound = append(sound, key, n.Content[i+1])
+		}
+		n.Content = sound
 	}
 }
 
-// fields reads a mapping into a struct.
-func (r *reader) fields(n *yaml.Node, path string, v reflect.Value) {
-	known := fieldsOf(v.Type())
-	names := make([]string, len(known))
-	for i, f := range known {
-		names[i] = f.name
+// tags that a value may have.
+var tags = map[yaml.Kind][]string{
+	yaml.MappingNode: {"!!map"}, yaml.SequenceNode: {"!!seq"},
+	yaml.ScalarNode: {"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge"},
+}
+
+// nothing makes n null.
+func nothing(n *yaml.Node) { *n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line} }
+
+// blank makes n, which stands at path, an empty value of a type: its field stays at the zero value, and an item of a
+// list in its place.
+func blank(n *yaml.Node, kind, path string) {
+	nothing(n)
+	switch {
+	case kind == "object":
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+	case kind == "array":
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+	case kind == "integer":
+		n.Tag, n.Value = "!!int", "0"
+	case strings.HasSuffix(path, "]"):
+		n.Tag = "!!str"
 	}
-	pairs, ok := r.mapping(n, path, "a mapping of "+strings.Join(names, ", "))
-	if !ok {
-		return
-	}
-	for _, p := range pairs {
-		if i := slices.Index(names, p.key.Value); i >= 0 {
-			field := v.FieldByIndex(known[i].index)
-			r.value(p.value, p.path, field)
-			r.limit(p.value, p.path, field, known[i].limits)
-			continue
+}
+
+// value returns n, which stands at path on that line, as JSON has it, and notes the places in it. A scalar that JSON
+// writes in another way, such as 0x10, is nothing there.
+func (r *reader) value(n *yaml.Node, path string, line int) any {
+	r.places[path] = place{line, n}
+	switch n.Kind {
+	case yaml.MappingNode:
+		object := make(map[string]any)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			object[key.Value] = r.value(n.Content[i+1], join(path, key.Value), key.Line)
 		}
-		r.problemAt(p.key.Line, p.path, "the unknown key "+quote(p.key.Value), "one of "+oneOf(p.key.Value, names))
-	}
-	for _, f := range known {
-		if at := join(path, f.name); !f.optional && !r.has(at) {
-			r.problem(at, "nothing", "this key, which must be there")
+		return object
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			list[i] = r.value(item, itemOf(path, i), item.Line)
 		}
+		return list
 	}
+	switch {
+	case n.Tag == "!!str":
+		return n.Value
+	case n.Tag == "!!bool" && (n.Value == "true" || n.Value == "false"):
+		return n.Value == "true"
+	case (n.Tag == "!!int" || n.Tag == "!!float") && json.Valid([]byte(n.Value)):
+		return json.Number(n.Value)
+	}
+	return nil
 }
 
 // has reports whether the key at path is there, be it sound or not.
@@ -180,188 +219,11 @@ func (r *reader) has(path string) bool {
 	return ok
 }
 
-// named reads a mapping of names into a map.
-func (r *reader) named(n *yaml.Node, path string, v reflect.Value) {
-	pairs, _ := r.mapping(n, path, "a mapping of names")
-	v.Set(reflect.MakeMap(v.Type()))
-	for _, p := range pairs {
-		key, item := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		s, ok := scalars[key.Type()]
-		if !ok {
-			s = scalars[reflect.TypeFor[destinationName]()] // other names have the same form
-		}
-		if !s.read(p.key.Value, key) {
-			r.problemAt(p.key.Line, p.path, quote(p.key.Value), s.expected)
-			continue
-		}
-		r.value(p.value, p.path, item)
-		v.SetMapIndex(key, item)
-	}
-}
-
-// pair of a mapping.
-type pair struct {
-	key, value *yaml.Node
-	path       string
-}
-
-// mapping returns n's pairs, each key once; false where it is none.
-func (r *reader) mapping(n *yaml.Node, path, expected string) (pairs []pair, ok bool) {
-	if n.Kind != yaml.MappingNode || n.Tag != "!!map" {
-		r.problemAt(n.Line, path, describe(n), expected)
-		return nil, false
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind != yaml.ScalarNode || key.Anchor != "" {
-			r.problemAt(key.Line, path, describe(key)+" as a key", "a name")
-			continue
-		}
-		p := pair{key, value, join(path, key.Value)}
-		if r.has(p.path) {
-			r.problemAt(key.Line, p.path, fmt.Sprintf("the key again (it stands on line %d)", r.line(p.path)), "each key once")
-			continue
-		}
-		r.places[p.path] = place{key.Line, value}
-		pairs = append(pairs, p)
-	}
-	return pairs, true
-}
-
-func (r *reader) list(n *yaml.Node, path string, v reflect.Value) {
-	if n.Kind != yaml.SequenceNode || n.Tag != "!!seq" {
-		r.problemAt(n.Line, path, describe(n), "a list")
-		return
-	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
-	for i, item := range n.Content {
-		at := itemOf(path, i)
-		r.places[at] = place{item.Line, item}
-		r.value(item, at, v.Index(i))
-	}
-}
-
-// limit reports what v, which was read of n, has outside of its field's limits.
-func (r *reader) limit(n *yaml.Node, path string, v reflect.Value, limits map[string]int) {
-	most, bounded := limits["maximum"]
-	switch kind := v.Kind(); {
-	case kind == reflect.Int64 && bounded && (v.Int() < int64(limits["minimum"]) || v.Int() > int64(most)):
-		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a whole number from %d to %d", limits["minimum"], most))
-	case kind == reflect.Float64 && bounded && (v.Float() < float64(limits["minimum"]) || v.Float() > float64(most)):
-		r.problemAt(n.Line, path, describe(n), fmt.Sprintf("a number from %d to %d", limits["minimum"], most))
-	case kind == reflect.Map && limits["maxProperties"] > 0 && v.Len() > limits["maxProperties"]:
-		r.problem(path, fmt.Sprintf("%d keys", v.Len()), fmt.Sprintf("at most %d", limits["maxProperties"]))
-	case kind == reflect.Slice && !v.IsNil():
-		r.limitItems(n, path, v, limits)
-	}
-}
-
-func (r *reader) limitItems(n *yaml.Node, path string, v reflect.Value, limits map[string]int) {
-	switch most, bounded := limits["maxItems"]; {
-	case v.Len() == 0 && limits["minItems"] > 0:
-		r.problem(path, "an empty list", "at least one item, or no such key")
-	case bounded && v.Len() > most:
-		r.problem(path, fmt.Sprintf("%d items", v.Len()), fmt.Sprintf("at most %d", most))
-		v.SetLen(most)
-	}
-	if _, unique := limits["uniqueItems"]; !unique {
-		return
-	}
-	seen := make(map[string]bool)
-	for i, item := range n.Content[:v.Len()] {
-		if alike := strings.ToLower(item.Value); seen[alike] {
-			r.problem(itemOf(path, i), describe(item)+" again", "each once")
-		} else {
-			seen[alike] = true
-		}
-	}
-}
+// at returns what stands at path; an empty node where nothing does.
+func (r *reader) at(path string) *yaml.Node { return cmp.Or(r.places[path].node, new(yaml.Node)) }
 
 // itemOf returns the path of a list's item, counted from 0.
 func itemOf(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-
-func (r *reader) whole(n *yaml.Node, path string, v reflect.Value) {
-	whole, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Tag != "!!int" || err != nil || strconv.FormatInt(whole, 10) != n.Value {
-		r.problemAt(n.Line, path, describe(n), "a whole number")
-		return
-	}
-	v.SetInt(whole)
-}
-
-func (r *reader) boolean(n *yaml.Node, path string, v reflect.Value) {
-	if n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
-		r.problemAt(n.Line, path, describe(n), "true or false")
-		return
-	}
-	v.SetBool(n.Value == "true")
-}
-
-func (r *reader) number(n *yaml.Node, path string, v reflect.Value) {
-	f, err := strconv.ParseFloat(n.Value, 64)
-	if n.Tag != "!!int" && n.Tag != "!!float" || err != nil || math.IsNaN(f) {
-		r.problemAt(n.Line, path, describe(n), "a number")
-		return
-	}
-	v.SetFloat(f)
-}
-
-func (r *reader) string(n *yaml.Node, path string, v reflect.Value) {
-	expected, allowed := "text", choices[v.Type()]
-	if allowed != nil {
-		expected = "one of " + oneOf(n.Value, allowed)
-	}
-	text, ok := r.text(n, path, expected, numeric[v.Type()])
-	if ok && allowed != nil && !slices.Contains(allowed, text) {
-		r.problemAt(n.Line, path, describe(n), expected)
-		return
-	}
-	v.SetString(text)
-}
-
-// text returns a scalar's, which may be a number where digits are taken for text.
-func (r *reader) text(n *yaml.Node, path, expected string, digits bool) (string, bool) {
-	isText := n.Tag == "!!str" || digits && (n.Tag == "!!int" || n.Tag == "!!float")
-	switch {
-	case n.Kind != yaml.ScalarNode || !isText:
-		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-			expected += " (in quotes, if it is meant as text)"
-		}
-		r.problemAt(n.Line, path, describe(n), expected)
-	case utf8.RuneCountInString(n.Value) > maxText:
-		r.problemAt(n.Line, path, fmt.Sprintf("%d characters", utf8.RuneCountInString(n.Value)),
-			fmt.Sprintf("at most %d", maxText))
-	case strings.TrimSpace(n.Value) == "":
-		r.problemAt(n.Line, path, "empty text", "something in it, or no such key")
-	case strings.ContainsFunc(n.Value, unicode.IsControl):
-		r.problemAt(n.Line, path, quote(n.Value), "text of one line without control characters")
-	default:
-		return n.Value, true
-	}
-	return "", false
-}
-
-func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
-// describe returns n as messages show it.
-func describe(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-	switch {
-	case isNull(n):
-		return "nothing"
-	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle|yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0, n.Tag == "!!str":
-		return quote(n.Value)
-	default: // a number, true, a date
-		return strings.Trim(quote(n.Value), `"`)
-	}
-}
 
 // join returns the path of a key; one that is no plain word is quoted, so that a problem stays one line.
 func join(path, key string) string {
@@ -375,32 +237,4 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// documentField is a field of a document's struct.
-type documentField struct {
-	name     string
-	index    []int
-	optional bool
-	// limits that its jsonschema tag names, for editors as well: minimum, maxItems and so on.
-	limits map[string]int
-}
-
-// fieldsOf lists the fields of t and of what it embeds, as the json tags name them.
-func fieldsOf(t reflect.Type) []documentField {
-	var fields []documentField
-	for _, f := range reflect.VisibleFields(t) {
-		if tag, ok := f.Tag.Lookup("json"); ok {
-			name, optional := strings.CutSuffix(tag, ",omitempty")
-			fields = append(fields, documentField{name, f.Index, optional, limitsOf(f)})
-		}
-	}
-	return fields
-}
-
-func limitsOf(f reflect.StructField) map[string]int {
-	limits := make(map[string]int)
-	for limit := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
-		name, value, _ := strings.Cut(limit, "=")
-		limits[name], _ = strconv.Atoi(value) // 0 of what is no number
-	}
-	return limits
-}
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

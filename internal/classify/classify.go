@@ -56,12 +56,12 @@ type Rule struct {
 	Codes []string
 	// Statuses are HTTP statuses, "404", or a hundred of them, "5xx". They match the status that came beside the
 	// text; without one, a number in the text that stands where a status stands.
-	Statuses []string
+	Statuses []string `yaml:"httpStatuses"`
 	// TISSFaults are names of st_tissFault, such as LoginInvalido, as whole words.
-	TISSFaults []string
+	TISSFaults []string `yaml:"tissFaults"`
 	// TISSCodes are messages and denials of table 38, "1308", or a group of them, "10xx". They match where the text
 	// marks a number as one.
-	TISSCodes []string
+	TISSCodes []string `yaml:"tissCodes"`
 	// Phrases match without case, accents and punctuation, as whole words; a word may end in * for any ending.
 	Phrases []string
 	// Refusals are words such as duplicado that mean this rule, whatever thing they are said of.

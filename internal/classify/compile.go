@@ -11,36 +11,45 @@ import (
 )
 
 // RuleError says, for people, what of a rule or the vocabulary is wrong.
-type RuleError struct{ Found, Expected string }
+type RuleError struct {
+	// Rule is its number among those given; -1 where it is the vocabulary.
+	Rule int
+	// List is the key that a catalogue has for it, or rank, and Item the number of what is wrong in it.
+	List            string
+	Item            int
+	Found, Expected string
+}
 
-func (e *RuleError) Error() string { return e.Found + ", expected " + e.Expected }
+// Errors is all that is wrong with some rules and a vocabulary.
+type Errors []RuleError
 
-// refused returns the error of one item.
-func refused(item, expected string) *RuleError { return &RuleError{strconv.Quote(item), expected} }
+func (e Errors) Error() string {
+	return e[0].List + ": " + e[0].Found + ", expected " + e[0].Expected
+}
 
 // shortest number of letters and digits of what is looked for in words.
 const shortest = 2
 
-type compiler struct{ *Classifier }
+type compiler struct {
+	*Classifier
+	wrong Errors
+}
 
-// New compiles rules, in their order within each rank. Its error is a *RuleError.
+// New compiles rules, in their order within each rank. Its error is an Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{&Classifier{words: newAutomaton(), numbers: make(map[string]*numberRules)}}
+	c := compiler{Classifier: &Classifier{words: newAutomaton(), numbers: make(map[string]*numberRules)}}
 	rules = slices.Clone(rules)
 	for i := range rules {
-		if err := rules[i].check(); err != nil {
-			return nil, err
-		}
+		c.check(i, &rules[i])
 	}
 	for rank := range Nothing {
 		for i := range rules {
-			if err := c.add(&rules[i], rank); err != nil {
-				return nil, err
-			}
+			c.add(i, &rules[i], rank)
 		}
 	}
-	if err := c.addVocabulary(vocabulary); err != nil {
-		return nil, err
+	c.addVocabulary(vocabulary)
+	if c.wrong != nil {
+		return nil, c.wrong
 	}
 	c.rules = slices.Clone(rules)
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
@@ -49,7 +58,7 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 }
 
 // check fills in the rank and refuses what cannot be.
-func (r *Rule) check() *RuleError {
+func (c *compiler) check(i int, r *Rule) {
 	if r.Rank == 0 {
 		r.Rank = Signature
 	}
@@ -57,44 +66,46 @@ func (r *Rule) check() *RuleError {
 		Permanent: {SpecifiedPermanent, TISS, Signature, Refusal},
 		Transient: {TISS, SpecifiedTransient, Signature, PassingFault},
 	}[r.Class]
-	switch {
-	case allowed == nil:
-		return refused(string(r.Class), "PERMANENT or TRANSIENT")
-	case !slices.Contains(allowed, r.Rank):
-		return &RuleError{strconv.Itoa(int(r.Rank)), "1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"}
+	if !slices.Contains(allowed, r.Rank) {
+		c.wrong = append(c.wrong, RuleError{i, "rank", 0, strconv.Itoa(int(r.Rank)),
+			"1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"})
 	}
-	return nil
 }
 
-// add compiles what of one rule is evidence of that rank.
-func (c *compiler) add(r *Rule, rank Rank) *RuleError {
+// add compiles what of the rule i is evidence of that rank.
+func (c *compiler) add(i int, r *Rule, rank Rank) {
 	own, marked := r.Rank, min(r.Rank, TISS)
 	for _, list := range []struct {
+		key   string
 		items []string
 		rank  Rank
-		add   func(s string, r *Rule, rank Rank) *RuleError
+		add   func(s string, r *Rule, rank Rank) (expected string)
 	}{
-		{r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
-		{r.Codes, own, c.addCode},
-		{r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
-		{r.TISSFaults, marked, c.addAs(nameRole)},
-		{r.TISSCodes, marked, c.addTISSCode},
-		{r.Phrases, own, c.addAs(phraseRole)},
-		{r.Refusals, own, c.addAs(refusalRole)},
-		{r.Approvals, own, c.addAs(approvalRole)},
-		{r.Things, own, c.addAs(thingRole)},
-		{r.Patterns, own, c.addPattern},
+		{"httpStatuses", r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
+		{"codes", r.Codes, own, c.addCode},
+		{"httpStatuses", r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
+		{"tissFaults", r.TISSFaults, marked, c.addAs(nameRole)},
+		{"tissCodes", r.TISSCodes, marked, c.addTISSCode},
+		{"phrases", r.Phrases, own, c.addAs(phraseRole)},
+		{"refusals", r.Refusals, own, c.addAs(refusalRole)},
+		{"approvals", r.Approvals, own, c.addAs(approvalRole)},
+		{"things", r.Things, own, c.addAs(thingRole)},
+		{"patterns", r.Patterns, own, c.addPattern},
 	} {
 		if list.rank != rank {
 			continue
 		}
-		for _, item := range list.items {
-			if wrong := list.add(item, r, rank); wrong != nil {
-				return wrong
-			}
+		for j, item := range list.items {
+			c.refuse(i, list.key, j, item, list.add(item, r, rank))
 		}
 	}
-	return nil
+}
+
+// refuse takes up what is wrong with an item, where anything else is expected.
+func (c *compiler) refuse(rule int, list string, i int, item, expected string) {
+	if expected != "" {
+		c.wrong = append(c.wrong, RuleError{rule, list, i, strconv.Quote(item), expected})
+	}
 }
 
 // matcher returns the number of a new matcher.
@@ -103,15 +114,15 @@ func (c *compiler) matcher(r *Rule, name string, rank Rank) int {
 	return len(c.matchers) - 1
 }
 
-func (c *compiler) addCode(code string, r *Rule, rank Rank) *RuleError {
+func (c *compiler) addCode(code string, r *Rule, rank Rank) (expected string) {
 	number := c.matcher(r, code, rank)
 	if isNumber(code) {
 		setFirst(&c.number(code).code, number)
-		return nil
+		return ""
 	}
 	normal := string(text.Normal(nil, code, nil))
 	if strings.ToUpper(strings.ReplaceAll(normal, " ", "_")) != code || len(strings.Trim(normal, " ")) < 4 {
-		return refused(code, "at least 4 upper-case letters, digits and single underscores, or digits only (R3)")
+		return "at least 4 upper-case letters, digits and single underscores, or digits only (R3)"
 	}
 	c.words.add(normal, use{role: codeRole, matcher: number})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
@@ -119,28 +130,28 @@ func (c *compiler) addCode(code string, r *Rule, rank Rank) *RuleError {
 			c.words.add(" "+strings.ReplaceAll(normal, " ", "")+kind+" ", use{role: nameRole, matcher: number})
 		}
 	}
-	return nil
+	return ""
 }
 
 // addStatus returns what adds an HTTP status where it comes beside the text, or in the text.
-func (c *compiler) addStatus(where func(*numberRules) *int) func(string, *Rule, Rank) *RuleError {
-	return func(s string, r *Rule, rank Rank) *RuleError {
+func (c *compiler) addStatus(where func(*numberRules) *int) func(string, *Rule, Rank) string {
+	return func(s string, r *Rule, rank Rank) string {
 		statuses := spread(s, 100, 599)
 		if statuses == nil {
-			return refused(s, "an HTTP status from 100 to 599, or a hundred of them such as 5xx")
+			return "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
 		}
 		number := c.matcher(r, r.Name, rank)
 		for _, status := range statuses {
 			setFirst(where(c.number(status)), number)
 		}
-		return nil
+		return ""
 	}
 }
 
-func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) *RuleError {
+func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) (expected string) {
 	codes := spread(s, 1000, 9999)
 	if codes == nil {
-		return refused(s, "a code of four digits of table 38, or a hundred of them such as 10xx")
+		return "a code of four digits of table 38, or a hundred of them such as 10xx"
 	}
 	number := c.matcher(r, r.Name, rank)
 	for _, code := range codes {
@@ -148,7 +159,7 @@ func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) *RuleError {
 			n.tiss, n.group = number, len(codes) > 1
 		}
 	}
-	return nil
+	return ""
 }
 
 // number returns the matchers of a number so far.
@@ -167,43 +178,41 @@ func setFirst(slot *int, number int) {
 }
 
 // addAs returns what adds words for a role.
-func (c *compiler) addAs(as role) func(string, *Rule, Rank) *RuleError {
-	return func(s string, r *Rule, rank Rank) *RuleError {
+func (c *compiler) addAs(as role) func(string, *Rule, Rank) string {
+	return func(s string, r *Rule, rank Rank) string {
 		return c.addWords(s, use{role: as, matcher: c.matcher(r, r.Name, rank)})
 	}
 }
 
-func (c *compiler) addVocabulary(v Vocabulary) *RuleError {
+func (c *compiler) addVocabulary(v Vocabulary) {
 	for _, list := range []struct {
+		key   string
 		items []string
 		role  role
 	}{
-		{v.Refusals, refusalRole}, {v.Approvals, approvalRole}, {v.Bystanders, thingRole}, {contrasts, contrastRole},
-		{laterTries(), tryRole},
+		{"refusals", v.Refusals, refusalRole}, {"approvals", v.Approvals, approvalRole},
+		{"bystanders", v.Bystanders, thingRole}, {"", contrasts, contrastRole}, {"", laterTries(), tryRole},
 	} {
-		for _, item := range list.items {
-			if wrong := c.addWords(item, use{role: list.role, matcher: none}); wrong != nil {
-				return wrong
-			}
+		for i, item := range list.items {
+			c.refuse(-1, list.key, i, item, c.addWords(item, use{role: list.role, matcher: none}))
 		}
 	}
-	return nil
 }
 
 // addWords adds words, whose last may end in * for any ending, as a needle.
-func (c *compiler) addWords(s string, u use) *RuleError {
+func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, open := strings.CutSuffix(s, "*")
 	words, _ := text.Words(nil, bare, nil)
 	needle := string(words)
 	if len(strings.Trim(needle, "., ")) < shortest || strings.Contains(bare, "*") {
-		return refused(s, "words of together at least 2 letters; only the last may end in *")
+		return "words of together at least 2 letters; only the last may end in *"
 	}
 	if open {
 		needle = needle[:len(needle)-1]
 	}
 	u.open = open
 	c.words.add(needle, u)
-	return nil
+	return ""
 }
 
 // spread lists the numbers in [least, most] that s means: itself, or with xx at its end a hundred of them; nil where
@@ -240,19 +249,19 @@ const (
 	maxProgram = 4000
 )
 
-func (c *compiler) addPattern(s string, r *Rule, rank Rank) *RuleError {
+func (c *compiler) addPattern(s string, r *Rule, rank Rank) (expected string) {
 	tree, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return refused(s, "a regular expression as RE2 reads them")
+		return "a regular expression as RE2 reads them"
 	}
-	if expected := unsound(tree); expected != "" {
-		return refused(s, expected)
+	if expected = unsound(tree); expected != "" {
+		return expected
 	}
 	if steps(tree) > maxProgram {
-		return refused(s, "one of at most "+strconv.Itoa(maxProgram)+" steps")
+		return "one of at most " + strconv.Itoa(maxProgram) + " steps"
 	}
 	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), regexp.MustCompile(s)})
-	return nil
+	return ""
 }
 
 // steps returns about how many instructions re is compiled to; what is above the most allowed need not be exact.

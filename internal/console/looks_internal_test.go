@@ -231,10 +231,10 @@ func many(n int) (all []happened) {
 
 func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 	slot := func(ago time.Duration) int64 { return journal.SlotOf(home0.Add(-ago)) }
-	all := []journal.Figure{
-		{Policy: "a", Slot: slot(0), Name: journal.FigureDecisions, Value: 5}, {Policy: "b", Slot: slot(23 * time.Hour), Name: journal.FigureDecisions, Value: 2},
-		{Policy: "a", Slot: slot(25 * time.Hour), Name: journal.FigureDecisions, Value: 3}, {Policy: "a", Slot: slot(49 * time.Hour), Name: journal.FigureDecisions, Value: 90},
-		{Policy: "a", Slot: slot(47 * time.Hour), Name: journal.FigureExhausted, Value: 1}, {Policy: "a", Slot: slot(0), Name: journal.FigureTook, Value: 70},
+	all := []journal.Sum{
+		{Policy: "a", Slot: slot(0), Name: journal.SumDecisions, N: 5}, {Policy: "b", Slot: slot(23 * time.Hour), Name: journal.SumDecisions, N: 2},
+		{Policy: "a", Slot: slot(25 * time.Hour), Name: journal.SumDecisions, N: 3}, {Policy: "a", Slot: slot(49 * time.Hour), Name: journal.SumDecisions, N: 90},
+		{Policy: "a", Slot: slot(47 * time.Hour), Name: journal.SumExhausted, N: 1}, {Policy: "a", Slot: slot(0), Name: journal.SumTook, N: 70},
 	}
 	got := trendsOf(all, home0)[0]
 	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
@@ -244,15 +244,15 @@ func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
 
 // TestTheSuccessRate is the default policy's where it has one, and says whether both rules' targets are met.
 func TestTheSuccessRate(t *testing.T) {
-	figure := func(policy string, name journal.FigureName, n int64) journal.Figure {
-		return journal.Figure{Policy: policy, Slot: journal.SlotOf(home0), Name: name, Value: n}
+	figure := func(policy string, name journal.SumName, n int64) journal.Sum {
+		return journal.Sum{Policy: policy, Slot: journal.SlotOf(home0), Name: name, N: n}
 	}
-	others := []journal.Figure{figure("a", journal.FigureRecoveredRetried, 82), figure("a", journal.FigureExhaustedRetried, 18)}
+	others := []journal.Sum{figure("a", journal.SumRecoveredRetried, 82), figure("a", journal.SumExhaustedRetried, 18)}
 	v := &visit{Lang: English}
-	for want, figures := range map[string][]journal.Figure{
+	for want, figures := range map[string][]journal.Sum{
 		"a 82 % warn": others,
-		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.FigureRecoveredRetried, 9),
-			figure("tiss-submission", journal.FigureExhaustedRetried, 1)),
+		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.SumRecoveredRetried, 9),
+			figure("tiss-submission", journal.SumExhaustedRetried, 1)),
 	} {
 		got := v.success(kpi.All(figures, nil, home0))
 		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
@@ -267,7 +267,7 @@ func TestTrendRowsNameTheirHours(t *testing.T) {
 		now := home0.Truncate(time.Hour).Add(minute*time.Minute + time.Second)
 		for _, ago := range []time.Duration{0, 5 * time.Minute, 35 * time.Minute, 61 * time.Minute, 22*time.Hour + 40*time.Minute} {
 			at := now.Add(-ago)
-			found := trendsOf([]journal.Figure{{Slot: journal.SlotOf(at), Name: journal.FigureDecisions, Value: 1}}, now)
+			found := trendsOf([]journal.Sum{{Slot: journal.SlotOf(at), Name: journal.SumDecisions, N: 1}}, now)
 			d := (&visit{Lang: English, zone: time.UTC, now: now}).trend(&found)
 			rows := 0
 			for _, l := range d.Hours {
@@ -323,7 +323,7 @@ type sums struct {
 	read int
 }
 
-func (s *sums) Figures(context.Context, int64, ...journal.FigureName) ([]journal.Figure, error) {
+func (s *sums) Sums(context.Context, int64, ...journal.SumName) ([]journal.Sum, error) {
 	s.read++
 	return nil, nil
 }

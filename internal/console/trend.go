@@ -37,13 +37,13 @@ type trend struct {
 // trends are what may grow, by the texts that name them: figures, and those that are taken off.
 var trends = [...]struct {
 	key         string
-	name, minus journal.FigureName
+	name, minus journal.SumName
 }{
-	{key: "trend.failures", name: journal.FigureDecisions},
-	{key: "trend.retried", name: journal.FigureScheduled},
-	{key: "trend.recovered", name: journal.FigureRecoveredRetried},
-	{key: "trend.letters", name: journal.FigureDecisions, minus: journal.FigureScheduled},
-	{key: "trend.held", name: journal.FigureHeld},
+	{key: "trend.failures", name: journal.SumDecisions},
+	{key: "trend.retried", name: journal.SumScheduled},
+	{key: "trend.recovered", name: journal.SumRecoveredRetried},
+	{key: "trend.letters", name: journal.SumDecisions, minus: journal.SumScheduled},
+	{key: "trend.held", name: journal.SumHeld},
 }
 
 // of the journal at instant now, at most figuresKept old. Who comes while they are made waits for them.
@@ -53,7 +53,7 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
 		return f.known, nil
 	}
-	all, err := from.Figures(ctx, kpi.FirstSlot(now))
+	all, err := from.Sums(ctx, kpi.FirstSlot(now))
 	if err != nil {
 		return summary{}, err
 	}
@@ -62,14 +62,14 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 }
 
 // trendsOf figures at an instant, by slots of ten minutes.
-func trendsOf(all []journal.Figure, at time.Time) (sums [len(trends)]trend) {
+func trendsOf(all []journal.Sum, at time.Time) (sums [len(trends)]trend) {
 	const hour = int64(time.Hour / journal.Slot)
 	now := journal.SlotOf(at)
 	for i := range all {
 		f := &all[i]
 		ago := max(now-f.Slot, 0) / hour
 		for n := range trends {
-			value := f.Value
+			value := f.N
 			switch f.Name {
 			case trends[n].name:
 			case trends[n].minus:

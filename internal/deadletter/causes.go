@@ -157,7 +157,7 @@ func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 // Group are the dead letters of one cause in one state: policy, reason of the cause, and error without what
 // differs from case to case.
 type Group struct {
-	// Fingerprint of the cause; Policy, Reason, Classification and Pattern of it are filled in.
+	// Fingerprint of the cause, without its counts; of one that nothing is known of ID and Policy alone.
 	Cause journal.Fingerprint
 	// N of them that the filter lets through.
 	N int64
@@ -179,19 +179,12 @@ type GroupQuery struct {
 	After string
 }
 
-// ErrAged is what a list of causes is refused with: its filter bounds the instant of birth.
-var ErrAged error = &Refusal{Code: InvalidPeriod,
-	Message: "groups are not kept by the hour: leave since and until out, or list the dead letters"}
-
 // NewGroupQuery reads a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is
-// ErrAged or ErrBadCursor.
+// ErrBadCursor.
 func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*GroupQuery, error) {
 	p, err := NewQuery(f, "", limit)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case p.Aged():
-		return nil, ErrAged
 	}
 	g := &GroupQuery{Query: p, Most: math.MaxInt64}
 	if cursor != "" {
@@ -210,15 +203,6 @@ func (g *GroupQuery) Cursor(n int64, id string) string {
 // Unknown reports whether nothing can be found: there is a query, but no words are in it.
 func (g *GroupQuery) Unknown() bool { return g.Searches && len(g.Words) == 0 }
 
-// End takes one of its dead letters: the first, the last, and whichever else, in the order of their records. A cause
-// that nothing more is known of has the policy of its newest.
-func (g *Group) End(d *Item) {
-	if g.Sample.ID == "" {
-		g.First = d.CreatedAt
-	}
-	g.Sample, g.Last, g.Cause.Policy = *d, d.CreatedAt, d.Subject.Policy
-}
-
 // TeamCounts are how many dead letters each team acts on.
 type TeamCounts map[decision.Team]int64
 
@@ -230,8 +214,7 @@ func (c TeamCounts) Teams() []decision.Team {
 }
 
 // Groups are the causes of the dead letters that f lets through, the one with the most first, from behind the cursor
-// on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow. A period may
-// be refused: groups are kept up to date, and not by the hour.
+// on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow.
 func (s *Service) Groups(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (groups []Group, next string, err error) {

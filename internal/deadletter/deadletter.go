@@ -33,7 +33,7 @@ type Item struct {
 // ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
 func (i *Item) ForceNeeded() bool { return i.AtLimit() || i.Late }
 
-// Count is how many dead letters share policy, state, team and reason, kept up to date with each of them.
+// Count is how many dead letters share policy, state, team and reason.
 type Count struct {
 	Policy string
 	State  journal.DeadLetterState
@@ -46,13 +46,12 @@ type Count struct {
 }
 
 // Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe
-// for concurrent use, and its cost does not grow with how many there are.
+// for concurrent use.
 type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
 	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
-	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. Where a
-	// query fits many, a page may hold fewer than limit, none even, and more follow all the same. The error is
+	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. The error is
 	// ErrBadCursor, or holds a *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
@@ -62,8 +61,8 @@ type Reader interface {
 	DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]Item, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
 	// behind the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are
-	// looked at. Since and Until are not allowed. Dead letters of which no cause is known are in no group. What is
-	// written between two pages may bring a group twice or not at all. The error is ErrAged or as DeadLetterPage's.
+	// looked at. Dead letters of which no cause is known are in no group. What is
+	// written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)

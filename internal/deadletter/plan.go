@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -52,8 +51,7 @@ type Plan struct {
 	Oldest, Newest time.Time
 	// Tallies of what would be decided, by policy, team and reason, the most first.
 	Tallies []ReadyCount
-	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are. None where the
-	// filter is by age: groups are not kept by the hour.
+	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are.
 	Causes []Group
 	// Takes is how long the run lasts at its pace.
 	Takes time.Duration
@@ -116,10 +114,7 @@ func (s *Service) Plan(ctx context.Context, c BulkCommand) (Plan, error) {
 	}
 	plan := p.plan()
 	groups, _, err := s.store.DeadLetterGroups(ctx, c.Filter, "", MostCauses)
-	switch {
-	case errors.Is(err, ErrAged):
-		return plan, nil
-	case err != nil:
+	if err != nil {
 		return Plan{}, fmt.Errorf("group dead letters: %w", err)
 	}
 	plan.Causes = s.attended(groups)

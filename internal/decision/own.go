@@ -11,12 +11,12 @@ import (
 type OwnVariables struct {
 	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. Absent: no RetryPolicy, the first
 	// failure is final (FA-004.1).
-	MaxAttempts string
+	MaxAttempts string `yaml:"maxAttemptsVariable"`
 	// Delay between two attempts: an ISO 8601 duration, or a number of milliseconds; 0 is taken as 1 s. Absent: the
 	// policy's backoff.
-	Delay string
+	Delay string `yaml:"delayVariable"`
 	// NonRetryable is true where the error is final whatever the count says (FA-004.2).
-	NonRetryable string
+	NonRetryable string `yaml:"nonRetryableVariable"`
 }
 
 // OwnPolicy is the RetryPolicy that a job brought (R15). The zero value is none.

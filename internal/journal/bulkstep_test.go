@@ -146,7 +146,7 @@ func TestBulkOutcomes(t *testing.T) {
 	const id = "CLM-a-1"
 	answer := func(taken bool) func(c *clinic) {
 		return func(c *clinic) {
-			testkit.Must(c.t, c.j.Delivered(c.t.Context(), onlyAnswer(c.t, c.store.Memory), taken))
+			testkit.Must(c.t, c.j.Delivered(c.t.Context(), onlyAnswer(c.t, c.store), taken))
 		}
 	}
 	fails := func(text string, after time.Duration) func(c *clinic) {

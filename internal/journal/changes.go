@@ -65,7 +65,7 @@ func (b *batch) seal() *Changes {
 	if c.Seal(b.head, b.now); c.Link.empty() && len(b.letters) == 0 {
 		return nil
 	}
-	b.sums(c)
+	b.grow(c)
 	for _, key := range slices.Sorted(maps.Keys(b.subjects)) {
 		l := b.subjects[key]
 		c.Subjects = append(c.Subjects, KeyedState{Key: key, Subject: l.subject, State: l.SubjectState})

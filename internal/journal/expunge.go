@@ -89,9 +89,9 @@ type expungeBody struct {
 	Link      int64 `json:"link,omitempty"`
 	Confirmed bool  `json:"confirmed,omitempty"`
 	// Gone are the records.
-	Gone    []Run         `json:"gone,omitempty"`
-	Figures []Figure      `json:"figures,omitempty"`
-	Causes  []Fingerprint `json:"causes,omitempty"`
+	Gone   []Run         `json:"gone,omitempty"`
+	Sums   []Sum         `json:"sums,omitempty"`
+	Causes []Fingerprint `json:"causes,omitempty"`
 	// Items are those of bulk runs that stay, as their dead letters left them; Words the runs whose filter's words went.
 	Items []goneItem `json:"items,omitempty"`
 	Words []string   `json:"words,omitempty"`
@@ -206,12 +206,12 @@ type expunge struct {
 	*batch
 	gone Runs
 	body expungeBody
-	sums *projection
+	left *projection // what they had added to sums
 	out  Expunged
 }
 
 func newExpunge(head Head, at time.Time, publish Publisher) *expunge {
-	return &expunge{batch: newBatch(at, head, publish), sums: newProjection()}
+	return &expunge{batch: newBatch(at, head, publish), left: newProjection()}
 }
 
 // Purge returns the changes of a purge; nil where nothing goes and none is confirmed. Its error tells which record is
@@ -327,23 +327,18 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *life) error {
 	for i := range s.Records[:n] {
 		x.take(&s.Records[i])
 	}
-	for f, v := range all.tally {
-		x.sums.tally[f] += v - rest.tally[f]
+	for sum, n := range rest.sums {
+		sum.N = -n
+		all.sums.add(sum)
 	}
-	for f, v := range rest.tally {
-		if _, known := all.tally[f]; !known {
-			x.sums.tally[f] -= v
-		}
-	}
-	for id, c := range all.causes {
-		if less := c.less(rest.causes[id]); less.counts() {
-			x.sums.addCause(less)
+	for sum, n := range all.sums {
+		if x.left.sums[sum] += n; n != 0 && all.causes[sum.Cause] != nil {
+			x.left.addCause(all.causes[sum.Cause])
 		}
 	}
 	for _, d := range whole.deadLetters() {
 		if left.letters[d.ID] == nil {
 			x.out.DeadLetters = append(x.out.DeadLetters, d.Record)
-			x.counts.add(&d, s.Subject.Policy, -1)
 		}
 	}
 	for _, i := range s.Items {
@@ -378,9 +373,9 @@ func (x *expunge) take(r *SignedRecord) { x.gone.Add(Run{First: r.Entry.Record, 
 
 // close returns the changes, with the record that says what went.
 func (x *expunge) close(kind EntryKind) *Changes {
-	sums := &Changes{}
-	x.sums.sums(sums)
-	x.body.Figures, x.body.Causes, x.body.Gone = sums.Figures, sums.Fingerprints, x.gone.All()
+	left := &Changes{}
+	x.left.grow(left)
+	x.body.Sums, x.body.Causes, x.body.Gone = left.Sums, left.Fingerprints, x.gone.All()
 	x.out.Records = x.body.Gone
 	x.changes.Expunged = &x.out
 	x.entry(nil, Subject{}, kind, &x.body, Happening{}, 0)
@@ -471,17 +466,12 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	if err := x.takeFirst(s, len(s.Records), whole); err != nil {
 		return nil, err
 	}
-	for id, f := range x.sums.causes {
-		f.Pattern = "" // which the cause keeps where others had it, too
-		alone, err := p.alone(f)
-		if err != nil {
-			return nil, err
-		}
-		if alone {
-			x.out.Causes = append(x.out.Causes, id)
-		}
+	if x.out.Causes, err = p.alone(x.left); err != nil {
+		return nil, err
 	}
-	slices.Sort(x.out.Causes)
+	for _, f := range x.left.causes {
+		f.Pattern = "" // which the cause keeps where others had it, too
+	}
 	for i := range p.Runs {
 		if r := p.Runs[i]; p.names(&r, s, whole) {
 			r.Filter, r.WordsSalt = r.Filter.withoutWords(), ""
@@ -498,21 +488,26 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	return x.close(ErasureEntry), nil
 }
 
-// alone reports whether nobody but the subject, with those failures, and subjects that were erased had a cause.
-func (p *Expunging) alone(f *Fingerprint) (bool, error) {
-	left := p.Failures[f.ID] - f.Failures
+// alone returns the causes (Fingerprint.ID) that nobody but the subject, which left that, and others that were erased had.
+func (p *Expunging) alone(left *projection) (causes []string, err error) {
+	erased := sums{}
+	maps.Copy(erased, left.sums)
 	for i := range p.Erasures {
 		b, err := BodyOf[expungeBody](&p.Erasures[i].Entry)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		for n := range b.Causes {
-			if b.Causes[n].ID == f.ID {
-				left -= b.Causes[n].Failures
-			}
+		for _, s := range b.Sums {
+			erased.add(s)
 		}
 	}
-	return left <= 0, nil
+	for id := range left.causes {
+		if p.Failures[id] <= erased[Sum{Name: SumCauseFailures, Cause: id}] {
+			causes = append(causes, id)
+		}
+	}
+	slices.Sort(causes)
+	return causes, nil
 }
 
 // busy returns why the subject cannot be erased yet.

@@ -66,7 +66,7 @@ func TestPurgeByInstantsThatWereNotSigned(t *testing.T) {
 	c.refuses()
 	c.now = c.now.Add(23 * time.Hour)
 	c.refuses()
-	n, err := c.j.Purge(t.Context(), edited{c.store.Memory}, 22*time.Hour, false)
+	n, err := c.j.Purge(t.Context(), edited{c.store}, 22*time.Hour, false)
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "link 2 is not what was signed") {
 		t.Errorf("%d are purged (%v)", n, err)
 	}

@@ -27,7 +27,8 @@ type Fingerprint struct {
 	Pattern   string    `json:"pattern"`
 	FirstSeen time.Time `json:"firstSeen,omitzero"`
 	LastSeen  time.Time `json:"lastSeen,omitzero"`
-	// Failures that were decided on; of them retried, given up by the limit, given up as permanent.
+	// Failures that were decided on; of them retried, given up by the limit, given up as permanent. These are sums that a
+	// store adds up.
 	Failures  int64 `json:"failures,omitempty"`
 	Retried   int64 `json:"retried,omitempty"`
 	Exhausted int64 `json:"exhausted,omitempty"`
@@ -53,29 +54,12 @@ func (f *Fingerprint) name() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Add takes over what another count of the same cause says.
+// Add takes over what else is known of the same cause. Counts are not added (Sum).
 func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Pattern = cmp.Or(f.Pattern, o.Pattern)
 	f.Classification = min(f.Classification, o.Classification)
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
-	f.Failures, f.Retried, f.Exhausted = f.Failures+o.Failures, f.Retried+o.Retried, f.Exhausted+o.Exhausted
-	f.Permanent, f.Recovered = f.Permanent+o.Permanent, f.Recovered+o.Recovered
-}
-
-// less returns f without what o counts, which may be nil.
-func (f *Fingerprint) less(o *Fingerprint) *Fingerprint {
-	left := *f
-	if o != nil {
-		left.Failures, left.Retried, left.Exhausted = f.Failures-o.Failures, f.Retried-o.Retried, f.Exhausted-o.Exhausted
-		left.Permanent, left.Recovered = f.Permanent-o.Permanent, f.Recovered-o.Recovered
-	}
-	return &left
-}
-
-// counts reports whether anything is counted.
-func (f *Fingerprint) counts() bool {
-	return f.Failures != 0 || f.Retried != 0 || f.Exhausted != 0 || f.Permanent != 0 || f.Recovered != 0
 }
 
 // causeOf an attempt: the rule that matched; where none did, why. At a limit it is what failed, not the limit, so that

@@ -56,9 +56,8 @@ type projection struct {
 	// at and record are those of the record that is being folded.
 	at     time.Time
 	record int64
-	tally  tally
+	sums   sums
 	causes map[string]*Fingerprint
-	counts causeCounts
 	items  []BulkItemChange
 	// touched are dead letters that the record changes, as they were before.
 	touched []touched
@@ -72,7 +71,7 @@ type touched struct {
 }
 
 func newProjection() *projection {
-	return &projection{tally: tally{}, causes: map[string]*Fingerprint{}, counts: causeCounts{}}
+	return &projection{sums: sums{}, causes: map[string]*Fingerprint{}}
 }
 
 // apply folds a record of a subject. body is what was decoded from it.
@@ -158,13 +157,9 @@ func (p *projection) createDeadLetter(l *life, d DeadLetter) {
 	p.touched = append(p.touched, touched{letter: &d})
 }
 
-// move counts what became of a dead letter.
+// move notes what became of a bulk run's dead letter.
 func (p *projection) move(l *life, t *touched) {
 	d, before := t.letter, &t.before
-	if before.ID != "" {
-		p.counts.add(before, l.subject.Policy, -1)
-	}
-	p.counts.add(d, l.subject.Policy, 1)
 	if d.Run == "" || before.ID == "" {
 		return
 	}
@@ -176,17 +171,6 @@ func (p *projection) move(l *life, t *touched) {
 		p.items = append(p.items,
 			BulkItemChange{Run: d.Run, Letter: d.Record, From: from, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
 	}
-}
-
-// causeCounts are counts by what dead letters are counted by: a CauseCount without N and Cents.
-type causeCounts map[CauseCount]CauseCount
-
-// add counts a dead letter n times.
-func (all causeCounts) add(d *DeadLetter, policy string, n int64) {
-	kind := CauseCount{Fingerprint: d.Fingerprint, Policy: policy, State: d.State, Team: d.Team, Reason: d.Reason}
-	c := kind
-	c.N, c.Cents = all[kind].N+n, all[kind].Cents+n*d.Cents
-	all[kind] = c
 }
 
 // going reports whether the outcome may change by itself.
@@ -250,7 +234,6 @@ func (p *projection) attempt(l *life, a *Attempt) {
 	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
 	l.latest(a)
 	p.countDecision(l.subject.Policy, a)
-	p.countFailure(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
 		p.countEnd(l.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
 	}
@@ -293,9 +276,7 @@ func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
 	}
 	l.Episode.Retries = a.Decision.RetryCount
 	p.die(l, letter, true)
-	f := p.cause(l.subject.Policy, a)
-	f.Retried--
-	f.Exhausted++
+	p.countCause(l.subject.Policy, SumCauseExhausted, a)
 }
 
 // die ends the subject's episode with a dead letter, which takes the place of the one before.
@@ -376,7 +357,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
 		p.countEnd(l.subject.Policy, e, false)
 		if l.last != nil {
-			p.cause(l.subject.Policy, l.last).Recovered++
+			p.countCause(l.subject.Policy, SumCauseRecovered, l.last)
 		}
 		return
 	}

@@ -231,7 +231,7 @@ func (s *SubjectState) held(jobKey int64) int {
 func (p *projection) gate(l *life, b *GateBody) {
 	if b.Action == GateHeld {
 		l.Held = append(slices.Clip(l.Held), b.HeldJob)
-		p.tally.add(l.subject.Policy, p.at, FigureHeld, 1)
+		p.count(l.subject.Policy, SumHeld, 1)
 		return
 	}
 	if b.Action == GateAnswered {

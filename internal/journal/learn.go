@@ -87,15 +87,15 @@ func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered 
 	if e.Retried = false; !retried || e.State == Dead || a.Decision.Reason == decision.ReasonDeadline {
 		return
 	}
-	add := func(name FigureName, value int64) {
-		p.tally[Figure{Policy: policy, Slot: WeekOf(p.at), Cause: a.Fingerprint, Destination: a.Destination, Name: name}] += value
+	add := func(name SumName, n int64) {
+		p.sums.add(Sum{Slot: WeekOf(p.at), Name: name, Policy: policy, Cause: a.Fingerprint, Destination: a.Destination, N: n})
 	}
 	if recovered.IsZero() {
-		add(FigureCaseLost, 1)
+		add(SumCaseLost, 1)
 		return
 	}
-	add(FigureCaseRecovered, 1)
-	add(FigureCaseTime, max(recovered.Sub(e.FirstFailure), 0).Milliseconds())
+	add(SumCaseRecovered, 1)
+	add(SumCaseTime, max(recovered.Sub(e.FirstFailure), 0).Milliseconds())
 }
 
 // CauseSubject returns the Subject that a cause's records are of: it has no tenant. id is its Fingerprint.ID.

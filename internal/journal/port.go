@@ -93,8 +93,8 @@ type RecordFilter struct {
 // Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
 // concurrent use.
 type Statistics interface {
-	// Figures of the slots from that one on, with those names (all where there are none), but for those of causes.
-	Figures(ctx context.Context, from int64, names ...FigureName) ([]Figure, error)
+	// Sums of the slots from that one on, with those names (all where there are none), but for those of causes (Sum.Cause).
+	Sums(ctx context.Context, from int64, names ...SumName) ([]Sum, error)
 	// Cases of those weeks (WeekOf), those of which most claims were closed first, then by cause and destination, at most
 	// limit.
 	Cases(ctx context.Context, weeks []int64, limit int) ([]Cases, error)
@@ -270,10 +270,8 @@ type Changes struct {
 	NewItems []RunItem
 	// Items are bulk runs' items whose outcome changed.
 	Items []BulkItemChange
-	// Counts, Figures and Fingerprints are what the sums grow by; of fingerprints' FirstSeen the earlier stays, of their
-	// LastSeen the later.
-	Counts       []CauseCount
-	Figures      []Figure
+	// Sums and Fingerprints are what is added to those that are kept (Fingerprint.Add).
+	Sums         []Sum
 	Fingerprints []Fingerprint
 	// Outbox are the messages, numbered from the head's on (Seal).
 	Outbox []Message

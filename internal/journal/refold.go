@@ -95,10 +95,8 @@ func (f *Refold) Entry(e *Entry) error {
 
 // expunged takes over what expunged records left.
 func (f *Refold) expunged(b *expungeBody) {
-	for _, g := range b.Figures {
-		key := g
-		key.Value = 0
-		f.tally[key] += g.Value
+	for _, s := range b.Sums {
+		f.sums.add(s)
 	}
 	for i := range b.Causes {
 		f.addCause(&b.Causes[i])
@@ -190,15 +188,9 @@ func (f *Refold) Page(p *SubjectPage) error {
 // are there: what no record says word for word, but by a digest, is taken from them where it fits.
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
-	case CountsTable:
-		for _, c := range f.counts {
-			if c.N != 0 || c.Cents != 0 {
-				all = append(all, c.Row())
-			}
-		}
-	case FiguresTable:
-		for _, g := range f.tally.figures() {
-			all = append(all, g.Row())
+	case SumsTable:
+		for _, s := range f.sums.list() {
+			all = append(all, s.Row())
 		}
 	case FingerprintsTable:
 		for _, c := range f.causes {
@@ -208,9 +200,11 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		for _, r := range f.runs {
 			all = append(all, r.worded(got).Row())
 		}
-	case ItemsTable, RunCountsTable:
+	case ItemsTable:
 		for id, r := range f.runs {
-			all = append(all, r.rows(t, id)...)
+			for _, i := range r.items {
+				all = append(all, (&RunItem{id, *i}).Row())
+			}
 		}
 	}
 	return all
@@ -247,24 +241,9 @@ func (r *foldedRun) worded(got []Row) *BulkRun {
 	return &run
 }
 
-func (r *foldedRun) rows(t *Table, id string) (all []Row) {
-	counts := map[BulkOutcome]int64{}
-	for _, i := range r.items {
-		if counts[i.Outcome]++; t == ItemsTable {
-			all = append(all, (&RunItem{id, *i}).Row())
-		}
-	}
-	for outcome, n := range counts {
-		if t == RunCountsTable {
-			all = append(all, Row{id, string(outcome), n})
-		}
-	}
-	return all
-}
-
 // Compare holds the rows of a projection that is of no subject against the records, once all are folded.
 func (f *Refold) Compare(t *Table, got []Row) error {
-	if t == CountsTable || t == FiguresTable || t == RunCountsTable { // what is 0 need not be there
+	if t == SumsTable { // what is 0 need not be there
 		got = slices.DeleteFunc(got, func(r Row) bool { return strings.Trim(fmt.Sprint(r[t.Keys:]...), "0 ") == "" })
 	}
 	return t.compare(got, f.Rows(t, got))

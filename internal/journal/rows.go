@@ -23,13 +23,11 @@ var (
 	SubjectsTable    = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable = table("dead_letters", 1,
 		"record id subject state policy team reason fingerprint at seen deadline cents body")
-	CountsTable       = table("dead_letter_counts", 5, "fingerprint policy state team reason n cents")
-	FiguresTable      = table("figures", 6, "slot policy cause destination name bucket value")
+	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
 	FingerprintsTable = table("fingerprints", 1,
-		"id policy reason classification pattern first_seen last_seen failures retried exhausted permanent recovered")
-	RunsTable      = table("bulk_runs", 1, "id state body")
-	ItemsTable     = table("bulk_items", 2, "run number letter outcome body")
-	RunCountsTable = table("bulk_counts", 2, "run outcome n")
+		"id policy reason classification pattern first_seen last_seen")
+	RunsTable  = table("bulk_runs", 1, "id state body")
+	ItemsTable = table("bulk_items", 2, "run number letter outcome body")
 )
 
 // Row is a row of a table: texts and whole numbers, nil for none.
@@ -84,21 +82,15 @@ func (k *KeyedDeadLetter) Row() Row {
 		Milli(d.ReviewSeen), d.Due(), d.Cents, string(encoded(d))}
 }
 
-// Row returns the count's row.
-func (c *CauseCount) Row() Row {
-	return Row{c.Fingerprint, c.Policy, string(c.State), string(c.Team), string(c.Reason), c.N, c.Cents}
-}
-
-// Row returns the figure's row.
-func (f *Figure) Row() Row {
-	return Row{f.Slot, f.Policy, f.Cause, f.Destination, string(f.Name), f.Bucket, f.Value}
+// Row returns the sum's row.
+func (s *Sum) Row() Row {
+	return Row{s.Slot, string(s.Name), s.Policy, s.Cause, s.Destination, s.Bucket, s.N}
 }
 
 // Row returns the fingerprint's row.
 func (f *Fingerprint) Row() Row {
 	return Row{f.ID, f.Policy, string(f.Reason), string(f.Classification), f.Pattern, Milli(f.FirstSeen),
-		Milli(f.LastSeen), f.Failures,
-		f.Retried, f.Exhausted, f.Permanent, f.Recovered}
+		Milli(f.LastSeen)}
 }
 
 // Row returns the bulk run's row.

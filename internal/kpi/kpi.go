@@ -74,30 +74,30 @@ const SuccessRate = "success_rate"
 // measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
 var measures = []measure{
 	{SuccessRate, "ratio", Daily,
-		share(journal.FigureRecoveredRetried, 1, journal.FigureRecoveredRetried, journal.FigureExhaustedRetried),
+		share(journal.SumRecoveredRetried, 1, journal.SumRecoveredRetried, journal.SumExhaustedRetried),
 		[]Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
 	{"time_to_success_mean", "minutes", Daily,
-		share(journal.FigureRecoveryTime, 60_000, journal.FigureRecoveredRetried),
+		share(journal.SumRecoveryTime, 60_000, journal.SumRecoveredRetried),
 		[]Goal{target(decision.RNBIL005, "<=", 120)}},
-	{"time_to_success_median", "minutes", Daily, median(journal.FigureRecoveryTimeBucket, 60),
+	{"time_to_success_median", "minutes", Daily, median(journal.SumRecoveryTimeBucket, 60),
 		[]Goal{target(decision.RNBIL004, "<=", 60)}},
-	{"retries_to_success", "retries", Daily, share(journal.FigureRecoveryRetries, 1, journal.FigureRecoveredRetried),
+	{"retries_to_success", "retries", Daily, share(journal.SumRecoveryRetries, 1, journal.SumRecoveredRetried),
 		[]Goal{target(decision.RNBIL004, "<=", 1.2)}},
-	{"permanent_rate", "ratio", Weekly, share(journal.FigurePermanent, 1, journal.FigureDecisions),
+	{"permanent_rate", "ratio", Weekly, share(journal.SumPermanent, 1, journal.SumDecisions),
 		[]Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
-	{"exhausted_rate", "ratio", Weekly, share(journal.FigureExhausted, 1, journal.FigureClosed),
+	{"exhausted_rate", "ratio", Weekly, share(journal.SumExhausted, 1, journal.SumClosed),
 		[]Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03),
 			alert(decision.RNBIL005, 0.05)}},
-	{"at_maximum_rate", "ratio", Weekly, share(journal.FigureAtMaximum, 1, journal.FigureScheduled),
+	{"at_maximum_rate", "ratio", Weekly, share(journal.SumAtMaximum, 1, journal.SumScheduled),
 		[]Goal{alert(decision.RNBIL004, 0.05)}},
-	{"backoff_mean", "minutes", Daily, share(journal.FigureBackoff, 60_000, journal.FigureScheduled),
+	{"backoff_mean", "minutes", Daily, share(journal.SumBackoff, 60_000, journal.SumScheduled),
 		[]Goal{alert(decision.RNBIL004, 30)}},
-	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.FigureTook, 1e6),
+	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.SumTook, 1e6),
 		[]Goal{alert(decision.RNBIL005, 1)}},
 }
 
 // share measures a figure's sum, divided by unit, over what the figures each add up to, which are its samples.
-func share(of journal.FigureName, unit float64, each ...journal.FigureName) func(sums) (float64, int64) {
+func share(of journal.SumName, unit float64, each ...journal.SumName) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		for _, name := range each {
 			samples += s.total(name)
@@ -111,7 +111,7 @@ func share(of journal.FigureName, unit float64, each ...journal.FigureName) func
 
 // quantile measures the bucket, divided by unit, that the q-th part of a distribution lies in or below; its samples are
 // the distribution's size.
-func quantile(q float64, of journal.FigureName, unit float64) func(sums) (float64, int64) {
+func quantile(q float64, of journal.SumName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)
 		return s.ranked(of, int64(math.Ceil(q*float64(samples)))) / unit, samples
@@ -119,7 +119,7 @@ func quantile(q float64, of journal.FigureName, unit float64) func(sums) (float6
 }
 
 // median measures the middle of a distribution, divided by unit: the mean of the two where there are two.
-func median(of journal.FigureName, unit float64) func(sums) (float64, int64) {
+func median(of journal.SumName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)
 		return (s.ranked(of, (samples+1)/2) + s.ranked(of, samples/2+1)) / 2 / unit, samples
@@ -127,7 +127,7 @@ func median(of journal.FigureName, unit float64) func(sums) (float64, int64) {
 }
 
 // ranked returns the bucket of the sample with that rank, from 1 on.
-func (s sums) ranked(of journal.FigureName, rank int64) (value float64) {
+func (s sums) ranked(of journal.SumName, rank int64) (value float64) {
 	for _, bucket := range slices.Sorted(maps.Keys(s[of])) {
 		value = float64(bucket)
 		if rank -= s[of][bucket]; rank <= 0 {
@@ -138,16 +138,16 @@ func (s sums) ranked(of journal.FigureName, rank int64) (value float64) {
 }
 
 // sums of one policy over one window, by figure and bucket.
-type sums map[journal.FigureName]map[int64]int64
+type sums map[journal.SumName]map[int64]int64
 
-func (s sums) add(f *journal.Figure) {
+func (s sums) add(f *journal.Sum) {
 	if s[f.Name] == nil {
 		s[f.Name] = make(map[int64]int64)
 	}
-	s[f.Name][f.Bucket] += f.Value
+	s[f.Name][f.Bucket] += f.N
 }
 
-func (s sums) total(name journal.FigureName) (n int64) {
+func (s sums) total(name journal.SumName) (n int64) {
 	for _, v := range s[name] {
 		n += v
 	}
@@ -156,7 +156,7 @@ func (s sums) total(name journal.FigureName) (n int64) {
 
 // All returns R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
 // in alphabetical order; policies names those to show that have no figures.
-func All(figures []journal.Figure, policies []string, now time.Time) []KPI {
+func All(figures []journal.Sum, policies []string, now time.Time) []KPI {
 	names := slices.Clone(policies)
 	for i := range figures {
 		names = append(names, figures[i].Policy)
@@ -179,16 +179,16 @@ const slotsPerHour = int64(time.Hour / journal.Slot)
 func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - slotsPerHour }
 
 // since reports whether a figure belongs to a window that begins at t: a part of a distribution's hour suffices.
-func since(f *journal.Figure, t time.Time) bool {
+func since(f *journal.Sum, t time.Time) bool {
 	begins := journal.SlotOf(t)
-	if f.Name == journal.FigureTook {
+	if f.Name == journal.SumTook {
 		begins -= slotsPerHour
 	}
 	return f.Slot > begins
 }
 
 // windowOf adds the figures of a policy up over the window that ends at now.
-func windowOf(figures []journal.Figure, policy string, window time.Duration, now time.Time) sums {
+func windowOf(figures []journal.Sum, policy string, window time.Duration, now time.Time) sums {
 	s := make(sums)
 	for i := range figures {
 		f := &figures[i]

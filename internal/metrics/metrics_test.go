@@ -75,11 +75,11 @@ func TestKPIsComeAndGo(t *testing.T) {
 	m, _, url := served(t)
 	count := func(name string) int { return len(families(t, scrape(t, url))[name].GetMetric()) }
 	slot := journal.SlotOf(analysed)
-	figures := []journal.Figure{
-		{Policy: "gone", Slot: slot, Name: journal.FigureDecisions, Value: 8},
-		{Policy: "gone", Slot: slot, Name: journal.FigurePermanent, Value: 2},
-		{Policy: "gone", Slot: slot, Name: journal.FigureRecoveredRetried, Value: 3},
-		{Policy: "gone", Slot: slot, Name: journal.FigureExhaustedRetried, Value: 1},
+	figures := []journal.Sum{
+		{Policy: "gone", Slot: slot, Name: journal.SumDecisions, N: 8},
+		{Policy: "gone", Slot: slot, Name: journal.SumPermanent, N: 2},
+		{Policy: "gone", Slot: slot, Name: journal.SumRecoveredRetried, N: 3},
+		{Policy: "gone", Slot: slot, Name: journal.SumExhaustedRetried, N: 1},
 	}
 	m.SetKPIs(kpi.All(figures, nil, analysed))
 	wantLines(t, scrape(t, url), map[string]bool{

@@ -69,7 +69,7 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	if err != nil {
 		return nil, err
 	}
-	figures, err := l.Store.Figures(ctx, kpi.FirstSlot(l.now))
+	figures, err := l.Store.Sums(ctx, kpi.FirstSlot(l.now))
 	if err != nil {
 		return nil, err
 	}

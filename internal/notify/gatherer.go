@@ -33,9 +33,9 @@ const (
 // Store is what a Gatherer reads and writes.
 type Store interface {
 	deadletter.NoticeStore
-	// Pending is journal.Outbox's, Figures and Causes are journal.Statistics'.
+	// Pending is journal.Outbox's, Sums and Causes are journal.Statistics'.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-	Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error)
+	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// DeadLettersDue is deadletter.Reader's.
 	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)

@@ -50,7 +50,7 @@ func (i *invariants) init() {
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.letters = map[string]journal.DeadLetter{}
 	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
-	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.FigureName]int64{}, episodes: map[string]*episode{}}
+	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.SumName]int64{}, episodes: map[string]*episode{}}
 	i.decides, i.stolen = map[string]schedule{}, map[string]time.Time{}
 }
 
@@ -98,7 +98,7 @@ func (s *sim) audit() {
 	if _, err := audit.Verify(context.Background(), s.memory, audit.VerifyOptions{}, nil); err != nil {
 		s.fail("the audit: %v", err)
 	}
-	s.checkFigures()
+	s.checkSums()
 	for key := range s.attempts {
 		if j := s.jobs[key]; !j.done && !j.uncaught && s.isMarked(key) {
 			s.fail("%s: job %d is marked as answered, and is not", j.claim, key)

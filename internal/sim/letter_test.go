@@ -119,7 +119,7 @@ func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
 
 // tally is what the journal's sums are to be (R19): what is recorded, counted anew.
 type tally struct {
-	sums     map[journal.FigureName]int64
+	sums     map[journal.SumName]int64
 	episodes map[string]*episode // the last of each claim
 }
 
@@ -139,7 +139,7 @@ func (t *tally) of(claim string, number int64, ends journal.State, at time.Time)
 	e := t.episodes[claim]
 	if e == nil || e.number != number {
 		if e != nil && ends != "" && !e.died {
-			t.sums[journal.FigureClosed]++
+			t.sums[journal.SumClosed]++
 		}
 		e = &episode{number: number, opened: at}
 		t.episodes[claim] = e
@@ -150,13 +150,13 @@ func (t *tally) of(claim string, number int64, ends journal.State, at time.Time)
 // dies counts that an episode is given up, or ends.
 func (t *tally) dies(e *episode, byLimit bool) {
 	if !e.died {
-		t.sums[journal.FigureClosed]++
+		t.sums[journal.SumClosed]++
 		if byLimit {
-			t.sums[journal.FigureExhausted]++
+			t.sums[journal.SumExhausted]++
 		}
 	}
 	if e.died = true; byLimit && e.retried {
-		t.sums[journal.FigureExhaustedRetried]++
+		t.sums[journal.SumExhaustedRetried]++
 	}
 }
 
@@ -169,16 +169,16 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e.failed = true
 	if a.Revision == 0 {
 		e.first, e.process = a.FirstFailure, a.ProcessInstanceKey
-		t.sums[journal.FigureDecisions]++
+		t.sums[journal.SumDecisions]++
 		if a.ErrorClassification == decision.Permanent {
-			t.sums[journal.FigurePermanent]++
+			t.sums[journal.SumPermanent]++
 		}
 		if a.ShouldRetry() {
 			if strings.HasPrefix(a.Error, presumedError) {
 				e.presumed++
 			}
-			t.sums[journal.FigureScheduled]++
-			t.sums[journal.FigureBackoff] += a.Backoff.Delay.Milliseconds()
+			t.sums[journal.SumScheduled]++
+			t.sums[journal.SumBackoff] += a.Backoff.Delay.Milliseconds()
 		}
 	}
 	if a.Revision == 0 || !a.ShouldRetry() { // else it may be of an earlier one
@@ -196,7 +196,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 func (t *tally) gate(claim string, b *journal.GateBody, at time.Time) {
 	switch b.Action {
 	case journal.GateHeld:
-		t.sums[journal.FigureHeld]++
+		t.sums[journal.SumHeld]++
 	case journal.GateGivenUp:
 		e := t.of(claim, b.Episode, "", at)
 		if b.Opens {
@@ -221,7 +221,7 @@ func (t *tally) entry(e *journal.Entry) {
 	case e.Kind == journal.OutcomeEntry:
 		is.state = b.State
 		if t.dies(is, false); b.State == journal.Recovered && is.retried {
-			t.sums[journal.FigureRecoveredRetried]++
+			t.sums[journal.SumRecoveredRetried]++
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
 		is.state = journal.Discarded
@@ -232,12 +232,12 @@ func (t *tally) entry(e *journal.Entry) {
 	}
 }
 
-// checkFigures: the sums are what was recorded.
-func (s *sim) checkFigures() {
-	all, err := s.memory.Figures(context.Background(), 0)
-	sums := map[journal.FigureName]int64{}
+// checkSums: the sums are what was recorded.
+func (s *sim) checkSums() {
+	all, err := s.memory.Sums(context.Background(), 0)
+	sums := map[journal.SumName]int64{}
 	for _, f := range all {
-		sums[f.Name] += f.Value
+		sums[f.Name] += f.N
 	}
 	for name, want := range s.tally.sums {
 		if err != nil || sums[name] != want {

@@ -68,6 +68,19 @@ func OpenReader(ctx context.Context, url string) (Reader, error) {
 	return nil, unknown(url)
 }
 
+// Inspect says where the store at url is, whether it may be written, and what room there is, for people. It makes nothing
+// and changes nothing. Its errors are as Open's.
+func Inspect(ctx context.Context, url string) (string, error) {
+	scheme, rest, _ := strings.Cut(url, ":")
+	switch scheme {
+	case "sqlite":
+		return sqlite.Inspect(path(rest))
+	case "postgres", "postgresql":
+		return postgres.Inspect(ctx, url)
+	}
+	return "", unknown(url)
+}
+
 // opened keeps a nil pointer from being taken for a store.
 func opened[I, S any](s S, err error) (I, error) {
 	if err != nil {

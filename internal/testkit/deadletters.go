@@ -90,13 +90,12 @@ func (m *Memory) DeadLettersAsked(ctx context.Context, teams []decision.Team, li
 func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
 	return ask(ctx, m, func() []deadletter.Count {
 		counts := map[deadletter.Count]deadletter.Count{}
-		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
-			l := m.letters[record]
+		for _, l := range m.letters {
 			d := &l.DeadLetter
 			key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
 			c := cmp.Or(counts[key], key)
 			c.Cents += d.Cents
-			if c.N++; d.State == journal.DeadLetterOpen && c.N == 1 { // the oldest comes first
+			if c.N++; d.State == journal.DeadLetterOpen && (c.N == 1 || d.CreatedAt.Before(c.Oldest)) {
 				c.Oldest = d.CreatedAt
 			}
 			counts[key] = c

@@ -125,7 +125,7 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 	}
 	p.Subjects, p.Failures, p.Alone = []journal.Expungeable{s}, map[string]int64{}, map[string]bool{}
 	for id, f := range m.fingerprints {
-		p.Failures[id] = f.Failures
+		p.Failures[id] = m.counted(f).Failures
 	}
 	for _, r := range m.records {
 		if r.Entry.Kind == journal.ErasureEntry {

@@ -21,10 +21,16 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 	defer m.mu.Unlock()
 	var all []deadletter.Group
 	for id, items := range m.byCause(p) {
-		slices.SortFunc(items, func(a, b deadletter.Item) int { return cmp.Compare(a.Record, b.Record) })
-		g, teams := deadletter.Group{Cause: journal.Fingerprint{ID: id}, N: int64(len(items))}, deadletter.TeamCounts{}
+		slices.SortFunc(items, func(a, b deadletter.Item) int { return cmp.Compare(b.Record, a.Record) })
+		g, teams := deadletter.Group{N: int64(len(items)), Sample: items[0], First: items[0].CreatedAt}, deadletter.TeamCounts{}
+		g.Cause = journal.Fingerprint{ID: id, Policy: g.Sample.Subject.Policy}
 		for i := range items {
-			g.End(&items[i])
+			if born := items[i].CreatedAt; born.Before(g.First) {
+				g.First = born
+			}
+			if born := items[i].CreatedAt; born.After(g.Last) {
+				g.Last = born
+			}
 			teams[items[i].Team]++
 			g.Cents += items[i].Cents
 		}

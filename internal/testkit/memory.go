@@ -29,8 +29,7 @@ type Memory struct {
 	outbox   []journal.Message
 	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
 
-	figures      map[journal.Figure]int64 // by the figure with the value 0
-	sums         map[journal.CauseCount]journal.CauseCount
+	sums         map[journal.Sum]int64 // by the sum with nothing in N
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
 	admissions   map[journal.Admission]int // with nothing in Count
@@ -53,7 +52,7 @@ type Transaction struct {
 // NewMemory returns an empty Memory.
 func NewMemory() *Memory {
 	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
-		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, figures: map[journal.Figure]int64{}, sums: map[journal.CauseCount]journal.CauseCount{},
+		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, sums: map[journal.Sum]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, admissions: map[journal.Admission]int{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }

@@ -66,14 +66,10 @@ func (s *moment) Answered() ([]journal.Run, error) {
 
 func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 	switch t {
-	case journal.CountsTable:
-		for _, c := range s.m.sums {
-			all = append(all, c.Row())
-		}
-	case journal.FiguresTable:
-		for f, value := range s.m.figures {
-			f.Value = value
-			all = append(all, f.Row())
+	case journal.SumsTable:
+		for sum, n := range s.m.sums {
+			sum.N = n
+			all = append(all, sum.Row())
 		}
 	case journal.FingerprintsTable:
 		for _, f := range s.m.fingerprints {
@@ -83,17 +79,10 @@ func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 		for _, r := range s.m.runs {
 			all = append(all, r.BulkRun.Row())
 		}
-	case journal.ItemsTable, journal.RunCountsTable:
+	case journal.ItemsTable:
 		for id, r := range s.m.runs {
 			for _, i := range r.items {
-				if t == journal.ItemsTable {
-					all = append(all, (&journal.RunItem{Run: id, Item: i}).Row())
-				}
-			}
-			for outcome, n := range r.told().Counts {
-				if t == journal.RunCountsTable {
-					all = append(all, journal.Row{id, string(outcome), n})
-				}
+				all = append(all, (&journal.RunItem{Run: id, Item: i}).Row())
 			}
 		}
 	}

@@ -10,20 +10,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// keepSums adds counts, figures and fingerprints to those that are there.
+// keepSums adds sums and fingerprints to those that are there.
 func (m *Memory) keepSums(c *journal.Changes) {
-	for _, n := range c.Counts {
-		key := n
-		key.N, key.Cents = 0, 0
-		n.N, n.Cents = m.sums[key].N+n.N, m.sums[key].Cents+n.Cents
-		if m.sums[key] = n; n.N == 0 {
-			delete(m.sums, key)
-		}
-	}
-	for _, f := range c.Figures {
-		value := f.Value
-		f.Value = 0
-		m.figures[f] += value
+	for _, s := range c.Sums {
+		n := s.N
+		s.N = 0
+		m.sums[s] += n
 	}
 	for _, f := range c.Fingerprints {
 		f.FirstSeen, f.LastSeen = stored(f.FirstSeen), stored(f.LastSeen)
@@ -36,18 +28,27 @@ func (m *Memory) keepSums(c *journal.Changes) {
 	}
 }
 
-// Figures implements journal.Statistics.
-func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {
-	return ask(ctx, m, func() []journal.Figure {
-		var all []journal.Figure
-		for f, value := range m.figures {
-			if f.Slot >= from && f.Cause == "" && (len(names) == 0 || slices.Contains(names, f.Name)) {
-				f.Value = value
-				all = append(all, f)
+// counted returns a fingerprint with its counts.
+func (m *Memory) counted(f journal.Fingerprint) journal.Fingerprint {
+	sum := func(name journal.SumName) int64 { return m.sums[journal.Sum{Name: name, Cause: f.ID}] }
+	f.Failures, f.Exhausted = sum(journal.SumCauseFailures), sum(journal.SumCauseExhausted)
+	f.Permanent, f.Recovered = sum(journal.SumCausePermanent), sum(journal.SumCauseRecovered)
+	f.Retried = f.Failures - f.Exhausted - f.Permanent
+	return f
+}
+
+// Sums implements journal.Statistics.
+func (m *Memory) Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error) {
+	return ask(ctx, m, func() []journal.Sum {
+		var all []journal.Sum
+		for s, n := range m.sums {
+			if s.Slot >= from && s.Cause == "" && (len(names) == 0 || slices.Contains(names, s.Name)) {
+				s.N = n
+				all = append(all, s)
 			}
 		}
-		slices.SortFunc(all, func(a, b journal.Figure) int {
-			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Bucket, b.Bucket))
+		slices.SortFunc(all, func(a, b journal.Sum) int {
+			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Bucket, b.Bucket))
 		})
 		return all
 	})
@@ -57,18 +58,18 @@ func (m *Memory) Figures(ctx context.Context, from int64, names ...journal.Figur
 func (m *Memory) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
 	return ask(ctx, m, func() []journal.Cases {
 		sums := map[journal.Cases]journal.Prospects{}
-		for f, value := range m.figures {
+		for f, value := range m.sums {
 			if !slices.Contains(weeks, f.Slot) || f.Cause == "" {
 				continue
 			}
 			key := journal.Cases{Policy: f.Policy, Cause: f.Cause, Destination: f.Destination, Reason: m.fingerprints[f.Cause].Reason}
 			p := sums[key]
 			switch f.Name {
-			case journal.FigureCaseRecovered:
+			case journal.SumCaseRecovered:
 				p.Recovered += value
-			case journal.FigureCaseLost:
+			case journal.SumCaseLost:
 				p.Lost += value
-			case journal.FigureCaseTime:
+			case journal.SumCaseTime:
 				p.Took += time.Duration(value) * time.Millisecond
 			}
 			sums[key] = p
@@ -96,12 +97,12 @@ func (m *Memory) Causes(
 		}
 		var all []journal.Cause
 		for _, f := range m.fingerprints {
-			c := journal.Cause{Fingerprint: f}
+			c := journal.Cause{Fingerprint: m.counted(f)}
 			if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
 				c.Taught = s.State.Taught
 			}
 			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
-				(!filter.Taught || c.Taught != nil) && (after == nil || order(f, *after) > 0) {
+				(!filter.Taught || c.Taught != nil) && (after == nil || order(c.Fingerprint, *after) > 0) {
 				all = append(all, c)
 			}
 		}

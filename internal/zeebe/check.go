@@ -5,14 +5,20 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -58,7 +64,7 @@ func (o *Options) Unencrypted() bool {
 func CheckTLS(ctx context.Context, o Options) (string, error) {
 	address, plaintextBy, plaintext := o.endpoint()
 	if plaintext {
-		return "off (" + strings.TrimSuffix(plaintextBy, "=true") + ")", nil
+		return "off (" + o.said(strings.TrimSuffix(plaintextBy, "=true")) + ")", nil
 	}
 	config, err := o.tlsConfig()
 	if err != nil {
@@ -74,9 +80,12 @@ func CheckTLS(ctx context.Context, o Options) (string, error) {
 	}
 	state := conn.(*tls.Conn).ConnectionState()
 	until := state.PeerCertificates[0].NotAfter.UTC().Format("2006-01-02")
-	left := time.Until(state.PeerCertificates[0].NotAfter)
-	return fmt.Sprintf("%s, certificate of %s, valid until %s (%d days)", tls.VersionName(state.Version),
-		strings.Join(state.PeerCertificates[0].DNSNames, ", "), until, int(left.Hours()/24)), conn.Close()
+	days := fmt.Sprintf("%d days left", int(time.Until(state.PeerCertificates[0].NotAfter).Hours()/24))
+	if days == "0 days left" {
+		days = "it ends within a day: renew it"
+	}
+	return fmt.Sprintf("%s, certificate of %s, valid until %s (%s)", tls.VersionName(state.Version),
+		strings.Join(state.PeerCertificates[0].DNSNames, ", "), until, days), conn.Close()
 }
 
 func tlsAdvice(err error) string {
@@ -100,9 +109,64 @@ func isError[E error](err error) bool {
 	return ok
 }
 
-// CheckToken has a token issued; without OAuth there is nothing to check.
-func (c *Client) CheckToken(ctx context.Context) error {
-	return c.tokens.call(ctx, func(context.Context) error { return nil })
+// CheckToken has a token issued, and says what it claims, without the values, and when it ends; without OAuth there is
+// nothing to check.
+func (c *Client) CheckToken(ctx context.Context) (claims string, err error) {
+	err = c.tokens.call(ctx, func(ctx context.Context) error {
+		shown, _ := metadata.FromOutgoingContext(ctx)
+		_, token, _ := strings.Cut(strings.Join(shown.Get("authorization"), ""), " ")
+		claims = claimsOf(token, time.Now())
+		return nil
+	})
+	return claims, err
+}
+
+// claimsOf names what a token claims. What cannot be read is no fault: only the engine has to.
+func claimsOf(token string, now time.Time) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "its claims are the engine's to read"
+	}
+	claimed := make(map[string]any)
+	content, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil || json.Unmarshal(content, &claimed) != nil {
+		return "its claims cannot be read"
+	}
+	said := "claims " + strings.Join(slices.Sorted(maps.Keys(claimed)), ", ")
+	if end, is := claimed["exp"].(float64); is {
+		said += fmt.Sprintf("; it ends in %v", time.Unix(int64(end), 0).Sub(now).Round(time.Second))
+	}
+	return said
+}
+
+// mostDrift of the engine's clock from this machine's that is taken for a slow answer.
+const mostDrift = time.Minute
+
+// CheckClock says how far the engine's clock is from now, which a REST API's answer tells to the second; gRPC tells nothing.
+func CheckClock(ctx context.Context, o Options, now func() time.Time) (string, error) {
+	gateway, err := newREST(&o, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = gateway.close() }()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway.base+"topology", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := gateway.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	said, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return "the engine does not tell its time", nil
+	}
+	apart := said.Sub(now()).Truncate(time.Second)
+	if apart.Abs() >= mostDrift {
+		return "", fmt.Errorf("the engine's clock is %v from this machine's: set both by NTP", apart)
+	}
+	return fmt.Sprintf("the engine's differs by %v", apart), nil
 }
 
 // Advice returns what to do about an error of a call, for the person at the command line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -198,6 +199,25 @@ func TestClientCertificate(t *testing.T) {
 		authority.Issue(t, o.CertificatePath, o.KeyPath, name)
 		if _, err := dial(t, o).Topology(wait.Context(t)); err != nil || shown[len(shown)-1] != name {
 			t.Errorf("with %s: %v, shown %q", name, err, shown)
+		}
+	}
+}
+
+// TestCheckClock: a clock that is far from this machine's is a fault, and one that is not told is none.
+func TestCheckClock(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for date, want := range map[string]string{
+		"Sun, 29 Nov 2026 12:00:07 GMT": "differs by 7s", "Sun, 29 Nov 2026 11:57:00 GMT": "-3m0s from this machine's: set both by NTP",
+		"yesterday": "does not tell its time",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", date)
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		said, err := zeebe.CheckClock(wait.Context(t), zeebe.Options{RESTAddress: server.URL}, func() time.Time { return now })
+		server.Close()
+		if !strings.Contains(fmt.Sprint(said, err), want) || (err != nil) != strings.Contains(want, "NTP") {
+			t.Errorf("of %s it says %q, %v; want %s", date, said, err, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestMigrations(t *testing.T) {
 		return storetest.Database{
 			Planted: map[string]string{
 				"trigger": "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; CREATE TRIGGER planted BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION planted()",
-				"rule":    "CREATE RULE planted AS ON INSERT TO figures DO INSTEAD NOTHING", "check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record < 9)",
+				"rule":    "CREATE RULE planted AS ON INSERT TO sums DO INSTEAD NOTHING", "check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record < 9)",
 				"policy": "CREATE POLICY planted ON records USING (record > 3)"},
 			Open:       func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) },
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, address) },

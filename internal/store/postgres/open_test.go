@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -104,11 +105,21 @@ func TestAUserWhoMayNotCreateTablesIsToldSo(t *testing.T) {
 		_ = db.Close()
 	}
 	wantKind(t, err, journal.Invalid, "GRANT CREATE, USAGE ON SCHEMA public")
+	inspect := func(who, want string) {
+		said, err := Inspect(wait.Context(t), with(t, address, who))
+		if !strings.Contains(fmt.Sprint(said, err), want) {
+			t.Errorf("inspected by %q: %s, %v; want %s", who, said, err, want)
+		}
+	}
+	inspect("limited", "GRANT CREATE, USAGE ON SCHEMA public")
+	inspect("", "may write, the database has")
 	open(t, address)
+	inspect("limited", "may not write the journal's tables")
 	do(t, admin, "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO limited")
 	if _, err := record(wait.Context(t), open(t, with(t, address, "limited")), ask("CLM-GRANT-1", "job")); err != nil {
 		t.Errorf("with tables that are there and rights on them: %v", err)
 	}
+	inspect("limited", "may write, the database has")
 }
 
 func TestAServerThatIsNotFitIsRefused(t *testing.T) {
@@ -160,6 +171,8 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	testkit.Must(t, s.Restart(wait.Context(t)))
 	_, err = Open(wait.Context(t), address)
 	wantKind(t, err, journal.Unavailable, "standby")
+	_, err = Inspect(wait.Context(t), address)
+	wantKind(t, err, journal.Invalid, "standby: name the primary")
 	r, err := OpenReader(wait.Context(t), address)
 	testkit.Must(t, err)
 	defer r.Close()

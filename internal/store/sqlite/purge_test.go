@@ -20,7 +20,7 @@ func TestKilledWhilePurging(t *testing.T) {
 	path := filled(t, false)
 	const before, ahead = 1000, 4
 	db := opened(t, path)
-	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: "{}"}}, 1000)
+	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: `{"n":1}`}}, 1000)
 	testkit.Must(t, db.Transact(t.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
 		c, err := journal.Append(head, time.Now(), nil, nil, entries...)
 		testkit.Must(t, err)

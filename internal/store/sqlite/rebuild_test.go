@@ -22,8 +22,8 @@ import (
 )
 
 // written are the tables that a rebuild writes.
-var written = []string{"records", "ledger", "ledger_head", "subjects", "dead_letters", "dead_letter_counts", "answered", "figures",
-	"fingerprints", "bulk_runs", "bulk_items", "bulk_counts"}
+var written = []string{"records", "ledger", "ledger_head", "subjects", "dead_letters", "answered", "sums",
+	"fingerprints", "bulk_runs", "bulk_items"}
 
 // TestKilledWhileRebuilding kills a rebuild after each of its statements; the journal is as before each time. Then a rebuild
 // succeeds.
@@ -32,7 +32,7 @@ func TestKilledWhileRebuilding(t *testing.T) {
 	db := opened(t, path)
 	storetest.Fill(t, db)
 	testkit.Must(t, db.Close())
-	for _, table := range []string{"figures", "dead_letters", "bulk_counts"} {
+	for _, table := range []string{"sums", "dead_letters", "bulk_items"} {
 		testkit.Must(t, execute(t.Context(), path, "DELETE FROM "+table))
 	}
 	content := func() string {

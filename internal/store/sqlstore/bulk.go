@@ -28,7 +28,7 @@ func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, 
 		r := &all[i]
 		r.Counts = map[journal.BulkOutcome]int64{}
 		if err == nil {
-			err = s.each("SELECT outcome, n FROM bulk_counts WHERE run = ? AND n <> 0", func(scan scanner) error {
+			err = s.each("SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome", func(scan scanner) error {
 				var outcome journal.BulkOutcome
 				var n int64
 				err := scan(&outcome, &n)
@@ -186,15 +186,11 @@ const delivery = "COALESCE(d.body->>'delivery', '')"
 
 // tallies sums up what a query finds of the open ones.
 func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tally, error) {
-	m, err := s.matching(p, false)
-	if err != nil {
-		return nil, err
-	}
-	w := m.where
+	w := s.finds(p, false)
 	w.and("d.state = 'open'")
 	sums := deadletter.Sums{}
 	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
-	err = s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
+	err := s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
 			`+isBusy+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
 		FROM dead_letters d JOIN subjects s ON s.key = d.subject`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9", func(scan scanner) error {

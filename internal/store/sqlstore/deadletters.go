@@ -14,10 +14,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// fewSubjects may begin with what is searched for, and as many causes fit it, for their dead letters to be sought by an
-// index.
-const fewSubjects = 2000
-
 // letter is where a dead letter stands in a list.
 type letter = journal.Place
 
@@ -25,154 +21,59 @@ const letterColumns = "d.deadline, d.cents, d.record"
 
 func scanLetter(scan scanner, l *letter) error { return scan(&l.Deadline, &l.Cents, &l.Record) }
 
-// matching is how a query finds dead letters d of subjects s, whatever their state.
-type matching struct {
-	where
-	// few is a query of the records of dead letters that are found by a subject or an id; empty where these may be many.
-	few     string
-	fewArgs []any
-}
-
-// matching reads a query. Of a list of causes ids and subjects are not searched for.
-func (s *snapshot) matching(p *deadletter.Query, causes bool) (m matching, err error) {
-	m.fits(&p.Filter)
-	m.picks(&p.Filter)
+// finds is what dead letters d of subjects s have that a query finds, whatever their state. Of a list of causes ids and
+// subjects are not searched for.
+func (s *snapshot) finds(p *deadletter.Query, causes bool) (w where) {
+	w.fits(&p.Filter)
+	w.picks(&p.Filter)
 	if p.Before != math.MaxInt64 {
-		m.and("d.record < ?", p.Before)
+		w.and("d.record < ?", p.Before)
 	}
 	if p.Aged() {
-		m.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
+		w.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
 	}
-	switch {
-	case p.Searches && causes:
-		m.add(s.words(p))
-	case p.Searches:
-		err = s.search(p, &m)
-	default:
-		m.few = "SELECT record FROM dead_letters WHERE 1 = 0"
-	}
-	return m, err
-}
-
-// seek adds to m.few the dead letters that are found by their causes. It reports whether the first of them are found
-// sooner so than in the list's order, where one of all/n is one of them: that costs n rows, this limit × all/n.
-func (s *snapshot) seek(p *deadletter.Query, m *matching, limit int) (sooner bool, err error) {
-	var counted, among where
-	counted.fits(&p.Filter)
-	if p.Searches {
-		counted.add(s.words(p))
-	}
-	if m.few == "" || len(counted.conditions) == 0 {
-		return false, nil
-	}
-	oneOf(&among, "d.state", p.States)
-	counted.add(among)
-	var all, n int64
-	if _, err := s.one("SELECT COALESCE(CAST(sum(n) AS BIGINT), 0) FROM dead_letter_counts d"+among.String(), among.args, &all); err != nil {
-		return false, err
-	}
-	causes, err := collect(s, "SELECT d.fingerprint, d.n FROM dead_letter_counts d"+counted.String()+" AND d.n > 0", counted.args,
-		func(scan scanner, cause *string) error {
-			var of int64
-			err := scan(cause, &of)
-			n += of
-			return err
-		})
-	if err != nil || len(causes) > fewSubjects {
-		return false, err
-	}
-	if len(causes) > 0 {
-		oneOf(&among, "d.fingerprint", slices.Compact(slices.Sorted(slices.Values(causes))))
-		m.few, m.fewArgs = "SELECT record FROM dead_letters d"+among.String()+" UNION "+m.few, append(among.args, m.fewArgs...)
-	}
-	return n*n < int64(limit)*all, nil
-}
-
-// words returns what dead letters d have whose cause holds the words of a query.
-func (s *snapshot) words(p *deadletter.Query) (w where) {
-	if len(p.Words) == 0 {
-		w.and("1 = 0")
+	if !p.Searches {
 		return w
 	}
-	var of where
-	for _, word := range p.Words {
-		of.and("("+s.Contains+"(pattern, ?) > 0 OR "+s.Contains+"(reason, ?) > 0 OR "+s.Contains+"(reason, ?) > 0)",
-			word, word, strings.ToUpper(word))
-	}
-	w.and("d.fingerprint IN (SELECT id FROM fingerprints"+of.String()+")", of.args...)
-	return w
-}
-
-// search adds to m that a dead letter's cause holds the words of a query, its subject begins with one of its prefixes,
-// or it has its id.
-func (s *snapshot) search(p *deadletter.Query, m *matching) error {
-	var ranges []string
-	var args []any
-	for _, prefix := range p.Prefixes {
-		w := where{conditions: []string{"s.id >= ?"}, args: []any{prefix}}
-		if end, ok := deadletter.AfterPrefix(prefix); ok {
-			w.and("s.id < ?", end)
+	any := where{}
+	if !causes {
+		any.and("d.id = ?", p.ID)
+		for _, prefix := range p.Prefixes {
+			if end, ok := deadletter.AfterPrefix(prefix); ok {
+				any.and("s.id >= ? AND s.id < ?", prefix, end)
+			} else {
+				any.and("s.id >= ?", prefix)
+			}
 		}
-		ranges, args = append(ranges, strings.Join(w.conditions, " AND ")), append(args, w.args...)
 	}
-	subjects, words := strings.Join(ranges, " OR "), s.words(p)
-	keys, err := collect(s, "SELECT key FROM subjects s WHERE "+subjects+" LIMIT ?", append(slices.Clone(args), fewSubjects+1),
-		func(scan scanner, key *int64) error { return scan(key) })
-	if err == nil && len(keys) <= fewSubjects {
-		in, of := list(keys)
-		subjects, args = "d.subject IN "+in, of
-		m.few = "SELECT record FROM dead_letters d WHERE " + subjects + " UNION SELECT record FROM dead_letters WHERE id = ?"
-		m.fewArgs = append(slices.Clone(args), p.ID)
+	if len(p.Words) > 0 {
+		var of where
+		for _, word := range p.Words {
+			of.and("("+s.Contains+"(pattern, ?) > 0 OR "+s.Contains+"(reason, ?) > 0 OR "+s.Contains+"(reason, ?) > 0)",
+				word, word, strings.ToUpper(word))
+		}
+		any.and("d.fingerprint IN (SELECT id FROM fingerprints"+of.String()+")", of.args...)
 	}
-	m.and("("+words.conditions[0]+" OR d.id = ? OR "+subjects+")", append(append(words.args, p.ID), args...)...)
-	return err
+	w.and("("+strings.Join(any.conditions, " OR ")+")", any.args...)
+	return w
 }
 
 // letters finds the first dead letters that a query finds, in an order, from behind a place (nil: from the first on).
 func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Place, limit int) (all []letter, err error) {
-	m, err := s.matching(p, false)
-	if err != nil {
-		return nil, err
-	}
 	order, behind := orderBy(sort, after)
-	m.add(behind)
-	const from = "SELECT " + letterColumns + " FROM dead_letters d JOIN subjects s ON s.key = d.subject"
-	sooner := false
-	if p.Filter.Fingerprint == "" || len(deadletter.Keys(sort)) > 1 { // else the cause has an index of that order
-		sooner, err = s.seek(p, &m, limit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if sooner {
-		oneOf(&m.where, "d.state", p.States)
-		all, err = s.among(m, from)
-	} else {
-		for _, state := range p.States { // each is a stretch of an index in that order
-			w := where{conditions: []string{"d.state = ?"}, args: []any{string(state)}}
-			w.add(m.where)
-			some, err := collect(s, from+w.String()+" ORDER BY "+order+" LIMIT ?", append(w.args, limit), scanLetter)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, some...)
+	for _, state := range p.States { // each is a stretch of an index in that order
+		w := where{conditions: []string{"d.state = ?"}, args: []any{string(state)}}
+		w.add(s.finds(p, false))
+		w.add(behind)
+		some, err := collect(s, "SELECT "+letterColumns+" FROM dead_letters d JOIN subjects s ON s.key = d.subject"+w.String()+
+			" ORDER BY "+order+" LIMIT ?", append(w.args, limit), scanLetter)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, some...)
 	}
 	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a, &b) })
-	return all[:min(len(all), limit)], err
-}
-
-// among returns those of the few that match.
-func (s *snapshot) among(m matching, from string) (all []letter, err error) {
-	records, err := collect(s, m.few, m.fewArgs, func(scan scanner, record *int64) error { return scan(record) })
-	if err != nil {
-		return nil, err
-	}
-	return all, inLists(records, func(in string, args []any) error {
-		some, err := collect(s, from+m.String()+" AND d.record IN "+in, append(slices.Clone(m.args), args...), scanLetter)
-		all = append(all, some...)
-		return err
-	})
+	return all[:min(len(all), limit)], nil
 }
 
 // orderBy returns the columns of an order, and what rows behind a place have.
@@ -351,10 +252,9 @@ func (r *Reader) DeadLettersAsked(ctx context.Context, teams []decision.Team, li
 
 // DeadLetterCounts implements deadletter.Reader.
 func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
-	const query = `SELECT policy, state, team, reason, CAST(sum(n) AS BIGINT), CAST(sum(cents) AS BIGINT),
-			COALESCE((SELECT d.at FROM dead_letters d WHERE c.state = 'open' AND d.state = 'open' AND d.policy = c.policy
-				AND d.team = c.team AND d.reason = c.reason ORDER BY d.record LIMIT 1), 0)
-		FROM dead_letter_counts c WHERE n > 0 GROUP BY policy, state, team, reason ORDER BY policy, state, team, reason`
+	const query = `SELECT policy, state, team, reason, count(*), CAST(sum(cents) AS BIGINT),
+			CASE state WHEN 'open' THEN min(at) ELSE 0 END
+		FROM dead_letters GROUP BY policy, state, team, reason ORDER BY policy, state, team, reason`
 	return reading(ctx, r, "count the dead letters", func(s *snapshot) ([]deadletter.Count, error) {
 		return collect(s, query, nil, func(scan scanner, c *deadletter.Count) error {
 			return scan(&c.Policy, &c.State, &c.Team, &c.Reason, &c.N, &c.Cents, milli{&c.Oldest})

@@ -75,7 +75,7 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 		return err
 	}, p.After, p.Through, p.Limit)
 	if err == nil {
-		p.Runs, err = w.bulkRuns("WHERE state IN " + unfinished)
+		p.Runs, err = w.runsByID("WHERE state IN " + unfinished)
 	}
 	if err == nil {
 		p.Loose, err = w.loose(p.Loose, p.Through)
@@ -114,6 +114,13 @@ func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journ
 	return all, nil
 }
 
+// runsByID are bulk runs in the order of their ids, which is not that of every database.
+func (w *writer) runsByID(clause string) ([]journal.BulkRun, error) {
+	all, err := w.bulkRuns(clause)
+	slices.SortFunc(all, func(a, b journal.BulkRun) int { return cmp.Compare(a.ID, b.ID) })
+	return all, err
+}
+
 // expungeable are the subjects with those keys.
 func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
 	if len(keys) == 0 {
@@ -138,14 +145,19 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Entry.Subject, append(s.Records, r)
 	}
-	err = w.each("SELECT d.subject, i.run, i.body FROM dead_letters d JOIN bulk_items i ON i.letter = d.record WHERE d."+these+
-		" ORDER BY i.run, i.number", func(scan scanner) error {
-		var key int64
-		var i journal.RunItem
-		err := scan(&key, &i.Run, asJSON{&i.Item})
-		all[place[key]].Items = append(all[place[key]].Items, i)
-		return err
-	})
+	err = w.each("SELECT d.subject, i.run, i.body FROM dead_letters d JOIN bulk_items i ON i.letter = d.record WHERE d."+these,
+		func(scan scanner) error {
+			var key int64
+			var i journal.RunItem
+			err := scan(&key, &i.Run, asJSON{&i.Item})
+			all[place[key]].Items = append(all[place[key]].Items, i)
+			return err
+		})
+	for i := range all {
+		slices.SortFunc(all[i].Items, func(a, b journal.RunItem) int {
+			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Item.Number, b.Item.Number))
+		})
+	}
 	return all, err
 }
 
@@ -163,7 +175,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 	for _, read := range []func() error{
 		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
 		func() error { p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure'"); return err },
-		func() error { p.Runs, err = w.bulkRuns("ORDER BY id"); return err },
+		func() error { p.Runs, err = w.runsByID(""); return err },
 		func() error { p.Alone, err = w.alone(p.Runs, key, p.Subject); return err },
 		func() error { p.Failures, err = w.failures(); return err },
 	} {
@@ -219,7 +231,7 @@ func (w *writer) alone(runs []journal.BulkRun, key int64, of journal.Subject) (m
 // failures are how many are counted, by their causes.
 func (w *writer) failures() (map[string]int64, error) {
 	all := map[string]int64{}
-	return all, w.each("SELECT id, failures FROM fingerprints", func(scan scanner) error {
+	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
 		var id string
 		var n int64
 		err := scan(&id, &n)
@@ -267,7 +279,6 @@ func (b *batch) expunge(e *journal.Expunged) {
 	}
 	for _, run := range e.Runs {
 		b.add("DELETE FROM bulk_items WHERE run = ?", run)
-		b.add("DELETE FROM bulk_counts WHERE run = ?", run)
 		b.add("DELETE FROM bulk_runs WHERE id = ?", run)
 	}
 	for _, id := range e.Causes {

@@ -3,8 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -24,89 +24,67 @@ func (r *Reader) DeadLetterGroups(
 		if p.Unknown() {
 			return nil
 		}
-		groups, err := s.groups(p)
-		if err != nil {
+		if all, err = s.groups(p); err != nil {
 			return err
 		}
-		if len(groups) > p.Limit {
-			groups = groups[:p.Limit]
-			last := &groups[p.Limit-1]
+		if len(all) > p.Limit {
+			all = all[:p.Limit]
+			last := &all[p.Limit-1]
 			next = p.Cursor(last.N, last.Cause.ID)
 		}
-		all = groups
-		for i := range all {
-			if err := s.describe(p.Query, &all[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.describe(all)
 	})
 	return all, next, err
 }
 
-// groups are the causes of a page, and one more: how many dead letters each has, what they are worth, and whose they are.
-func (s *snapshot) groups(p *deadletter.GroupQuery) ([]deadletter.Group, error) {
-	// The counts that are kept answer what they can; what is told of single ones is counted.
-	from, n := "dead_letter_counts d", "sum(d.n)"
-	if p.Filter.IDs != "" || p.Filter.Context != "" || p.Before != math.MaxInt64 {
-		from, n = "dead_letters d", "count(*)"
-	}
-	m, err := s.matching(p.Query, true)
-	if err != nil {
-		return nil, err
-	}
-	w := m.where
+// groups are the causes of a page, and one more: how many dead letters each has, what they are worth, whose they are,
+// and the record of the newest.
+func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err error) {
+	var teams []deadletter.TeamCounts
+	w := s.finds(p.Query, true)
 	oneOf(&w, "d.state", p.States)
 	w.and("d.fingerprint <> ''")
-	var all []deadletter.Group
-	var teams []deadletter.TeamCounts
-	at := map[string]int{}
-	err = s.each("SELECT d.fingerprint, d.team, CAST("+n+" AS BIGINT) AS total, CAST(sum(d.cents) AS BIGINT) FROM "+from+w.String()+
-		" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
-		var cause string
+	err = s.each("SELECT d.fingerprint, d.team, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record) "+
+		"FROM dead_letters d"+w.String()+" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
+		var g deadletter.Group
 		var team decision.Team
-		var n, cents int64
-		if err := scan(&cause, &team, &n, &cents); err != nil || n == 0 {
+		err := scan(&g.Cause.ID, &team, &g.N, &g.Cents, milli{&g.First}, milli{&g.Last}, &g.Sample.Record)
+		if len(all) == 0 || all[len(all)-1].Cause.ID != g.Cause.ID {
+			all, teams = append(all, g), append(teams, deadletter.TeamCounts{team: g.N})
 			return err
 		}
-		i, known := at[cause]
-		if !known {
-			i = len(all)
-			at[cause] = i
-			all, teams = append(all, deadletter.Group{Cause: journal.Fingerprint{ID: cause}}), append(teams, deadletter.TeamCounts{})
-		}
-		all[i].N, all[i].Cents = all[i].N+n, all[i].Cents+cents
-		teams[i][team] += n
-		return nil
+		of := &all[len(all)-1]
+		of.N, of.Cents, teams[len(all)-1][team] = of.N+g.N, of.Cents+g.Cents, g.N
+		of.First = slices.MinFunc([]time.Time{of.First, g.First}, time.Time.Compare)
+		of.Last = slices.MaxFunc([]time.Time{of.Last, g.Last}, time.Time.Compare)
+		of.Sample.Record = max(of.Sample.Record, g.Sample.Record)
+		return err
 	}, w.args...)
 	for i := range all {
 		all[i].Teams = teams[i].Teams()
 	}
-	all = slices.DeleteFunc(all, func(g deadletter.Group) bool { return g.N > p.Most || g.N == p.Most && g.Cause.ID <= p.After })
+	all = slices.DeleteFunc(all, func(g deadletter.Group) bool {
+		return g.N > p.Most || g.N == p.Most && g.Cause.ID <= p.After
+	})
 	slices.SortFunc(all, func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
 	})
 	return all[:min(len(all), p.Limit+1)], err
 }
 
-// describe fills in a group's first and last dead letter, and what is known of its cause.
-func (s *snapshot) describe(p *deadletter.Query, g *deadletter.Group) error {
-	of := *p
-	of.Filter.Fingerprint, of.Searches = g.Cause.ID, false
-	var ends []letter
-	for _, sort := range []string{deadletter.ByAge, deadletter.Newest} {
-		end, err := s.letters(&of, sort, nil, 1)
-		if err != nil {
-			return err
-		}
-		ends = append(ends, end...)
+// describe fills in the groups' newest dead letters, and what is known of their causes.
+func (s *snapshot) describe(all []deadletter.Group) error {
+	newest := make([]letter, len(all))
+	for i := range all {
+		newest[i].Record = all[i].Sample.Record
 	}
-	items, err := s.letterItems(ends)
+	items, err := s.letterItems(newest)
 	for i := range items {
-		g.End(&items[i])
-	}
-	if err == nil {
-		g.Cause, err = s.cause(g.Cause.ID, g.Cause)
+		g := &all[i]
+		g.Sample, g.Cause.Policy = items[i], items[i].Subject.Policy
+		if err == nil {
+			g.Cause, err = s.cause(g.Cause.ID, g.Cause)
+		}
 	}
 	return err
 }

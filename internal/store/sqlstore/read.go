@@ -243,32 +243,33 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 	return w, true, nil
 }
 
-// Figures implements journal.Statistics.
-func (r *Reader) Figures(ctx context.Context, from int64, names ...journal.FigureName) ([]journal.Figure, error) {
+// Sums implements journal.Statistics.
+func (r *Reader) Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error) {
 	var w where
-	w.and("slot >= ?", from)
-	w.and("cause = ''")
+	w.and("slot >= ? AND cause = ''", from)
 	if len(names) > 0 {
 		oneOf(&w, "name", names)
 	}
-	query := "SELECT slot, policy, name, bucket, value FROM figures" + w.String() + " ORDER BY slot, policy, name, bucket"
-	return reading(ctx, r, "read the figures", func(s *snapshot) ([]journal.Figure, error) {
-		return collect(s, query, w.args, func(scan scanner, f *journal.Figure) error {
-			return scan(&f.Slot, &f.Policy, &f.Name, &f.Bucket, &f.Value)
+	query := "SELECT slot, name, policy, bucket, n FROM sums" + w.String() + " ORDER BY slot, name, policy, bucket"
+	return reading(ctx, r, "read the sums", func(s *snapshot) ([]journal.Sum, error) {
+		return collect(s, query, w.args, func(scan scanner, sum *journal.Sum) error {
+			return scan(&sum.Slot, &sum.Name, &sum.Policy, &sum.Bucket, &sum.N)
 		})
 	})
+}
+
+// sumOf is the sum of that name in a group of rows of sums g.
+func sumOf(name journal.SumName) string {
+	return "CAST(SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.n ELSE 0 END) AS BIGINT)"
 }
 
 // Cases implements journal.Statistics.
 func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
 	in, args := list(weeks)
-	sum := func(name journal.FigureName) string {
-		return "SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.value ELSE 0 END)"
-	}
-	query := "SELECT g.policy, g.cause, g.destination, f.reason, " + sum(journal.FigureCaseRecovered) + " AS recovered, " +
-		sum(journal.FigureCaseLost) + " AS lost, " + sum(journal.FigureCaseTime) + " FROM figures g " +
-		"JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN " + in + " GROUP BY g.policy, g.cause, g.destination, f.reason " +
-		"ORDER BY " + sum(journal.FigureCaseRecovered) + " + " + sum(journal.FigureCaseLost) +
+	recovered, lost := sumOf(journal.SumCaseRecovered), sumOf(journal.SumCaseLost)
+	query := "SELECT g.policy, g.cause, g.destination, f.reason, " + recovered + ", " + lost + ", " + sumOf(journal.SumCaseTime) +
+		" FROM sums g JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN " + in +
+		" GROUP BY g.policy, g.cause, g.destination, f.reason ORDER BY " + recovered + " + " + lost +
 		" DESC, g.policy, g.cause, g.destination LIMIT ?"
 	return reading(ctx, r, "read what is learnt from", func(s *snapshot) ([]journal.Cases, error) {
 		return collect(s, query, append(args, max(limit, 0)), func(scan scanner, c *journal.Cases) error {
@@ -284,23 +285,31 @@ func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 func (r *Reader) Causes(
 	ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int,
 ) ([]journal.Cause, error) {
-	var w where
+	var w, of where
 	w.is("f.policy", f.Policy)
 	w.is("f.id", f.ID)
 	if f.Taught {
 		w.and("t.taught IS NOT NULL")
 	}
 	if after != nil {
-		w.and("(-f.failures, f.id) > (?, ?)", -after.Failures, after.ID)
+		w.and("(-n.failures, f.id) > (?, ?)", -after.Failures, after.ID)
 	}
-	query := "SELECT f." + strings.Join(journal.FingerprintsTable.Columns, ", f.") + ", t.taught FROM fingerprints f " +
-		"LEFT JOIN (SELECT id, policy, body->>'taught' AS taught FROM subjects WHERE tenant = '') t " +
-		"ON t.id = f.id AND t.policy = f.policy" + w.String() + " ORDER BY -f.failures, f.id LIMIT ?"
+	of.and("g.slot = 0")
+	of.is("g.cause", f.ID)
+	query := "SELECT f." + strings.Join(journal.FingerprintsTable.Columns, ", f.") + `, n.failures, n.exhausted, n.permanent,
+		n.recovered, t.taught FROM fingerprints f
+		JOIN (SELECT cause, ` + sumOf(journal.SumCauseFailures) + " AS failures, " + sumOf(journal.SumCauseExhausted) + " AS exhausted, " +
+		sumOf(journal.SumCausePermanent) + " AS permanent, " + sumOf(journal.SumCauseRecovered) + " AS recovered FROM sums g" +
+		of.String() + ` GROUP BY cause) n ON n.cause = f.id
+		LEFT JOIN (SELECT id, policy, body->>'taught' AS taught FROM subjects WHERE tenant = '') t
+		ON t.id = f.id AND t.policy = f.policy` + w.String() + " ORDER BY -n.failures, f.id LIMIT ?"
+	args := append(append(of.args, w.args...), max(limit, 0))
 	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
-		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, c *journal.Cause) error {
+		return collect(s, query, args, func(scan scanner, c *journal.Cause) error {
 			var taught *string
 			err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
-				&c.Failures, &c.Retried, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+				&c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+			c.Retried = c.Failures - c.Exhausted - c.Permanent
 			if err != nil || taught == nil {
 				return err
 			}

@@ -183,8 +183,8 @@ func (r *rebuild) subjects(last int64) error {
 func (r *rebuild) sums() error {
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)")
-	for _, t := range []*journal.Table{journal.CountsTable, journal.FiguresTable, journal.FingerprintsTable,
-		journal.RunsTable, journal.ItemsTable, journal.RunCountsTable} {
+	for _, t := range []*journal.Table{journal.SumsTable, journal.FingerprintsTable, journal.RunsTable,
+		journal.ItemsTable} {
 		got, err := r.rows(t, "")
 		if err != nil {
 			return err

@@ -95,25 +95,12 @@ CREATE INDEX dead_letters_asked ON dead_letters (record) WHERE (body ->> 'asked'
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list, those of a cause, and what filters ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at);
+-- One for each order of a list; the first has what filters and counts ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, cents DESC, record);
 
 CREATE INDEX dead_letters_by_amount ON dead_letters (state, cents DESC, record);
-
-CREATE INDEX dead_letters_by_cause ON dead_letters (fingerprint, state, record);
-
-CREATE TABLE dead_letter_counts (
-    fingerprint TEXT NOT NULL,
-    policy      TEXT NOT NULL,
-    state       TEXT NOT NULL,
-    team        TEXT NOT NULL,
-    reason      TEXT NOT NULL,
-    n           INT  NOT NULL,
-    cents       INT  NOT NULL,
-    PRIMARY KEY (fingerprint, policy, state, team, reason)
-)KEYED;
 
 -- Runs of at most 4096 records of attempts whose answer the engine took, both ends included. until is when the engine
 -- would have given the job to another, in milliseconds, where who answered was not who recorded; else 0.
@@ -124,16 +111,17 @@ CREATE TABLE answered (
     PRIMARY KEY (first, until)
 )KEYED;
 
--- Sums of what happened in each slot of time (R19); of a cause (fingerprints.id) at a destination where one stands there (R26).
-CREATE TABLE figures (
+-- Sums of what happened: in a slot of time (R19), in a week of a cause (fingerprints.id) at a destination (R26), and in
+-- slot 0 of a cause for good (R24).
+CREATE TABLE sums (
     slot        INT  NOT NULL,
+    name        TEXT NOT NULL,
     policy      TEXT NOT NULL,
     cause       TEXT NOT NULL,
     destination TEXT NOT NULL,
-    name        TEXT NOT NULL,
     bucket      INT  NOT NULL,
-    value       INT  NOT NULL,
-    PRIMARY KEY (slot, policy, cause, destination, name, bucket)
+    n           INT  NOT NULL,
+    PRIMARY KEY (slot, cause, name, policy, destination, bucket)
 )KEYED;
 
 -- What is known of all errors with one cause; kept for good (R24).
@@ -144,12 +132,7 @@ CREATE TABLE fingerprints (
     classification TEXT NOT NULL,
     pattern        TEXT NOT NULL,
     first_seen     INT  NOT NULL,
-    last_seen      INT  NOT NULL,
-    failures       INT  NOT NULL,
-    retried        INT  NOT NULL,
-    exhausted      INT  NOT NULL,
-    permanent      INT  NOT NULL,
-    recovered      INT  NOT NULL
+    last_seen      INT  NOT NULL
 )KEYED;
 
 CREATE TABLE bulk_runs (
@@ -170,13 +153,6 @@ CREATE TABLE bulk_items (
 CREATE INDEX bulk_items_by_outcome ON bulk_items (run, outcome, number);
 
 CREATE INDEX bulk_items_of_letter ON bulk_items (letter, run);
-
-CREATE TABLE bulk_counts (
-    run     TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    n       INT  NOT NULL,
-    PRIMARY KEY (run, outcome)
-)KEYED;
 
 -- Events and answers on their way, one queue per destination, in order of sequence per key; the queue sessions is of those
 -- that were ended. Links vouch for what is there.

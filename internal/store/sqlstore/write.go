@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -241,8 +239,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	if err := w.runs(b, c); err != nil {
 		return err
 	}
-	b.upsert(journal.CountsTable, rows(c.Counts), addCount)
-	b.upsert(journal.FiguresTable, rows(c.Figures), addFigure)
+	b.upsert(journal.SumsTable, rows(c.Sums), addSum)
 	b.upsert(journal.FingerprintsTable, rows(c.Fingerprints), addFingerprint)
 	b.messages(c.Outbox...)
 	for _, r := range c.Link.LetGo {
@@ -260,13 +257,8 @@ const (
 		" deadline = excluded.deadline, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
-	addCount        = "n = dead_letter_counts.n + excluded.n, cents = dead_letter_counts.cents + excluded.cents"
-	addRunCount     = "n = bulk_counts.n + excluded.n"
-	addFigure       = "value = figures.value + excluded.value"
-	addFingerprint  = `failures = fingerprints.failures + excluded.failures, retried = fingerprints.retried + excluded.retried,
-		exhausted = fingerprints.exhausted + excluded.exhausted, permanent = fingerprints.permanent + excluded.permanent,
-		recovered = fingerprints.recovered + excluded.recovered,
-		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
+	addSum          = "n = sums.n + excluded.n"
+	addFingerprint  = `pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
@@ -334,43 +326,27 @@ func (b *batch) records(records []journal.KeyedRecord) error {
 
 // runs adds what changes of bulk runs.
 func (w *writer) runs(b *batch, c *journal.Changes) error {
-	count := map[[2]string]int64{}
-	for i := range c.NewItems {
-		count[[2]string{c.NewItems[i].Run, string(c.NewItems[i].Item.Outcome)}]++
-	}
 	b.upsert(journal.RunsTable, rows(c.Runs), replaceRun)
 	b.upsert(journal.ItemsTable, rows(c.NewItems), "")
 	for i := range c.Items {
-		n := &c.Items[i]
-		found, err := w.changeItem(b, n)
-		if err != nil {
+		if err := w.changeItem(b, &c.Items[i]); err != nil {
 			return err
 		}
-		if found {
-			count[[2]string{n.Run, string(n.From)}]--
-			count[[2]string{n.Run, string(n.To)}]++
-		}
 	}
-	var counts []journal.Row
-	for _, key := range slices.SortedFunc(maps.Keys(count),
-		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		counts = append(counts, journal.Row{key[0], key[1], count[key]})
-	}
-	b.upsert(journal.RunCountsTable, counts, addRunCount)
 	return nil
 }
 
-// changeItem adds the statement that changes an item; false where the run does not have it.
-func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) (bool, error) {
+// changeItem adds the statement that changes an item, where the run has it.
+func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) error {
 	items, err := w.items("WHERE i.letter = ? AND i.run = ? ORDER BY i.number LIMIT 1", c.Letter, c.Run)
 	if err != nil || len(items) == 0 {
-		return false, err
+		return err
 	}
 	i := items[0]
 	c.Apply(&i)
 	row := (&journal.RunItem{Run: c.Run, Item: i}).Row()
 	b.add("UPDATE bulk_items SET outcome = ?, body = ? WHERE run = ? AND number = ?", row[3], row[4], row[0], row[1])
-	return true, nil
+	return nil
 }
 
 func (b *batch) messages(messages ...journal.Message) {

@@ -117,7 +117,7 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 
 func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
-	same(o, r, "the figures", func(s ports) ([]journal.Figure, error) { return s.Figures(ctx, from) })
+	same(o, r, "the sums", func(s ports) ([]journal.Sum, error) { return s.Sums(ctx, from) })
 	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
 	few := rapid.IntRange(0, 9).Draw(r, "cases")
 	same(o, r, "what is learnt from", func(s ports) ([]journal.Cases, error) { return s.Cases(ctx, weeks, few) })
@@ -182,7 +182,6 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	}
 	for range 3 {
 		f := o.drawFilter(r)
-		f.Since, f.Until = time.Time{}, time.Time{}
 		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")
 		samePages(o, r, fmt.Sprintf("the causes under %+v", f), 1000, func(s ports, cursor string) ([]deadletter.Group, string, error) {
 			return s.DeadLetterGroups(ctx, f, cursor, limit)

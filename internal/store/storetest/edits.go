@@ -82,8 +82,8 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	Fill(t, s)
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
-		"UPDATE figures SET value = 7", "DELETE FROM figures", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
-		"UPDATE bulk_items SET outcome = 'planned'", "DELETE FROM bulk_counts", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
+		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
+		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
 	} {
 		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
@@ -137,16 +137,16 @@ func RunPlanted(t *testing.T, s rebuildable, exec func(statements ...string), pl
 	Verify(t, s)
 
 	head, _ := recall(t, s)
-	exec("ALTER TABLE figures RENAME TO hidden",
-		"CREATE VIEW figures AS SELECT slot, policy, name, bucket, value + 1 AS value FROM hidden")
+	exec("ALTER TABLE sums RENAME TO hidden",
+		"CREATE VIEW sums AS SELECT slot, policy, name, bucket, n + 1 AS n FROM hidden")
 	found("with a view", "schema")
 	err := transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())
 	})
 	if err == nil {
-		t.Error("a decision is recorded whose figures a view takes")
+		t.Error("a decision is recorded whose sums a view takes")
 	}
-	exec("DROP VIEW figures", "ALTER TABLE hidden RENAME TO figures")
+	exec("DROP VIEW sums", "ALTER TABLE hidden RENAME TO sums")
 	if now, _ := recall(t, s); now != head {
 		t.Errorf("the head is %+v, want %+v: nothing was recorded", now, head)
 	}
@@ -294,13 +294,11 @@ var tables = []struct {
 	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, probed_at IDLE")},
 	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
 	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, seen IDLE, deadline INT, cents INT, body JSON")},
-	{"dead_letter_counts", "fingerprint, policy, state, team, reason", columnsOf("fingerprint TEXT, policy TEXT, state TEXT, team TEXT, reason TEXT, n INT, cents INT")},
 	{"answered", "first", columnsOf("first INT, last INT, until INT")},
-	{"figures", "slot, policy, name, bucket", columnsOf("slot INT, policy TEXT, name TEXT, bucket INT, value INT")},
-	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT, failures INT, retried INT, exhausted INT, permanent INT, recovered INT")},
+	{"sums", "slot, name, policy, cause, destination, bucket", columnsOf("slot INT, name TEXT, policy TEXT, cause TEXT, destination TEXT, bucket INT, n INT")},
+	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT")},
 	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
 	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, letter INT, outcome TEXT, body JSON")},
-	{"bulk_counts", "run, outcome", columnsOf("run TEXT, outcome TEXT, n INT")},
 	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, subject INT, type TEXT, body TEXT, at INT")},
 	// Work in hand is no part of the audit.
 	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
@@ -321,8 +319,8 @@ func edits(body string) (all []edit) {
 	for _, table := range tables {
 		for _, end := range []string{"", " DESC"} {
 			some := ""
-			if last := table.columns[len(table.columns)-1].name; last == "n" || last == "value" { // what is 0 counts nothing
-				some = " WHERE " + last + " <> 0"
+			if table.name == "sums" { // what is 0 counts nothing
+				some = " WHERE n <> 0"
 			}
 			row := fmt.Sprintf(" WHERE (%s) = (SELECT %s FROM %s%s ORDER BY %s LIMIT 1)", table.key, table.key, table.name, some, strings.ReplaceAll(table.key, ", ", end+", ")+end)
 			for _, c := range table.columns {
@@ -346,8 +344,8 @@ func edits(body string) (all []edit) {
 		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"}, false},
 		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, deadline, cents, body FROM dead_letters LIMIT 1"}, false},
-		{"a figure put in", []string{"INSERT INTO figures VALUES (1, 'x', '', '', 'closed', 0, 7)"}, false},
-		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, 1, 1, 1, 1, 1 FROM fingerprints LIMIT 1"}, false},
+		{"a sum put in", []string{"INSERT INTO sums VALUES (1, 'closed', 'x', '', '', 0, 7)"}, false},
+		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen FROM fingerprints LIMIT 1"}, false},
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8, 0)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
 		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, letter, outcome, body FROM bulk_items"}, false},
@@ -359,9 +357,9 @@ func edits(body string) (all []edit) {
 		{"an index dropped", []string{"DROP INDEX records_of_subject"}, false},
 		{"a table planted", []string{"CREATE TABLE planted (n INTEGER)"}, false},
 		{"a view planted", []string{"CREATE VIEW planted AS SELECT * FROM records"}, false},
-		{"a table replaced by a view", []string{"ALTER TABLE figures RENAME TO hidden", "CREATE VIEW figures AS SELECT * FROM hidden"}, false},
+		{"a table replaced by a view", []string{"ALTER TABLE sums RENAME TO hidden", "CREATE VIEW sums AS SELECT * FROM hidden"}, false},
 		{"a column added", []string{"ALTER TABLE records ADD COLUMN planted INTEGER"}, false},
-		{"a column dropped", []string{"ALTER TABLE bulk_counts ADD COLUMN planted INTEGER", "ALTER TABLE outbox DROP COLUMN type"}, false},
+		{"a column dropped", []string{"ALTER TABLE bulk_items ADD COLUMN planted INTEGER", "ALTER TABLE outbox DROP COLUMN type"}, false},
 		{"another version", []string{"UPDATE journal_schema SET version = 0"}, true},
 	}...)
 }

@@ -63,12 +63,12 @@ func testErase(t *testing.T, s Store) {
 
 // sums are the figures, and what is counted of causes, without their patterns.
 func (w *bulkWorld) sums() (all struct {
-	Figures []journal.Figure
-	Causes  []journal.Cause
+	Sums   []journal.Sum
+	Causes []journal.Cause
 }) {
 	w.t.Helper()
 	var err, bad error
-	all.Figures, err = w.s.Figures(w.t.Context(), 0)
+	all.Sums, err = w.s.Sums(w.t.Context(), 0)
 	all.Causes, bad = w.s.Causes(w.t.Context(), journal.CauseFilter{}, nil, 99)
 	testkit.Must(w.t, errors.Join(err, bad))
 	for i := range all.Causes {
@@ -270,7 +270,7 @@ func testPurge(t *testing.T, s Store) {
 	}
 	after := w.sums()
 	wantSame(t, "the causes", after.Causes, before.Causes)
-	wantSame(t, "the figures but for those that expired", len(after.Figures) >= len(before.Figures), true)
+	wantSame(t, "the sums but for those that expired", len(after.Sums) >= len(before.Sums), true)
 	if r, is := s.(audit.Rebuilder); is {
 		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
 		wantSame(t, "the sums once they are made anew", w.sums(), after)
@@ -282,7 +282,7 @@ func testPurge(t *testing.T, s Store) {
 // testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.
 func testPurgeCut(t *testing.T, s Store) {
 	must(t, s, nil, func(x *transaction) {
-		x.entries = slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: "{}"}}, 20)
+		x.entries = slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: `{"n":1}`}}, 20)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	purge := func(ctx context.Context, want int) error {

@@ -31,7 +31,7 @@ func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
 	t.Run("a binary that is too old is refused", func(t *testing.T) {
 		wantNotOpened(t, create(t), "UPDATE journal_schema SET version = 999", "999", "newer")
 	})
-	for what, statement := range map[string]string{"a column missing": "ALTER TABLE fingerprints DROP COLUMN recovered",
+	for what, statement := range map[string]string{"a column missing": "ALTER TABLE fingerprints DROP COLUMN last_seen",
 		"a column renamed": "ALTER TABLE answered RENAME COLUMN until TO later", "a column added": "ALTER TABLE records ADD COLUMN more TEXT",
 		"a table missing": "DROP TABLE notice_marks", "an index missing": "DROP INDEX records_of_subject"} {
 		t.Run("a journal of another build is refused: "+what, func(t *testing.T) {

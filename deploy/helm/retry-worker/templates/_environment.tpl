@@ -91,7 +91,15 @@ the container from starting, and the pod's events name it. */}}
 {{- include "retry-worker.variable" (list "ZEEBE_CA_CERTIFICATE_PATH" (printf "/etc/retry-worker/zeebe-authority/%s" $zeebe.tls.existingKey)) }}
 {{- end }}
 {{- include "retry-worker.variable" (list "ZEEBE_OVERRIDE_AUTHORITY" $zeebe.tls.overrideAuthority) }}
+{{- if $zeebe.tls.clientSecret }}
+{{- include "retry-worker.variable" (list "CAMUNDA_MTLS_CERT_PATH" "/etc/retry-worker/zeebe-client/tls.crt") }}
+{{- include "retry-worker.variable" (list "CAMUNDA_MTLS_KEY_PATH" "/etc/retry-worker/zeebe-client/tls.key") }}
+{{- end }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_TENANT_IDS" (join "," $zeebe.tenantIds)) }}
+{{- with $zeebe.basicAuth }}{{ if .existingSecret }}
+{{- include "retry-worker.secretVariable" (list "ZEEBE_BASIC_AUTH_USERNAME" .existingSecret .existingSecretUsernameKey) }}
+{{- include "retry-worker.variable" (list "ZEEBE_BASIC_AUTH_PASSWORD_FILE" (printf "/etc/retry-worker/zeebe/%s" .existingSecretPasswordKey)) }}
+{{- end }}{{ end }}
 {{- with $zeebe.auth }}{{ if .existingSecret }}
 {{- include "retry-worker.secretVariable" (list "ZEEBE_CLIENT_ID" .existingSecret .existingSecretClientIdKey) }}
 {{- include "retry-worker.variable" (list "ZEEBE_CLIENT_SECRET_FILE" (printf "/etc/retry-worker/zeebe/%s" .existingSecretClientSecretKey)) }}

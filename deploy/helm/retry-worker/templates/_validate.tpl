@@ -36,13 +36,16 @@
 {{- if and $tls.existingSecret $tls.existingConfigMap }}
 {{- fail "zeebe.tls.existingSecret and zeebe.tls.existingConfigMap are both set, expected one of them" }}
 {{- end }}
-{{- range $name := list "existingSecret" "existingConfigMap" "overrideAuthority" }}
+{{- range $name := list "existingSecret" "existingConfigMap" "overrideAuthority" "clientSecret" }}
 {{- if and (get $tls $name) (not $tls.enabled) }}
 {{- fail (printf "zeebe.tls.%s is set, but zeebe.tls.enabled is false: set it to true, or the connection is not encrypted" $name) }}
 {{- end }}
 {{- end }}
 {{- if and (hasSuffix ":443" .Values.zeebe.address) (not $tls.enabled) (not .Values.zeebe.restAddress) }}
 {{- fail (printf "zeebe.address is %q, but zeebe.tls.enabled is false: a gateway at port 443, such as Camunda SaaS, speaks TLS" .Values.zeebe.address) }}
+{{- end }}
+{{- if and .Values.zeebe.auth.existingSecret .Values.zeebe.basicAuth.existingSecret }}
+{{- fail "zeebe.auth.existingSecret and zeebe.basicAuth.existingSecret are both set, expected one of them" }}
 {{- end }}
 {{- range $name := list "authorizationServerUrl" "audience" "scope" }}
 {{- if and (get $.Values.zeebe.auth $name) (not $.Values.zeebe.auth.existingSecret) }}

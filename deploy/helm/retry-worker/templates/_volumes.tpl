@@ -14,8 +14,11 @@ starting, and its events name it. */}}
 {{- with $values.tls.existingSecret }}
 - {name: tls, secret: {{ . | quote }}}
 {{- end }}
-{{- with $values.zeebe.auth.existingSecret }}
+{{- with $values.zeebe.auth.existingSecret | default $values.zeebe.basicAuth.existingSecret }}
 - {name: zeebe, secret: {{ . | quote }}}
+{{- end }}
+{{- with $values.zeebe.tls.clientSecret }}
+- {name: zeebe-client, secret: {{ . | quote }}}
 {{- end }}
 {{- with $values.zeebe.tls.existingSecret }}
 - {name: zeebe-authority, secret: {{ . | quote }}}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Characters of a value: in a table, and where it is to be read whole.
+const (
+	maxCell  = 80
+	maxValue = 2000
+)
+
+// print prints v as one line of JSON with -o json. Otherwise it prints the same for people: a line for each member, and
+// a table for each list of objects. columns name the columns of those tables, each as "list: path path …".
+func (c *cli) print(v any, columns ...string) error {
+	text, is := v.([]byte)
+	if !is {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+		text = b.Bytes()
+	}
+	if c.json() {
+		_, err := fmt.Fprintf(c.out, "%s\n", bytes.TrimSuffix(text, []byte("\n")))
+		return err
+	}
+	shown, err := decoded(text)
+	if err != nil {
+		return fmt.Errorf("read what is to be printed: %w", err)
+	}
+	paths := map[string]string{}
+	for _, list := range columns {
+		name, of, _ := strings.Cut(list, ": ")
+		paths[name] = of
+	}
+	c.sheet(shown, paths)
+	return nil
+}
+
+// An object is a JSON object in its order.
+type (
+	object []member
+	member struct {
+		name  string
+		value any
+	}
+)
+
+// get returns the value at a path of names with dots between them; nil where there is none.
+func (o object) get(path string) any {
+	name, rest, deeper := strings.Cut(path, ".")
+	for _, m := range o {
+		if m.name != name {
+			continue
+		}
+		if below, is := m.value.(object); is && deeper {
+			return below.get(rest)
+		}
+		return m.value
+	}
+	return nil
+}
+
+// decoded returns the value of a JSON text: an object, []any, string, json.Number, bool or nil.
+func decoded(text []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return decode(d)
+}
+
+func decode(d *json.Decoder) (any, error) {
+	begin, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	delim, nested := begin.(json.Delim)
+	if !nested {
+		return begin, nil
+	}
+	o, list := object{}, []any{}
+	for d.More() {
+		name := ""
+		if delim == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name = fmt.Sprint(token)
+		}
+		value, err := decode(d)
+		if err != nil {
+			return nil, err
+		}
+		o, list = append(o, member{name, value}), append(list, value)
+	}
+	if _, err = d.Token(); delim == '{' {
+		return o, err
+	}
+	return list, err
+}
+
+// sheet prints a line for each member that says something (further in, 0 and false do not), and below them the lists of
+// objects.
+func (c *cli) sheet(v any, columns map[string]string) {
+	o, is := v.(object)
+	if !is {
+		o = object{{"", v}}
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	var lists object
+	lines := 0
+	var walk func(prefix string, o object)
+	walk = func(prefix string, o object) {
+		for _, m := range o {
+			label := inertLine(prefix+" "+worded(m.name), maxCell)
+			if below, is := m.value.(object); is {
+				walk(label, below)
+			} else if list, is := m.value.([]any); is && len(list) > 0 && isObject(list[0]) {
+				lists = append(lists, member{m.name, list})
+			} else if value := whole(m.value); value != "" && (prefix == "" || value != "0" && value != "false") {
+				fmt.Fprintf(w, "%s\t%s\n", label, value)
+				lines++
+			}
+		}
+	}
+	walk("", o)
+	_ = w.Flush() // c.out remembers what could not be written
+	for _, list := range lists {
+		if lines > 0 || len(lists) > 1 {
+			fmt.Fprintf(c.out, "\n%s\n", worded(list.name))
+		}
+		c.table(list.value.([]any), columns[list.name], true, maxValue)
+	}
+}
+
+// whole returns a value as it is.
+func whole(v any) string {
+	text, is := v.(string)
+	if !is {
+		text = cell(v)
+	}
+	return inertLine(text, maxValue)
+}
+
+func isObject(v any) bool { _, is := v.(object); return is }
+
+// table prints objects, a line each, with cells of at most so many characters; lines of short ones fit the terminal.
+// Without paths its columns are what is no object itself in the first of them.
+func (c *cli) table(items []any, paths string, head bool, most int) {
+	names := strings.Fields(paths)
+	if first, is := items[0].(object); is && paths == "" {
+		for _, m := range first {
+			if !isObject(m.value) {
+				names = append(names, m.name)
+			}
+		}
+	}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	if head {
+		fmt.Fprintln(w, strings.ToUpper(strings.Join(each(names, func(path string) string {
+			path = strings.TrimSuffix(path, ".id")
+			return worded(path[strings.LastIndex(path, ".")+1:])
+		}), "\t")))
+	}
+	least := 0 // the first column stays whole: it is what other commands take
+	for _, item := range items {
+		o, _ := item.(object)
+		cells := each(names, func(name string) string { return inertLine(cell(o.get(name)), most) })
+		least = max(least, utf8.RuneCountInString(cells[0]))
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush() // text takes everything
+	width := 0
+	if most == maxCell {
+		width = terminalWidth(c.out.w)
+	}
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimRight(line, " \n")
+		switch {
+		case width == 0 || utf8.RuneCountInString(line) <= width:
+		case width <= least+2:
+			line = strings.TrimRight(string([]rune(line)[:least]), " ")
+		default:
+			line = cutLine(line, width)
+		}
+		fmt.Fprintln(c.out, line)
+	}
+}
+
+// each returns what of returns of each of them.
+func each[T any](all []T, of func(T) string) []string {
+	texts := make([]string, len(all))
+	for i := range all {
+		texts[i] = of(all[i])
+	}
+	return texts
+}
+
+// cell returns a value in one text, an instant without its seconds.
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		if at, err := time.Parse(time.RFC3339, v); err == nil {
+			return at.Format("2006-01-02 15:04")
+		}
+	case []any:
+		return strings.Join(each(v, cell), ", ")
+	case object:
+		return strings.Join(slices.DeleteFunc(each(v, func(m member) string { return cell(m.value) }),
+			func(s string) bool { return s == "" }), " ")
+	case json.Number:
+		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {
+			return strconv.FormatFloat(f, 'g', 4, 64)
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+// worded returns a member's name in words.
+func worded(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case unicode.IsUpper(r):
+			b.WriteString(" " + string(unicode.ToLower(r)))
+		case r == '_':
+			b.WriteByte(' ')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on: white space
+// is one blank, other characters that do not show stand as \u escapes.
+func inertLine(s string, most int) string {
+	var b strings.Builder
+	for i, word := range strings.Fields(s) {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		for _, r := range word {
+			if strconv.IsPrint(r) {
+				b.WriteRune(r)
+			} else {
+				fmt.Fprintf(&b, `\u%04x`, r)
+			}
+		}
+	}
+	return cutLine(b.String(), most)
+}
+
+// cutLine returns a line, or its beginning where it is longer.
+func cutLine(line string, most int) string {
+	if runes := []rune(line); len(runes) > most {
+		return string(runes[:max(0, most-1)]) + "…"
+	}
+	return line
+}
+
+// terminalWidth returns how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does
+// not say.
+func terminalWidth(out io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if file, is := out.(*os.File); is {
+		width, _, _ := term.GetSize(int(file.Fd())) // 0 where it is no terminal
+		return width
+	}
+	return 0
+}
+
+// progress is one line on a terminal, which it writes over again, about how far a long work has come.
+type progress struct {
+	w     io.Writer // nil where nobody looks
+	what  string
+	now   func() time.Time
+	began time.Time
+	drawn time.Time
+}
+
+// progress returns a line on standard error if that is a terminal.
+func (c *cli) progress(what string) *progress {
+	p := &progress{what: what, now: time.Now, began: time.Now()}
+	if f, is := c.errOut.(*os.File); is && term.IsTerminal(int(f.Fd())) {
+		p.w = f
+	}
+	return p
+}
+
+// show says how much is done of all, and how many of it count.
+func (p *progress) show(done, of, counted int64) {
+	line := fmt.Sprintf("%d %s", counted, p.what)
+	if spent := p.now().Sub(p.began); done > 0 && of > 0 {
+		left := time.Duration(float64(spent) * (float64(of)/float64(done) - 1))
+		line += fmt.Sprintf(", %d %%, %s left", min(100*done/of, 100), max(left, 0).Round(time.Second))
+	}
+	p.draw(line)
+}
+
+// draw writes the line, cut to the terminal, ten times a second at most.
+func (p *progress) draw(line string) {
+	now := p.now()
+	if p.w == nil || now.Sub(p.drawn) < 100*time.Millisecond {
+		return
+	}
+	p.drawn = now
+	if width := terminalWidth(p.w); width > 1 {
+		line = cutLine(line, width-1)
+	}
+	fmt.Fprint(p.w, "\r"+line+"\x1b[K")
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if p.w != nil && !p.drawn.IsZero() {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

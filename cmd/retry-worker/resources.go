@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
+)
+
+// An action is an operation of the API as a command. The API's description gives its flags and help.
+type action struct {
+	use     string // its name, and what it takes: the last of the path's parameters
+	request string
+	example string // what stands behind its name
+	columns string // of a list's table, paths in an item
+}
+
+// A resource is a group of them.
+type resource struct {
+	path, short string
+	actions     []action
+}
+
+// resources are the commands that are a row of this table.
+var resources = []resource{
+	{"dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once", []action{
+		{"list", "GET /dead-letters", "--team cadastro --until 3d --sort deadline",
+			"id subject.id reason responsibleTeam error state createdAt retryCount maxRetries deadline context"},
+		{"show ID", "GET /dead-letters/{id}", anID, ""},
+		{"groups", "GET /dead-letters/groups", "--team ti", "fingerprint count reason pattern teams policy lastSeen firstSeen"},
+	}},
+	{"dead-letters runs", "List bulk runs, show one and its items, pause, resume or cancel it", []action{
+		{"list", "GET /bulk-runs", "--all -o json", "id state total action reason createdAt by counts.recovered counts.dead_again"},
+		{"show RUN", "GET /bulk-runs/{id}", anID, ""},
+		{"items RUN", "GET /bulk-runs/{id}/items", anID + " --outcome refused --all",
+			"deadLetterId outcome subject.id code changedAt number"},
+		{"pause RUN", "POST /bulk-runs/{id}/pause", anID, ""},
+		{"resume RUN", "POST /bulk-runs/{id}/resume", anID, ""},
+		{"cancel RUN", "POST /bulk-runs/{id}/cancel", anID, ""},
+	}},
+	{"causes", "List causes of failures, show one, teach what is done about it, or take that back", []action{
+		{"list", "GET /causes", "--taught",
+			"id failures taught.classification taught.team pattern recovered reason lastSeen policy"},
+		{"show CAUSE", "GET /causes/{id}", aCause, ""},
+		{"teach CAUSE", "POST /causes/{id}/teach",
+			aCause + ` --classification PERMANENT --team cadastro --reason "a operadora confirmou"`, ""},
+		{"forget CAUSE", "DELETE /causes/{id}/teach", aCause + ` --reason "a operadora corrigiu o leiaute"`, ""},
+	}},
+	{"destinations", "List where claims are submitted, show one, hold its claims, send one ahead or release them", []action{
+		{"list", "GET /destinations", "-o json",
+			"name state held since nearestDeadline cause oldestHeldSince nextTest opensAt expectedBack.median"},
+		{"show NAME", "GET /destinations/{name}", "unimed-sp", ""},
+		{"hold NAME", "POST /destinations/{name}/hold",
+			`unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`, ""},
+		{"release NAME", "POST /destinations/{name}/release", `unimed-sp --per-minute 20 --reason "portal voltou"`, ""},
+		{"probe NAME", "POST /destinations/{name}/probe", `unimed-sp --reason "operadora avisou que voltou"`, ""},
+	}},
+}
+
+// Of the examples.
+const (
+	anID   = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
+	aCause = "0a1b2c3d4e5f6071"
+)
+
+// resource returns the group of a resource's commands, and more.
+func (c *cli) resource(path string, more ...*cobra.Command) *cobra.Command {
+	i := slices.IndexFunc(resources, func(r resource) bool { return r.path == path })
+	var commands []*cobra.Command
+	for n := range resources[i].actions {
+		commands = append(commands, c.action(path, &resources[i].actions[n]))
+	}
+	return group(path[strings.LastIndex(path, " ")+1:], resources[i].short, "Speaks to the API of a running worker, with the "+
+		"token in "+tokenVariable+" or --token-file\nif that asks for one.", append(commands, more...)...)
+}
+
+// action returns the command of an action.
+func (c *cli) action(path string, a *action) *cobra.Command {
+	op := operationOf(a.request)
+	words := strings.Fields(a.use)
+	short := op.Summary + " (role " + op.Action.Least().String() + ")"
+	cmd := &cobra.Command{
+		Use: a.use, Short: short, Long: strings.TrimSpace(short + ".\n" + wrapped(op.Detail, "", helpWidth)), Args: takes(len(words) - 1),
+		Example: "  retry-worker " + path + " " + words[0] + " " + a.example,
+	}
+	op.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := op.read(cmd, args)
+		if err != nil {
+			return err
+		}
+		if a.columns != "" {
+			return c.list(cmd.Context(), r, a.columns)
+		}
+		answer, err := c.ask(cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		return c.print(answer, "claims: id deadline policy heldSince")
+	}
+	if a.columns != "" {
+		cmd.Flags().BoolVar(&c.all, "all", false, "every page")
+	}
+	c.server.register(cmd.Flags())
+	return cmd
+}
+
+// ask sends a request to the API and returns its answer. What it refuses for what was given is wrong use.
+func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
+	client, err := c.server.client()
+	if err != nil {
+		return nil, err
+	}
+	path := r.path
+	if len(r.query) > 0 {
+		path += "?" + r.query.Encode()
+	}
+	answer, err := client.Send(ctx, r.Method, path, r.body)
+	if refused, is := errors.AsType[*api.Refused](err); is {
+		refused.Failure.Error = inertLine(refused.Failure.Error, maxValue)
+		refused.Message = r.inFlags(inertLine(refused.Message, maxValue))
+		if refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest {
+			return nil, &usageError{refused}
+		}
+	}
+	return answer, err
+}
+
+// asked returns the answer to a request as T, and as it came.
+func asked[T any](ctx context.Context, c *cli, r *request) (*T, []byte, error) {
+	text, err := c.ask(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer := new(T)
+	if err := json.Unmarshal(text, answer); err != nil {
+		return nil, nil, c.foreign(err)
+	}
+	return answer, text, nil
+}
+
+// foreign says that something else than a retry-worker answered.
+func (c *cli) foreign(why any) error {
+	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)
+}
+
+// list prints a list, a page or all of them.
+func (c *cli) list(ctx context.Context, r *request, columns string) error {
+	for first := true; ; first = false {
+		text, err := c.ask(ctx, r)
+		if err != nil {
+			return err
+		}
+		page, err := decoded(text)
+		o, _ := page.(object)
+		items, is := o.get("items").([]any)
+		next, more := o.get("next").(string)
+		switch {
+		case err != nil || !is:
+			return c.foreign("it is no list")
+		case c.json():
+			err = c.print(text)
+		case len(items) > 0:
+			c.table(items, columns, first, maxCell)
+		case first && !more:
+			fmt.Fprintln(c.out, "Nothing was found.")
+		}
+		if err != nil || !more || !c.all || c.out.failed() { // nobody reads on where it cannot be written
+			if more && !c.all && !c.json() {
+				fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
+			}
+			return err
+		}
+		if next == r.query.Get("cursor") {
+			return c.foreign("it gives the same page again and again")
+		}
+		r.query.Set("cursor", next)
+	}
+}
+
+// instantOrAge reads what instantOf does, or an age, which is that long before now.
+func instantOrAge(flag, text string, now time.Time) (time.Time, error) {
+	if m := ageForm.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1]) // it is at most four digits
+		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
+		return now.Add(-time.Duration(n) * unit).UTC().Truncate(time.Millisecond), nil
+	}
+	t, err := instantOf(flag, text)
+	if err != nil {
+		err = &usageError{fmt.Errorf("%w, or an age such as 90m, 2h, 3d or 1w", err)}
+	}
+	return t, err
+}
+
+var ageForm = regexp.MustCompile(`^(\d{1,4})([mhdw])$`)
+
+// instantOf reads an instant, or a date (midnight UTC); the zero time where there is none.
+func instantOf(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, ok := decision.ParseInstant(text)
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		t, ok = day, true
+	}
+	if ok && t.Year() >= 1 && t.Year() <= 9998 {
+		return t, nil
+	}
+	return t, &usageError{fmt.Errorf("%s is %q, expected an instant such as 2026-03-01T08:00:00-03:00, or a date such as "+
+		"2026-03-01 (midnight UTC)", flag, text)}
+}
+
+// nowOr reads an instant; now where there is none.
+func nowOr(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Now().Truncate(time.Second), nil
+	}
+	return instantOf(flag, text)
+}
+
+// apiCommand sends any request to the API.
+func (c *cli) apiCommand() *cobra.Command {
+	var body string
+	cmd := &cobra.Command{
+		Use:   "api METHOD PATH",
+		Short: "Send any request to the API of a running worker, and print its answer",
+		Long: "Sends any request to the API of a running worker, and prints its answer. PATH is what follows /api/v1;\n" +
+			"`retry-worker api GET /openapi.json` describes them all. Without -o json the answer is indented.",
+		Example: "  retry-worker api GET /subjects/tiss-submission/CLM-001-1234567890\n" +
+			`  retry-worker api POST /outcomes -d '{"policy":"tiss-submission","id":"CLM-001-1234567890","outcome":"success"}'`,
+		Args: takes(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.api(cmd.Context(), args[0], args[1], body) },
+	}
+	cmd.Flags().StringVarP(&body, "data", "d", "", "body of the request, a JSON object")
+	c.server.register(cmd.Flags())
+	return cmd
+}
+
+func (c *cli) api(ctx context.Context, method, path, body string) error {
+	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
+	switch {
+	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
+		return &usageError{fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", method)}
+	case !strings.HasPrefix(path, "/"):
+		return &usageError{fmt.Errorf("PATH is %q, expected what follows /api/v1, such as /dead-letters", path)}
+	case r.Method != http.MethodGet:
+		r.body = []byte(cmp.Or(body, "{}"))
+	case body != "":
+		return &usageError{errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")}
+	}
+	answer, err := c.ask(ctx, r)
+	if err != nil {
+		return err
+	}
+	if c.json() {
+		return c.print(answer)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, answer, "", "  "); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, b.String())
+	return err
+}

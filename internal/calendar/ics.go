@@ -1,0 +1,190 @@
+package calendar
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	icsDay = "20060102"
+	// maxDays of all events, and maxDates that one adds and takes out.
+	maxDays, maxDates = 200_000, 400
+	// icsYears is how often a day comes again that comes each year.
+	icsYears = 40
+	// maxName is the characters of a holiday's name.
+	maxName = 100
+)
+
+// icsEvent is an event as its file has it.
+type icsEvent struct {
+	name, status  string
+	from, until   time.Time
+	yearly        bool
+	added, except []time.Time
+}
+
+// ReadICS returns the days of the events of a file in the iCalendar format (RFC 5545), and those of its cancelled events,
+// which another set's are not to be. What says when an event is, and is not understood, is an error that names its line.
+func ReadICS(content string) (added []Holiday, cancelled []Day, _ error) {
+	var event *icsEvent
+	inside, found := "", false // inside is a component of the event's, such as an alarm
+	for number, line := range unfold(content) {
+		name, value, ok := strings.Cut(line, ":")
+		name, _, _ = strings.Cut(strings.ToUpper(strings.TrimSpace(name)), ";")
+		value = strings.TrimSpace(value)
+		var err error
+		switch component := strings.ToUpper(value); {
+		case !ok && name != "":
+			err = fmt.Errorf("it is no NAME:VALUE of the iCalendar format")
+		case inside != "":
+			if name == "END" && component == inside {
+				inside = ""
+			}
+		case name == "BEGIN" && component == "VEVENT":
+			event, found = &icsEvent{}, true
+		case event == nil:
+		case name == "BEGIN":
+			inside = component
+		case name == "END":
+			var days []Day
+			if days, err = event.days(); event.status == "CANCELLED" {
+				cancelled = append(cancelled, days...)
+				days = nil
+			}
+			for _, day := range days {
+				added = append(added, Holiday{Day: day, Name: cmp.Or(event.name, "feriado")})
+			}
+			if event = nil; len(added)+len(cancelled) > maxDays {
+				err = fmt.Errorf("more than %d days", maxDays)
+			}
+		default:
+			err = event.read(name, value)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	if !found || event != nil {
+		return nil, nil, fmt.Errorf("it has no event (BEGIN:VEVENT … END:VEVENT)")
+	}
+	return added, cancelled, nil
+}
+
+// unfold yields the lines of a file, each with the number that it begins on. One that begins with a space goes on.
+func unfold(content string) func(yield func(int, string) bool) {
+	lines := strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n")
+	return func(yield func(int, string) bool) {
+		for i := 0; i < len(lines); {
+			first, line := i, strings.TrimSuffix(lines[i], "\r")
+			for i++; i < len(lines) && strings.IndexAny(lines[i], " \t") == 0; i++ {
+				line += strings.TrimSuffix(lines[i][1:], "\r")
+			}
+			if !yield(first+1, line) {
+				return
+			}
+		}
+	}
+}
+
+var durationForm = regexp.MustCompile(`^P([0-9]{1,3})([DW])$`)
+
+// read takes up one property of an event.
+func (e *icsEvent) read(name, value string) (err error) {
+	switch name {
+	case "SUMMARY":
+		text := []rune(strings.ReplaceAll(value, `\`, ""))
+		e.name = string(text[:min(len(text), maxName)])
+	case "STATUS":
+		e.status = strings.ToUpper(value)
+	case "DTSTART":
+		e.from, err = wholeDay(value)
+	case "DTEND":
+		e.until, err = wholeDay(value)
+	case "DURATION":
+		length := durationForm.FindStringSubmatch(value)
+		if length == nil || e.from.IsZero() {
+			return fmt.Errorf("a DURATION is understood in days behind DTSTART, such as P1D")
+		}
+		days, _ := strconv.Atoi(length[1])
+		if length[2] == "W" {
+			days *= 7
+		}
+		e.until = e.from.AddDate(0, 0, days)
+	case "RRULE":
+		err = e.repeat(strings.ToUpper(value))
+	case "RDATE":
+		err = wholeDays(value, &e.added)
+	case "EXDATE":
+		err = wholeDays(value, &e.except)
+	case "RECURRENCE-ID", "EXRULE":
+		return fmt.Errorf("%s is not understood: take the day out by EXDATE, and give the other an event of its own", name)
+	}
+	return err
+}
+
+// repeat takes up a rule that an event comes again by: each year, on the day of its DTSTART.
+func (e *icsEvent) repeat(rule string) error {
+	same := map[string]string{"FREQ": "YEARLY", "INTERVAL": "1", "BYMONTH": strconv.Itoa(int(e.from.Month())),
+		"BYMONTHDAY": strconv.Itoa(e.from.Day()), "WKST": ""}
+	for part := range strings.SplitSeq(rule, ";") {
+		key, value, _ := strings.Cut(part, "=")
+		if want, known := same[key]; !known || want != "" && want != value {
+			return fmt.Errorf("an event that comes again by %q, not by FREQ=YEARLY on the day of its DTSTART", part)
+		}
+	}
+	e.yearly = true
+	return nil
+}
+
+func wholeDay(value string) (time.Time, error) {
+	t, err := time.Parse(icsDay, value)
+	if err != nil {
+		return t, fmt.Errorf("%q is no whole day, such as DTSTART;VALUE=DATE:20260305", value)
+	}
+	return t, nil
+}
+
+// wholeDays adds a list of days to others.
+func wholeDays(value string, to *[]time.Time) error {
+	for one := range strings.SplitSeq(value, ",") {
+		day, err := wholeDay(one)
+		if err != nil {
+			return err
+		}
+		if *to = append(*to, day); len(*to) > maxDates {
+			return fmt.Errorf("more than %d dates", maxDates)
+		}
+	}
+	return nil
+}
+
+// days returns the days of an event, of each year where it comes again.
+func (e *icsEvent) days() (days []Day, _ error) {
+	if e.until.IsZero() {
+		e.until = e.from.AddDate(0, 0, 1)
+	}
+	length := e.until.Sub(e.from)
+	if e.from.IsZero() || length <= 0 || length > 366*day {
+		return nil, fmt.Errorf("the event %q has no DTSTART, ends before it begins, or has more than a year", e.name)
+	}
+	begins := append([]time.Time{e.from}, e.added...)
+	for year := 1; e.yearly && year < icsYears; year++ {
+		if next := e.from.AddDate(year, 0, 0); next.Day() == e.from.Day() { // not a February 29 that there is none of
+			begins = append(begins, next)
+		}
+	}
+	for _, from := range begins {
+		if slices.Contains(e.except, from) {
+			continue
+		}
+		for at := from; at.Before(from.Add(length)); at = at.Add(day) {
+			days = append(days, DayOf(at))
+		}
+	}
+	return days, nil
+}

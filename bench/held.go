@@ -17,6 +17,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/engine"
 	"retry-worker/internal/journal"
 )
@@ -67,7 +68,7 @@ func (g *gateway) hold(ctx context.Context, url string, n int) error {
 		return err
 	}
 	return (&place{}).with(ctx, url, func(s *session) error {
-		order := journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
+		order := destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(time.Hour), Reason: "bench", By: "bench"}
 		if err := s.RecordDestination(ctx, heldPortal, journal.DestinationBody{Command: &order}); err != nil {
 			return err
 		}

@@ -139,7 +139,7 @@ func (p *player) tell(e destination.Event, at time.Duration) { p.gate.Apply(e, e
 
 // sleep until the gate has something to do; one where nothing happens in the next hour is left alone.
 func (p *player) sleep(now time.Duration) {
-	next := p.gate.Next()
+	next := p.gate.Next(epoch.Add(now))
 	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 &&
 		(p.next == len(p.claims) || p.claims[p.next].arrived > now+after)
 	if next.IsZero() || idle {
@@ -175,7 +175,7 @@ func (p *player) answer(claim int, at time.Duration) {
 	if c.error == "" {
 		p.recover(claim, at)
 		if p.gate != nil && c.kind.Wanted() {
-			p.tell(destination.Answered{Claim: id, Sent: sent}, at)
+			p.tell(destination.Outcome{Tells: destination.TellsAnswered, Claim: id, Sent: sent}, at)
 		}
 	} else {
 		p.fail(claim, at)
@@ -200,8 +200,8 @@ func (p *player) fail(claim int, at time.Duration) {
 		p.giveUp(claim, at)
 	}
 	if p.gate != nil {
-		if e := destination.FailureEvent(&match, f.ID, epoch.Add(c.sent), 0); e != nil {
-			p.tell(e, at)
+		if tells := destination.TellsOf(&match, 0); tells != "" {
+			p.tell(destination.Outcome{Tells: tells, Claim: f.ID, Sent: epoch.Add(c.sent)}, at)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 type Gates interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
-	Command(ctx context.Context, name string, c journal.DestinationCommand) error
+	Command(ctx context.Context, name string, c destination.Order) error
 }
 
 // Destination is one as the API shows it.
@@ -116,7 +116,7 @@ func (c *call) hold(in *struct {
 	Until time.Time `json:"until" required:"1"`
 	reasonInput
 }) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.HoldClaims, Until: in.Until})
+	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
 }
 
 // probe answers POST /api/v1/destinations/{name}/probe.
@@ -124,7 +124,7 @@ func (c *call) probe(in *struct {
 	portalInput
 	reasonInput
 }) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, journal.DestinationCommand{Verb: journal.SendCanary})
+	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.SendCanary})
 }
 
 // release answers POST /api/v1/destinations/{name}/release. It has either perMinute or until.
@@ -134,12 +134,12 @@ func (c *call) release(in *struct {
 	Until     time.Time `json:"until"`
 	reasonInput
 }) (DestinationDetail, error) {
-	o := journal.DestinationCommand{Verb: journal.ReleaseAt, Until: in.Until}
+	o := destination.Order{Verb: destination.ReleaseAt, Until: in.Until}
 	if !in.Until.IsZero() {
-		o.Verb = journal.TreatAsUp
+		o.Verb = destination.TreatAsUp
 	}
 	if in.PerMinute != nil {
-		if o.PerMinute = *in.PerMinute; o.Verb == journal.TreatAsUp {
+		if o.PerMinute = *in.PerMinute; o.Verb == destination.TreatAsUp {
 			return DestinationDetail{}, invalid("invalid_pace", "perMinute is %g, expected a number above 0, or until and no "+
 				"perMinute", o.PerMinute)
 		}
@@ -148,7 +148,7 @@ func (c *call) release(in *struct {
 }
 
 // order has a person's order recorded, under the name that was logged in with.
-func (c *call) order(of *portalInput, why *reasonInput, o journal.DestinationCommand) (_ DestinationDetail, err error) {
+func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (_ DestinationDetail, err error) {
 	if o.Reason, err = deadletter.CheckReason(why.said()); err != nil {
 		return DestinationDetail{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -84,7 +85,7 @@ func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (jour
 func (r *reached) Teach(context.Context, string, journal.Teaching) (journal.Cause, error) {
 	return journal.Cause{}, r.refuse()
 }
-func (r *reached) Command(context.Context, string, journal.DestinationCommand) error {
+func (r *reached) Command(context.Context, string, destination.Order) error {
 	return r.refuse()
 }
 

@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
 
@@ -112,10 +113,10 @@ func (p *Pages) route() {
 		{http.MethodPost, "/bulk-runs/{id}/cancel", p.steer(journal.BulkCancel)},
 		{http.MethodGet, "/destinations", p.reading(p.portals)},
 		{http.MethodGet, "/destinations/{name}", p.reading(p.portal)},
-		{http.MethodPost, "/destinations/{name}/hold", p.order(journal.HoldClaims)},
-		{http.MethodPost, "/destinations/{name}/probe", p.order(journal.SendCanary)},
-		{http.MethodPost, "/destinations/{name}/release", p.order(journal.ReleaseAt)},
-		{http.MethodPost, "/destinations/{name}/up", p.order(journal.TreatAsUp)},
+		{http.MethodPost, "/destinations/{name}/hold", p.order(destination.HoldClaims)},
+		{http.MethodPost, "/destinations/{name}/probe", p.order(destination.SendCanary)},
+		{http.MethodPost, "/destinations/{name}/release", p.order(destination.ReleaseAt)},
+		{http.MethodPost, "/destinations/{name}/up", p.order(destination.TreatAsUp)},
 		{http.MethodGet, "/policies", p.plain(p.policies)},
 		{http.MethodPost, "/policies", p.plain(p.try)},
 		{http.MethodGet, "/audit", p.reading(p.audit)},

@@ -12,7 +12,6 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
-	"retry-worker/internal/journal"
 )
 
 // portalRow is one destination.
@@ -192,7 +191,7 @@ func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error)
 	d := &portalData{
 		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: wrong, Claims: claims,
 	}
-	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, journal.DestinationVerb(done)) {
+	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
 		d.Done = v.T("portal.done." + done)
 	}
 	if v.who.Role.May(access.Order) {
@@ -208,7 +207,7 @@ func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error)
 }
 
 // orders are all that may be ordered.
-var orders = []journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp}
+var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
 
 // orderForms are the forms of all orders.
 func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderForm) {
@@ -218,7 +217,7 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 			f, f.Sent = sent, true
 		}
 		f.Verb, f.Action, f.Token = string(verb), portalURL(d.Name)+"/"+string(verb), access.FormToken(v.r.Context())
-		f.HasUntil, f.HasPace = verb == journal.HoldClaims || verb == journal.TreatAsUp, verb == journal.ReleaseAt
+		f.HasUntil, f.HasPace = verb == destination.HoldClaims || verb == destination.TreatAsUp, verb == destination.ReleaseAt
 		f.Most = v.short(d.Settings.Pace.Most, 1)
 		forms = append(forms, f)
 	}
@@ -227,7 +226,7 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
 // back to the destination's page.
-func (p *Pages) order(verb journal.DestinationVerb) http.HandlerFunc {
+func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 	return p.acting(access.Order, func(v *visit, o *open) (*page, error) {
 		name, from := v.r.PathValue("name"), v.r.PostForm
 		sent := orderForm{
@@ -256,7 +255,7 @@ func (v *visit) give(o *open, name string, sent *orderForm) error {
 	if err != nil {
 		return err
 	}
-	c := journal.DestinationCommand{Verb: journal.DestinationVerb(sent.Verb), By: v.who.Name, Reason: reason}
+	c := destination.Order{Verb: destination.Verb(sent.Verb), By: v.who.Name, Reason: reason}
 	c.Until, _ = v.instant(sent.Until)
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
 	return o.gates.Command(v.r.Context(), name, c)

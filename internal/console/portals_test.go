@@ -20,8 +20,7 @@ import (
 // TestADestinationSaysHowItIs in one sentence of the reader's language, for each phase and cause: on its page, in the list,
 // and on the overview where it needs somebody.
 func TestADestinationSaysHowItIs(t *testing.T) {
-	failed := destination.Failed{}
-	down := []destination.Event{failed, failed, failed, failed, failed}
+	down := testkit.Failures()
 	var said strings.Builder
 	for _, tt := range []struct {
 		name  string
@@ -35,10 +34,10 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 		{"nobody", down, nil, 0},
 		{"known", down, nil, 0},
 		{"probe", []destination.Event{destination.Probed{}, destination.Probed{}}, nil, 2},
-		{"person", []destination.Event{destination.Hold{Until: now.Add(26 * time.Hour)}}, nil, 2},
+		{"person", []destination.Event{destination.Order{Verb: destination.HoldClaims, Until: now.Add(26 * time.Hour)}}, nil, 2},
 		{"testing", down, []destination.Event{destination.Turn{Waiting: 2, Canary: "1"}}, 2},
-		{"ramping", down, []destination.Event{destination.ReleaseAt{Pace: 0.5}}, 2},
-		{"ordered", down, []destination.Event{destination.TreatAsUp{Until: now.Add(time.Hour)}}, 0},
+		{"ramping", down, []destination.Event{destination.Order{Verb: destination.ReleaseAt, PerMinute: 0.5}}, 2},
+		{"ordered", down, []destination.Event{destination.Order{Verb: destination.TreatAsUp, Until: now.Add(time.Hour)}}, 0},
 		{"shut", nil, nil, 2},
 		{"shut, too", down, nil, 2},
 	} {

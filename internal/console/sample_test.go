@@ -173,14 +173,14 @@ func (w world) portals(t *testing.T, now time.Time) {
 	p := testkit.NewPortal(portalName, w.Journal, at(3*time.Hour))
 	p.Fails(t, at(100*time.Minute))
 	p.Hold(t, passedID, 9001, now.Add(9*time.Hour))
-	p.Happens(t, at(95*time.Minute), destination.Answered{})
+	p.Happens(t, at(95*time.Minute), testkit.Answered(""))
 	p.Release(t, passedID, 9001, "unimed-sp down 10:20–10:25; released 1st of 1")
 	p.Happens(t, at(90*time.Minute), destination.Turn{})
 	p.Fails(t, at(58*time.Minute))
 	p.Hold(t, heldID, 9002, now.Add(6*time.Hour))
 	p.Hold(t, "CLM-2026-005003", 9003, time.Time{})
 	h := testkit.NewPortal(hostileID, w.Journal, at(50*time.Minute))
-	h.Happens(t, w.Now(), destination.Hold{Until: now.Add(2 * time.Hour)})
+	h.Happens(t, w.Now(), destination.Order{Verb: destination.HoldClaims, Until: now.Add(2 * time.Hour)})
 }
 
 // sampleDead has a claim that has just used up its retries, on top of the sample.

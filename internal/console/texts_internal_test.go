@@ -123,7 +123,7 @@ func namesOfSets() []string {
 			deadletter.DeadlineMissed, deadletter.InvalidTeam}, "form.wrong.*"),
 		named([]string{"how", "when", "deadline"}, "form.wrong.*"),
 		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "portal.*"),
-		named([]journal.DestinationVerb{journal.HoldClaims, journal.SendCanary, journal.ReleaseAt, journal.TreatAsUp},
+		named([]destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp},
 			"portal.order.*", "portal.order.*.text", "portal.order.*.go", "portal.done.*", "event.order.*"),
 		// Bulk runs, their outcomes and their refusals.
 		named(journal.BulkOutcomes(), "outcome.*", "item.*", "outcome.*.text"),

@@ -8,7 +8,6 @@
 package decision
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -209,10 +208,10 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 // later than the claim's deadline, or the total limit allows.
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
-	back := d.stretched(p, f, wanted)
-	closed := d.open(p, f, cmp.Or(back, wanted))
-	if !back.IsZero() && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
-		back = time.Time{}
+	later, why := d.later(p, f, wanted)
+	closed := d.open(p, f, later)
+	if later.After(wanted) && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
+		why = ""
 		closed = d.open(p, f, wanted)
 	}
 	switch {
@@ -230,13 +229,22 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	if d.ErrorClassification == Transient {
 		kind = "Transient"
 	}
-	down := ""
-	if !back.IsZero() {
-		down = "; " + f.Destination + " is down and expected back by " + Instant(back)
-	}
 	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
-		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + down + closed
+		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + why + closed
 	d.SuccessProbability = f.SuccessProbability
+}
+
+// later returns when a retry is made that was wanted at an instant, and why: then, or when the claim was told to come again
+// (R37), or when its destination is expected back.
+func (d *Decision) later(p *Policy, f *Failure, wanted time.Time) (at time.Time, why string) {
+	at = wanted
+	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(at) {
+		at, why = told, "; told to wait until "+Instant(told)
+	}
+	if back := d.stretched(p, f, at); !back.IsZero() {
+		at, why = back, why+"; "+f.Destination+" is down and expected back by "+Instant(back)
+	}
+	return at, why
 }
 
 // open sets when a retry is made that is wanted at an instant, and returns what its reason says of that: that its

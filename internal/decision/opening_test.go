@@ -173,3 +173,39 @@ func TestStretch(t *testing.T) {
 		}
 	}
 }
+
+// TestToldToWait: a claim that was told when to come again is not sent before, and is given up by that no sooner (R37).
+func TestToldToWait(t *testing.T) {
+	now := at(23, 10, 0)
+	for _, tt := range []struct {
+		name, retryAfter string
+		expected         time.Time
+		deadline         time.Time
+		first            time.Time
+		from, before     time.Time
+		says             string
+	}{
+		{"longer than the ladder's wait", "3601", time.Time{}, time.Time{}, now, at(23, 11, 1), at(23, 11, 1), "; told to wait until 2026-12-23T14:01:00Z"},
+		{"shorter", "60", time.Time{}, time.Time{}, now, at(23, 10, 4), at(23, 10, 7), ""},
+		{"a day", "86400", time.Time{}, time.Time{}, now, at(23, 14, 0), at(23, 14, 0), "; told to wait until 2026-12-23T17:00:00Z"},
+		{"too late for its deadline", "3600", time.Time{}, at(23, 10, 30), now, at(23, 10, 4), at(23, 10, 7), ""},
+		{"too late for the policy", "3600", time.Time{}, time.Time{}, at(16, 12, 30), at(23, 10, 4), at(23, 10, 7), ""},
+		{"closed by then", "14400", time.Time{}, time.Time{}, at(23, 15, 0), at(23, 14, 0), at(23, 14, 0), "; told to wait until"},
+		{"down for longer", "3600", at(23, 11, 30), time.Time{}, now, at(23, 11, 30), at(23, 11, 41), "; told to wait until 2026-12-23T14:00:00Z; unimed-sp is down"},
+	} {
+		p := office(t)
+		p.Stretch = true
+		f := &decision.Failure{ID: "CLM-001-1", Error: "TIMEOUT", Destination: "unimed-sp", RetryAfter: tt.retryAfter,
+			Expected: tt.expected, Deadline: tt.deadline}
+		f.Match = classify.Match{Class: decision.Transient, Reason: "TIMEOUT"}
+		d := decision.Decide(f, p, decision.Past{FirstFailure: tt.first}, now)
+		if d.Outcome != decision.Retry || d.NextRetryTime.Before(tt.from) || d.NextRetryTime.After(tt.before) || !strings.Contains(d.RetryReason, tt.says) ||
+			tt.says == "" && strings.Contains(d.RetryReason, "told") {
+			t.Errorf("%s: %s at %s (%s), want a retry from %s to %s", tt.name, d.Outcome, d.NextRetryTime, d.RetryReason, tt.from, tt.before)
+		}
+		f.RetryAfter, f.Expected = "", time.Time{}
+		if told := decision.Decide(f, p, decision.Past{FirstFailure: tt.first}, now); told.Backoff != d.Backoff {
+			t.Errorf("%s: the draw is %+v, untold it is %+v", tt.name, d.Backoff, told.Backoff)
+		}
+	}
+}

@@ -25,20 +25,20 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("after %s %v goes, want the canary claim-%d", at, released, i)
 		}
 		if i < 2 {
-			f.apply(Unclear{"another"})
+			f.apply(Outcome{Claim: "another"})
 			f.want(Testing)
-			f.apply([]Event{Failed{released[0].Claim, f.now}, Unclear{released[0].Claim}}[i])
+			f.apply([]Event{failed(released[0].Claim, f.now), Outcome{Claim: released[0].Claim}}[i])
 			f.want(Down)
 		}
 	}
 	f.want(Testing)
-	f.apply(Answered{"claim-02", f.now})
+	f.apply(answered("claim-02", f.now))
 	f.want(Ramping)
 	var released []Release
 	for second := range 600 {
 		for _, r := range f.until(f.now.Add(time.Second)) {
 			released = append(released, r)
-			f.apply(Answered{r.Claim, r.At})
+			f.apply(answered(r.Claim, r.At))
 		}
 		if second == 73 {
 			f.want(Ramping)
@@ -53,17 +53,17 @@ func TestOutage(t *testing.T) {
 	if len(released) != 47 || released[46].Claim != "claim-49" || released[46].Reason("unimed-sp", time.UTC) != "unimed-sp down 08:00–08:11; released 47th of 47" {
 		t.Errorf("%d go, the last as %q", len(released), released[len(released)-1].Reason("unimed-sp", time.UTC))
 	}
-	if f.arrive("later"); f.gate.State.Outage.Released != 47 {
-		t.Errorf("%d of 47 are released", f.gate.State.Outage.Released)
+	if f.arrive("later"); f.gate.Outage.Released != 47 {
+		t.Errorf("%d of 47 are released", f.gate.Outage.Released)
 	}
 }
 
 // TestRateLimit lowers the pace at once, raises it slowly, and opens nothing.
 func TestRateLimit(t *testing.T) {
 	f := newFixture(t, settings(60))
-	pace := func() float64 { return f.gate.State.Flow.pace(&f.gate.Settings.Pace, f.gate.State.Phase, f.now) }
+	pace := func() float64 { return f.gate.PerMinute(&f.gate.Settings, f.now) }
 	for range 20 {
-		f.apply(RateLimited{Claim: "c", Sent: start, RetryAfter: 30 * time.Second})
+		f.apply(Outcome{TellsRateLimited, "c", start, 30 * time.Second})
 	}
 	if f.want(Up); pace() != 30 {
 		t.Errorf("the pace is %g after one burst of rate limits, want 30", pace())
@@ -114,17 +114,17 @@ func TestFree(t *testing.T) {
 			t.Fatal("one waits, and those that come do, too")
 		}
 	}
-	if admitted, _ := f.gate.State.Evidence.counts(); admitted != 1000 {
+	if admitted, _ := f.gate.Evidence.counts(); admitted != 1000 {
 		t.Errorf("%d are counted", admitted)
 	}
 	f.gate.Queue.Remove("first")
-	f.apply(RateLimited{Claim: "c", Sent: f.now, RetryAfter: 10 * time.Minute})
+	f.apply(Outcome{TellsRateLimited, "c", f.now, 10 * time.Minute})
 	free(false, "asked to wait")
 	f.now = f.now.Add(10*time.Minute - time.Second)
 	free(false, "asked to wait for a second more")
 	f.now = f.now.Add(time.Second)
 	free(true, "its pace has grown to the whole since")
-	f.apply(RateLimited{Claim: "c", Sent: f.now})
+	f.apply(Outcome{TellsRateLimited, "c", f.now, 0})
 	f.now = f.now.Add(2 * time.Minute)
 	free(false, "its pace grows")
 	f.now = f.now.Add(time.Minute)
@@ -148,22 +148,22 @@ func TestCommands(t *testing.T) {
 	if f.now = f.now.Add(time.Second); f.gate.Admit(f.now) || len(f.due()) != 1 {
 		t.Error("one that comes goes before the one that waits")
 	}
-	f.apply(Hold{start.Add(time.Hour)})
-	if !f.gate.State.Outage.Since.Equal(f.now) || f.gate.Admit(f.now.Add(time.Second)) {
+	f.apply(Order{Verb: HoldClaims, Until: start.Add(time.Hour)})
+	if !f.gate.Outage.Since.Equal(f.now) || f.gate.Admit(f.now.Add(time.Second)) {
 		t.Error("a person's hold is no outage")
 	}
 	if f.arrive("a") != "" || f.arrive("b") != "" || len(f.until(start.Add(59*time.Minute))) != 0 {
 		t.Fatal("a claim passes what a person holds")
 	}
-	f.apply(TestNow{})
+	f.apply(Order{Verb: SendCanary})
 	if r := f.due(); len(r) != 1 || r[0].Kind != Test {
 		t.Fatalf("%v goes, want a canary", r)
 	}
-	f.apply(ReleaseAt{Pace: 6})
+	f.apply(Order{Verb: ReleaseAt, PerMinute: 6})
 	if r := f.until(f.now.Add(time.Minute)); len(r) != 1 || r[0].Kind != RampedUp {
 		t.Fatalf("%v goes, want the other claim at the pace", r)
 	}
-	f.apply(TreatAsUp{f.now.Add(time.Hour)})
+	f.apply(Order{Verb: TreatAsUp, Until: f.now.Add(time.Hour)})
 	for range 3 {
 		f.fail()
 	}
@@ -171,11 +171,11 @@ func TestCommands(t *testing.T) {
 	f.now = f.now.Add(time.Hour)
 	f.fail()
 	f.want(Down)
-	f.apply(TreatAsUp{f.now.Add(time.Hour)})
-	f.apply(Hold{f.now.Add(time.Minute)}) // who ordered it thinks better of it
+	f.apply(Order{Verb: TreatAsUp, Until: f.now.Add(time.Hour)})
+	f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Minute)}) // who ordered it thinks better of it
 	f.arrive("c")
 	f.until(f.now.Add(time.Minute))
-	f.apply(Answered{Claim: "c"})
+	f.apply(answered("c", time.Time{}))
 	f.until(f.now.Add(20 * time.Minute))
 	f.want(Up)
 	f.fail()
@@ -188,13 +188,13 @@ func TestProbe(t *testing.T) {
 	s.Probe.URL = "https://portal.example/"
 	f := newFixture(t, s)
 	f.gate.Lead(start)
-	if f.now = f.gate.Next(); !f.now.Equal(start.Add(firstTest)) {
+	if f.now = f.gate.Next(f.now); !f.now.Equal(start.Add(firstTest)) {
 		t.Errorf("who begins to lead asks the URL at %s", f.now)
 	}
-	if f.due(); !f.gate.Next().Equal(f.now.Add(s.Probe.Every)) {
-		t.Errorf("the next probe is at %s", f.gate.Next())
+	if f.due(); !f.gate.Next(f.now).Equal(f.now.Add(s.Probe.Every)) {
+		t.Errorf("the next probe is at %s", f.gate.Next(f.now))
 	}
-	f.now = f.gate.Next()
+	f.now = f.gate.Next(f.now)
 	f.gate.Admit(f.now)
 	if _, _, probe := f.gate.Due(f.now); !probe {
 		t.Error("a claim that goes as a probe is due takes it away")
@@ -213,7 +213,7 @@ func TestProbe(t *testing.T) {
 	if r := f.due(); len(r) != 1 || r[0].Kind != Test {
 		t.Fatalf("%v goes, want one canary", r)
 	}
-	f.apply(Failed{"a", f.now})
+	f.apply(failed("a", f.now))
 	if r := f.until(f.now.Add(time.Hour)); len(r) != 1 || r[0].Kind != Test {
 		t.Errorf("%v goes, want one canary that distrusts the probe", r)
 	}
@@ -231,7 +231,7 @@ func TestFewWait(t *testing.T) {
 			t.Fatalf("canary %d does not go %d minutes after the one before", i, minutes)
 		}
 		if i < 4 {
-			f.apply(Failed{fmt.Sprint(i), f.now})
+			f.apply(failed(fmt.Sprint(i), f.now))
 		}
 	}
 	f.arrive("next")
@@ -252,8 +252,8 @@ func TestLateCanary(t *testing.T) {
 		f.arrive("1")
 		f.arrive("2")
 		if held {
-			f.apply(Hold{f.now.Add(2 * time.Hour)})
-			f.apply(TestNow{})
+			f.apply(Order{Verb: HoldClaims, Until: f.now.Add(2 * time.Hour)})
+			f.apply(Order{Verb: SendCanary})
 		}
 		f.until(f.now.Add(time.Minute))
 		f.want(Testing)
@@ -266,7 +266,7 @@ func TestLateCanary(t *testing.T) {
 		if f.want(map[bool]Phase{false: Testing, true: Down}[held]); held {
 			continue
 		}
-		f.apply(Answered{"1", f.now})
+		f.apply(answered("1", f.now))
 		f.want(Ramping)
 	}
 }
@@ -285,13 +285,13 @@ func TestChanged(t *testing.T) {
 		{0, func() { f.arrive("b"); f.arrive("c") }, false, ""},
 		{firstTest, func() { f.due() }, true, Down},
 		{CanaryTimeout, func() { f.due() }, true, ""}, // another canary
-		{0, func() { f.apply(Answered{"c", f.now}) }, true, Testing},
+		{0, func() { f.apply(answered("c", f.now)) }, true, Testing},
 		{14 * time.Second, func() { f.apply(Admitted{}) }, false, ""},
 		{time.Second, func() { f.apply(Admitted{}) }, true, ""}, // the pace grows
 		{0, func() { f.due() }, true, Ramping},
-		{time.Second, func() { f.apply(RateLimited{Sent: f.now}) }, true, ""},
-		{time.Second, func() { f.apply(RateLimited{Sent: start}) }, true, ""}, // the pause grows
-		{0, func() { f.apply(RateLimited{Sent: start, RetryAfter: 0}) }, false, ""},
+		{time.Second, func() { f.apply(Outcome{TellsRateLimited, "", f.now, 0}) }, true, ""},
+		{time.Second, func() { f.apply(Outcome{TellsRateLimited, "", start, 0}) }, true, ""}, // the pause grows
+		{0, func() { f.apply(Outcome{TellsRateLimited, "", start, 0}) }, false, ""},
 	} {
 		f.now = f.now.Add(step.after)
 		f.gate.Changed, f.gate.Left = false, ""
@@ -304,7 +304,7 @@ func TestChanged(t *testing.T) {
 // TestOrder: the nearest deadline first, then what is worth most, then what waits longest; what runs out of time is given up before.
 func TestOrder(t *testing.T) {
 	f := newFixture(t, settings(60))
-	f.apply(Hold{start.Add(3 * time.Hour)})
+	f.apply(Order{Verb: HoldClaims, Until: start.Add(3 * time.Hour)})
 	for claim, deadline := range map[string]time.Duration{"a": 0, "b": 10 * time.Hour, "c": 9 * time.Hour, "x": 10 * time.Hour, "d": 2 * time.Hour, "e": 20 * time.Minute} {
 		h := Held{Claim: claim, Since: start, RetriesLeft: 5}
 		if claim == "x" {
@@ -330,7 +330,7 @@ func TestOrder(t *testing.T) {
 	if since, deadline := new(Queue).Bounds(); !since.IsZero() || !deadline.IsZero() {
 		t.Errorf("nobody waits since %s, until %s", since, deadline)
 	}
-	f.apply(ReleaseAt{Pace: 60})
+	f.apply(Order{Verb: ReleaseAt, PerMinute: 60})
 	var order string
 	for _, r := range f.until(f.now.Add(10 * time.Second)) {
 		order += r.Claim
@@ -365,8 +365,8 @@ func TestClosed(t *testing.T) {
 	s := settings(6)
 	s.Calendar = closing(t, "10:00-18:00")
 	f := newFixture(t, s)
-	if kind := f.arrive("early"); kind != "" || !f.gate.Next().Equal(start.Add(2*time.Hour)) {
-		t.Fatalf("it goes (%q), or next is %s", kind, f.gate.Next())
+	if kind := f.arrive("early"); kind != "" || !f.gate.Next(f.now).Equal(start.Add(2*time.Hour)) {
+		t.Fatalf("it goes (%q), or next is %s", kind, f.gate.Next(f.now))
 	}
 	f.arrive("second")
 	released := f.until(start.Add(3 * time.Hour))

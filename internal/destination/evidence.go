@@ -1,10 +1,7 @@
 package destination
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/classify"
@@ -14,14 +11,11 @@ import (
 // slots that a window is kept in: counts are forgotten a slot at a time.
 const slots = 12
 
-// Evidence counts admissions and failures while a destination is up.
+// Evidence counts admissions, failures and answers while a destination is up.
 type Evidence struct {
-	// Admitted, Failed and Answered hold the window: a count for each twelfth of it, that of instant i at i modulo 12.
-	Admitted [slots]int `json:"admitted"`
-	Failed   [slots]int `json:"failed"`
-	Answered [slots]int `json:"answered,omitzero"`
-	// Slot is the newest.
-	Slot int64 `json:"slot"`
+	// Window has the counts of each twelfth of the window, those of instant i at i modulo 12; Slot is the newest.
+	Window [slots]Counts `json:"window,omitzero"`
+	Slot   int64         `json:"slot"`
 	// Total counts all admissions; Streak holds what it was at each of the last failures without a success between
 	// them, the oldest first, and StreakSince when they began.
 	Total       int64     `json:"total"`
@@ -29,11 +23,18 @@ type Evidence struct {
 	StreakSince time.Time `json:"streakSince,omitzero"`
 }
 
+// Counts are of claims.
+type Counts struct {
+	Admitted int `json:"admitted,omitempty"`
+	Failed   int `json:"failed,omitempty"`
+	Answered int `json:"answered,omitempty"`
+}
+
 // turn forgets what lies before the window.
 func (e *Evidence) turn(within time.Duration, now time.Time) {
 	slot := now.UnixNano() / max(1, int64(within)/slots)
 	for i := max(e.Slot, slot-slots) + 1; i <= slot; i++ {
-		e.Admitted[i%slots], e.Failed[i%slots], e.Answered[i%slots] = 0, 0, 0
+		e.Window[i%slots] = Counts{}
 	}
 	if slot < e.Slot-slots || slot > e.Slot { // the clock, or the length of the window, may have gone back
 		e.Slot = slot
@@ -41,38 +42,36 @@ func (e *Evidence) turn(within time.Duration, now time.Time) {
 }
 
 func (e *Evidence) admit(n int) {
-	e.Admitted[e.Slot%slots] += n
+	e.Window[e.Slot%slots].Admitted += n
 	e.Total += int64(n)
 }
 
 // fail counts a failure. It copies Streak, which other copies of the State share.
 func (e *Evidence) fail(now time.Time) {
-	e.Failed[e.Slot%slots]++
+	e.Window[e.Slot%slots].Failed++
 	if len(e.Streak) == 0 {
 		e.StreakSince = now
 	}
-	e.Streak = append(append([]int64(nil), e.Streak...), e.Total)
-	if len(e.Streak) > inARow {
-		e.Streak = e.Streak[1:]
-	}
+	e.Streak = append(slices.Clone(e.Streak), e.Total)
+	e.Streak = e.Streak[max(0, len(e.Streak)-inARow):]
 }
 
 // answer counts an answer, and ends the failures in a row.
 func (e *Evidence) answer() {
-	e.Answered[e.Slot%slots]++
+	e.Window[e.Slot%slots].Answered++
 	e.Streak, e.StreakSince = nil, time.Time{}
 }
 
 // counts returns the admissions and failures of the window. It counts an answer or a failure whose
 // own admission was not counted, or is older than the window, as admitted.
 func (e *Evidence) counts() (admitted, failed int) {
-	answered := 0
-	for i := range slots {
-		admitted += e.Admitted[i]
-		failed += e.Failed[i]
-		answered += e.Answered[i]
+	var all Counts
+	for _, c := range e.Window {
+		all.Admitted += c.Admitted
+		all.Failed += c.Failed
+		all.Answered += c.Answered
 	}
-	return max(admitted, failed+answered), failed
+	return max(all.Admitted, all.Failed+all.Answered), all.Failed
 }
 
 // opens reports whether the destination counts as down: the share of failures in the window, or five failures in a row.
@@ -93,38 +92,16 @@ func (e *Evidence) opens(t Threshold, now time.Time) bool {
 // down are the reasons that speak of the destination. SERVER_ERROR is none: it may be this claim that it cannot take.
 var down = []decision.Reason{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "503", "504"}
 
-// FailureEvent returns what the failure of a claim that went at sent tells of its destination; nil is nothing. That the
-// destination refused a claim shows that it works.
-func FailureEvent(m *classify.Match, claim string, sent time.Time, retryAfter time.Duration) Event {
+// TellsOf returns what a failure tells of the destination, which may have asked to wait. That the destination refused a
+// claim shows that it works.
+func TellsOf(m *classify.Match, retryAfter time.Duration) Tells {
 	switch {
 	case m.Reason == "RATE_LIMIT" || retryAfter > 0:
-		return RateLimited{claim, sent, retryAfter}
+		return TellsRateLimited
 	case slices.Contains(down, m.Reason):
-		return Failed{claim, sent}
+		return TellsFailed
 	case m.Class == decision.Permanent && m.Reason != "INVALID_CERTIFICATE": // which lets no connection come about
-		return Answered{claim, sent}
+		return TellsAnswered
 	}
-	return nil
-}
-
-// retryAfterText is the header's name, as error texts quote it, before its value.
-var retryAfterText = regexp.MustCompile(
-	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
-
-// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is
-// empty, of an error's text: seconds, or an HTTP date. 0 is nothing.
-func RetryAfter(variable, text string, now time.Time) time.Duration {
-	value := strings.TrimSpace(variable)
-	if value == "" {
-		if found := retryAfterText.FindStringSubmatch(text); found != nil {
-			value = found[1]
-		}
-	}
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := time.Parse(time.RFC1123, value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
+	return ""
 }

@@ -29,14 +29,14 @@ func TestEvidence(t *testing.T) {
 			claim := fmt.Sprint(i)
 			f.arrive(claim)
 			if (i+1)*tt.failed/tt.admitted > i*tt.failed/tt.admitted {
-				f.apply(Failed{claim, f.now})
+				f.apply(failed(claim, f.now))
 			}
 			if tt.answered && i == 2 {
-				f.apply(Answered{"other", f.now})
+				f.apply(answered("other", f.now))
 			}
 		}
-		if f.gate.State.Phase != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, f.gate.State.Phase, tt.want)
+		if f.gate.Phase != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, f.gate.Phase, tt.want)
 		}
 	}
 }

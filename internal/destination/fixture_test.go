@@ -19,8 +19,10 @@ type fixture struct {
 	t    *testing.T
 	gate Gate
 	now  time.Time
-	all  []Release
-	lost []Held
+	// acted is when the gate was last asked or told something.
+	acted time.Time
+	all   []Release
+	lost  []Held
 	// out are the canaries of which nothing was heard.
 	out map[string]time.Time
 }
@@ -31,6 +33,7 @@ func newFixture(t *testing.T, s Settings) *fixture {
 
 // due lets the gate act, and holds it against what must never be.
 func (f *fixture) due() []Release {
+	f.acted = f.now
 	released, lost, _ := f.gate.Due(f.now)
 	for _, r := range released {
 		if !f.gate.Settings.Calendar.IsOpen(f.now) {
@@ -51,18 +54,20 @@ func (f *fixture) due() []Release {
 
 func (f *fixture) apply(e Event) {
 	switch e := e.(type) {
-	case Answered:
-		delete(f.out, e.Claim)
-	case Failed:
-		delete(f.out, e.Claim)
-	case RateLimited:
-		delete(f.out, e.Claim)
-	case Unclear:
+	case Outcome:
 		delete(f.out, e.Claim)
 	case Lost:
 		delete(f.out, e.Claim)
 	}
+	f.acted = f.now
 	f.gate.Apply(e, f.now)
+}
+
+func failed(claim string, sent time.Time) Outcome {
+	return Outcome{Tells: TellsFailed, Claim: claim, Sent: sent}
+}
+func answered(claim string, sent time.Time) Outcome {
+	return Outcome{Tells: TellsAnswered, Claim: claim, Sent: sent}
 }
 
 // arrive holds a claim and returns why it may go at once, empty where it waits.
@@ -82,21 +87,21 @@ func (f *fixture) fail() {
 		f.now = f.now.Add(10 * time.Second)
 		claim := fmt.Sprint("failed-", i)
 		f.arrive(claim)
-		f.apply(Failed{claim, f.now})
+		f.apply(failed(claim, f.now))
 	}
 }
 
 func (f *fixture) want(phase Phase) {
 	f.t.Helper()
-	if f.gate.State.Phase != phase {
-		f.t.Fatalf("%s, want %s: %+v", f.gate.State.Phase, phase, f.gate.State)
+	if f.gate.Phase != phase {
+		f.t.Fatalf("%s, want %s: %+v", f.gate.Phase, phase, f.gate.State)
 	}
 }
 
 // until lets time pass by what the gate asks to be woken for, and returns what goes.
 func (f *fixture) until(end time.Time) (released []Release) {
 	inVain := 0
-	for next := f.gate.Next(); !next.IsZero() && !next.After(end); next = f.gate.Next() {
+	for next := f.gate.Next(f.now); !next.IsZero() && !next.After(end); next = f.gate.Next(f.now) {
 		if inVain++; next.After(f.now) {
 			inVain = 0
 		}

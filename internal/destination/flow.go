@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Flow is how fast claims go: a bucket of one claim that fills at the pace, so that two claims are never closer than
-// the pace has them.
+// Flow is how fast claims go: evenly, so that two are never closer than the pace has them.
 type Flow struct {
-	// Credit of claims that may go at once, as of At.
-	Credit float64   `json:"credit"`
-	At     time.Time `json:"at"`
-	// Ramp is the pace of a ramp, in claims a minute, and Stepped when it was last multiplied. Fixed: a person chose it.
+	// Next is when the next claim may go, at Pace a minute, but for PauseUntil.
+	Next       time.Time `json:"next,omitzero"`
+	Pace       float64   `json:"pace,omitempty"`
+	PauseUntil time.Time `json:"pauseUntil,omitzero"`
+	// Ramp is the pace of a ramp, and Stepped when it was last multiplied. Fixed: a person chose it.
 	Ramp    float64   `json:"ramp,omitempty"`
 	Stepped time.Time `json:"stepped,omitzero"`
 	Fixed   bool      `json:"fixed,omitempty"`
@@ -19,15 +19,16 @@ type Flow struct {
 	Unanswered int       `json:"unanswered,omitempty"`
 	Last       time.Time `json:"last,omitzero"`
 	Answers    int       `json:"answers,omitempty"`
-	// Limit is the pace that a RATE_LIMIT left, growing since LimitAt; 0 is none. Nothing goes before PauseUntil.
-	Limit      float64   `json:"limit,omitempty"`
-	LimitAt    time.Time `json:"limitAt,omitzero"`
-	PauseUntil time.Time `json:"pauseUntil,omitzero"`
+	// Limit is the pace that a RATE_LIMIT left, growing since LimitAt; 0 is none.
+	Limit   float64   `json:"limit,omitempty"`
+	LimitAt time.Time `json:"limitAt,omitzero"`
 }
 
-// fastPace is where claims go so often that the caller may come a little late to each: up to lateBy. What that adds is
-// taken from the pace, so that no minute has more than its claims.
 const (
+	// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
+	raise = 0.05
+	// fastPace is where claims go so often that the caller may come a little late to each: up to lateBy. What that adds is
+	// taken from the pace, so that no minute has more than its claims.
 	fastPace = 240
 	lateBy   = 50 * time.Millisecond
 	allowed  = 0.995
@@ -42,70 +43,55 @@ func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	return min(p.Most, f.Limit+steps*raise*p.Most)
 }
 
-// pace returns the claims a minute that may go.
-func (f *Flow) pace(p *Pace, phase Phase, now time.Time) float64 {
-	limit := f.limit(p, now)
-	if phase == Ramping {
-		return min(limit, f.Ramp)
+// PerMinute returns how many claims may go in a minute.
+func (s *State) PerMinute(c *Settings, now time.Time) float64 {
+	limit := s.Flow.limit(&c.Pace, now)
+	if s.Phase == Ramping {
+		return min(limit, s.Flow.Ramp)
 	}
 	return limit
 }
 
-// PerMinute returns how many claims may go in a minute.
-func (s *State) PerMinute(c *Settings, now time.Time) float64 {
-	return s.Flow.pace(&c.Pace, s.Phase, now)
-}
-
-// fill adds the credit that came at a pace since it was last filled.
-func (f *Flow) fill(pace float64, now time.Time) {
-	most, rate := 1.0, pace
+// interval returns the time from one claim to the next.
+func (f *Flow) interval() time.Duration {
+	pace := f.Pace
 	if pace >= fastPace {
-		most, rate = 1+pace*lateBy.Minutes(), allowed*pace
+		pace *= allowed
 	}
-	if now.After(f.At) {
-		f.Credit, f.At = min(most, f.Credit+rate*now.Sub(f.At).Minutes()), now
-	}
-	f.Credit = min(f.Credit, most)
+	return time.Duration(math.Ceil(float64(time.Minute) / pace))
 }
 
-// nearlyOne makes up for rounding.
-const nearlyOne = 1 - 1e-9
+// change sets the pace, by which what is left to wait grows or shrinks.
+func (f *Flow) change(pace float64, now time.Time) {
+	if left := f.Next.Sub(now); left > 0 && pace != f.Pace {
+		f.Next = now.Add(time.Duration(math.Ceil(float64(left) * f.Pace / pace)))
+	}
+	f.Pace = pace
+}
 
-// take reports whether a claim may go, and takes its credit.
+// ready returns when a claim may go.
+func (f *Flow) ready() time.Time { return latest(f.Next, f.PauseUntil) }
+
+// take reports whether a claim may go, and has the next one wait.
 func (f *Flow) take(now time.Time) bool {
-	if now.Before(f.PauseUntil) || f.Credit < nearlyOne {
+	if now.Before(f.ready()) {
 		return false
 	}
-	f.Credit = max(0, f.Credit-1)
+	from := now
+	if f.Pace >= fastPace {
+		from = latest(f.Next, now.Add(-lateBy))
+	}
+	f.Next = from.Add(f.interval())
 	return true
 }
 
-// ready returns when there is credit for a claim at that pace; zero is never.
-func (f *Flow) ready(pace float64) time.Time {
-	at := f.At
-	if f.Credit < nearlyOne {
-		if pace <= 0 {
-			return time.Time{}
-		}
-		if pace >= fastPace {
-			pace *= allowed
-		}
-		at = at.Add(time.Duration(math.Ceil((1 - f.Credit) / pace * float64(time.Minute))))
-	}
-	if at.Before(f.PauseUntil) {
-		return f.PauseUntil
-	}
-	return at
-}
-
 // rateLimited lowers the pace. What was sent before it was lowered last tells nothing new.
-func (f *Flow) rateLimited(p *Pace, phase Phase, sent time.Time, retryAfter time.Duration, now time.Time) {
-	if until := now.Add(min(max(retryAfter, 0), longestPause)); until.After(f.PauseUntil) {
-		f.PauseUntil = until
-	}
+func (g *Gate) rateLimited(sent time.Time, retryAfter time.Duration) {
+	f, p := &g.Flow, &g.Settings.Pace
+	f.PauseUntil = latest(f.PauseUntil, g.now.Add(min(max(retryAfter, 0), longestPause)))
 	if !sent.IsZero() && !sent.After(f.LimitAt) {
 		return
 	}
-	f.Limit, f.LimitAt = max(min(p.Start, p.Most), p.OnRateLimit*f.pace(p, phase, now)), now
+	f.Limit, f.LimitAt = max(min(p.Start, p.Most), p.OnRateLimit*g.PerMinute(&g.Settings, g.now)), g.now
 	f.Ramp = min(f.Ramp, f.Limit)
 }

@@ -15,14 +15,18 @@ import (
 type Gate struct {
 	Name     string
 	Settings Settings
-	State    State
-	Queue    Queue
+	State
+	Queue Queue
 	// Changed reports whether the State is to be recorded, Left the phase that it left first since that was done; who
 	// records it sets both back.
 	Changed bool
 	Left    Phase
 	// Leaving reports that what Due returned is being recorded: until then nobody goes before it.
 	Leaving bool
+
+	used time.Time // when the Registry was asked for it last
+	now  time.Time // of the event that is being applied
+	goes Kind      // why a claim goes by it
 }
 
 // Release is a claim that may go.
@@ -40,23 +44,23 @@ type Release struct {
 // Due lists what may go, and what is to be given up, at now; probe reports whether the URL is to be asked for.
 func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
 	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
-		h, _ := g.Queue.Remove(g.Queue.end.claims[0].Claim)
+		h, _ := g.Queue.Remove(g.Queue.end.first().Claim)
 		givenUp = append(givenUp, h)
 	}
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
-		if g.State.isDown() && !now.Before(g.State.testAt()) {
+		if g.isDown() && !now.Before(g.testAt()) {
 			turn.Canary = g.Queue.Canary(now)
 		}
-		a := g.step(turn, now)
-		if a.Release == "" {
-			return released, givenUp, g.State.asks(&g.Settings, now)
+		kind := g.Apply(turn, now)
+		if kind == "" {
+			return released, givenUp, g.asks(now)
 		}
-		if a.Release != Test {
-			turn.Canary = g.Queue.First().Claim
+		if kind != Test {
+			turn.Canary = g.Queue.turn.first().Claim
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
-		r := Release{Held: h, Kind: a.Release, At: now, Outage: g.State.Outage}
+		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}
 		if opened := g.Settings.Calendar.Next(h.Since); opened.After(h.Since) {
 			r.Opened = opened
 		}
@@ -67,6 +71,16 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 }
 
+// asks reports whether the URL is to be asked now, and plans when next. The answer is a Probed event.
+func (g *Gate) asks(now time.Time) bool {
+	c := &g.Settings
+	if c.Probe.URL == "" || !g.HeldUntil.IsZero() || now.Before(g.NextProbe) || !c.Calendar.IsOpen(now) {
+		return false
+	}
+	g.NextProbe = now.UTC().Round(0).Add(c.Probe.Every)
+	return true
+}
+
 // Hold adds a claim to the queue. Where the destination is closed at the deadline, the claim must go before that.
 func (g *Gate) Hold(h Held) {
 	if !h.Deadline.IsZero() {
@@ -75,46 +89,61 @@ func (g *Gate) Hold(h Held) {
 	g.Queue.Add(h)
 }
 
-// Apply tells the gate what happened.
-func (g *Gate) Apply(e Event, now time.Time) { g.step(e, now) }
-
-func (g *Gate) step(e Event, now time.Time) (a Actions) {
-	before := g.State
-	g.State, a = g.State.Step(&g.Settings, e, now)
-	if g.Left == "" {
-		g.Left = a.Went
-	}
-	flow := &g.State.Flow
-	g.Changed = g.Changed || a.Went != "" || g.State.Canary.Sent.After(before.Canary.Sent) ||
-		!flow.LimitAt.Equal(before.Flow.LimitAt) || !flow.PauseUntil.Equal(before.Flow.PauseUntil) ||
-		g.State.Phase == Ramping && !flow.Stepped.Equal(before.Flow.Stepped)
-	return a
-}
-
 // Take takes a State over that was recorded. Claims go no sooner than if one had gone just now: who recorded it may
 // have let one go since.
 func (g *Gate) Take(s State, now time.Time) {
 	g.State, g.Changed, g.Left = s, false, ""
-	g.Wait(now)
+	g.wait(now)
 }
 
-// Believe bounds what a wrong clock left in the State, by the clock of who acts now.
-func (g *Gate) Believe(now time.Time) { g.Changed = g.State.believe(&g.Settings, now) || g.Changed }
-
-// Wait takes what credit there is.
-func (g *Gate) Wait(now time.Time) { g.State.Flow.Credit, g.State.Flow.At = 0, now }
+// wait has the next claim go no sooner than if one had gone just now.
+func (g *Gate) wait(now time.Time) {
+	now = now.UTC().Round(0)
+	g.Flow.change(g.PerMinute(&g.Settings, now), now)
+	g.Flow.Next = latest(g.Flow.Next, now.Add(g.Flow.interval()))
+}
 
 // Lead begins to let claims go: who did before may have let one go, and asked the URL, just now.
 func (g *Gate) Lead(now time.Time) {
-	g.Wait(now)
-	g.State.NextProbe = latest(g.State.NextProbe, now.UTC().Round(0).Add(firstTest))
+	g.wait(now)
+	g.NextProbe = latest(g.NextProbe, now.UTC().Round(0).Add(firstTest))
+}
+
+// Believe bounds instants that lie further ahead than is ever recorded: whoever recorded them had a wrong clock, and
+// what waits for them would wait until then.
+func (g *Gate) Believe(now time.Time) {
+	now = now.UTC().Round(0)
+	bound := func(ahead time.Duration, instants ...*time.Time) {
+		for _, t := range instants {
+			if t.After(now.Add(ahead + clockTolerance)) {
+				*t, g.Changed = now.Add(ahead), true
+			}
+		}
+	}
+	f, o := &g.Flow, &g.Outage
+	bound(0, &g.Since, &o.Since, &o.Until, &o.LastTest, &g.Canary.Sent, &g.Evidence.StreakSince, &f.Stepped, &f.Last,
+		&f.LimitAt)
+	bound(longestPause, &f.PauseUntil)
+	bound(max(firstTest, g.Settings.Probe.Every), &g.NextProbe)
+	bound(LongestOrder, &g.HeldUntil, &g.UpUntil)
+	bound(max(g.longestTest(), g.HeldUntil.Sub(now)), &g.NextTest)
+	f.change(g.PerMinute(&g.Settings, now), now)
+	bound(f.interval(), &f.Next)
+}
+
+// longestTest returns the most between two canaries.
+func (g *Gate) longestTest() time.Duration {
+	if g.Settings.Probe.URL != "" {
+		return distrustProbe
+	}
+	return longestTest
 }
 
 // IsFree reports whether claims may go at once, whoever else waits: the destination is up and open, the policies set it
 // no pace, and it has asked for none.
 func (g *Gate) IsFree(now time.Time) bool {
-	p, f := &g.Settings.Pace, &g.State.Flow
-	return g.State.Phase == Up && !p.Limited && f.limit(p, now) >= p.Most && !now.Before(f.PauseUntil) &&
+	p, f := &g.Settings.Pace, &g.Flow
+	return g.Phase == Up && !p.Limited && f.limit(p, now) >= p.Most && !now.Before(f.PauseUntil) &&
 		g.Settings.Calendar.IsOpen(now)
 }
 
@@ -123,25 +152,42 @@ func (g *Gate) IsFree(now time.Time) bool {
 func (g *Gate) Admit(now time.Time) bool {
 	switch {
 	case g.IsFree(now):
-		g.step(Admitted{1}, now)
+		g.Apply(Admitted{1}, now)
 		return true
-	case g.Queue.Len() > 0 || g.Leaving || g.State.Phase != Up:
+	case g.Queue.Len() > 0 || g.Leaving || g.Phase != Up:
 		return false
 	}
-	return g.step(Turn{Waiting: 1}, now).Release == Pass
+	return g.Apply(Turn{Waiting: 1}, now) == Pass
 }
 
 // Next returns when Due has something to do if nothing happens until then; zero is never.
-func (g *Gate) Next() time.Time {
-	return soonest(g.State.Next(&g.Settings, g.Queue.Len()), g.Queue.GiveUpAt())
+func (g *Gate) Next(now time.Time) time.Time {
+	next := g.Queue.GiveUpAt()
+	at := func(t time.Time) { // what comes due while it is closed is done when it opens
+		next = soonest(next, g.Settings.Calendar.Next(latest(t, now)))
+	}
+	if g.Settings.Probe.URL != "" && g.HeldUntil.IsZero() {
+		at(g.NextProbe)
+	}
+	switch waits := g.Queue.Len() > 0; {
+	case g.Phase == Testing, g.Phase == Down && waits:
+		at(g.testAt())
+	case g.Phase == Ramping && !waits:
+		at(g.Flow.Last.Add(CanaryTimeout))
+	case waits:
+		if at(g.Flow.ready()); g.Phase == Ramping {
+			at(g.Flow.Stepped.Add(g.Settings.Pace.Step))
+		}
+	}
+	return next
 }
 
-// soonest of two instants, of which a zero one never comes.
-func soonest(a, b time.Time) time.Time {
-	if earlier(b, a) < 0 {
-		return b
+// latest of two instants.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return a
+	return b
 }
 
 // ordinal returns 1st, 2nd, 3rd, 4th and so on.

@@ -25,25 +25,25 @@ func TestLasted(t *testing.T) {
 	}
 	answered := func(after time.Duration) func() {
 		return func() {
-			for f.gate.State.Phase != Testing {
+			for f.gate.Phase != Testing {
 				f.until(f.now.Add(time.Minute))
 			}
-			f.until(f.gate.State.Outage.Since.Add(after))
-			f.apply(Answered{f.gate.State.Canary.Claim, f.now})
+			f.until(f.gate.Outage.Since.Add(after))
+			f.apply(answered(f.gate.Canary.Claim, f.now))
 		}
 	}
 	outage(answered(9 * time.Minute))
-	outage(func() { f.apply(Hold{Until: f.now.Add(time.Minute)}); answered(9 * time.Minute)() })
-	outage(func() { f.now = f.now.Add(time.Minute); f.apply(TreatAsUp{Until: f.now.Add(time.Minute)}) })
-	outage(func() { f.now = f.now.Add(time.Minute); f.apply(ReleaseAt{Pace: 1}) })
+	outage(func() { f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Minute)}); answered(9 * time.Minute)() })
+	outage(func() { f.now = f.now.Add(time.Minute); f.apply(Order{Verb: TreatAsUp, Until: f.now.Add(time.Minute)}) })
+	outage(func() { f.now = f.now.Add(time.Minute); f.apply(Order{Verb: ReleaseAt, PerMinute: 1}) })
 	outage(answered(4 * time.Minute))
-	if want := []time.Duration{9 * time.Minute, 4 * time.Minute}; !slices.Equal(f.gate.State.Lasted, want) {
-		t.Errorf("remembered are %v, want %v", f.gate.State.Lasted, want)
+	if want := []time.Duration{9 * time.Minute, 4 * time.Minute}; !slices.Equal(f.gate.Lasted, want) {
+		t.Errorf("remembered are %v, want %v", f.gate.Lasted, want)
 	}
 	for range 19 {
 		outage(answered(3 * time.Minute))
 	}
-	if kept := f.gate.State.Lasted; len(kept) != 20 || kept[0] != 4*time.Minute || kept[1] != 3*time.Minute {
+	if kept := f.gate.Lasted; len(kept) != 20 || kept[0] != 4*time.Minute || kept[1] != 3*time.Minute {
 		t.Errorf("remembered are %v", kept)
 	}
 }
@@ -72,13 +72,13 @@ func TestBack(t *testing.T) {
 		"longer than all":       {minutes(1, 2, 3, 4, 5), minutes(100), 5, 0, 0, 0},
 	} {
 		f, r := registered(t)
-		f.gate.State.Lasted = tt.own
+		f.gate.Lasted = tt.own
 		r.Gate("other", start).State.Lasted = tt.others
 		if _, known := r.Back(&f.gate.State, f.now); known {
 			t.Errorf("%s: it is up, and expected back", name)
 		}
 		f.fail()
-		since := f.gate.State.Outage.Since
+		since := f.gate.Outage.Since
 		b, known := r.Back(&f.gate.State, since.Add(tt.elapsed*time.Minute))
 		want := Back{since.Add(tt.median * time.Minute), since.Add(tt.low * time.Minute), since.Add(tt.top * time.Minute)}
 		if known != (tt.median > 0) || known && b != want {
@@ -87,7 +87,7 @@ func TestBack(t *testing.T) {
 		if known && !r.Expected(&f.gate.State, since.Add(tt.elapsed*time.Minute)).Equal(b.Median) {
 			t.Errorf("%s: it is expected back at another time than the median's", name)
 		}
-		f.apply(Hold{Until: f.now.Add(time.Hour)})
+		f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Hour)})
 		if _, known := r.Back(&f.gate.State, f.now); known {
 			t.Errorf("%s: a person holds it, and it is expected back", name)
 		}
@@ -102,7 +102,7 @@ func TestExpected(t *testing.T) {
 		t.Errorf("up, it is expected back at %v", at)
 	}
 	f.fail()
-	since := f.gate.State.Since
+	since := f.gate.Since
 	for lasted, more := range map[time.Duration]time.Duration{
 		time.Minute: 25 * time.Minute, 40 * time.Minute: 40 * time.Minute, 5 * time.Hour: 2 * time.Hour,
 	} {
@@ -111,7 +111,7 @@ func TestExpected(t *testing.T) {
 		}
 	}
 	until := f.now.Add(3 * time.Hour)
-	f.apply(Hold{Until: until})
+	f.apply(Order{Verb: HoldClaims, Until: until})
 	if at := r.Expected(&f.gate.State, f.now); !at.Equal(until) {
 		t.Errorf("held until %v, it is expected back at %v", until, at)
 	}

@@ -28,9 +28,9 @@ func TestRandom(t *testing.T) {
 		sent := []Release{{Held: Held{Claim: "none"}}}
 		for range 600 {
 			f.now = f.now.Add(time.Duration(dice.ExpFloat64() * float64([]time.Duration{time.Second, 10 * time.Second, time.Minute}[dice.IntN(3)])))
-			next := f.gate.Next()
+			next := f.gate.Next(f.now)
 			if !next.IsZero() && next.Before(f.now) && next.After(start) && dice.IntN(4) > 0 {
-				f.now = latest(next, f.gate.State.Flow.At)
+				f.now = latest(next, f.acted)
 			}
 			sent = append(sent, f.due()...)
 			r := sent[dice.IntN(len(sent))]
@@ -40,21 +40,21 @@ func TestRandom(t *testing.T) {
 				f.arrive(fmt.Sprint("claim-", held))
 				sent = append(sent, f.all[max(0, len(f.all)-1):]...)
 			case n < 90 && dice.Float64() < bad:
-				f.apply(Failed{r.Claim, r.At})
+				f.apply(failed(r.Claim, r.At))
 			case n < 90:
-				f.apply(Answered{r.Claim, r.At})
+				f.apply(answered(r.Claim, r.At))
 			case n < 94:
-				f.apply(RateLimited{r.Claim, r.At, time.Duration(dice.IntN(100)) * time.Second})
+				f.apply(Outcome{TellsRateLimited, r.Claim, r.At, time.Duration(dice.IntN(100)) * time.Second})
 			case n < 96:
 				f.apply(Probed{dice.IntN(2) == 0})
 			case n == 96:
-				f.apply(Hold{f.now.Add(time.Hour)})
+				f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Hour)})
 			case n == 97:
-				f.apply(TestNow{})
+				f.apply(Order{Verb: SendCanary})
 			case n == 98:
-				f.apply(ReleaseAt{1 + dice.Float64()*100})
+				f.apply(Order{Verb: ReleaseAt, PerMinute: 1 + dice.Float64()*100})
 			default:
-				f.apply(TreatAsUp{f.now.Add(time.Minute)})
+				f.apply(Order{Verb: TreatAsUp, Until: f.now.Add(time.Minute)})
 			}
 			f.restart()
 		}
@@ -137,15 +137,15 @@ func TestLoadSweep(t *testing.T) {
 				switch minute := int(at / time.Minute); {
 				case at >= 30*time.Minute && at < 90*time.Minute:
 					answer = at + 30*time.Second
-					told[answer] = append(told[answer], Failed{r.Claim, f.now})
+					told[answer] = append(told[answer], failed(r.Claim, f.now))
 					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
 				case good[minute] >= capacity:
-					told[answer] = append(told[answer], RateLimited{Claim: r.Claim, Sent: f.now})
+					told[answer] = append(told[answer], Outcome{TellsRateLimited, r.Claim, f.now, 0})
 					back[at+5*time.Minute] = append(back[at+5*time.Minute], r.Claim)
 				default:
 					good[minute]++
 					if r.Kind.Wanted() { // nobody tells of the others
-						told[answer] = append(told[answer], Answered{r.Claim, f.now})
+						told[answer] = append(told[answer], answered(r.Claim, f.now))
 					}
 				}
 			}

@@ -23,10 +23,10 @@ func TestRefutedProbe(t *testing.T) {
 		}
 		for _, r := range f.due() {
 			if r.Kind.Wanted() {
-				f.apply(Answered{r.Claim, r.At})
+				f.apply(answered(r.Claim, r.At))
 			}
 		}
-		if now := f.gate.State.Phase; now != was {
+		if now := f.gate.Phase; now != was {
 			if was = now; now == Down {
 				shut++
 			}
@@ -41,7 +41,7 @@ func TestRefutedProbe(t *testing.T) {
 	f.want(Up)
 	f.apply(Probed{OK: true})
 	f.apply(Probed{})
-	f.apply(Answered{})
+	f.apply(answered("", time.Time{}))
 	f.apply(Probed{})
 	f.want(Up) // a claim was answered since the first failed
 	f.apply(Probed{OK: true})
@@ -62,14 +62,14 @@ func TestRefusalsAmongTimeouts(t *testing.T) {
 		changes, since := 0, f.now
 		for i := 0; f.now.Before(start.Add(7 * time.Minute)); i++ {
 			f.now = f.now.Add(50 * time.Millisecond)
-			before := f.gate.State.Phase
+			before := f.gate.Phase
 			if int(float64(i+1)*share) > int(float64(i)*share) {
-				f.apply(Failed{})
+				f.apply(failed("", time.Time{}))
 			} else {
-				f.apply(Answered{})
+				f.apply(answered("", time.Time{}))
 			}
 			f.due()
-			now := f.gate.State.Phase
+			now := f.gate.Phase
 			if now == before {
 				continue
 			}
@@ -82,7 +82,7 @@ func TestRefusalsAmongTimeouts(t *testing.T) {
 		if opened := changes > 0; opened != (share > 0.5) || changes > most {
 			t.Errorf("%.0f %% time out: %d changes", 100*share, changes)
 		}
-		for _, l := range f.gate.State.Lasted {
+		for _, l := range f.gate.Lasted {
 			if l < time.Minute {
 				t.Errorf("%.0f %% time out: an outage of %s is remembered", 100*share, l)
 			}

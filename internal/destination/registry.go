@@ -1,6 +1,7 @@
 package destination
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -15,57 +16,57 @@ const Other = "other"
 // Registry holds the Gates by their names. It is not safe for concurrent use.
 type Registry struct {
 	gates      map[string]*Gate
-	used       map[string]time.Time // of those that are not configured
-	configured map[string]Settings
+	configured map[string]Settings // each has its Gate
 	otherwise  Settings
 }
 
 // NewRegistry makes a Registry of the destinations that are configured; all others have the settings otherwise.
 func NewRegistry(configured map[string]Settings, otherwise Settings, now time.Time) *Registry {
-	r := &Registry{gates: make(map[string]*Gate), used: make(map[string]time.Time)}
+	r := &Registry{gates: make(map[string]*Gate)}
 	r.Configure(configured, otherwise, now)
 	return r
+}
+
+// settings returns those of a destination.
+func (r *Registry) settings(name string) Settings {
+	if s, configured := r.configured[name]; configured {
+		return s
+	}
+	return r.otherwise
 }
 
 // Gate returns the one of that name. A new one may take the place of the one that is idle and empty for the longest
 // time; where none is, it is that of Other.
 func (r *Registry) Gate(name string, now time.Time) *Gate {
-	settings, configured := r.configured[name]
-	if !configured {
-		settings = r.otherwise
-	}
 	g := r.gates[name]
-	switch {
-	case g != nil:
-	case !configured && name != Other && len(r.used) >= mostUnconfigured && !r.forget():
-		return r.Gate(Other, now)
-	default:
-		g = &Gate{Name: name, Settings: settings, State: New(now)}
+	if g == nil {
+		_, configured := r.configured[name]
+		if full := len(r.gates)-len(r.configured) >= mostUnconfigured; full && !configured && name != Other && !r.forget() {
+			return r.Gate(Other, now)
+		}
+		g = &Gate{Name: name, Settings: r.settings(name), State: New(now)}
 		r.gates[name] = g
 	}
-	if !configured && name != Other {
-		r.used[name] = now
-	}
+	g.used = now
 	return g
 }
+
+// Find returns the one of that name, nil where it is not configured and was not asked for.
+func (r *Registry) Find(name string) *Gate { return r.gates[name] }
 
 // Configure takes changed settings over. A destination keeps what is known of it.
 func (r *Registry) Configure(configured map[string]Settings, otherwise Settings, now time.Time) {
 	r.configured, r.otherwise = configured, otherwise
-	for name, g := range r.gates {
-		settings, ok := configured[name]
-		if g.Settings = settings; !ok {
-			g.Settings = otherwise
-		}
-		if delete(r.used, name); !ok && name != Other {
-			r.used[name] = now
-		}
-		for _, w := range slices.Clone(g.Queue.turn.claims) { // until when they can be sent may be another
-			g.Hold(w.Held)
-		}
-	}
 	for name := range configured {
 		r.Gate(name, now)
+	}
+	for name, g := range r.gates {
+		g.Settings = r.settings(name)
+		waiting := g.Queue.turn.claims
+		g.Queue = Queue{}
+		for _, h := range waiting { // until when they can be sent may be another
+			g.Hold(*h)
+		}
 	}
 }
 
@@ -78,17 +79,18 @@ func (r *Registry) Each(do func(*Gate)) {
 
 // forget makes room, and reports whether there was any to make.
 func (r *Registry) forget() bool {
-	var oldest string
-	for name, used := range r.used {
-		g := r.gates[name]
-		idle := g.Queue.Len() == 0 && g.State.Phase == Up && g.State.UpUntil.IsZero()
-		if before := r.used[oldest]; idle && (oldest == "" || used.Before(before) || used.Equal(before) && name < oldest) {
-			oldest = name
+	var oldest *Gate
+	for name, g := range r.gates {
+		_, configured := r.configured[name]
+		idle := !configured && name != Other && g.Queue.Len() == 0 && g.Phase == Up && g.UpUntil.IsZero()
+		if idle && (oldest == nil || cmp.Or(g.used.Compare(oldest.used), cmp.Compare(name, oldest.Name)) < 0) {
+			oldest = g
 		}
 	}
-	delete(r.gates, oldest)
-	delete(r.used, oldest)
-	return oldest != ""
+	if oldest != nil {
+		delete(r.gates, oldest.Name)
+	}
+	return oldest != nil
 }
 
 const (
@@ -97,15 +99,6 @@ const (
 	// fewestOutages must be known before something is expected of the next.
 	fewestOutages = 5
 )
-
-// lasted remembers how long the outage was that ends now, unless a person began or ended it.
-func (m *machine) lasted() {
-	if m.Outage.Cause == CausePerson || m.Flow.Fixed {
-		return
-	}
-	kept := m.Lasted[max(0, len(m.Lasted)+1-keptOutages):]
-	m.Lasted = append(slices.Clone(kept), m.Outage.Until.Sub(m.Outage.Since)) // not in another State's
-}
 
 // Back is when a destination is expected back: the median and the quartiles of the outages that lasted longer than its
 // own has so far.
@@ -120,7 +113,7 @@ func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 	lengths := slices.Clone(s.Lasted)
 	if len(lengths) < fewestOutages {
 		lengths = nil
-		r.Each(func(g *Gate) { lengths = append(lengths, g.State.Lasted...) })
+		r.Each(func(g *Gate) { lengths = append(lengths, g.Lasted...) })
 	}
 	if len(lengths) < fewestOutages {
 		return b, false

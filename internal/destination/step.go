@@ -1,57 +1,55 @@
 package destination
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// machine is a Step under way.
-type machine struct {
-	*State
-	c       *Settings
-	now     time.Time
-	actions Actions
+// Apply tells the gate what happened, and returns why a claim may go, where a Turn asks and one may: for a Test the one
+// that it names, otherwise the first of the queue. The instants of successive calls do not go back.
+func (g *Gate) Apply(e Event, now time.Time) Kind {
+	before := g.State
+	g.now, g.goes = now.UTC().Round(0), ""
+	g.pass()
+	e.apply(g)
+	g.Flow.change(g.PerMinute(&g.Settings, g.now), g.now)
+	if g.Phase != before.Phase && g.Left == "" {
+		g.Left = before.Phase
+	}
+	f, was := &g.Flow, &before.Flow
+	g.Changed = g.Changed || g.Phase != before.Phase || g.Canary.Sent.After(before.Canary.Sent) ||
+		!f.LimitAt.Equal(was.LimitAt) || !f.PauseUntil.Equal(was.PauseUntil) ||
+		g.Phase == Ramping && !f.Stepped.Equal(was.Stepped)
+	return g.goes
 }
 
-// Step returns the State that an event at instant now leads to, and what is to be done. It changes neither s nor c. The
-// instants of successive calls do not go back.
-func (s State) Step(c *Settings, e Event, now time.Time) (State, Actions) {
-	m := &machine{State: &s, c: c, now: now.UTC().Round(0)}
-	before := s.Phase
-	m.pass()
-	e.apply(m)
-	if s.Phase != before {
-		m.actions.Went = before
+// pass does what time alone does: the pace grows, a canary without word is given up, a person's order is over.
+func (g *Gate) pass() {
+	g.Evidence.turn(g.Settings.OpensAt.Within, g.now)
+	for step := g.Settings.Pace.Step; g.Phase == Ramping && !g.now.Before(g.Flow.Stepped.Add(step)); {
+		g.Flow.Stepped = g.Flow.Stepped.Add(step)
+		g.grow()
+		g.Flow.change(g.PerMinute(&g.Settings, g.Flow.Stepped), g.Flow.Stepped)
 	}
-	return s, m.actions
+	g.Flow.change(g.PerMinute(&g.Settings, g.now), g.now)
+	if g.Canary.Claim != "" && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
+		g.lost()
+	}
+	for _, until := range []*time.Time{&g.HeldUntil, &g.UpUntil} {
+		if !g.now.Before(*until) {
+			*until = time.Time{}
+		}
+	}
 }
 
-// Next returns when there may be something to do if nothing happens until then, with as many claims waiting; zero is
-// never.
-func (s *State) Next(c *Settings, waiting int) time.Time {
-	var next time.Time
-	add := func(t time.Time) { next = soonest(next, t) }
-	opens := func(t time.Time) time.Time { // what was to be done while it is closed is done then
-		if c.Calendar == nil || t.IsZero() {
-			return t
-		}
-		return c.Calendar.Next(latest(t, s.Flow.At))
+// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was
+// answered.
+func (g *Gate) grow() {
+	f := &g.Flow
+	if !f.Fixed && (f.Answers > 0 || f.Unanswered == 0) {
+		f.Ramp = min(f.Ramp*g.Settings.Pace.Factor, g.Settings.Pace.Most)
 	}
-	if c.Probe.URL != "" && s.HeldUntil.IsZero() {
-		add(opens(latest(s.NextProbe, s.Since)))
-	}
-	switch {
-	case s.Phase == Testing:
-		add(s.testAt())
-	case waiting == 0 && s.Phase == Ramping:
-		add(opens(latest(s.Since, s.Flow.Last.Add(CanaryTimeout))))
-	case waiting == 0:
-	case s.Phase == Down:
-		add(opens(s.testAt()))
-	default:
-		add(opens(s.Flow.ready(s.Flow.pace(&c.Pace, s.Phase, s.Flow.At))))
-		if s.Phase == Ramping {
-			add(opens(s.Flow.Stepped.Add(c.Pace.Step)))
-		}
-	}
-	return next
+	f.Answers = 0
 }
 
 // testAt returns when the next canary may go, while down or testing: never before the last one told or timed out.
@@ -65,292 +63,252 @@ func (s *State) testAt() time.Time {
 	return latest(s.NextTest, s.Canary.Sent.Add(CanaryTimeout))
 }
 
-// pass does what time alone does: credit comes, the pace grows, a canary without word is given up.
-func (m *machine) pass() {
-	m.Evidence.turn(m.c.OpensAt.Within, m.now)
-	for step := m.c.Pace.Step; m.Phase == Ramping && !m.now.Before(m.Flow.Stepped.Add(step)); {
-		at := m.Flow.Stepped.Add(step)
-		m.Flow.fill(m.Flow.pace(&m.c.Pace, Ramping, at), at)
-		m.Flow.Stepped = at
-		m.grow()
-	}
-	m.Flow.fill(m.Flow.pace(&m.c.Pace, m.Phase, m.now), m.now)
-	if m.Canary.Claim != "" && !m.now.Before(m.Canary.Sent.Add(CanaryTimeout)) {
-		m.lost()
-	}
-	if !m.HeldUntil.IsZero() && !m.now.Before(m.HeldUntil) {
-		m.HeldUntil = time.Time{}
-	}
-	if !m.UpUntil.IsZero() && !m.now.Before(m.UpUntil) {
-		m.UpUntil = time.Time{}
-	}
-}
-
-// asks reports whether the URL is to be asked now, and plans when next. The answer is a Probed event.
-func (s *State) asks(c *Settings, now time.Time) bool {
-	if c.Probe.URL == "" || !s.HeldUntil.IsZero() || now.Before(s.NextProbe) || !c.Calendar.IsOpen(now) {
-		return false
-	}
-	s.NextProbe = now.UTC().Round(0).Add(c.Probe.Every)
-	return true
-}
-
 // lost lets another canary go in the place of the one that nothing will be heard of, unless a person holds what follows.
-func (m *machine) lost() {
-	m.Canary = Canary{}
-	if m.Phase == Testing {
-		m.enter(Down)
-		m.NextTest = latest(m.now, m.HeldUntil)
+func (g *Gate) lost() {
+	g.Canary = Canary{}
+	if g.Phase == Testing {
+		g.enter(Down)
+		g.NextTest = latest(g.now, g.HeldUntil)
 	}
 }
 
-// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was
-// answered.
-func (m *machine) grow() {
-	f := &m.Flow
-	if !f.Fixed && (f.Answers > 0 || f.Unanswered == 0) {
-		f.Ramp = min(f.Ramp*m.c.Pace.Factor, m.c.Pace.Most)
-	}
-	f.Answers = 0
-}
-
-func (m *machine) enter(p Phase) { m.Phase, m.Since = p, m.now }
+func (g *Gate) enter(p Phase) { g.Phase, g.Since = p, g.now }
 
 // down begins an outage, or goes on with the one that a ramp did not end.
-func (m *machine) down(cause Cause) {
-	if m.Phase == Up {
-		m.Outage = Outage{Since: m.now, Cause: cause}
-		m.Outage.Admitted, m.Outage.Failed = m.Evidence.counts()
-		m.Outage.Failed = max(m.Outage.Failed, len(m.Evidence.Streak))
-		m.Outage.Admitted = max(m.Outage.Admitted, m.Outage.Failed)
+func (g *Gate) down(cause Cause) {
+	o := &g.Outage
+	if g.Phase == Up {
+		*o = Outage{Since: g.now, Cause: cause}
+		o.Admitted, o.Failed = g.Evidence.counts()
+		o.Failed = max(o.Failed, len(g.Evidence.Streak))
+		o.Admitted = max(o.Admitted, o.Failed)
 	}
-	m.Outage.Until, m.Outage.Held, m.Outage.Released = time.Time{}, 0, 0
-	m.enter(Down)
-	m.NextTest = m.now.Add(firstTest)
-	if m.c.Probe.URL != "" {
-		m.NextTest = m.now.Add(distrustProbe)
-		m.NextProbe = m.now.Add(firstTest)
+	o.Until, o.Held, o.Released = time.Time{}, 0, 0
+	g.enter(Down)
+	g.NextTest = g.now.Add(firstTest)
+	if g.Settings.Probe.URL != "" {
+		g.NextTest = g.now.Add(distrustProbe)
+		g.NextProbe = g.now.Add(firstTest)
 	}
 }
 
 // ramp lets claims through, from the settings' pace on, halved for each ramp that failed in this outage.
-func (m *machine) ramp() {
-	start := m.c.Pace.Start
-	for range min(m.Outage.FailedRamps, deepestHalving) {
+func (g *Gate) ramp() {
+	start := g.Settings.Pace.Start
+	for range min(g.Outage.FailedRamps, deepestHalving) {
 		start /= 2
 	}
-	m.HeldUntil = time.Time{}
-	m.Evidence = Evidence{Slot: m.Evidence.Slot}
-	m.Outage.Until = m.now
-	m.Flow = Flow{Credit: m.Flow.Credit, At: m.now, Ramp: min(start, m.c.Pace.Most), Stepped: m.now,
-		Limit: m.Flow.Limit, LimitAt: m.Flow.LimitAt, PauseUntil: m.Flow.PauseUntil}
-	m.enter(Ramping)
+	g.HeldUntil = time.Time{}
+	g.Evidence = Evidence{Slot: g.Evidence.Slot}
+	g.Outage.Until = g.now
+	f := &g.Flow
+	f.Ramp, f.Stepped, f.Fixed = min(start, g.Settings.Pace.Most), g.now, false
+	f.Unanswered, f.Last, f.Answers = 0, time.Time{}, 0
+	g.enter(Ramping)
 }
 
-func (e Turn) apply(m *machine) {
+func (e Turn) apply(g *Gate) {
 	switch {
-	case !m.c.Calendar.IsOpen(m.now): // R29
+	case !g.Settings.Calendar.IsOpen(g.now): // R29
 		return
-	case m.Phase == Down:
-		if e.Canary != "" && !m.now.Before(m.testAt()) {
-			m.test(&e)
+	case g.Phase == Down:
+		if e.Canary != "" && !g.now.Before(g.testAt()) {
+			g.test(&e)
 		}
 		return
-	case m.Phase == Testing:
+	case g.Phase == Testing:
 		return
-	case m.Phase == Ramping:
-		if m.Outage.Held == 0 {
-			m.Outage.Held = e.Waiting
+	case g.Phase == Ramping:
+		if g.Outage.Held == 0 {
+			g.Outage.Held = e.Waiting
 		}
-		m.endRamp(e.Waiting)
+		g.endRamp(e.Waiting)
 	}
-	if e.Waiting == 0 || !m.Flow.take(m.now) {
+	if e.Waiting == 0 || !g.Flow.take(g.now) {
 		return
 	}
-	m.Evidence.admit(1)
-	m.actions.Release = Pass
-	if m.Outage.Released < m.Outage.Held {
-		m.Outage.Released++
+	g.Evidence.admit(1)
+	g.goes = Pass
+	if g.Outage.Released < g.Outage.Held {
+		g.Outage.Released++
 	}
-	if m.Phase == Ramping {
-		m.Flow.Last = m.now
-		m.Flow.Unanswered++
-		m.actions.Release = RampedUp
+	if g.Phase == Ramping {
+		g.Flow.Last = g.now
+		g.Flow.Unanswered++
+		g.goes = RampedUp
 	}
 }
 
 // endRamp goes up once the pace is reached, or nobody waits for it or for word of what went.
-func (m *machine) endRamp(waiting int) {
-	f := &m.Flow
-	idle := waiting == 0 && (f.Unanswered == 0 || m.now.Sub(f.Last) >= CanaryTimeout)
-	if idle || !f.Fixed && f.Ramp >= f.limit(&m.c.Pace, m.now) {
-		m.lasted()
-		m.enter(Up)
+func (g *Gate) endRamp(waiting int) {
+	f := &g.Flow
+	idle := waiting == 0 && (f.Unanswered == 0 || g.now.Sub(f.Last) >= CanaryTimeout)
+	if !idle && (f.Fixed || f.Ramp < f.limit(&g.Settings.Pace, g.now)) {
+		return
 	}
+	if g.Outage.Cause != CausePerson && !f.Fixed { // else it says nothing of the next
+		kept := g.Lasted[max(0, len(g.Lasted)+1-keptOutages):]
+		g.Lasted = append(slices.Clone(kept), g.Outage.Until.Sub(g.Outage.Since)) // not in another State's
+	}
+	g.enter(Up)
 }
 
 // test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims
 // wait for: each costs a try, and finding the destination up sooner is worth that for many, not for a few.
-func (m *machine) test(e *Turn) {
-	m.enter(Testing)
-	m.Canary = Canary{Claim: e.Canary, Sent: m.now}
-	m.Flow.Credit = 0
-	m.Outage.Tests++
-	m.Outage.LastTest = m.now
-	distance := m.c.Probe.Every
-	if m.c.Probe.URL != "" {
+func (g *Gate) test(e *Turn) {
+	g.enter(Testing)
+	g.Canary = Canary{Claim: e.Canary, Sent: g.now}
+	g.wait(g.now)
+	o, distance := &g.Outage, g.Settings.Probe.Every
+	o.Tests++
+	o.LastTest = g.now
+	if g.Settings.Probe.URL != "" {
 		distance = distrustProbe
 	} else {
-		distance = max(distance, min(longestTest, distance*time.Duration(m.Outage.Tests)/time.Duration(e.Waiting)))
+		distance = max(distance, min(longestTest, distance*time.Duration(o.Tests)/time.Duration(e.Waiting)))
 	}
-	m.NextTest = m.now.Add(distance)
-	m.actions.Release = Test
+	g.NextTest = g.now.Add(distance)
+	g.goes = Test
 }
 
-func (e Admitted) apply(m *machine) { m.Evidence.admit(e.Count) }
+func (e Admitted) apply(g *Gate) { g.Evidence.admit(e.Count) }
 
-// isOld reports whether what was sent then is no evidence for the phase that m is in.
-func (m *machine) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Before(m.Since) }
+func (e Outcome) apply(g *Gate) {
+	switch e.Tells {
+	case TellsFailed:
+		g.failed(&e)
+	case TellsRateLimited:
+		g.rateLimited(e.Sent, e.RetryAfter)
+		g.answered(&e)
+	case TellsAnswered:
+		g.answered(&e)
+	default:
+		if g.tookCanary(e.Claim) {
+			g.enter(Down)
+		}
+	}
+}
 
 // tookCanary reports whether the claim is the canary that is tested by. It has reported now, and another may go.
-func (m *machine) tookCanary(claim string) bool {
-	if claim == "" || claim != m.Canary.Claim {
+func (g *Gate) tookCanary(claim string) bool {
+	if claim == "" || claim != g.Canary.Claim {
 		return false
 	}
-	m.Canary = Canary{}
-	return m.Phase == Testing
+	g.Canary = Canary{}
+	return g.Phase == Testing
 }
 
-func (e Answered) apply(m *machine) { m.answered(e.Claim, e.Sent) }
-
-// answered takes in that the destination answered, which refutes a probe that failed.
-func (m *machine) answered(claim string, sent time.Time) {
-	switch {
-	case m.tookCanary(claim):
-		m.ramp()
-	case m.isDown():
-		if !m.HeldUntil.IsZero() || !m.tests(claim, sent) {
-			return
-		}
-		m.ramp()
-	case m.isOld(sent):
-		return
-	default:
-		m.Evidence.answer()
-		m.Flow.Answers++
-		m.Flow.Unanswered = max(0, m.Flow.Unanswered-1)
-	}
-	m.ProbeRefuted = m.ProbeRefuted || m.FailedProbes > 0
-	m.FailedProbes = 0
-}
+// isOld reports whether what was sent then is no evidence for the phase that the destination is in.
+func (s *State) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Before(s.Since) }
 
 // tests reports whether a claim is a test of a destination that is down: a gate sent it ahead, or it passed none, and a
 // test is due. Where time-outs and refusals come in turn, those would else begin and end an outage each.
-func (m *machine) tests(claim string, sent time.Time) bool {
-	if claim == "" {
-		return !m.now.Before(m.testAt())
+func (g *Gate) tests(e *Outcome) bool {
+	if e.Claim == "" {
+		return !g.now.Before(g.testAt())
 	}
-	return sent.IsZero() || !sent.Before(m.Outage.Since)
+	return e.Sent.IsZero() || !e.Sent.Before(g.Outage.Since)
 }
 
-func (e Failed) apply(m *machine) {
+// answered takes in that the destination answered, which refutes a probe that failed.
+func (g *Gate) answered(e *Outcome) {
 	switch {
-	case m.tookCanary(e.Claim):
-		m.enter(Down)
-	case m.isDown():
-		if e.Claim == "" && m.tests("", e.Sent) {
-			m.Outage.LastTest, m.NextTest = m.now, m.now.Add(m.c.Probe.Every)
+	case g.tookCanary(e.Claim):
+		g.ramp()
+	case g.isDown():
+		if !g.HeldUntil.IsZero() || !g.tests(e) {
+			return
 		}
-	case m.isOld(e.Sent):
-	case m.Phase == Ramping:
-		m.Outage.FailedRamps++
-		m.down(m.Outage.Cause)
+		g.ramp()
+	case g.isOld(e.Sent):
+		return
 	default:
-		m.Evidence.fail(m.now)
-		if m.UpUntil.IsZero() && m.Evidence.opens(m.c.OpensAt, m.now) {
-			m.down(CauseFailures)
-		}
+		g.Evidence.answer()
+		g.Flow.Answers++
+		g.Flow.Unanswered = max(0, g.Flow.Unanswered-1)
 	}
+	g.ProbeRefuted = g.ProbeRefuted || g.FailedProbes > 0
+	g.FailedProbes = 0
 }
 
-func (e Unclear) apply(m *machine) {
-	if m.tookCanary(e.Claim) {
-		m.enter(Down)
-	}
-}
-
-func (e Lost) apply(m *machine) {
-	if e.Claim == m.Canary.Claim {
-		m.lost()
-	}
-}
-
-func (e Departed) apply(m *machine) {
+func (g *Gate) failed(e *Outcome) {
 	switch {
-	case m.Phase == Testing && m.Canary.Claim == e.Claim:
-		m.Canary.Sent = m.now
-	case m.Phase == Down && m.HeldUntil.IsZero() && m.Canary.Claim == "": // it timed out
-		m.enter(Testing)
-		m.Canary = Canary{Claim: e.Claim, Sent: m.now}
+	case g.tookCanary(e.Claim):
+		g.enter(Down)
+	case g.isDown():
+		if e.Claim == "" && g.tests(e) {
+			g.Outage.LastTest, g.NextTest = g.now, g.now.Add(g.Settings.Probe.Every)
+		}
+	case g.isOld(e.Sent):
+	case g.Phase == Ramping:
+		g.Outage.FailedRamps++
+		g.down(g.Outage.Cause)
+	default:
+		g.Evidence.fail(g.now)
+		if g.UpUntil.IsZero() && g.Evidence.opens(g.Settings.OpensAt, g.now) {
+			g.down(CauseFailures)
+		}
 	}
 }
 
-func (e RateLimited) apply(m *machine) {
-	m.Flow.rateLimited(&m.c.Pace, m.Phase, e.Sent, e.RetryAfter, m.now)
-	m.answered(e.Claim, e.Sent)
+func (e Lost) apply(g *Gate) {
+	if e.Claim == g.Canary.Claim {
+		g.lost()
+	}
 }
 
-func (e Probed) apply(m *machine) {
+func (e Departed) apply(g *Gate) {
+	switch {
+	case g.Phase == Testing && g.Canary.Claim == e.Claim:
+		g.Canary.Sent = g.now
+	case g.Phase == Down && g.HeldUntil.IsZero() && g.Canary.Claim == "": // it timed out
+		g.enter(Testing)
+		g.Canary = Canary{Claim: e.Claim, Sent: g.now}
+	}
+}
+
+func (e Probed) apply(g *Gate) {
 	if e.OK {
-		m.FailedProbes, m.ProbeRefuted = 0, false
-		if earliest := m.Outage.LastTest.Add(firstTest); m.Phase == Down && m.HeldUntil.IsZero() {
-			m.NextTest = latest(m.now, earliest)
+		g.FailedProbes, g.ProbeRefuted = 0, false
+		if earliest := g.Outage.LastTest.Add(firstTest); g.Phase == Down && g.HeldUntil.IsZero() {
+			g.NextTest = latest(g.now, earliest)
 		}
 		return
 	}
-	m.FailedProbes++
-	if m.Phase == Up && m.FailedProbes >= 2 && !m.ProbeRefuted && m.UpUntil.IsZero() {
-		m.down(CauseProbe)
+	g.FailedProbes++
+	if g.Phase == Up && g.FailedProbes >= 2 && !g.ProbeRefuted && g.UpUntil.IsZero() {
+		g.down(CauseProbe)
 	}
 }
 
-func (e Hold) apply(m *machine) {
-	if m.Phase == Up {
-		m.down(CausePerson)
-	} else {
-		m.enter(Down)
+// apply follows the order, which people see at once: the State is to be recorded, whatever changes.
+func (o Order) apply(g *Gate) {
+	g.Changed = true
+	until := o.Until.UTC().Round(0)
+	switch o.Verb {
+	case HoldClaims:
+		if g.Phase == Up {
+			g.down(CausePerson)
+		} else {
+			g.enter(Down)
+		}
+		g.Outage.Cause = CausePerson
+		g.UpUntil, g.HeldUntil, g.NextTest = time.Time{}, until, until
+	case SendCanary:
+		if g.Phase == Down {
+			g.NextTest = g.now
+		}
+	case ReleaseAt:
+		if g.Phase != Up { // else they go
+			g.ramp()
+			g.Flow.Ramp, g.Flow.Fixed = min(o.PerMinute, g.Settings.Pace.Most), true
+		}
+	case TreatAsUp:
+		if g.Phase != Up {
+			g.ramp()
+			g.enter(Up)
+		}
+		g.Evidence = Evidence{Slot: g.Evidence.Slot}
+		g.UpUntil, g.FailedProbes = until, 0
 	}
-	m.UpUntil = time.Time{}
-	m.Outage.Cause = CausePerson
-	m.HeldUntil, m.NextTest = e.Until.UTC().Round(0), e.Until.UTC().Round(0)
-}
-
-func (TestNow) apply(m *machine) {
-	if m.Phase == Down {
-		m.NextTest = m.now
-	}
-}
-
-func (e ReleaseAt) apply(m *machine) {
-	if m.Phase == Up { // they go
-		return
-	}
-	m.ramp()
-	m.Flow.Ramp, m.Flow.Fixed = min(e.Pace, m.c.Pace.Most), true
-}
-
-func (e TreatAsUp) apply(m *machine) {
-	if m.Phase != Up {
-		m.ramp()
-		m.enter(Up)
-	}
-	m.Evidence = Evidence{Slot: m.Evidence.Slot}
-	m.UpUntil, m.FailedProbes = e.Until.UTC().Round(0), 0
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

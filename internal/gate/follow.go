@@ -1,78 +1,101 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"go.uber.org/zap"
+	"unique"
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
+
+// known is what the journal has of destinations.
+type known struct {
+	registry *destination.Registry
+	version  string                     // of the catalogue that the registry is configured by
+	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
+	records  map[string]*record         // by destination
+	lost     map[string]bool            // destinations whose state cannot be read: nobody goes there
+	weighed  passed                     // that the breakers have counted
+	seen     int64                      // the last record that was taken in
+}
+
+// record is what is recorded of a destination; written is the version of its State that is recorded or being recorded.
+type record struct {
+	journal.DestinationState
+	written int64
+}
+
+func (k *known) record(name string) *record {
+	r := k.records[name]
+	if r == nil {
+		r = &record{}
+		k.records[name] = r
+	}
+	return r
+}
+
+// restore takes over what is recorded of a destination, and what people ordered since.
+func (k *known) restore(d *destination.Gate, now time.Time) {
+	r := k.record(d.Name)
+	if r.written = r.Version; r.Version > 0 {
+		d.Take(r.State, now)
+	}
+	for _, o := range r.Orders {
+		d.Apply(o.Order, now)
+	}
+}
+
+// hold takes in that a claim is held.
+func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
+	claim := claimOf(h.JobKey)
+	k.subjects[claim] = journal.Subject{
+		Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID,
+	}
+	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
+		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
+}
 
 // pageRecords are read at once.
 const pageRecords = 500
 
 // follow takes in what was recorded since.
 func (g *Gates) follow(ctx context.Context) error {
-	g.mu.Lock()
-	open, now := g.known != nil && !g.anew, time.Now()
-	look := g.behind || now.Sub(g.looked) >= longestRest
-	if look {
-		g.behind, g.looked = false, now
-	}
-	g.configure()
-	g.mu.Unlock()
-	if open && !look {
-		return nil
-	}
-	if !open {
-		if err := g.read(ctx); err != nil {
-			return err
+	for more := true; more; {
+		seen, open := g.configure()
+		if !open {
+			if err := g.read(ctx); err != nil {
+				return err
+			}
+			continue
 		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	anew := false
-	for seen := g.takeAll(nil); open; {
-		page, more, err := g.page(ctx, journal.RecordFilter{}, seen)
+		page, further, err := g.page(ctx, seen)
 		if err != nil {
 			return err
 		}
-		seen, open = g.takeAll(page), more
-		anew = anew || slices.ContainsFunc(page, func(r journal.Record) bool {
-			return r.Attempt == nil && (r.Entry.Kind == journal.ErasureEntry || r.Entry.Kind == journal.RebuildEntry)
-		})
-	}
-	if anew { // what was erased may tell that a claim came or left; what was rebuilt can be read now
-		g.forget()
-		return g.read(ctx)
+		more = g.takeAll(page) || further
 	}
 	return g.addUp(ctx)
 }
 
-// configure takes over the settings of the catalogue in force.
-func (g *Gates) configure() {
-	s := g.Settings()
-	if g.known != nil && s.Version != g.version {
+// configure takes over the settings of the catalogue in force. It returns the last record that was taken in, and whether
+// the journal was read and need not be read anew.
+func (g *Gates) configure() (seen int64, open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known == nil || g.anew {
+		return 0, false
+	}
+	if s := g.Settings(); s.Version != g.version {
 		g.version = s.Version
 		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
 	}
-}
-
-// takeAll takes in records that this process did not hear of itself, and returns the last one that was taken in.
-func (g *Gates) takeAll(page []journal.Record) int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range page {
-		if r := page[i]; g.known != nil && r.Number() > g.seen {
-			g.take(r)
-		}
-	}
-	return g.seen
+	return g.seen, true
 }
 
 // read makes the gates of what the journal has, and begins to act on them where this process does. The caller turns.
@@ -80,19 +103,9 @@ func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
-	k := newKnown(&s, now)
-	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) {
-		if of.Unreadable != nil {
-			g.lose(k, of)
-			return
-		}
-		for i := range of.State.Held {
-			k.hold(of.Subject, &of.State.Held[i])
-		}
-		if of.State.Destination != nil {
-			k.restore(of.Subject.ID, of.State.Destination, now)
-		}
-	})
+	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
+		subjects: map[string]journal.Subject{}, records: map[string]*record{}, lost: map[string]bool{}, weighed: passed{}}
+	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) { g.restore(k, of, now) })
 	if err != nil {
 		return err
 	}
@@ -101,18 +114,15 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unheard, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+	_, unheard, err := g.unanswered(ctx)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.behind = g.behind || g.known != nil && g.seen > k.seen // what was recorded meanwhile follows
 	g.known, g.anew, g.leads = k, false, g.term != nil
 	for i := range unheard {
-		if a, err := journal.ReadGateAnswer(&unheard[i]); err == nil {
-			g.left.add(a.JobKey, now)
-		}
+		g.left.add(unheard[i].JobKey, now)
 	}
 	if g.leads {
 		k.registry.Each(func(d *destination.Gate) { d.Lead(now) })
@@ -123,82 +133,59 @@ func (g *Gates) read(ctx context.Context) error {
 	return nil
 }
 
-const (
-	// wordsBefore makes up for clocks: the instants of records are those of whoever wrote them.
-	wordsBefore = time.Minute
-	// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
-	wordPages = 100
-)
+// restore takes over what is recorded of a subject or a destination. Where that cannot be read it is left out: claims
+// stay held, each that it is or all that go to the destination.
+func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
+	name := of.Subject.ID
+	if of.Unreadable != nil {
+		if of.Subject == journal.DestinationSubject(name) {
+			k.lost[k.registry.Gate(name, now).Name] = true
+		}
+		g.once(unread, fmt.Errorf("subject %d: %w", of.Key, of.Unreadable))
+		return
+	}
+	for i := range of.State.Held {
+		k.hold(of.Subject, &of.State.Held[i])
+	}
+	if of.State.Destination != nil {
+		d := k.registry.Gate(name, now)
+		k.record(d.Name).DestinationState = *of.State.Destination
+		k.restore(d, now)
+	}
+}
+
+const unread = "what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, " +
+	"`journal rebuild` makes states anew"
+
+// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+const wordPages = 100
 
 // words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
 // failed, before the destination's state was recorded.
 func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
-	canaries, f := map[int64]bool{}, journal.RecordFilter{}
+	canaries, after := map[int64]bool{}, k.seen
 	k.registry.Each(func(d *destination.Gate) {
-		if c := d.State.Canary; d.State.Phase == destination.Testing && c.Claim != "" {
-			canaries[jobOf(c.Claim)] = true
-			if since := c.Sent.Add(-wordsBefore); f.Since.IsZero() || since.Before(f.Since) {
-				f.Since = since
-			}
+		if d.Phase == destination.Testing && d.Canary.Claim != "" {
+			canaries[jobOf(d.Canary.Claim)] = true
+			after = min(after, k.record(d.Name).Record)
 		}
 	})
-	if len(canaries) == 0 {
-		return nil, nil
-	}
-	err = g.records(ctx, f, wordPages, func(r *journal.Record) error {
-		if r.Number() <= k.seen && canaries[sentBy(r)] {
-			words = append(words, *r)
+	for range wordPages {
+		if after >= k.seen {
+			break
 		}
-		return nil
-	})
-	return words, err
-}
-
-// records calls take for the records that the filter lets through, of so many pages at most. It returns take's error.
-func (g *Gates) records(ctx context.Context, f journal.RecordFilter, pages int, take func(*journal.Record) error) error {
-	for after, more := int64(0), true; more && pages > 0; pages-- {
-		page, follow, err := g.page(ctx, f, after)
-		if err != nil {
-			return err
+		page, _, err := g.page(ctx, after)
+		if err != nil || len(page) == 0 {
+			return words, err
 		}
+		after = page[len(page)-1].Number()
 		for i := range page {
-			after = page[i].Number()
-			if err := take(&page[i]); err != nil {
-				return err
+			if r := &page[i]; r.Number() <= k.seen && canaries[sentBy(r)] {
+				words = append(words, *r)
 			}
 		}
-		more = follow
 	}
-	return nil
-}
-
-// page returns the next records behind one, and whether more may follow. One that cannot be read is among them, and says
-// nothing: the others go on.
-func (g *Gates) page(
-	ctx context.Context, f journal.RecordFilter, after int64,
-) (page []journal.Record, more bool, err error) {
-	page, err = g.Store.Records(ctx, f, after, pageRecords)
-	if more = len(page) == pageRecords; errors.Is(err, journal.ErrUnreadable) && len(page) > 0 {
-		g.unread(err)
-		return page, true, nil
-	}
-	return page, more, err
-}
-
-// lose leaves out what cannot be read: claims stay held, each that it is or all that go to the destination.
-func (g *Gates) lose(k *known, of *journal.KeyedState) {
-	if of.Subject == journal.DestinationSubject(of.Subject.ID) {
-		k.lost[k.registry.Gate(of.Subject.ID, g.Clock.Now()).Name] = true
-	}
-	g.unread(fmt.Errorf("subject %d: %w", of.Key, of.Unreadable))
-}
-
-// unread says once what cannot be read.
-func (g *Gates) unread(err error) {
-	if _, told := g.unreadable.LoadOrStore(err.Error(), true); !told {
-		g.Log.Error("what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, "+
-			"`journal rebuild` makes states anew", zap.String("event", "gates_unreadable"), zap.Error(err))
-	}
+	return words, nil
 }
 
 // sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.
@@ -210,15 +197,227 @@ func sentBy(r *journal.Record) int64 {
 	return sent.JobKey
 }
 
-// restore takes over what was recorded of a destination.
-func (k *known) restore(name string, of *journal.DestinationState, now time.Time) {
-	d := k.registry.Gate(name, now)
-	if of.Version > 0 {
-		k.versions[d.Name], k.heard[d.Name] = of.Version, of.Version
-		d.Take(of.State, now)
+// page returns the next records behind one, and whether more may follow. One that cannot be read is among them, and says
+// nothing: the others go on.
+func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	page, err = g.Store.Records(ctx, journal.RecordFilter{}, after, pageRecords)
+	if more = len(page) == pageRecords; errors.Is(err, journal.ErrUnreadable) && len(page) > 0 {
+		g.once(unread, err)
+		return page, true, nil
 	}
-	for _, o := range of.Orders {
-		order(d, &o.DestinationCommand, now)
+	return page, more, err
+}
+
+// Recorded takes in what this process's journal recorded (journal.Hooks).
+func (g *Gates) Recorded(records []journal.Happening) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known == nil || records[0].Number() != g.seen+1 { // another process has written, too
+		g.woken.Send()
+		return
 	}
-	k.orders[d.Name] = slices.Clone(of.Orders)
+	for i := range records {
+		g.take(&records[i].Record)
+	}
+}
+
+// takeAll takes in records that this process did not hear of itself, and reports whether the journal is to be read anew.
+func (g *Gates) takeAll(page []journal.Record) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range page {
+		if r := &page[i]; g.known != nil && r.Number() > g.seen {
+			g.take(r)
+		}
+	}
+	return g.anew
+}
+
+// take takes in the record that follows. What cannot be read says nothing.
+func (g *Gates) take(r *journal.Record) {
+	g.seen = r.Number()
+	if g.leads {
+		g.evidence(r)
+	}
+	if r.Attempt != nil {
+		if r.Attempt.Tells == destination.TellsFailed && !g.failing {
+			g.failing = true
+			g.woken.Send()
+		}
+		return
+	}
+	switch r.Entry.Kind {
+	case journal.GateEntry:
+		g.gate(r.Subject, r.Entry)
+	case journal.DestinationEntry:
+		g.destination(r.Subject.ID, r.Entry)
+	case journal.ErasureEntry, journal.RebuildEntry:
+		// What was erased may tell that a claim came or left; what was rebuilt can be read now.
+		g.anew = true
+		g.woken.Send()
+	}
+}
+
+// evidence tells a destination what became of a claim. The one that acts alone weighs it: the others know a destination
+// as it is recorded.
+func (g *Gates) evidence(r *journal.Record) {
+	if a := r.Attempt; a != nil {
+		g.attempt(a)
+	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
+		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.JobKey != 0 {
+			g.tell(sent.Destination,
+				destination.Outcome{Tells: destination.TellsAnswered, Claim: claimOf(sent.JobKey), Sent: sent.At})
+		}
+	}
+}
+
+// attempt tells a destination of a failure, which may say nothing of it.
+func (g *Gates) attempt(a *journal.Attempt) {
+	o := destination.Outcome{Tells: a.Tells, Sent: a.Sent.At, RetryAfter: a.RetryAfter}
+	if !o.Sent.IsZero() {
+		o.Claim = claimOf(a.Sent.JobKey)
+	}
+	if a.Tells == "" {
+		if o.Claim != "" {
+			g.tell(a.Sent.Destination, o)
+		}
+		return
+	}
+	d := g.registry.Gate(a.Destination, g.Clock.Now())
+	if o.Claim == "" && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
+		o.Sent = d.Outage.Since // its gate let it go before: what goes now has a.Sent
+	}
+	if a.Tells == destination.TellsFailed && d.Phase != destination.Up {
+		g.Hooks.Wasted(g.Settings().Label(d.Name))
+	}
+	g.tell(a.Destination, o)
+}
+
+// tell tells a destination what happened.
+func (g *Gates) tell(name string, e destination.Event) {
+	now := g.Clock.Now()
+	d := g.registry.Gate(name, now)
+	if d.Apply(e, now); d.Changed {
+		g.woken.Send()
+	}
+}
+
+// gate takes in that a claim is held, or is no more.
+func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
+	b, err := journal.BodyOf[journal.GateBody](e)
+	switch {
+	case err != nil || b.Action == journal.GateAnswered:
+		return
+	case b.Action == journal.GateHeld:
+		g.hold(s, &b.HeldJob)
+	default:
+		claim, now := claimOf(b.JobKey), g.Clock.Now()
+		delete(g.subjects, claim)
+		g.left.add(b.JobKey, now)
+		g.registry.Gate(b.Destination, now).Queue.Remove(claim)
+	}
+	g.woken.Send()
+}
+
+// destination takes in what was recorded of a destination, or ordered: people see that at once.
+func (g *Gates) destination(name string, e *journal.Entry) {
+	b, err := journal.BodyOf[journal.DestinationBody](e)
+	if err != nil {
+		return
+	}
+	now := g.Clock.Now()
+	d := g.registry.Gate(name, now)
+	r := g.record(d.Name)
+	r.Fold(&b, e.Record)
+	switch {
+	case b.State != nil && b.Version > r.written: // another process's
+		g.known.restore(d, now)
+	case b.Command != nil:
+		d.Apply(*b.Command, now)
+	}
+	g.woken.Send()
+}
+
+// minuteOf is a destination in a minute since 1970.
+type minuteOf struct {
+	destination string
+	minute      int64
+}
+
+// passed counts claims that go while their destination is up.
+type passed map[minuteOf]int
+
+func minuteAt(now time.Time) int64 { return now.Unix() / 60 }
+
+// pass counts a claim that this replica let through. Where it acts, the destination's breaker knows already.
+func (g *Gates) pass(d *destination.Gate) {
+	at := minuteOf{d.Name, minuteAt(g.Clock.Now())}
+	if g.passed[at]++; g.leads {
+		g.weighed[at]++
+	}
+}
+
+// addUp adds what this replica let through to the sums of all: each minute once it is over, or at once where a
+// destination fails. The breakers of the one that acts then count what the others let through.
+func (g *Gates) addUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	due, leads := g.duePassed()
+	if len(due) > 0 {
+		if err := g.Store.AddAdmissions(ctx, due); err != nil {
+			return err // they are forgotten: the breakers are a little quicker for that minute
+		}
+	}
+	if !leads {
+		return nil
+	}
+	s := g.Settings()
+	within := s.Otherwise.OpensAt.Within
+	for _, of := range s.Configured {
+		within = max(within, of.OpensAt.Within)
+	}
+	sums, err := g.Store.Admissions(ctx, minuteAt(g.Clock.Now().Add(-within)))
+	if err == nil {
+		g.weigh(sums)
+	}
+	return err
+}
+
+// duePassed takes what is to be added now, in the order in which all replicas add.
+func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := minuteAt(g.Clock.Now())
+	for at, n := range g.passed {
+		if g.failing || at.minute < now {
+			due = append(due, journal.Admission{Destination: at.destination, Minute: at.minute, Count: n})
+			delete(g.passed, at)
+		}
+	}
+	slices.SortFunc(due, func(a, b journal.Admission) int {
+		return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(a.Destination, b.Destination))
+	})
+	g.failing = false
+	return due, g.leads
+}
+
+// weigh tells the breakers what they have not counted of the sums of the last minutes.
+func (g *Gates) weigh(sums []journal.Admission) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.known == nil {
+		return
+	}
+	now := g.Clock.Now()
+	for _, a := range sums {
+		at, d := minuteOf{a.Destination, a.Minute}, g.registry.Gate(a.Destination, now)
+		within := minuteAt(now.Add(-d.Settings.OpensAt.Within))
+		if n := a.Count + g.passed[at] - g.weighed[at]; n > 0 && a.Minute >= within {
+			d.Apply(destination.Admitted{Count: n}, now)
+			g.weighed[at] += n
+		}
+	}
+	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < minuteAt(now)-journal.AdmissionsKept })
 }

@@ -9,12 +9,13 @@ package gate
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unique"
 
 	"go.uber.org/zap"
 
@@ -98,50 +99,44 @@ type Gates struct {
 	Options
 	woken clock.Signal
 
-	// turning holds a token for the length of a turn, and guards term: while this process acts, otherwise nil. It is no
-	// mutex, so that a bubble of testing/synctest sees who waits for it.
+	// turning holds a token for the length of a turn, and guards term: until when this process acts, nil while it does
+	// not. It is no mutex, so that a bubble of testing/synctest sees who waits for it.
 	turning chan struct{}
-	term    *term
+	term    context.Context
 
 	mu     sync.Mutex
-	*known      // nil until the journal was read
-	behind bool // there may be records in the store that were not taken in
-	// anew: the journal is to be read anew, as what is known may not be recorded.
+	*known // nil until the journal was read
+	// anew: the journal is to be read anew, as what is known may not be recorded, or was rebuilt.
 	anew bool
-	// looked is when the store was asked last, by this machine's clock.
-	looked time.Time
-	left   leavers
+	// leads: this process acts. told: why it cannot was logged.
+	leads, told bool
+	left        leavers
 	// passed are claims that this replica let through and that are not added to the sums of all; failing: a destination
 	// fails, so that its breaker should know of them.
 	passed  passed
 	failing bool
-	// leads: this process acts. told: why it cannot was logged. late: another process released a claim.
-	leads, told, late bool
 
-	forged     sync.Once // an answer that is not what was signed was logged
-	unreadable sync.Map  // what was logged of records and states that cannot be read
+	logged sync.Map // what is logged once
 }
 
-// known is what the journal has of destinations.
-type known struct {
-	registry *destination.Registry
-	version  string                                // of the catalogue that the registry is configured by
-	subjects map[string]journal.Subject            // of those that are held, by their claims in the queues
-	lost     map[string]bool                       // destinations whose state cannot be read: nobody goes there
-	orders   map[string][]journal.DestinationOrder // that nobody has followed yet
-	// versions are those of the states that are recorded or being recorded, heard those that were heard of.
-	versions, heard map[string]int64
-	weighed         passed // that the breakers have counted
-	seen            int64  // the last record that was taken in
+// New prepares Gates; Run has them follow the journal, Lead act.
+func New(o Options) *Gates {
+	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1), passed: passed{}}
 }
 
-func newKnown(s *Settings, now time.Time) *known {
-	return &known{
-		registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
-		subjects: map[string]journal.Subject{}, lost: map[string]bool{},
-		orders:   map[string][]journal.DestinationOrder{},
-		versions: map[string]int64{}, heard: map[string]int64{}, weighed: passed{},
+// once logs an error the first time.
+func (g *Gates) once(message string, err error) {
+	if _, before := g.logged.LoadOrStore(message+err.Error(), true); !before {
+		g.Log.Error(message, zap.String("event", "gates_unreadable"), zap.Error(err))
 	}
+}
+
+// claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
+func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
+
+func jobOf(claim string) int64 {
+	key, _ := strconv.ParseInt(claim, 10, 64) // claimOf made it
+	return key
 }
 
 // leavers are the jobs that left their gates in the last half of leaversFor, and in the one before.
@@ -160,28 +155,13 @@ func (l *leavers) add(jobKey int64, now time.Time) {
 	l.these[jobKey] = true
 }
 
-func (l *leavers) has(jobKey int64) bool { return l.these[jobKey] || l.before[jobKey] }
-
-// New prepares Gates; Run has them follow the journal, Lead act.
-func New(o Options) *Gates {
-	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1), passed: passed{}}
-}
-
-// claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
-func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
-
-func jobOf(claim string) int64 {
-	key, _ := strconv.ParseInt(claim, 10, 64) // claimOf made it
-	return key
-}
-
 // Admit reports whether a claim may go at once; deadline is its own, zero for none. The others are held, and the leader
 // releases them. A job that is held, or left its gate without the engine's hearing of it, may not.
 func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.known == nil || g.left.has(jobKey) || !deadline.IsZero() && !deadline.After(now) {
+	if g.known == nil || g.left.these[jobKey] || g.left.before[jobKey] || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
 	if _, held := g.subjects[claimOf(jobKey)]; held {
@@ -207,168 +187,6 @@ func (g *Gates) Expected(name string) time.Time {
 	return g.registry.Expected(&g.registry.Gate(name, now).State, now)
 }
 
-// Recorded takes in what this process's journal recorded (journal.Hooks).
-func (g *Gates) Recorded(records []journal.Happening) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.known == nil || g.behind || records[0].Number() != g.seen+1 { // another process has written, too
-		g.behind = true
-		g.woken.Send()
-		return
-	}
-	wakes := false
-	for i := range records {
-		wakes = g.take(records[i].Record) || wakes
-	}
-	if wakes {
-		g.woken.Send()
-	}
-}
-
-// take takes in the record that follows, and reports whether it is about a destination.
-func (g *Gates) take(r journal.Record) bool {
-	g.seen = r.Number()
-	return g.hear(r)
-}
-
-// hear takes in what a record says, and reports whether it is about a destination. What cannot be read says nothing.
-func (g *Gates) hear(r journal.Record) bool {
-	s, e := r.Subject, r.Entry
-	if g.leads && g.evidence(&r) {
-		return true
-	}
-	switch {
-	case r.Attempt != nil:
-		fails := r.Attempt.Tells == journal.TellsFailed
-		g.failing = g.failing || fails
-		return fails
-	case e.Kind == journal.GateEntry:
-		g.gate(s, e)
-	case e.Kind == journal.DestinationEntry:
-		g.destination(s.ID, e)
-	default:
-		return false
-	}
-	return true
-}
-
-// evidence tells a destination what a record says of it, and reports whether that is anything. The one that acts alone
-// weighs it: the others know a destination as it is recorded.
-func (g *Gates) evidence(r *journal.Record) bool {
-	if r.Attempt != nil {
-		return g.attempt(r.Attempt)
-	}
-	if r.Entry.Kind != journal.OutcomeEntry && r.Entry.Kind != journal.GateEntry {
-		return false
-	}
-	sent, err := journal.ReadSent(r.Entry)
-	if err != nil || sent.JobKey == 0 {
-		return false
-	}
-	now := g.Clock.Now()
-	g.registry.Gate(sent.Destination, now).Apply(destination.Answered{Claim: claimOf(sent.JobKey), Sent: sent.At}, now)
-	return true
-}
-
-// attempt tells a destination of a failure, and reports whether that says something of it.
-func (g *Gates) attempt(a *journal.Attempt) bool {
-	now := g.Clock.Now()
-	claim, sent := "", a.Sent.At
-	if !sent.IsZero() {
-		claim = claimOf(a.Sent.JobKey)
-	}
-	if a.Tells == "" {
-		if claim != "" {
-			g.registry.Gate(a.Sent.Destination, now).Apply(destination.Unclear{Claim: claim}, now)
-		}
-		return claim != ""
-	}
-	d := g.registry.Gate(a.Destination, now)
-	if claim == "" && d.State.Phase == destination.Ramping && d.State.Outage.Tests > 0 {
-		sent = d.State.Outage.Since // its gate let it go before: what goes now has a.Sent
-	}
-	switch a.Tells {
-	case journal.TellsFailed:
-		if d.State.Phase != destination.Up {
-			g.Hooks.Wasted(g.Settings().Label(d.Name))
-		}
-		d.Apply(destination.Failed{Claim: claim, Sent: sent}, now)
-	case journal.TellsAnswered:
-		d.Apply(destination.Answered{Claim: claim, Sent: sent}, now)
-	case journal.TellsRateLimited:
-		d.Apply(destination.RateLimited{Claim: claim, Sent: sent, RetryAfter: a.RetryAfter}, now)
-	}
-	return true
-}
-
-// gate takes in that a claim is held, or is no more.
-func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
-	b, err := journal.BodyOf[journal.GateBody](e)
-	switch {
-	case err != nil || b.Action == journal.GateAnswered:
-	case b.Action == journal.GateHeld:
-		g.hold(s, &b.HeldJob)
-	default:
-		claim, now := claimOf(b.JobKey), g.Clock.Now()
-		delete(g.subjects, claim)
-		g.late = g.late || !g.left.has(b.JobKey)
-		g.left.add(b.JobKey, now)
-		g.registry.Gate(b.Destination, now).Queue.Remove(claim)
-	}
-}
-
-func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
-	claim := claimOf(h.JobKey)
-	k.subjects[claim] = journal.Subject{
-		Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID,
-	}
-	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
-		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
-}
-
-// destination takes in what was recorded of a destination, or ordered.
-func (g *Gates) destination(name string, e *journal.Entry) {
-	b, err := journal.BodyOf[journal.DestinationBody](e)
-	if err != nil {
-		return
-	}
-	now := g.Clock.Now()
-	d := g.registry.Gate(name, now)
-	if b.State != nil {
-		g.heard[d.Name] = b.Version
-		g.orders[d.Name] = slices.DeleteFunc(g.orders[d.Name], func(o journal.DestinationOrder) bool {
-			return o.Record <= b.Follows
-		})
-		if b.Version > g.versions[d.Name] { // another process's
-			g.versions[d.Name] = b.Version
-			d.Take(*b.State, now)
-			for _, o := range g.orders[d.Name] {
-				order(d, &o.DestinationCommand, now)
-			}
-		}
-	}
-	if b.Command != nil {
-		ordered := journal.DestinationOrder{Record: e.Record, DestinationCommand: *b.Command}
-		g.orders[d.Name] = append(g.orders[d.Name], ordered)
-		order(d, b.Command, now)
-	}
-}
-
-// order has a destination follow what a person ordered: people see that at once.
-func order(d *destination.Gate, c *journal.DestinationCommand, now time.Time) {
-	switch c.Verb {
-	case journal.HoldClaims:
-		d.Apply(destination.Hold{Until: c.Until}, now)
-	case journal.SendCanary:
-		d.Apply(destination.TestNow{}, now)
-	case journal.ReleaseAt:
-		d.Apply(destination.ReleaseAt{Pace: c.PerMinute}, now)
-	case journal.TreatAsUp:
-		d.Apply(destination.TreatAsUp{Until: c.Until}, now)
-	}
-	d.Changed = true
-}
-
 // Destination is one as people see it.
 type Destination struct {
 	Name     string
@@ -383,6 +201,9 @@ type Destination struct {
 	Back destination.Back
 }
 
+// Label returns what people call it.
+func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
+
 // Claim is one that is held, as people see it.
 type Claim struct {
 	destination.Held
@@ -391,48 +212,79 @@ type Claim struct {
 
 // Destinations returns those that are configured or were asked for, by their names; journal.ErrUnavailable until the
 // journal was read.
-func (g *Gates) Destinations() ([]Destination, error) {
+func (g *Gates) Destinations() (all []Destination, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil {
 		return nil, journal.ErrUnavailable
 	}
 	now := g.Clock.Now()
-	var all []Destination
-	g.registry.Each(func(d *destination.Gate) { all = append(all, g.tell(d, now)) })
+	g.registry.Each(func(d *destination.Gate) { all = append(all, g.describe(d, now)) })
 	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-// Label returns what people call it.
-func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
-
-// tell returns a destination as people see it.
-func (k *known) tell(d *destination.Gate, now time.Time) Destination {
+// describe returns a destination as people see it.
+func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 	oldest, deadline := d.Queue.Bounds()
 	back, _ := k.registry.Back(&d.State, now)
-	unrecorded := d.Changed || len(k.orders[d.Name]) > 0 || k.heard[d.Name] < k.versions[d.Name]
+	r := k.record(d.Name)
+	unrecorded := d.Changed || len(r.Orders) > 0 || r.Version < r.written
 	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), unrecorded, oldest, deadline, back}
 }
+
+// ErrUnknown is why nothing is told or ordered of a destination: nobody knows its name.
+var ErrUnknown = errors.New("no destination of this name is configured, or was asked for")
 
 // shown claims of one destination.
 const shown = 50
 
 // Destination returns one with the claims whose turn is next. It fails as Destinations does, or with ErrUnknown.
 func (g *Gates) Destination(name string) (Destination, []Claim, error) {
-	if _, err := g.find(name); err != nil {
-		return Destination{}, nil, err
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil {
 		return Destination{}, nil, journal.ErrUnavailable
 	}
-	now := g.Clock.Now()
-	d := g.registry.Gate(name, now)
+	d := g.registry.Find(name)
+	if d == nil {
+		return Destination{}, nil, ErrUnknown
+	}
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
 		claims = append(claims, Claim{h, g.subjects[h.Claim]})
 	}
-	return g.tell(d, now), claims, nil
+	return g.describe(d, g.Clock.Now()), claims, nil
+}
+
+// CommandError is what is wrong with an order.
+type CommandError struct {
+	// Code is invalid_until or invalid_pace.
+	Code, Message string
+}
+
+func (e *CommandError) Error() string { return e.Message }
+
+// Command has a person's order recorded, which whoever acts then follows. It fails with a *CommandError,
+// journal.ErrReasonRequired, or as Destination and RecordDestination do.
+func (g *Gates) Command(ctx context.Context, name string, o destination.Order) error {
+	d, _, err := g.Destination(name)
+	if err != nil {
+		return err
+	}
+	now, most := g.Clock.Now(), d.Settings.Pace.Most
+	switch o.Verb {
+	case destination.HoldClaims, destination.TreatAsUp:
+		o.Until = o.Until.UTC().Truncate(time.Millisecond)
+		if !o.Until.After(now) || o.Until.After(now.Add(destination.LongestOrder)) {
+			return &CommandError{"invalid_until",
+				"until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
+		}
+	case destination.ReleaseAt:
+		if !(o.PerMinute > 0 && o.PerMinute <= most) {
+			return &CommandError{"invalid_pace", fmt.Sprintf(
+				"perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", o.PerMinute, most)}
+		}
+	}
+	return g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Command: &o})
 }

@@ -33,61 +33,56 @@ const (
 
 // Run follows the journal, and acts while Lead runs, until stop ends.
 func (g *Gates) Run(stop context.Context) {
-	for waits := true; stop.Err() == nil; { // answers may be on their way from before
-		waits = g.turn(stop, waits)
-		g.rest(stop, g.next(waits))
+	for stop.Err() == nil {
+		rest := longestRest / 4
+		if g.turn(stop) {
+			rest = g.untilDue()
+		}
+		clock.Machine{}.Rest(stop, shortestRest)
+		ctx, cancel := context.WithTimeout(stop, longestRest)
+		clock.RestOr(ctx, g.Clock, rest, g.woken)
+		cancel()
+		select {
+		case <-g.woken: // what follows looks at everything
+		default:
+		}
 	}
 }
 
 // Lead has this process act until stop ends; what it began then goes on until hard ends. Who calls it holds the lease.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.act(&term{hard})
+	g.act(hard)
 	<-stop.Done()
 	g.act(nil)
 }
 
-// term is the time for which this process acts.
-type term struct{ hard context.Context }
-
-// act sets the term, nil for none; a turn that has begun is awaited. Who acts begins with what is recorded: until that is
-// read, people see what this process knew.
-func (g *Gates) act(t *term) {
+// act begins a term, or ends it where it is nil; a turn that has begun is awaited. Who acts begins with what is
+// recorded: until that is read, people see what this process knew.
+func (g *Gates) act(term context.Context) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	if g.term = t; t == nil {
+	if g.term = term; term == nil {
 		g.mu.Lock()
 		g.leads, g.anew = false, true
 		g.mu.Unlock()
-	} else if g.read(t.hard) != nil {
+	} else if g.read(term) != nil {
 		g.forget() // the turn that follows says why
 	}
 	g.woken.Send()
 }
 
-// turn follows the journal and, where this process acts, acts; waits tells that answers may be on their way, before and
-// after.
-func (g *Gates) turn(ctx context.Context, waits bool) bool {
+// turn follows the journal and, where this process acts, acts. It reports whether all was done that was due.
+func (g *Gates) turn(ctx context.Context) bool {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	err := g.follow(ctx)
-	if g.term == nil {
-		waits = true
-	} else if err == nil {
-		late := g.wasLate()
-		waits, err = g.release(g.term.hard, waits || late)
+	err, done := g.follow(ctx), true
+	if err == nil && g.term != nil {
+		done, err = g.release(g.term)
 	}
 	if g.report(err); err != nil {
 		g.forget()
 	}
-	return waits || err != nil
-}
-
-// wasLate reports whether another process has released a claim since it was asked last, which may not answer it any more.
-func (g *Gates) wasLate() (late bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	late, g.late = g.late, false
-	return late
+	return done && err == nil
 }
 
 // forget has the journal read anew: what was not recorded did not happen.
@@ -111,31 +106,16 @@ func (g *Gates) report(err error) {
 	}
 }
 
-// rest until something was heard, at most longestRest, or that long by the clock.
-func (g *Gates) rest(stop context.Context, atMost time.Duration) {
-	clock.Machine{}.Rest(stop, shortestRest)
-	ctx, cancel := context.WithTimeout(stop, longestRest)
-	defer cancel()
-	clock.RestOr(ctx, g.Clock, atMost, g.woken)
-	select {
-	case <-g.woken: // what follows looks at everything
-	default:
-	}
-}
-
-// next is how long nothing is to be done; waits tells that answers are to be sent again.
-func (g *Gates) next(waits bool) time.Duration {
+// untilDue returns how long nothing is to be done.
+func (g *Gates) untilDue() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	rest, now := time.Hour, g.Clock.Now()
-	switch {
-	case g.known != nil && !g.leads: // what is due, somebody else does
+	if g.known == nil || !g.leads { // what is due, somebody else does
 		return rest
-	case g.known == nil || waits:
-		return longestRest / 4
 	}
 	g.registry.Each(func(d *destination.Gate) {
-		if at := d.Next(); !at.IsZero() && !g.lost[d.Name] {
+		if at := d.Next(now); !at.IsZero() && !g.lost[d.Name] {
 			rest = min(rest, max(at.Sub(now), 0))
 		}
 	})
@@ -145,42 +125,40 @@ func (g *Gates) next(waits bool) time.Duration {
 // departure is a claim that goes, or is given up.
 type departure struct {
 	journal.Departure
-	destination string
-	held        time.Duration
+	held time.Duration
 }
 
 // step is what one look at a destination came to.
 type step struct {
-	name       string
+	gate       *destination.Gate
 	record     *journal.DestinationBody
 	departures []departure
 	probe      *destination.Probe
 }
 
-// release records what became of the destinations, and lets go whose turn it is. While answers wait, of which waits
-// tells that there may be some, nobody goes: they would come all at once when the engine is back.
-func (g *Gates) release(ctx context.Context, waits bool) (stillWaits bool, err error) {
-	goes := !waits || g.deliver(ctx, false) == nil // else the engine is away: its loop says so
+// release records what became of the destinations, and lets go whose turn it is. While answers wait nobody goes: they
+// would come all at once when the engine is back. It reports whether no answer waits.
+func (g *Gates) release(ctx context.Context) (answered bool, err error) {
+	answered = g.deliver(ctx, false) == nil // else the engine is away: its loop says so
 	departed := false
-	for _, s := range g.look(goes) {
+	for _, s := range g.look(answered) {
 		if s.probe != nil {
-			go g.probe(ctx, s.name, s.probe)
+			go g.probe(ctx, s.gate.Name, s.probe)
 		}
 		if s.record != nil {
-			if err := g.Memory.RecordDestination(ctx, s.name, *s.record); err != nil {
-				return true, err
+			if err := g.Memory.RecordDestination(ctx, s.gate.Name, *s.record); err != nil {
+				return false, err
 			}
-			g.said(s.name, s.record)
+			g.said(s.gate.Name, s.record)
 		}
-		if len(s.departures) == 0 {
-			continue
+		if len(s.departures) > 0 {
+			if err := g.depart(ctx, &s); err != nil {
+				return false, err
+			}
+			departed = true
 		}
-		if err := g.depart(ctx, &s); err != nil {
-			return true, err
-		}
-		departed = true
 	}
-	return !goes || departed && g.deliver(ctx, true) != nil, nil
+	return answered && (!departed || g.deliver(ctx, true) == nil), nil
 }
 
 // look asks each gate whose turn it is, unless nobody goes, and returns what there is to do by their names.
@@ -193,38 +171,38 @@ func (g *Gates) look(goes bool) (steps []step) {
 			return
 		}
 		d.Believe(now)
-		s := step{name: d.Name}
+		s := step{gate: d}
 		if goes {
-			g.due(d, &s, now)
+			g.due(&s, now)
 		}
 		d.Leaving = len(s.departures) > 0
 		if d.Changed {
 			s.record = g.change(d)
 		}
-		if s.record != nil || s.probe != nil || len(s.departures) > 0 {
+		if s.record != nil || s.probe != nil || d.Leaving {
 			steps = append(steps, s)
 		}
 	})
-	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.gate.Name, b.gate.Name) })
 	return steps
 }
 
 // due adds whose turn it is, and who is given up.
-func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
-	g.resend(d, s)
-	if at := d.Next(); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
+func (g *Gates) due(s *step, now time.Time) {
+	d := s.gate
+	g.resend(s, now)
+	if at := d.Next(now); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
 		return
 	}
 	released, givenUp, probe := d.Due(now)
 	for i := range released {
-		r := &released[i]
-		if r.Kind != destination.Test {
+		if released[i].Kind != destination.Test {
 			g.pass(d)
 		}
-		s.add(g, &r.Held, now, g.departureOf(d, r))
+		g.goes(s, &released[i], now)
 	}
 	for i := range givenUp {
-		s.add(g, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
+		g.leaves(s, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 	}
 	if probe {
 		s.probe = new(d.Settings.Probe) // others are taken over while it is asked
@@ -233,11 +211,11 @@ func (g *Gates) due(d *destination.Gate, s *step, now time.Time) {
 
 // change returns the record of a state that is another.
 func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
-	state := d.State
-	g.versions[d.Name]++
-	b := &journal.DestinationBody{Version: g.versions[d.Name], State: &state}
-	if orders := g.orders[d.Name]; len(orders) > 0 {
-		b.Follows = orders[len(orders)-1].Record
+	state, r := d.State, g.record(d.Name)
+	r.written++
+	b := &journal.DestinationBody{Version: r.written, State: &state}
+	if n := len(r.Orders); n > 0 {
+		b.Follows = r.Orders[n-1].Record
 	}
 	if d.Left != state.Phase {
 		b.Went = d.Left
@@ -246,31 +224,30 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	return b
 }
 
-func (s *step) add(g *Gates, h *destination.Held, now time.Time, d journal.Departure) {
-	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
-	g.left.add(d.JobKey, now) // its record may be heard of late
-	s.departures = append(s.departures, departure{d, s.name, now.Sub(h.Since)})
-}
-
-// resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
-func (g *Gates) resend(d *destination.Gate, s *step) {
-	now, sent := g.Clock.Now(), d.State.Canary.Sent
-	if d.State.Phase != destination.Testing || !now.Before(sent.Add(destination.CanaryTimeout)) {
-		return
-	}
-	if h, held := d.Queue.Remove(d.State.Canary.Claim); held {
-		r := destination.Release{Held: h, Kind: destination.Test, At: sent, Outage: d.State.Outage}
-		s.add(g, &h, now, g.departureOf(d, &r))
-	}
-}
-
-// departureOf returns how a claim goes. A canary goes while it is waited for: another one follows then.
-func (g *Gates) departureOf(d *destination.Gate, r *destination.Release) journal.Departure {
-	going := journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)}
+// goes has a claim go. A canary goes while it is waited for: another one follows then.
+func (g *Gates) goes(s *step, r *destination.Release, now time.Time) {
+	going := journal.Departure{Kind: r.Kind, Reason: r.Reason(s.gate.Name, g.Zone)}
 	if r.Kind == destination.Test {
 		going.Before = r.At.Add(destination.CanaryTimeout)
 	}
-	return going
+	g.leaves(s, &r.Held, now, going)
+}
+
+func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
+	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
+	g.left.add(d.JobKey, now) // its record may be heard of late
+	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
+}
+
+// resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
+func (g *Gates) resend(s *step, now time.Time) {
+	d := s.gate
+	if d.Phase != destination.Testing || !now.Before(d.Canary.Sent.Add(destination.CanaryTimeout)) {
+		return
+	}
+	if h, held := d.Queue.Remove(d.Canary.Claim); held {
+		g.goes(s, &destination.Release{Held: h, Kind: destination.Test, At: d.Canary.Sent, Outage: d.Outage}, now)
+	}
 }
 
 // whyGivenUp is which of the two passes first.
@@ -299,38 +276,39 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 func (g *Gates) depart(ctx context.Context, s *step) error {
 	var flying errgroup.Group
 	flying.SetLimit(mostFlying)
+	label := g.Settings().Label(s.gate.Name)
 	for i := range s.departures {
 		d := &s.departures[i]
 		flying.Go(func() error {
-			ok, err := g.Memory.Depart(ctx, &d.Departure)
-			if err == nil && ok {
-				g.counted(d)
+			switch ok, err := g.Memory.Depart(ctx, &d.Departure); {
+			case err != nil || !ok:
+				return err
+			case d.GiveUp != "":
+				g.Hooks.GivenUp(d.Subject.Policy)
+			default:
+				g.Hooks.Released(label, d.Kind, d.held)
 			}
-			return err
+			return nil
 		})
 	}
 	err := flying.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.registry.Gate(s.name, g.Clock.Now()).Leaving = false
+	s.gate.Leaving = false
 	return err
-}
-
-func (g *Gates) counted(d *departure) {
-	if d.GiveUp != "" {
-		g.Hooks.GivenUp(d.Subject.Policy)
-		return
-	}
-	g.Hooks.Released(g.Settings().Label(d.destination), d.Kind, d.held)
 }
 
 // probe asks the destination's URL.
 func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
-	ok := g.Probe(ctx, p.URL, p.Expect)
+	g.tellLater(name, destination.Probed{OK: g.Probe(ctx, p.URL, p.Expect)})
+}
+
+// tellLater tells a destination what was found out meanwhile, where this process still acts.
+func (g *Gates) tellLater(name string, e destination.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known != nil && g.leads {
-		g.registry.Gate(name, g.Clock.Now()).Apply(destination.Probed{OK: ok}, g.Clock.Now())
+		g.tell(name, e)
 		g.woken.Send()
 	}
 }
@@ -338,76 +316,63 @@ func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
 // errUnanswered is why answers are sent again.
 var errUnanswered = errors.New("the engine did not take an answer of a gate")
 
+// unanswered returns what processes that wait at gates are to be told, with the messages' sequences. What is not what
+// was signed is not sent.
+func (g *Gates) unanswered(ctx context.Context) (sequences []int64, answers []journal.GateAnswer, err error) {
+	page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+	for i := range page {
+		if a, forged := journal.ReadGateAnswer(&page[i]); forged != nil {
+			g.once("an answer of a gate is not sent", forged)
+		} else {
+			sequences, answers = append(sequences, page[i].Sequence), append(answers, a)
+		}
+	}
+	return sequences, answers, err
+}
+
 // deliver answers the processes whose turn has come; first tells that nobody may have answered them before.
 func (g *Gates) deliver(ctx context.Context, first bool) error {
 	for {
-		page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
-		page = slices.DeleteFunc(page, func(m journal.Message) bool {
-			forged := m.Held()
-			if forged != nil {
-				g.forged.Do(func() { g.Log.Error("an answer of a gate is not sent", zap.Error(forged)) })
-			}
-			return forged != nil
-		})
-		if err != nil || len(page) == 0 {
+		done, answers, err := g.unanswered(ctx)
+		if err != nil || len(answers) == 0 {
 			return err
 		}
-		sent, done := make([]bool, len(page)), make([]int64, 0, len(page))
 		var flying errgroup.Group
 		flying.SetLimit(mostFlying)
-		for i := range page {
-			flying.Go(func() error { sent[i] = g.answer(ctx, &page[i], first); return nil })
+		for i := range answers {
+			flying.Go(func() error {
+				if !g.answer(ctx, &answers[i], first) {
+					done[i] = 0
+				}
+				return nil
+			})
 		}
 		_ = flying.Wait()
-		for i := range page {
-			if sent[i] {
-				done = append(done, page[i].Sequence)
-			}
-		}
+		done = slices.DeleteFunc(done, func(sequence int64) bool { return sequence == 0 })
 		if err := g.Memory.Published(ctx, done); err != nil {
 			return err
 		}
-		if len(done) < len(page) {
+		if len(done) < len(answers) {
 			return errUnanswered
 		}
 	}
 }
 
 // answer answers one process, and reports whether that is done with.
-func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) bool {
-	a, err := journal.ReadGateAnswer(m)
-	if err != nil {
-		g.Log.Error("an answer of a gate cannot be read", zap.Error(err))
-		return true
-	}
+func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	action := worker.AnswerGate(ctx, g.Engine, &a, g.Settings().Policies[a.Subject.Policy], g.Log)
+	action := worker.AnswerGate(ctx, g.Engine, a, g.Settings().Policies[a.Subject.Policy], g.Log)
 	if action == worker.Released {
 		return false
 	}
 	g.Hooks.Answered(worker.SubmissionGate, action)
-	if a.Kind == destination.Test {
-		g.canary(&a, action, first)
+	switch claim := claimOf(a.JobKey); {
+	case a.Kind != destination.Test:
+	case action == worker.Superseded && first: // it never left, as its process has ended
+		g.tellLater(a.Destination, destination.Lost{Claim: claim})
+	case action == worker.Completed && !first: // it left long after its turn, as the engine was away
+		g.tellLater(a.Destination, destination.Departed{Claim: claim})
 	}
 	return true
-}
-
-// canary takes in how a canary left the gate: never, as its process has ended, or long after its turn, as the engine was
-// away.
-func (g *Gates) canary(a *journal.GateAnswer, action worker.Action, first bool) {
-	var e destination.Event
-	switch {
-	case action == worker.Superseded && first:
-		e = destination.Lost{Claim: claimOf(a.JobKey)}
-	case action == worker.Completed && !first:
-		e = destination.Departed{Claim: claimOf(a.JobKey)}
-	default:
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.known != nil {
-		g.registry.Gate(a.Destination, g.Clock.Now()).Apply(e, g.Clock.Now())
-	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // order has a person order something about the portal, and waits for a minute.
-func (w *world) order(c journal.DestinationCommand) {
+func (w *world) order(c destination.Order) {
 	c.Reason, c.By = "manutenção", "ana"
 	testkit.Must(w.t, w.replicas[0].gates.Command(w.t.Context(), portal, c))
 	time.Sleep(time.Minute)
@@ -28,7 +28,7 @@ func TestGivenUpInTime(t *testing.T) {
 		w.start()
 		defer w.stop()
 		time.Sleep(2 * time.Minute)
-		w.order(journal.DestinationCommand{Verb: journal.HoldClaims, Until: time.Now().Add(6 * time.Hour)})
+		w.order(destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(6 * time.Hour)})
 		deadline := time.Now().Add(5 * time.Hour).Truncate(time.Millisecond)
 		go w.process("CLM-late-1", deadline)
 		w.arrive(3, time.Second)
@@ -84,12 +84,12 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 
 // TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.
 func TestInstantsOfAWrongClock(t *testing.T) {
-	failed, test := destination.Failed{}, destination.Turn{Waiting: 1, Canary: "9"}
-	down := []destination.Event{failed, failed, failed, failed, failed}
+	test, order := destination.Turn{Waiting: 1, Canary: "9"}, destination.Order{Verb: destination.SendCanary}
+	down := testkit.Failures()
 	for name, events := range map[string][]destination.Event{
-		"down": down, "testing": append(down, destination.TestNow{}, test),
-		"ramping":          append(down, destination.TestNow{}, test, destination.Answered{Claim: "9"}),
-		"up, with a limit": {destination.RateLimited{RetryAfter: 10 * time.Minute}},
+		"down": down, "testing": append(down, order, test),
+		"ramping":          append(down, order, test, testkit.Answered("9")),
+		"up, with a limit": {destination.Outcome{Tells: destination.TellsRateLimited, RetryAfter: 10 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

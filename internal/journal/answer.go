@@ -124,10 +124,7 @@ func encoded(v any) json.RawMessage {
 // Analyze does, or with ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter}
-	return outcomeOf(ctx, j, asked, func(b *batch, h *History, d *DeadLetter) (err error) {
-		*d, err = b.seen(r, h)
-		return err
-	})
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (DeadLetter, error) { return b.seen(r, h) })
 }
 
 func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {

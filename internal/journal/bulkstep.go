@@ -35,19 +35,7 @@ const MaxPerMinute = 6000
 // needs a run that is preparing or running, resume one that is paused, cancel one that has not ended, finish one that
 // is running with nothing planned; a start an id that is new.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
-	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History, done *BulkRun) (err error) {
-		if h.Run != nil && done.ID != "" && h.Run.stands(done) {
-			return nil // an earlier try was committed after all
-		}
-		*done, err = b.bulk(s, h.Run)
-		return err
-	})
-}
-
-// stands reports whether the run is in the state that a step brought another to.
-func (r *BulkRun) stands(as *BulkRun) bool {
-	return r.State == as.State && r.CreatedAt.Equal(as.CreatedAt) && r.ChangedAt.Equal(as.ChangedAt) &&
-		r.EndedAt.Equal(as.EndedAt)
+	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h.Run) })
 }
 
 // bulk applies a step; known is the run as it stands, nil where there is none.

@@ -125,22 +125,6 @@ func TestBulkAudit(t *testing.T) {
 	}
 }
 
-// TestBulkAgain: a commit whose answer was lost is found again, and is not made twice.
-func TestBulkAgain(t *testing.T) {
-	c := openClinic(t)
-	steps := []journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}
-	for i, verb := range steps {
-		c.store.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
-		r := aRun("run")
-		if got, err := c.step(verb, r); err != nil || got.ID != "run" {
-			t.Fatalf("%s: %+v, %v", verb, got, err)
-		}
-		if n := len(c.store.Entries()); n != i+1 {
-			t.Errorf("after %s there are %d entries, want %d", verb, n, i+1)
-		}
-	}
-}
-
 // TestBulkOutcomes: what becomes of a run's dead letter, and how it is counted.
 func TestBulkOutcomes(t *testing.T) {
 	const id = "CLM-a-1"

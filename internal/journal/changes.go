@@ -2,7 +2,6 @@ package journal
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,11 +25,6 @@ type Recorded struct {
 	// mark is the record to be marked answered once the engine took the answer; none where it belongs to
 	// another job, or is marked already.
 	mark Run
-}
-
-// recalls reports whether r is what an earlier try of the same analysis recorded, committed after all.
-func (r *Recorded) recalls(earlier *Recorded) bool {
-	return r.How == Replayed && earlier.How != Replayed && earlier.Attempt != nil && reflect.DeepEqual(r.Attempt, earlier.Attempt)
 }
 
 // batch gathers what one transaction saves. Each subject is in it once.

@@ -49,9 +49,7 @@ type item struct {
 type committer struct {
 	*Journal
 	// carry waits for the next transaction: a subject is in each only once.
-	carry []*item
-	// kept are answered marks that a failed commit left behind.
-	kept   []Run
+	carry  []*item
 	behind bool
 	// answeredAt is when the store did what it was asked last.
 	answeredAt time.Time
@@ -124,33 +122,50 @@ func (c *committer) gather() []*item {
 	return taken
 }
 
-// commit runs one transaction for the batch and tells everybody. A batch that holds what the store refuses
-// is done item by item; where the store fails all are told so, and the journal is down until a probe succeeds.
-func (c *committer) commit(stop, kill context.Context, batch []*item) {
-	if c.lost != nil {
-		fail(batch, c.lost)
-		return
-	}
-	err := c.try(kill, func() error { return c.transact(kill, batch) })
-	switch {
-	case err == nil:
-		for _, i := range batch {
-			i.done <- i.refused
-		}
-	case kindOf(err) != Invalid:
-		c.down(stop, kill, batch, err)
-	case len(batch) == 1:
-		batch[0].done <- fmt.Errorf("%w: %w", ErrInvalid, err)
-	default:
-		for _, i := range batch {
-			c.commit(stop, kill, []*item{i})
-		}
-	}
+// transaction is one of the committer's, however often it is tried.
+type transaction struct {
+	items []*item
+	// marks of answers that go with it.
+	marks []Run
+	// saved and happened are what the last try made of it.
+	saved    *Changes
+	happened []Happening
+	// inDoubt tells that it is not known whether the last try was committed.
+	inDoubt bool
 }
 
-// try asks something of the store up to three times. Doing a transaction again after an ambiguous commit is safe: what
-// was recorded is recalled then, and the answer that led to it stands. Only what has no identity may be in the audit
-// twice: a rejection, a person's order, a count of what went to a destination.
+// commit runs one transaction for the items and tells everybody. Items of which the store refuses one are done one by
+// one. Where the store fails the journal is down until a probe succeeds: all are told so at once, but for those of which
+// it is not known whether they were committed. They wait until the ledger can be asked.
+func (c *committer) commit(stop, kill context.Context, items []*item) {
+	t := &transaction{items: items}
+	for c.lost == nil {
+		err := c.try(kill, func() error { return c.transact(kill, t) })
+		switch {
+		case err == nil:
+			for _, i := range items {
+				i.done <- i.refused
+			}
+			return
+		case t.inDoubt:
+			c.down(stop, kill, nil, err)
+		case kindOf(err) != Invalid:
+			c.down(stop, kill, items, err)
+			return
+		case len(items) == 1:
+			items[0].done <- fmt.Errorf("%w: %w", ErrInvalid, err)
+			return
+		default:
+			for _, i := range items {
+				c.commit(stop, kill, []*item{i})
+			}
+			return
+		}
+	}
+	fail(items, c.lost)
+}
+
+// try asks something of the store up to three times.
 func (c *committer) try(kill context.Context, once func() error) error {
 	var err error
 	for n := range tries {
@@ -174,34 +189,52 @@ func (c *committer) ask(stop, kill context.Context) {
 	}
 }
 
-func (c *committer) transact(kill context.Context, items []*item) error {
+// transact tries a transaction. Where the try before may have been committed it asks the ledger first: what stands there
+// is done, with the results that its callers have.
+func (c *committer) transact(kill context.Context, t *transaction) error {
 	ctx, cancel := context.WithTimeout(kill, transactionTime)
 	defer cancel()
-	lookups := make([]Lookup, 0, len(items))
-	for _, i := range items {
-		if (i.lookup != Lookup{}) {
-			lookups = append(lookups, i.lookup)
-		}
-	}
-	for _, i := range items {
-		known := func(l Lookup) bool { return l.Subject == i.cause } // somebody may be teaching it
-		if i.cause != (Subject{}) && !slices.ContainsFunc(lookups, known) {
-			lookups = append(lookups, Lookup{Subject: i.cause})
-		}
-	}
-	marks := c.takeMarks()
 	began := time.Now()
-	var saved *Changes
-	var happened []Happening
-	err := c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
+	err, held := error(nil), false
+	if t.inDoubt {
+		if held, err = c.store.Holds(ctx, &t.saved.Link); err != nil {
+			return fmt.Errorf("ask whether a commit happened: %v", err) // of no kind: another try may tell
+		}
+		t.inDoubt = false
+	}
+	if !held {
+		err = c.decide(ctx, t)
+	}
+	if err != nil {
+		t.inDoubt = kindOf(err) == Ambiguous && t.saved != nil && !t.saved.Link.empty()
+		if !t.inDoubt {
+			c.putBack(t.marks)
+		}
+		return err
+	}
+	c.answeredAt = time.Now()
+	if t.saved != nil {
+		c.hooks.Committed(len(t.saved.Link.Digests), time.Since(began))
+		if len(t.happened) > 0 {
+			c.hooks.Recorded(t.happened)
+		}
+	}
+	return nil
+}
+
+// decide has the store run the transaction.
+func (c *committer) decide(ctx context.Context, t *transaction) error {
+	lookups := lookupsOf(t.items)
+	t.marks, t.saved = c.takeMarks(), nil
+	return c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.identities = c.key
-		b.changes.Link.Answered = marks
+		b.changes.Link.Answered = t.marks
 		known := make(map[Subject]*History, len(lookups))
 		for n := range lookups {
 			known[lookups[n].Subject] = &histories[n]
 		}
-		for _, i := range items {
+		for _, i := range t.items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
@@ -214,30 +247,51 @@ func (c *committer) transact(kill context.Context, items []*item) error {
 			}
 		}
 		c.compareClocks(b.now, head.At)
-		saved, happened = b.seal(), b.happened
-		return saved
+		t.saved, t.happened = b.seal(), b.happened
+		return t.saved
 	})
-	if err != nil {
-		c.kept = marks
-		return err
-	}
-	c.answeredAt = time.Now()
-	if saved != nil {
-		c.hooks.Committed(len(saved.Link.Digests), time.Since(began))
-		if len(happened) > 0 {
-			c.hooks.Recorded(happened)
-		}
-	}
-	return nil
 }
 
-// down fails the batch, closes the gate and waits until the store can be written again; whoever comes
+// certain returns what became of a transaction that is not the committer's: err is what the store said to changes. Where
+// that leaves open whether they were committed it asks the ledger, for as long as ctx lasts.
+func (j *Journal) certain(ctx context.Context, changes *Changes, err error) error {
+	for kindOf(err) == Ambiguous && changes != nil && ctx.Err() == nil {
+		switch held, failed := j.store.Holds(ctx, &changes.Link); {
+		case failed != nil:
+			clock.Machine{}.Rest(ctx, probePause)
+		case held:
+			return nil
+		default:
+			return &StoreError{Unavailable, err}
+		}
+	}
+	return err
+}
+
+// lookupsOf the items, and then of the causes that they ask for.
+func lookupsOf(items []*item) []Lookup {
+	lookups := make([]Lookup, 0, len(items))
+	for _, i := range items {
+		if (i.lookup != Lookup{}) {
+			lookups = append(lookups, i.lookup)
+		}
+	}
+	for _, i := range items {
+		known := func(l Lookup) bool { return l.Subject == i.cause } // somebody may be teaching it
+		if i.cause != (Subject{}) && !slices.ContainsFunc(lookups, known) {
+			lookups = append(lookups, Lookup{Subject: i.cause})
+		}
+	}
+	return lookups
+}
+
+// down fails the items, closes the gate and waits until the store can be written again; whoever comes
 // meanwhile is told at once.
-func (c *committer) down(stop, kill context.Context, batch []*item, reason error) {
+func (c *committer) down(stop, kill context.Context, items []*item, reason error) {
 	reason = fmt.Errorf("%w: %w", ErrUnavailable, reason)
 	c.gate.shut()
 	c.hooks.Open(false, reason)
-	fail(batch, reason)
+	fail(items, reason)
 	fail(c.carry, reason)
 	c.carry = nil
 	c.pause = min(2*c.pause, longestProbePause)
@@ -286,15 +340,14 @@ func (c *committer) probe(kill context.Context) error {
 // mark writes the marks that no commit came for; what fails is tried with the next.
 func (c *committer) mark(kill context.Context) {
 	c.mu.Lock()
-	waiting := len(c.answered) + len(c.kept)
+	waiting := len(c.answered)
 	c.mu.Unlock()
-	if waiting > 0 {
-		_ = c.transact(kill, nil) // its failure is the next commit's to tell
+	if t := (&transaction{}); waiting > 0 && c.transact(kill, t) != nil && t.inDoubt {
+		c.putBack(t.marks) // to mark twice is to mark once
 	}
 }
 
-// takeMarks are the runs to write next. What a failed commit kept stays as it was: it may have been written,
-// and runs must not overlap.
+// takeMarks returns the runs to write next.
 func (c *committer) takeMarks() []Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,10 +356,15 @@ func (c *committer) takeMarks() []Run {
 	for _, r := range c.answered[:n] {
 		taken.Add(r)
 	}
-	marks := slices.Concat(c.kept, taken.All())
-	c.kept = nil
 	c.answered = append(c.answered[:0], c.answered[n:]...)
-	return marks
+	return taken.All()
+}
+
+// putBack has marks that were not written be among the next.
+func (c *committer) putBack(marks []Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = append(marks, c.answered...)
 }
 
 // compareClocks says once that this machine's clock lags behind whoever wrote the ledger's head.

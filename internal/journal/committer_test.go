@@ -30,6 +30,11 @@ type bench struct {
 	reasons    []error
 	recovered  []string // policy and state of each
 	behind     []time.Duration
+	// doubted makes a call while it is not known whether its commits happen (TestUnheardCommitIsDoneOnce). meanwhile is what
+	// happens then, and beside how many records of others that makes.
+	doubted   func(what string, call func() error)
+	meanwhile func()
+	beside    int64
 }
 
 // onBench runs a test with a journal; it must leave no goroutine behind.

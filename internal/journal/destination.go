@@ -1,14 +1,13 @@
 package journal
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/redact"
 )
@@ -16,38 +15,22 @@ import (
 // DestinationSubject returns the Subject that a destination's records are of: it has neither tenant nor policy.
 func DestinationSubject(name string) Subject { return Subject{ID: name} }
 
-// Tells is what an attempt or an outcome tells of its destination. The set is closed; empty is nothing.
-type Tells string
-
-// What they tell.
-const (
-	TellsFailed      Tells = "failed"
-	TellsAnswered    Tells = "answered"
-	TellsRateLimited Tells = "rateLimited"
-)
-
 // tells is what a failure says of the claim's destination, and how long that asks to wait.
-func (a *Analysis) tells(now time.Time) (Tells, time.Duration) {
+func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 	f := a.Failure
 	if f.Destination == "" {
 		return "", 0
 	}
-	switch e := destination.FailureEvent(&f.Match, "", time.Time{},
-		destination.RetryAfter(f.RetryAfter, a.Error, now)).(type) {
-	case destination.Failed:
-		return TellsFailed, 0
-	case destination.Answered:
-		return TellsAnswered, 0
-	case destination.RateLimited:
-		return TellsRateLimited, e.RetryAfter
-	}
-	return "", 0
+	wait := decision.RetryAfter(f.RetryAfter, a.Error, now)
+	return destination.TellsOf(&f.Match, wait), wait
 }
 
 // DestinationState is a destination's State as it was recorded last. Its Version is one more each time.
 type DestinationState struct {
 	Version int64             `json:"version,omitempty"`
 	State   destination.State `json:"state,omitzero"`
+	// Record is where State was recorded.
+	Record int64 `json:"record,omitempty"`
 	// Orders are what people ordered since, the oldest first.
 	Orders []DestinationOrder `json:"orders,omitempty"`
 }
@@ -55,7 +38,7 @@ type DestinationState struct {
 // DestinationOrder is what a person ordered, and its record.
 type DestinationOrder struct {
 	Record int64 `json:"record"`
-	DestinationCommand
+	destination.Order
 }
 
 // mostOrders are kept while nobody follows them, the latest.
@@ -70,29 +53,8 @@ type DestinationBody struct {
 	// be followed.
 	Follows int64 `json:"follows,omitempty"`
 	// Went is the phase that was left, where it is another.
-	Went    destination.Phase   `json:"went,omitempty"`
-	Command *DestinationCommand `json:"command,omitempty"`
-}
-
-// DestinationVerb is what a person orders. The set is closed.
-type DestinationVerb string
-
-// The verbs.
-const (
-	HoldClaims DestinationVerb = "hold"    // all, until a time
-	SendCanary DestinationVerb = "probe"   // one claim ahead, now
-	ReleaseAt  DestinationVerb = "release" // at a pace
-	TreatAsUp  DestinationVerb = "up"      // whatever fails, until a time
-)
-
-// DestinationCommand is a person's order.
-type DestinationCommand struct {
-	Verb      DestinationVerb `json:"verb"`
-	Until     time.Time       `json:"until,omitzero"`
-	PerMinute float64         `json:"perMinute,omitempty"`
-	// Reason and By are a person's words, redacted, and name.
-	Reason string `json:"reason"`
-	By     string `json:"by"`
+	Went    destination.Phase  `json:"went,omitempty"`
+	Command *destination.Order `json:"command,omitempty"`
 }
 
 // ErrStale is why a destination's State was not recorded: another process has recorded one since.
@@ -108,44 +70,36 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 		c.Reason, c.By = storable(redact.Line(c.Reason, maxReasonBytes)), bounded(c.By)
 	}
 	s := DestinationSubject(name)
-	_, err := outcomeOf(ctx, j, Lookup{Subject: s}, func(b *batch, h *History, done *bool) error {
-		version := int64(0)
+	return j.submit(ctx, &item{lookup: Lookup{Subject: s}, apply: func(b *batch, h *History) error {
+		version := int64(1)
 		if h.Destination != nil {
-			version = h.Destination.Version
+			version += h.Destination.Version
 		}
-		switch {
-		case body.State != nil && version == body.Version && *done && alike(&h.Destination.State, body.State):
-			return nil // an earlier try was committed after all
-		case body.State != nil && version+1 != body.Version:
+		if body.State != nil && version != body.Version {
 			return ErrStale
 		}
-		*done = true
 		b.entry(h, s, DestinationEntry, &body, Happening{}, 0)
 		return nil
-	})
-	return err
+	}})
 }
 
-// alike reports whether two states are recorded alike.
-func alike(a, b *destination.State) bool {
-	one, err := json.Marshal(a)
-	other, bad := json.Marshal(b)
-	return err == nil && bad == nil && bytes.Equal(one, other)
-}
-
-// destination folds a destination's record.
-func (l *life) destination(b *DestinationBody, record int64) {
-	d := DestinationState{}
-	if l.Destination != nil {
-		d = *l.Destination
-	}
+// Fold takes in a destination's record.
+func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 	if b.State != nil {
-		d.Version, d.State = b.Version, *b.State
+		d.Version, d.State, d.Record = b.Version, *b.State, record
 		d.Orders = slices.DeleteFunc(slices.Clone(d.Orders), func(o DestinationOrder) bool { return o.Record <= b.Follows })
 	}
 	if b.Command != nil {
 		d.Orders = append(slices.Clone(d.Orders), DestinationOrder{record, *b.Command})
 		d.Orders = d.Orders[max(len(d.Orders)-mostOrders, 0):]
 	}
+}
+
+func (l *life) destination(b *DestinationBody, record int64) {
+	d := DestinationState{}
+	if l.Destination != nil {
+		d = *l.Destination
+	}
+	d.Fold(b, record)
 	l.Destination = &d
 }

@@ -117,15 +117,6 @@ func TestAnotherReplicaWasFirst(t *testing.T) {
 	})
 }
 
-func TestAmbiguousThreeTimes(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, testkit.Fault{Kind: journal.Ambiguous})
-		if a := <-b.ask(t.Context(), failure(claim(1), 1))[0]; !errors.Is(a.err, journal.ErrUnavailable) || errors.Is(a.err, journal.ErrInvalid) {
-			t.Errorf("%v, want unavailable", a.err)
-		}
-	})
-}
-
 // TestWhoWaitsForHisTurnIsToldToo: the second call of a subject was put back when the transaction failed.
 func TestWhoWaitsForHisTurnIsToldToo(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

@@ -141,13 +141,13 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Du
 	gone := 0
 	for of := (Scope{Through: through, Limit: purgeBatch}); ctx.Err() == nil; {
 		began := time.Now()
-		err := store.Expunge(ctx, of, func(head Head, p *Expunging) (c *Changes, err error) {
-			c, err = p.Purge(head, j.now(), confirmed, j.publish)
-			if of.After = p.Last; c != nil {
-				gone += c.Expunged.count()
-			}
-			return c, err
+		c, err := j.expunge(ctx, store, of, func(head Head, p *Expunging) (*Changes, error) {
+			of.After = p.Last
+			return p.Purge(head, j.now(), confirmed, j.publish)
 		})
+		if c != nil && err == nil {
+			gone += c.Expunged.count()
+		}
 		if err != nil || of.After >= through {
 			return gone, err
 		}
@@ -155,6 +155,18 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Du
 		clock.Machine{}.Rest(ctx, max(purgePause, purgeRest*time.Since(began)))
 	}
 	return gone, ctx.Err()
+}
+
+// expunge has a step made, and returns its changes.
+func (j *Journal) expunge(
+	ctx context.Context, store Expunger, of Scope, step func(Head, *Expunging) (*Changes, error),
+) (c *Changes, err error) {
+	err = store.Expunge(ctx, of, func(head Head, p *Expunging) (*Changes, error) {
+		var err error
+		c, err = step(head, p)
+		return c, err
+	})
+	return c, j.certain(ctx, c, err)
 }
 
 // checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge
@@ -435,14 +447,13 @@ var (
 // about is refused. It returns an error that holds a *StoreError, or is one of ErrReasonRequired, ErrSubjectUnknown and
 // ErrSubjectBusy, which says what is to be done.
 func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased, error) {
-	var done Erased
-	err := store.Expunge(ctx, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (c *Changes, err error) {
-		if c, err = p.Erase(head, j.now(), e, j.publish); c != nil {
-			done = Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Entry.Record}
-		}
-		return c, err
+	c, err := j.expunge(ctx, store, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (*Changes, error) {
+		return p.Erase(head, j.now(), e, j.publish)
 	})
-	return done, err
+	if err != nil {
+		return Erased{}, err
+	}
+	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Entry.Record}, nil
 }
 
 // Erase returns the changes of an erasure. Its error is one that an erasure is refused with, or tells which record is

@@ -13,7 +13,7 @@ import (
 )
 
 func TestStoreFailsOnceOrTwice(t *testing.T) {
-	for _, fault := range []testkit.Fault{{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}, {Kind: journal.Ambiguous, After: true}} {
+	for _, fault := range []testkit.Fault{{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.memory.Fail(2, fault)
 			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
@@ -92,59 +92,6 @@ func TestHangingStoreIsBounded(t *testing.T) {
 		}
 		if !errors.Is(a.err, context.DeadlineExceeded) {
 			t.Errorf("%v, want the reason in it", a.err)
-		}
-	})
-}
-
-// TestAmbiguousBesideAnotherWriter: the first try was committed, and another replica wrote before the second.
-func TestAmbiguousBesideAnotherWriter(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		one, two := b.journal, b.replica(time.Now)
-		beside := func(record string, call func() error) {
-			b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
-			done := make(chan error, 1)
-			go func() { done <- call() }()
-			synctest.Wait() // it pauses before its second try
-			_, err := two.Analyze(t.Context(), failure("CLM-"+record+"-2", 9))
-			testkit.Must(t, err)
-			if err := <-done; err != nil {
-				t.Errorf("%s: %v", record, err)
-			}
-		}
-		subject := failure(claim(1), 1).Subject
-		var recorded journal.Recorded
-		beside("analysis", func() (err error) { recorded, err = one.Analyze(t.Context(), deadly(claim(1), 1)); return })
-		if recorded.How != journal.Fresh || recorded.Attempt.Number != 1 {
-			t.Errorf("the analysis is %s attempt %d, want the first, fresh", recorded.How, recorded.Attempt.Number)
-		}
-		letter := recorded.Attempt.DeadLetter
-		beside("review job", func() error {
-			d, err := one.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: subject, DeadLetter: letter, JobKey: 7})
-			if d.ReviewJobKey != 7 || d.State != journal.DeadLetterOpen {
-				t.Errorf("the dead letter is %+v", d)
-			}
-			return err
-		})
-		beside("review", func() error {
-			done, err := one.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
-			if done.Episode.Retries != 6 {
-				t.Errorf("goes on with %d, want 6", done.Episode.Retries)
-			}
-			return err
-		})
-		beside("delivery", func() error { return one.Delivered(t.Context(), onlyAnswer(t, b.memory), true) })
-		beside("outcome", func() error {
-			c, err := one.Conclude(t.Context(), &journal.Outcome{Subject: subject, Success: true})
-			if !c.Changed || c.Episode.State != journal.Recovered {
-				t.Errorf("the outcome changed %t, the episode is %s", c.Changed, c.Episode.State)
-			}
-			return err
-		})
-		if n := b.memory.End().Record; n != 10 {
-			t.Errorf("%d records, want one of each of 10 calls", n)
-		}
-		if want := []string{"tiss-submission recovered"}; !slices.Equal(b.recovered, want) {
-			t.Errorf("told of %v, want %v", b.recovered, want)
 		}
 	})
 }

@@ -161,17 +161,16 @@ var ErrLate = errors.New("a claim was to go before now")
 // Depart records that a claim that is held goes, or is given up, and sends the answer to its process (GateQueue). It
 // reports whether it did: what is not held any more is left alone. It returns as Analyze does, or ErrLate.
 func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
-	return outcomeOf(ctx, j, Lookup{Subject: d.Subject}, func(b *batch, h *History, done *bool) error {
+	return outcomeOf(ctx, j, Lookup{Subject: d.Subject}, func(b *batch, h *History) (bool, error) {
 		i := h.held(d.JobKey)
 		switch {
-		case i < 0: // an earlier try was committed after all, or another process was faster
-			return nil
+		case i < 0: // another process was faster
+			return false, nil
 		case !d.Before.IsZero() && !b.now.Before(d.Before):
-			return ErrLate
+			return false, ErrLate
 		}
 		b.depart(d, h, h.Held[i])
-		*done = true
-		return nil
+		return true, nil
 	})
 }
 

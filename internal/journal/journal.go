@@ -92,9 +92,7 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	}
 	a = &asked
 	i.apply = func(b *batch, h *History) error {
-		if again := b.analyze(a, h); !again.recalls(&r) {
-			r = again
-		}
+		r = b.analyze(a, h)
 		return nil
 	}
 	if err := j.submit(ctx, i); err != nil {
@@ -122,11 +120,8 @@ func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 
 // Conclude records how a subject's work ended. It returns as Analyze does.
 func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
-	c, err := outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History, c *Concluded) error {
-		if again := b.conclude(o, h); again.Changed || again.Episode != c.Episode {
-			*c = again
-		} // else an earlier try was committed after all
-		return nil
+	c, err := outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History) (Concluded, error) {
+		return b.conclude(o, h), nil
 	})
 	if c.Changed && c.Episode.State == Recovered {
 		j.hooks.Recovered(o.Subject.Policy, &c.Episode)
@@ -143,15 +138,7 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 		return Reviewed{}, err
 	}
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run}
-	return outcomeOf(ctx, j, asked, func(b *batch, h *History, done *Reviewed) error {
-		again, err := b.review(r, h)
-		refused := errors.Is(err, ErrInvalidRetryState) || errors.Is(err, ErrInvalidRunState)
-		if refused && done.DeadLetter.ID != "" && h.DeadLetter != nil && done.DeadLetter.Review == h.DeadLetter.Review {
-			return nil // an earlier try was committed after all
-		}
-		*done = again
-		return err
-	})
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (Reviewed, error) { return b.review(r, h) })
 }
 
 // Published lets go of messages of the outbox, by their sequences. It returns as Analyze does.
@@ -176,14 +163,17 @@ func (j *Journal) Answered(r *Recorded) {
 // Await returns once the journal can be written: at once, mostly. It returns false when ctx ends before.
 func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
 
-// outcomeOf has what apply does committed, and returns what it came to: what an earlier try came to is in done. Where
-// the error is not nil, apply may be running still.
+// outcomeOf has what apply does committed, and returns what it came to. Where the error is not nil, apply may be running
+// still.
 func outcomeOf[T any](
-	ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History, done *T) error,
+	ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History) (T, error),
 ) (T, error) {
 	var done, none T
-	if err := j.submit(ctx,
-		&item{lookup: l, apply: func(b *batch, h *History) error { return apply(b, h, &done) }}); err != nil {
+	i := &item{lookup: l, apply: func(b *batch, h *History) (err error) {
+		done, err = apply(b, h)
+		return err
+	}}
+	if err := j.submit(ctx, i); err != nil {
 		return none, err
 	}
 	return done, nil

@@ -138,18 +138,13 @@ func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) e
 	}
 	s, body := CauseSubject(policy, cause), TeachingBody{Teaching: t, Forgotten: t.Class == ""}
 	body.Reason, body.By = storable(redact.Line(t.Reason, maxReasonBytes)), bounded(t.By)
-	_, err := outcomeOf(ctx, j, Lookup{Subject: s}, func(b *batch, h *History, done *bool) error {
-		switch {
-		case body.Forgotten && h.Taught == nil && *done: // an earlier try was committed after all
-			return nil
-		case body.Forgotten && h.Taught == nil:
+	return j.submit(ctx, &item{lookup: Lookup{Subject: s}, apply: func(b *batch, h *History) error {
+		if body.Forgotten && h.Taught == nil {
 			return ErrNotTaught
 		}
-		*done = true
 		b.entry(h, s, TeachingEntry, &body, Happening{}, 0)
 		return nil
-	})
-	return err
+	}})
 }
 
 // teaching folds a cause's record.

@@ -66,10 +66,7 @@ func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
 		return DeadLetter{}, ErrReasonRequired
 	}
 	return outcomeOf(ctx, j, Lookup{Subject: n.Subject, DeadLetter: n.DeadLetter},
-		func(b *batch, h *History, done *DeadLetter) (err error) {
-			*done, err = b.note(n, h)
-			return err
-		})
+		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
 }
 
 // note records a note. To undo what is not about to be discarded changes nothing, nor does to ask where a request stands.

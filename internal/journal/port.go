@@ -19,6 +19,8 @@ type Store interface {
 	Transact(ctx context.Context, lookups []Lookup, decide func(head Head, histories []History) *Changes) error
 	// IdentityKey returns the journal's: who opens an empty one first makes it, and it never changes.
 	IdentityKey() IdentityKey
+	// Holds reports whether the ledger has that link. It takes the head first, so that a commit on its way has ended.
+	Holds(ctx context.Context, l *Link) (bool, error)
 	// Probe writes something that means nothing and tells whether that can be done.
 	Probe(ctx context.Context) error
 }
@@ -325,8 +327,8 @@ type Run struct {
 // Kind is what a store's error means to who asked. The set is closed.
 type Kind int
 
-// The kinds. Unavailable: not done, may work later. Ambiguous: whether it was done is not known; doing
-// it again is safe. Invalid: what was to be saved cannot be, now or ever.
+// The kinds. Unavailable: not done, may work later. Ambiguous: whether it was done is not known, and the ledger is to be
+// asked (Store.Holds). Invalid: what was to be saved cannot be, now or ever.
 const (
 	Unavailable Kind = iota
 	Ambiguous

@@ -162,7 +162,5 @@ func comparable(s journal.Story) journal.Story {
 	for i := range s.Entries {
 		s.Entries[i].Record, s.Entries[i].Salt = 0, ""
 	}
-	// A rejection has no identity: after an ambiguous commit it may be there twice.
-	s.Entries = slices.CompactFunc(s.Entries, func(a, b journal.Entry) bool { return a == b && a.Kind == journal.RejectionEntry })
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 )
 
 // Subject is whose failures a history tells: a claim, a message, a job.
@@ -82,9 +83,9 @@ type Attempt struct {
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
-	Destination string        `json:"destination,omitempty"`
-	Tells       Tells         `json:"tells,omitempty"`
-	RetryAfter  time.Duration `json:"retryAfter,omitempty"`
+	Destination string            `json:"destination,omitempty"`
+	Tells       destination.Tells `json:"tells,omitempty"`
+	RetryAfter  time.Duration     `json:"retryAfter,omitempty"`
 	// Sent is what failed, where a gate let it go as a canary or in a ramp.
 	Sent SentJob `json:"sent,omitzero"`
 

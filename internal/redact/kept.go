@@ -1,177 +1,99 @@
 package redact
 
-import (
-	"regexp"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
-
-// What is never taken, recognised as it is written in ASCII.
-
-var (
-	punctuated = regexp.MustCompile(`^\d{3}\.\d{3}\.\d{3}-\d{2}(?:\D|$)`)
-	uuid       = regexp.MustCompile(`^[[:xdigit:]]{8}-(?:[[:xdigit:]]{4}-){3}[[:xdigit:]]{12}`)
-)
-
-// isPunctuated recognises 000.000.000-00 at the start of s: nothing but a CPF is written so.
-func isPunctuated(s string) bool { return punctuated.MatchString(s) }
-
-// isPunctuated is the same of a cluster, in whatever characters.
-func (c *cluster) isPunctuated() bool {
-	return c.fit(grouped, 0) && c.between(0, 3) == dot && c.groups[3].before == dash &&
-		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
-}
-
-// amount returns how many groups an amount has: 1.504,00.
-func (c *cluster) amount() int {
-	n := 1
-	for n < c.n && c.groups[n].gap == 1 && c.groups[n].before&^(dot|comma) == 0 {
-		n++
-	}
-	return n
-}
-
-// isKey recognises the length of an engine's key (16 to 19 digits: the partition stands in the bits from
-// 51 on) and of an instant in milliseconds.
-func (c *cluster) isKey() bool { return 13 <= c.count(1) && c.count(1) <= 19 }
-
-// address returns how many groups the IPv4 address has that begins with the group `from`; 0 for none.
-func (c *cluster) address(from int) int {
-	const octets = 4
-	end := from + octets
-	if c.n < end || c.n > end && c.groups[end].before == dot && c.groups[end].gap == 1 {
-		return 0
-	}
-	for n := from; n < end; n++ {
-		if g := &c.groups[n]; n > from && (g.before != dot || g.gap != 1) || !isOctet(c.span(n, n+1)) {
-			return 0
-		}
-	}
-	return octets
-}
-
-func isOctet(d []byte) bool {
-	return len(d) <= 3 && value(d) <= 255 && (len(d) == 1 || d[0] != 0)
-}
-
-var cnpjForms = ways(none, byForm, odd, "2-3-3-4-2 8-4-2")
-
-// company returns how many groups the CNPJ has that begins the cluster, a company's number.
-func (c *cluster) company() int {
-	for _, f := range cnpjForms {
-		n := len(f.lengths)
-		if c.fit(&f, 0) && (c.groups[n-2].before == slash || isCNPJ(c.span(0, n))) {
-			return n
-		}
-	}
-	return 0
-}
-
-// claimEnd returns the end of the claim's id that goes on at i.
-func claimEnd(s string, i int) int {
-	lettered := true // a letter stands in this group: only then may a period or slash be part of the id
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case classes[c] == letter:
-			lettered = true
-		case classes[c] == digit:
-		case c == '-', c == '_':
-			if isPunctuated(s[i+1:]) {
-				return i
-			}
-			lettered = false
-		case (c == '.' || c == '/') && lettered && i+1 < len(s) && (classes[s[i+1]] == letter || classes[s[i+1]] == digit):
-			lettered = false
-		default:
-			return i
-		}
-	}
-	return i
-}
-
-// keptEnd returns the end of the protocol number at i, a digit: groups with one of "-./_" between them that
-// begin with a digit.
-func keptEnd(s string, i int) int {
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case classes[c] == letter, classes[c] == digit:
-		case strings.IndexByte("-./_", c) >= 0 && i+1 < len(s) && classes[s[i+1]] == digit && !isPunctuated(s[i+1:]):
-		default:
-			return i
-		}
-	}
-	return i
-}
+// What is never taken.
 
 const (
 	uuidSize = 36
 	maxHash  = 128 // SHA-512
 )
 
-// identifierEnd returns the end of the UUID or hash of which s[start:end] is a part; 0 where it is of none.
-func identifierEnd(s string, start, end int) int {
-	for i := start; start-i < uuidSize; i-- {
-		if !precedes(s[:i]) {
-			if isUUID(s[i:]) {
-				return i + uuidSize
-			}
-			if i == 0 || s[i-1] != '-' {
-				break
-			}
+// identifierEnd returns the end of the UUID or hash that begins at i; 0 where none does.
+func (r *reader) identifierEnd(i int) int {
+	if isAlnum(r.char(i - 1)) {
+		return 0
+	}
+	hex, letters := 0, false
+	for hex <= maxHash && isHex(r.char(i+hex)) {
+		letters = letters || looks[r.char(i+hex)] == isLetter
+		hex++
+	}
+	switch end := i + hex; hex {
+	case 8:
+		if r.isUUID(i) && !r.goesOn(i+uuidSize) {
+			return i + uuidSize
+		}
+	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
+		if letters && !r.goesOn(end) {
+			return end
 		}
 	}
-	return hashEnd(s, start, end)
+	return 0
 }
 
-func isUUID(s string) bool { return uuid.MatchString(s) && !goesOn(s[uuidSize:]) }
-
-// goesOn reports whether s, behind an identifier, begins with more of it, or with a number's rest.
-func goesOn(s string) bool {
-	r, w := seenAt(s, 0)
-	if r == '.' {
-		r, _ = seenAt(s, w)
-		return isDigit(r)
+func (r *reader) isUUID(i int) bool {
+	for j := range uuidSize {
+		c := r.char(i + j)
+		if isHyphen := j == 8 || j == 13 || j == 18 || j == 23; isHyphen && c != '-' || !isHyphen && !isHex(c) {
+			return false
+		}
 	}
-	return w > 0 && (isDigit(r) || unicode.IsLetter(r))
+	return true
 }
 
-// precedes reports whether s, before an identifier, ends with more of it.
-func precedes(s string) bool {
-	r, w := utf8.DecodeLastRuneInString(s)
-	r = logical(r)
-	return w > 0 && (r == unseen || isDigit(r) || unicode.IsLetter(r))
+func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower(c) <= 'f' }
+
+// goesOn reports whether more of an identifier, or a number's rest, stands at i behind it.
+func (r *reader) goesOn(i int) bool {
+	return isAlnum(r.char(i)) || r.char(i) == '.' && looks[r.char(i+1)] == isDigit
 }
 
-// hashEnd returns the same for a run of hexadecimal digits as long as a hash, with a letter in it.
-func hashEnd(s string, start, end int) int {
-	for start > 0 && end-start <= maxHash && hexValue(s[start-1]) < 16 {
-		start--
+// isPunctuated reports whether 000.000.000-00 stands at i.
+func (r *reader) isPunctuated(i int) bool {
+	const pattern = "000.000.000-00"
+	for j := range pattern {
+		if c := r.char(i + j); pattern[j] != c && (pattern[j] != '0' || looks[c] != isDigit) {
+			return false
+		}
 	}
-	for end < len(s) && end-start <= maxHash && hexValue(s[end]) < 16 {
-		end++
-	}
-	run := s[start:end]
-	switch len(run) {
-	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
-	default:
-		return 0
-	}
-	if strings.Trim(run, "0123456789abcdefABCDEF") != "" || !strings.ContainsAny(run, "abcdefABCDEF") ||
-		goesOn(s[end:]) || precedes(s[:start]) {
-		return 0
-	}
-	return end
+	return looks[r.char(i+len(pattern))] != isDigit
 }
 
-// instantEnd returns the end of the date, the time or both at s[i:], RFC 3339 among them; 0 where there is none.
-func instantEnd(s string, i int) int {
-	end := dateEnd(s, i)
+// claimEnd returns the end of the claim's id (CLM-001-1234567890) that goes on at i, whatever its digits are.
+func (r *reader) claimEnd(i int) int {
+	lettered := true // a letter stands in this group: only then may a period or slash be part of the id
+	for ; ; i++ {
+		switch c := r.char(i); {
+		case looks[c] == isLetter:
+			lettered = true
+		case looks[c] == isDigit:
+		case (c == '-' || c == '_') && !r.isPunctuated(i+1):
+			lettered = false
+		case (c == '.' || c == '/') && lettered && isAlnum(r.char(i+1)):
+			lettered = false
+		default:
+			return i
+		}
+	}
+}
+
+// keptEnd returns the end of the protocol number at i: groups with one of "-./_" between them that begin with a digit.
+func (r *reader) keptEnd(i int) int {
+	for ; ; i++ {
+		c := r.char(i)
+		if !isAlnum(c) && (!isOneOf(c, "-./_") || looks[r.char(i+1)] != isDigit || r.isPunctuated(i+1)) {
+			return i
+		}
+	}
+}
+
+// instantEnd returns the end of the date, the time or both at i, RFC 3339 among them; 0 where there is none.
+func (r *reader) instantEnd(i int) int {
+	end := r.dateEnd(i)
 	if end == 0 {
-		return timeEnd(s, i, true)
+		return r.timeEnd(i, true)
 	}
-	if end+1 < len(s) && strings.IndexByte("Tt _", s[end]) >= 0 {
-		if t := timeEnd(s, end+1, false); t > 0 {
+	if isOneOf(r.char(end), "Tt _") {
+		if t := r.timeEnd(end+1, false); t > 0 {
 			return t
 		}
 	}
@@ -179,11 +101,11 @@ func instantEnd(s string, i int) int {
 }
 
 // dateEnd reads 2025-01-12 and 12/01/2025, with one of "-/." twice.
-func dateEnd(s string, i int) int {
-	a, i1 := figures(s, i)
-	b, i2 := behind(s, i1, "-/.")
-	c, i3 := behind(s, i2, "-/.")
-	if i2 == 0 || i3 == 0 || s[i1] != s[i2] || i2-i1 > 3 {
+func (r *reader) dateEnd(i int) int {
+	a, i1 := r.figures(i)
+	b, i2 := r.figuresBehind(i1, "-/.")
+	c, i3 := r.figuresBehind(i2, "-/.")
+	if i2 == 0 || i3 == 0 || r.Chars[i1] != r.Chars[i2] || i2-i1 > 3 {
 		return 0
 	}
 	switch {
@@ -197,31 +119,31 @@ func dateEnd(s string, i int) int {
 
 // timeEnd reads 10:40:00, a fraction down to nanoseconds, and a zone; without a date before it exact,
 // for in "10:11 91234-5678" the minute may be an area code.
-func timeEnd(s string, i int, exact bool) int {
-	hour, i1 := figures(s, i)
-	minute, i2 := behind(s, i1, ":")
+func (r *reader) timeEnd(i int, exact bool) int {
+	hour, i1 := r.figures(i)
+	minute, i2 := r.figuresBehind(i1, ":")
 	if i1-i != 2 || i2-i1 != 3 || hour > 23 || minute > 59 {
 		return 0
 	}
-	second, i3 := behind(s, i2, ":")
+	second, i3 := r.figuresBehind(i2, ":")
 	if i3-i2 != 3 || second > 60 {
 		if exact {
 			return 0
 		}
-		return zoneEnd(s, i2)
+		return r.zoneEnd(i2)
 	}
-	if _, i4 := behind(s, i3, ".,"); i4 > 0 && i4-i3 <= 10 {
+	if _, i4 := r.figuresBehind(i3, ".,"); i4 > 0 && i4-i3 <= 10 {
 		i3 = i4
 	}
-	return zoneEnd(s, i3)
+	return r.zoneEnd(i3)
 }
 
-func zoneEnd(s string, i int) int {
-	if strings.HasPrefix(s[i:], "Z") {
+func (r *reader) zoneEnd(i int) int {
+	if r.char(i) == 'Z' {
 		return i + 1
 	}
-	if _, end := behind(s, i, "+-"); end-i == 5 || end-i == 3 {
-		if _, minutes := behind(s, end, ":"); end-i == 3 && minutes-end == 3 {
+	if _, end := r.figuresBehind(i, "+-"); end-i == 5 || end-i == 3 {
+		if _, minutes := r.figuresBehind(end, ":"); end-i == 3 && minutes-end == 3 {
 			return minutes
 		}
 		return end
@@ -229,47 +151,34 @@ func zoneEnd(s string, i int) int {
 	return i
 }
 
-// figures reads ASCII digits: their value, as far as it is small, and their end.
-func figures(s string, i int) (value, end int) {
-	for i < len(s) && classes[s[i]] == digit {
-		value = min(value*10+int(s[i]-'0'), 1e6)
-		i++
-	}
-	return value, i
+// figures returns the value of the digits at i, as far as it is small, and their end.
+func (r *reader) figures(i int) (int, int) {
+	end := r.run(i, isDigit)
+	return value(r.Chars[i:end]), end
 }
 
-// behind reads the digits behind one of signs at s[i]; its end is 0 where there are none.
-func behind(s string, i int, signs string) (value, end int) {
-	if i == 0 || i+1 >= len(s) || strings.IndexByte(signs, s[i]) < 0 || classes[s[i+1]] != digit {
+// figuresBehind reads the digits behind one of signs at i; its end is 0 where there are none.
+func (r *reader) figuresBehind(i int, signs string) (int, int) {
+	if i == 0 || !isOneOf(r.char(i), signs) || looks[r.char(i+1)] != isDigit {
 		return 0, 0
 	}
-	return figures(s, i+1)
+	return r.figures(i + 1)
 }
 
-// writtenDateEnd reads "12 de março de 1980" and "12-Mar-1980"; 0 where there is none.
-func writtenDateEnd(s string, i int) int {
-	day, i := figures(s, i)
-	month, end := wordsOf(s, i)
-	year, last := figures(s, end)
-	if day == 0 || day > 31 || month == 0 || last-end != 4 || !isYear(year) {
-		return 0
-	}
-	return last
-}
-
-// wordsOf passes over the blanks and up to three words at s[i:].
-func wordsOf(s string, i int) (words, end int) {
-	for words <= 3 && i < len(s) {
-		r, w := charAt(s, i)
-		switch {
-		case unicode.IsLetter(r):
-			i = wordAt(s, i).end
-			words++
-		case r == ' ' || r == '-' || r == '/' || r == unseen:
-			i += w
-		default:
-			return words, i
+// writtenDateEnd reads "12 de março de 1980" and "12-Mar-1980", which begin with the token i; 0 where there is none.
+func (r *reader) writtenDateEnd(i int) int {
+	j := i + 1
+	for ; j < len(r.tokens) && r.tokens[j].form == word && j-i <= 3; j++ {
+		if r.tokens[j].gap&^(dash|other) != 0 {
+			return 0
 		}
 	}
-	return words, i
+	if j == i+1 || j >= len(r.tokens) || r.tokens[j].form != number || r.tokens[j].size() != 4 {
+		return 0
+	}
+	day, year := value(r.Chars[r.tokens[i].start:r.tokens[i].end]), value(r.Chars[r.tokens[j].start:r.tokens[j].end])
+	if day == 0 || day > 31 || !isYear(year) {
+		return 0
+	}
+	return int(r.tokens[j].end)
 }

@@ -75,6 +75,10 @@ var kept = []struct{ why, text string }{
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},
+	{"a wrong time", "nextRetryTime is +12025-01-12T00:00:00Z"},
+	{"roles in small letters", "paciente internado em estado grave"},
+	{"a role's cover", "beneficiário sem cobertura"},
+	{"names of houses", "Hospital Santa Maria; Unimed São Paulo"},
 	{"labels in messages", "O campo 'nome' é obrigatório; nome: campo obrigatório; nomeBeneficiario: must not be blank; \"nome\":null; \"nome\":\"\"; cpf inválido; e-mail ausente; telefone: undefined"},
 	{"names of things", "nome do arquivo: lote.xml; nomeArquivo=Lote; nome_fantasia: Hospital; file name: x; host name Portal; Name or service not known; name=tiss-submission; nome da operadora: Unimed; paciente: foo=bar"},
 	{"JavaScript's errors", `{"name":"AxiosError","message":"Request failed with status code 503","code":"ERR_BAD_RESPONSE"} paciente: AxiosError`},

@@ -5,121 +5,144 @@ import (
 	"strings"
 )
 
-// role says what a word does to the text behind it.
-type role uint32
+// class says what a word does to the text behind it.
+type class uint8
 
 const (
-	labels    role = 1 << iota // a number, date or address of its kind follows
-	persons                    // a person's name or number follows
-	names                      // a name follows
-	vague                      // a name follows, if it has two words
-	qualifies                  // names: "nome completo"
-	connects                   // may stand between a label and its number
-	papers                     // the same, between a document's label and its number
-	quotes                     // "value 'x'": a validator quotes what it found
-	fields                     // "element 'x'": a validator quotes where it found it
-	particle                   // may stand within a name
-	stops                      // no part of a name
-	keeps                      // the next number is nobody's: protocol, guide, batch
-	keepsAll                   // the numbers of the list that follows
-	keepsLong                  // the next number is an engine's key or an instant, if it is as long as one
-	registry                   // the next number is the ANS's, if it has six digits
-	companies                  // the next number may be a company's
-	currency                   // the next number is an amount
-	health                     // makes "cartão" a CNS
-	claim                      // begins a claim's id
-	brief                      // an abbreviation: a period behind it ends no sentence
-	secrets                    // a password or key follows
-	tokens                     // one follows, if it looks like one
-	needsSign                  // secrets: but only behind a sign that assigns it
-	cookies                    // secrets: in pairs
-	schemes                    // credentials follow: Bearer, Basic
-	pairs                      // schemes: whose credentials are pairs
-	logons                     // user and password follow: scott/tiger@
-	keyOwners                  // makes "key" a secret's
-	vendors                    // begins a vendor's token: ghp_…
+	unknown   class = iota // may be a name
+	article                // may stand within a name, and connects
+	label                  // a number, date or address of its kind follows
+	person                 // a person's name or number follows
+	named                  // a name follows
+	vague                  // a name follows, if it has two words
+	login                  // a user's name follows
+	qualifier              // named: "nome completo"; connects
+	filler                 // of an error text; it may stand between a label and its number
+	health                 // the same, and makes "cartão" a CNS
+	field                  // the same: "campo 'x'": a validator quotes where it found it
+	element                // such a field, that does not connect
+	quoting                // "value 'x'": a validator quotes what it found
+	paper                  // may stand between a document's label and its number
+	street                 // begins an address
+	stop                   // no part of a name
+	keep                   // the next number is nobody's: protocol, guide, batch
+	keepAll                // the numbers of the list that follows
+	engineKey              // the next number is an engine's key or an instant, if it is as long as one
+	registry               // the next number is the ANS's, if it has six digits
+	company                // the next number may be a company's
+	currency               // the next number is an amount
+	claim                  // begins a claim's id
+	secretive              // a password or key follows
+	header                 // one follows a sign that assigns it
+	cookie                 // the same, in pairs
+	token_                 // one follows, if it looks like one
+	scheme                 // credentials follow: Bearer, Basic
+	digest                 // the same, in pairs
+	logon                  // user and password follow: scott/tiger@
+	keyOwner               // makes "key" a secret's
+	vendor                 // begins a vendor's token: ghp_…
+)
+
+// classes is a set of them.
+type classes uint64
+
+func is(c class, set classes) bool { return set>>c&1 == 1 }
+
+func setOf(all ...class) (set classes) {
+	for _, c := range all {
+		set |= 1 << c
+	}
+	return set
+}
+
+var (
+	connecting = setOf(article, qualifier, filler, health, field)
+	keeping    = setOf(keep, keepAll, engineKey, registry)
+	nameable   = setOf(unknown, article, vendor, street)
+	fields     = setOf(field, element)
+	// openers mean something where nothing came before.
+	openers = setOf(label, person, named, vague, keep, keepAll, engineKey, registry, company, currency, claim, secretive,
+		header, cookie, token_, scheme, digest, vendor, logon)
+	secrets = setOf(secretive, header, cookie, token_)
+	// messages are the words of error texts.
+	messages = setOf(qualifier, filler, health, field, element, quoting, paper, stop) | connecting
 )
 
 // entry is what the lexicon knows of a word.
 type entry struct {
-	role role
-	kind kind
+	class class
+	kind  kind
 }
 
-const (
-	message = stops | connects // of an error text; it may stand between a label and its number
-	article = particle | connects
-	// begins is what means something where nothing came before.
-	begins = labels | persons | names | vague | keeps | keepsLong | registry | companies | quotes | currency | claim |
-		secrets | tokens | schemes | vendors | logons
-)
-
-// lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as.
+// lexicon holds words without case and accents, singular and plural; "*" stands for -o, -a, -os, -as. The first line
+// that has a word rules.
 var lexicon = []struct {
 	entry
 	words string
 }{
-	{entry{secrets | stops, none}, `senha senhas password passwords passwd passphrase passcode pwd psw secret secrets segredo clientsecret
+	{entry{secretive, none}, `senha senhas password passwords passwd passphrase passcode pwd psw secret secrets segredo clientsecret
 		apikey apikeys xapikey apisecret secretkey privatekey accesskey authtoken accesstoken refreshtoken idtoken sessiontoken
-		jsessionid phpsessid sessionid csrftoken xsrftoken`},
-	{entry{secrets | needsSign | stops, none}, `authorization credential credentials credencial credenciais`},
-	{entry{secrets | needsSign | cookies | stops, none}, `cookie cookies setcookie`},
-	{entry{tokens | stops, none},
+		jsessionid phpsessid sessionid csrftoken xsrftoken samlresponse samlrequest samlassertion mysqlpwd pgpassword palavrachave`},
+	{entry{header, none}, `authorization credential credentials credencial credenciais`},
+	{entry{cookie, none}, `cookie cookies setcookie`},
+	{entry{token_, none},
 		`token tokens jwt chave chaves sessao session assinatura signature sig pass auth sid csrf pin otp cvv`},
-	{entry{schemes | stops, none}, `bearer basic negotiate ntlm`},
-	{entry{schemes | pairs | stops, none}, `digest`},
-	{entry{logons | stops, none}, `thin sqlplus`},
-	{entry{keyOwners | stops, none},
-		`api access secret private subscription signing encryption functions account shared master`},
-	{entry{vendors, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs rwt whsec`},
-	{entry{labels, cpf},
-		`cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},
-	{entry{labels, taxpayer}, `cpfcnpj cnpjcpf documento documentos`},
-	{entry{labels, cns}, `cns numerocns cnsbeneficiario cnspaciente nrcns cartaosus cartaonacionalsaude`},
-	{entry{labels, card}, `carteirinha carteirinhas carteira carteiras numerocarteira numerocarteirinha nrcarteira cartao cartoes
-		card cards cardnumber pan numerocartao apolice`},
-	{entry{labels, phone}, `telefone telefones tel fone fones celular celulares cel cell phone phones phonenumber telephone mobile
-		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
-	{entry{labels, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
-	{entry{labels, record}, `rg passaporte prontuario prontuarios pis pasep nis nit cnh matricula matriculas`},
-	{entry{labels, birth},
-		`nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth dn`},
-	{entry{labels, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario`},
+	{entry{scheme, none}, `bearer basic negotiate ntlm`},
+	{entry{digest, none}, `digest`},
+	{entry{logon, none}, `thin sqlplus`},
+	{entry{keyOwner, none}, `api access private subscription signing encryption functions account shared master`},
+	{entry{vendor, none}, `ghp gho ghs ghu glpat xoxb xoxp xoxa xoxs sk rk hvs rwt whsec`},
 
-	{entry{persons, id}, `paciente pacientes patient patients beneficiari* beneficiary beneficiaries titular titulares segurad* associad*
+	{entry{label, cpf}, `cpf cpfs cic numerocpf nrcpf numcpf cpfbeneficiario cpfpaciente cpftitular cpfresponsavel cpfcontratado`},
+	{entry{label, taxpayer}, `cpfcnpj cnpjcpf documento documentos`},
+	{entry{label, cns}, `cns numerocns cnsbeneficiario cnspaciente nrcns cartaosus cartaonacionalsaude`},
+	{entry{label, card}, `carteirinha carteirinhas carteira carteiras numerocarteira numerocarteirinha nrcarteira cartao cartoes
+		card cards cardnumber pan numerocartao apolice`},
+	{entry{label, phone}, `telefone telefones tel fone fones celular celulares cel cell phone phones phonenumber telephone mobile
+		whatsapp zap fax numerotelefone telefonecontato telefonepaciente telefonebeneficiario msisdn jid`},
+	{entry{label, mail}, `email emails mail mails emailbeneficiario emailpaciente mailto`},
+	{entry{label, record}, `rg passaporte prontuario prontuarios pis pasep nis nit cnh matricula matriculas eleitor ctps corrente poupanca
+		bancaria reservista rne`},
+	{entry{label, birth}, `nascimento nasc datanascimento dtnascimento dtnasc datanasc nascid* birth birthdate birthday dob dateofbirth dn`},
+	{entry{label, address}, `endereco enderecos logradouro bairro cep enderecopaciente enderecobeneficiario residencia residente
+		reside domicilio mora`},
+
+	{entry{person, id}, `paciente pacientes patient patients beneficiari* beneficiary beneficiaries titular titulares segurad* associad*
 		dependente dependentes insured subscriber policyholder usuariobeneficiario idpaciente idbeneficiario
-		codigobeneficiario codigopaciente patientid medic* cardholder`},
-	{entry{names | stops, name}, `nome nomes nomebeneficiario nomepaciente nometitular nomesegurado nomedependente nomecompleto nomesocial
+		codigobeneficiario codigopaciente patientid medic* cardholder member members`},
+	{entry{named, name}, `nome nomes nomebeneficiario nomepaciente nometitular nomesegurado nomedependente nomecompleto nomesocial
 		nomemae nomepai nomeresponsavel nomeprofissional sobrenome prenome patientname fullname firstname lastname surname
 		sr sra srta srs sras dr dra drs`},
-	{entry{vague | stops, name}, `name names`},
-	{entry{qualifies | message, none}, `complet* social full first last given family push mae pai mother father responsavel
-		profissional professional cliente customer contato contact`},
+	{entry{vague, name}, `name names`},
+	{entry{login, none}, `usuari* user username login`},
+	{entry{qualifier, name}, `mae pai mother father responsavel acompanhante conjuge filh* espos* marido genitor genitora`},
+	{entry{qualifier, none}, `complet* social full first last given family push profissional professional cliente customer contato
+		contact`},
 
-	{entry{keeps | stops, none}, `protocolo protocol numeroprotocolo nrprotocolo guia guide numeroguia numeroguiaprestador
-		numeroguiaoperadora lote batch numerolote nsu`},
-	{entry{keeps | brief | stops, none}, `prot`},
-	{entry{keeps | keepsAll | stops, none}, `protocolos protocols guias lotes nsus`},
-	{entry{registry | stops, none}, `registro registroans ans`},
-	{entry{keepsLong | stops, none}, `key jobkey job instance processinstancekey elementinstancekey instancekey instancia
+	{entry{keep, none}, `protocolo protocol numeroprotocolo nrprotocolo guia guide numeroguia numeroguiaprestador
+		numeroguiaoperadora lote batch numerolote nsu prot`},
+	{entry{keepAll, none}, `protocolos protocols guias lotes nsus`},
+	{entry{registry, none}, `registro registroans ans`},
+	{entry{engineKey, none}, `key jobkey job instance processinstancekey elementinstancekey instancekey instancia
 		timestamp epoch millis`},
-	{entry{companies | stops, none}, `cnpj`},
-	{entry{currency | stops, none}, `brl usd eur`},
-	{entry{health | message, none}, `nacional sus saude`},
-	{entry{claim | stops, none}, `clm`},
+	{entry{company, none}, `cnpj`},
+	{entry{currency, none}, `brl usd eur`},
+	{entry{health, none}, `nacional sus saude`},
+	{entry{claim, none}, `clm`},
 
 	{entry{article, none}, `de da do das dos e di del della la van von y`},
-	{entry{message, none}, `a o as os um uma n no na nos nas dele dela deles delas nr num numero numeros number id ids cod codigo codigos code identificador
+	{entry{filler, none}, `a o as os um uma n no na nos nas dele dela deles delas nr num numero numeros number id ids cod codigo codigos code identificador
 		nao ja sem invalid* incorret* inexistente inexistentes ausente ausentes vazi* valido valida divergente divergentes diferente diferentes duplicad*
 		informad* encontrad* localizad* cadastrad* apresentad* utilizad* usad* existente recebid* enviad* retornad*
 		gerad* cadastro rejeitad* recusad* aceit* process* pendente formato digito digitos date em is was are be has the of not
 		found invalid incorrect missing wrong already used unknown duplicate given received sent rejected accepted`},
-	{entry{message | fields, none}, `campo field`},
-	{entry{stops | fields, none}, `element elemento attribute atributo type tipo tag`},
-	{entry{stops | quotes, none}, `valor value`},
-	{entry{stops | papers, none}, `tiss xml sp sadt consulta internacao honorario honorarios resumo anexo pagamento cobranca
+	{entry{field, none}, `campo field`},
+	{entry{element, none}, `element elemento attribute atributo type tipo tag`},
+	{entry{quoting, none}, `valor value`},
+	{entry{paper, none}, `tiss xml sp sadt consulta internacao honorario honorarios resumo anexo pagamento cobranca
 		faturamento prestador operadora principal solicitacao autorizacao origem destino transacao`},
-	{entry{stops, none}, `com para por pela pelo pelas pelos ao aos que se ou mas mais menos quando onde como qual quais este esta
+	{entry{street, none}, `rua r avenida av travessa alameda praca rodovia estrada largo`},
+	{entry{stop, none}, `com para por pela pelo pelas pelos ao aos que se ou mas mais menos quando onde como qual quais este esta
 		esse essa isto seu sua seus suas foi sao estao ser ter tem possui possuem havia deve devem pode podem precisa necessari*
 		obrigatori* menor maior idade sexo internad* gestante obito conta contas leito auditor auditora assistente
 		requisitante credenciad* cooperad* permitid* autorizad* negad* bloquead* cancelad* suspens* inativ* ativ* expirad* vencid* excluid*
@@ -145,38 +168,24 @@ var lexicon = []struct {
 		number integer object array boolean property namespace node version system user username password`},
 }
 
-// dictionary has the lexicon's words by their hash; two words of different meaning with one hash are not to be met.
-var dictionary = buildDictionary()
+const longestWord = 32 // bytes of one in the lexicon, at most
 
-func buildDictionary() map[uint64]entry {
-	words := make(map[uint64]entry)
-	for _, line := range slices.Backward(lexicon) { // the first line that has a word rules
+var dictionary = func() map[string]entry {
+	words := make(map[string]entry)
+	for _, line := range slices.Backward(lexicon) {
 		for _, word := range strings.Fields(line.words) {
+			endings := []string{""}
 			stem, inflected := strings.CutSuffix(word, "*")
-			if !inflected {
-				words[hash(word)] = line.entry
-				continue
+			if inflected {
+				endings = []string{"o", "a", "os", "as"}
 			}
-			for _, ending := range []string{"o", "a", "os", "as"} {
-				words[hash(stem+ending)] = line.entry
+			for _, ending := range endings {
+				words[stem+ending] = line.entry
 			}
 		}
 	}
 	return words
-}
-
-func hash(word string) uint64 {
-	h := hashSeed
-	for i := range len(word) {
-		h = hashByte(h, word[i])
-	}
-	return h
-}
-
-// FNV-1a, 64 bits.
-const hashSeed uint64 = 14695981039346656037
-
-func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 1099511628211 }
+}()
 
 // kind of a personal datum.
 type kind uint8
@@ -200,8 +209,7 @@ const (
 	taxpayer
 )
 
-// placeholders stand where a datum was. A placeholder holds no digit, no blank and no character that ends a URL's
-// path, so it is read again as what it replaced.
+// placeholders stand where a datum was.
 var placeholders = [...]string{
 	cpf: "[CPF]", cns: "[CNS]", card: "[CARD]", phone: "[PHONE]", mail: "[E-MAIL]", name: "[NAME]",
 	birth: "[BIRTHDATE]", id: "[ID]", address: "[ADDRESS]", user: "[USER]",
@@ -219,16 +227,6 @@ func (k kind) plain() kind {
 	return k
 }
 
-// placeholderAt returns the kind whose placeholder begins s; none where there is none.
-func placeholderAt(s string) kind {
-	for k := cpf; k < record; k++ {
-		if strings.HasPrefix(s, placeholders[k]) {
-			return k
-		}
-	}
-	return none
-}
-
 // reach says how many digits a labelled number of a kind has: right behind its label, and a few words
 // after it; none where most is 0.
 type reach struct{ least, most, nearLeast, nearMost int }
@@ -240,7 +238,35 @@ var reaches = [taxpayer + 1]reach{
 	card:     {6, 20, 13, 20}, // a TISS numeroCarteira has up to 20
 	phone:    {7, 15, 10, 13},
 	id:       {6, 20, 0, 0}, // not from afar: six digits may be an ANS registry
-	record:   {3, 15, 0, 0},
+	record:   {3, 20, 0, 0},
 	birth:    {6, 8, 0, 0},
 	address:  {8, 8, 0, 0}, // CEP
 }
+
+// givenNames are the usual ones, by which a name in small letters is known.
+var givenNames = func() map[string]bool {
+	names := make(map[string]bool)
+	for _, n := range strings.Fields(`adriana adriano alan alessandra alessandro alex alexandre alice aline amanda ana anderson andre andrea andreia angela
+	antonia antonio aparecida arthur augusto barbara beatriz benedito bernardo bianca breno bruna bruno caio camila carla carlos
+	carolina caroline catarina cecilia celia celso cesar cicero clara claudia claudio clarice conceicao cristiana cristiane cristina
+	daniel daniela danilo davi david debora denise diego diogo edson eduarda eduardo elaine elena eliana eliane elias elisa elisabete
+	elza emanuel enzo erica eva evandro fabiana fabiano fabio fatima felipe fernanda fernando flavia flavio francisca francisco
+	gabriel gabriela geraldo gilberto giovana giovanna gisele guilherme gustavo heitor helena heloisa henrique hugo iara igor ines
+	ingrid iris isabel isabela isadora ivan ivone jair jane janaina jaqueline jefferson jessica joana joao joaquim joel john jonas
+	jorge jose josefa joyce juliana juliano julia julio karina katia laura leandro leonardo leticia lia lidia livia lorena lourdes
+	luan luana lucas lucia luciana luciano lucio luis luisa luiz luiza luzia manoel manuel manuela marcela marcelo marcia marcio
+	marcos margarida maria mariana marina mario marisa marlene marta mateus matheus mauricio mauro mary michele miguel milena
+	milton monica murilo natalia neide nelson nicolas nicole norma olga olivia osvaldo otavio patricia paula paulo pedro priscila
+	rafael rafaela raimunda raimundo raquel raul regina reginaldo renan renata renato ricardo rita roberta roberto robson rodrigo
+	rogerio ronaldo rosa rosana rosangela rosane roseli rubens ruth sabrina samuel sandra sara sebastiana sebastiao sergio silvana
+	silvia silvio simone solange sofia sonia suely sueli tais tania tatiana teresa terezinha thais thiago tiago valdir valentina
+	valeria vanessa vania vera veronica vicente victor vinicius vitor vitoria viviane wagner wallace walter wellington wesley
+	william yasmin yuri zelia`) {
+		names[n] = true
+	}
+	return names
+}()
+
+// messageEndings are those of words of messages: suspenso, recusou, ambulatorial.
+const messageEndings = `ado ada ados adas ido ida idos idas cao coes mente ndo ou eu iu vel veis ar er ir ing ed ico ica
+	oso osa ente ante ario aria ial ivo iva enso ensa erto erta sso ssa ual nal ral cial tal dor dora vo`

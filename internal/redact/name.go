@@ -1,47 +1,103 @@
 package redact
 
-import (
-	"strings"
-	"unicode"
+import "strings"
+
+const (
+	maxNameWords = 12  // of one name
+	maxQuoted    = 200 // characters of a quoted value, and to the name of its element
+	leastQuoted  = 6   // digits that a quoted number has at least
+	maxAddress   = 200 // characters
+	streetWords  = 16  // words and numbers of an address that nothing encloses
 )
 
-// maxNameWords of one name.
-const maxNameWords = 12
-
-// takeName redacts the name that begins with w, if one is expected.
-func (s *scanner) takeName(w *word) bool {
-	if s.state.name == noName || s.pos < s.pathEnd || w.role&^stops != 0 && !isInitial(s.in, w) ||
-		w.inner || s.in[w.start-1] == '_' { // nomeArquivo, nome_arquivo
-
-		return false
-	}
-	end := s.nameEnd(w.start)
-	if end == 0 {
-		return false
-	}
-	s.redact(w.start, end, name)
-	return true
+// expectation is the name that what stands before a word lets expect.
+type expectation struct {
+	words    int  // at least; 0 for none
+	assigned bool // behind a sign that assigns: then small letters will do
+	person   bool // behind a person's word or "nome"
 }
 
-// nameEnd returns where the name that begins at i ends; 0 where none does. Small letters will do behind a
-// sign that assigns.
-func (s *scanner) nameEnd(i int) int {
-	listed := opener(s.in[:i]) != 0
-	end, words, need := 0, 0, int(s.state.name)
+// expectedAt returns what the words before the token i let expect.
+func (r *reader) expectedAt(i int) (e expectation) {
+	dashed, lined, half := false, false, false
+	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
+		g, t := r.tokens[j+1].gap, &r.tokens[j]
+		if g&(comma|hard|closer|open|endTag|url) != 0 {
+			break
+		}
+		e.assigned = e.assigned || g&sign != 0
+		dashed = dashed || g&dash != 0 && !e.assigned
+		if lined = (lined || g&line != 0) && !e.assigned; lined {
+			break
+		}
+		if t.form == mark && t.kind != name && t.kind != secret {
+			continue
+		}
+		if t.form != word || t.host {
+			break
+		}
+		switch {
+		case t.class == person, t.class == named, t.class == qualifier && t.kind == name && g&sign != 0:
+			e.words, e.person = 1, true
+			if dashed {
+				e.words = 2
+			}
+			return e
+		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name:
+			half = true
+		case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
+		default:
+			j = 0
+		}
+	}
+	if half {
+		e.words = 2
+	}
+	return e
+}
+
+// nameAt returns the name that begins with the word i, if one is expected.
+func (r *reader) nameAt(i int) edit {
+	t := &r.tokens[i]
+	start := int(t.start)
+	if !is(t.class, nameable) && !r.isInitial(i) || t.class == article || t.path || t.inner || r.char(start-1) == '_' {
+		return edit{} // nomeArquivo, nome_arquivo
+	}
+	e := r.expectedAt(i)
+	if e.words == 0 {
+		return edit{}
+	}
+	if isSmall(r.Chars[start]) && !e.assigned {
+		if !e.person || !r.isLowerName(i) {
+			return edit{}
+		}
+		e.assigned, e.words = true, 1
+	}
+	if end := r.nameEnd(i, &e); end > 0 {
+		return edit{start, end, name}
+	}
+	return edit{}
+}
+
+// nameEnd returns where the name that begins with the word i ends; 0 where none does.
+func (r *reader) nameEnd(i int, e *expectation) int {
+	listed := r.isOpened(int(r.tokens[i].start))
+	end, words := 0, 0
 	for range maxNameWords {
-		p := partAt(s.in, i)
-		if p.bad || p.key || !p.capital && !p.particle && !s.state.assigns {
+		p := r.partAt(i, words > 0)
+		if p.bad || p.key || !p.capital && !p.particle && !e.assigned {
 			break
 		}
 		if !p.particle {
 			words++
 			end = p.end
 		}
-		if i = nextPart(s.in, p, listed); i == 0 {
+		surname := e.person && e.assigned && words == 1 && p.capital // SMITH, JANE
+		if i = p.next; !r.joins(&p, listed, surname) {
 			break
 		}
 	}
-	if words < need {
+	if words < e.words {
 		return 0
 	}
 	return end
@@ -50,6 +106,7 @@ func (s *scanner) nameEnd(i int) int {
 // part of a name: Maria, D'Ávila, Costa-Lima, J.
 type part struct {
 	end      int
+	next     int // the token behind it
 	capital  bool
 	particle bool
 	bad      bool // no part of a name
@@ -57,85 +114,291 @@ type part struct {
 	initial  bool
 }
 
-func partAt(s string, i int) part {
-	first, _ := charAt(s, i)
-	p := part{capital: isCapital(first), particle: true}
-	for {
-		w := wordAt(s, i)
-		p.initial = isInitial(s, &w)
-		p.particle = p.particle && w.role&particle != 0
-		p.end = w.end
-		if isForeign(s, &w) && !p.initial {
+// partAt returns the part that begins with the word i; later: behind another.
+func (r *reader) partAt(i int, later bool) part {
+	p := part{capital: !isSmall(r.Chars[r.tokens[i].start]), particle: true}
+	for ; ; i++ {
+		t := &r.tokens[i]
+		p.initial = r.isInitial(i) || later && r.isMiddle(i)
+		p.particle = p.particle && t.class == article
+		p.end, p.next = int(t.end), i+1
+		if !is(t.class, nameable) && !p.initial || t.form != word {
 			p.bad = true
 			return p
 		}
-		r, size := seenAt(s, p.end)
-		if r == '.' || r == '-' || r == '\'' {
-			if next, n := seenAt(s, p.end+size); n > 0 && unicode.IsLetter(next) {
-				i = until(s, p.end+size, isSeen)
-				continue
-			}
+		if i+1 == len(r.tokens) || r.tokens[i+1].form != word {
+			break
 		}
-		p.bad = r == '_' || r == '@'
-		p.key = r == '='
-		return p
+		next := &r.tokens[i+1]
+		if between := int(next.start - t.end); between > 1 || between == 1 && !isOneOf(r.Chars[t.end], ".-'") {
+			break
+		}
 	}
+	c := r.char(p.end)
+	p.bad, p.key = c == '_' || c == '@', c == '='
+	return p
 }
 
-// isForeign reports whether w, or a word in it, is never part of a name.
-func isForeign(s string, w *word) bool {
-	const never = labels | persons | names | vague | keeps | keepsLong | registry | companies | stops | currency | claim
-	if w.role != 0 || !w.camel {
-		return w.role&never != 0
+// isInitial recognises the "A." of "Maria A. Silva".
+func (r *reader) isInitial(i int) bool {
+	t := &r.tokens[i]
+	return t.size() == 1 && !isSmall(r.Chars[t.start]) && r.char(int(t.end)) == '.'
+}
+
+// isMiddle recognises the initial of "JANE A not found".
+func (r *reader) isMiddle(i int) bool {
+	t := &r.tokens[i]
+	return t.size() == 1 && !isSmall(r.Chars[t.start]) && r.char(int(t.end)) == ' ' && isSmall(r.char(int(t.end)+1))
+}
+
+// joins reports whether the next token goes on with the name of which p is a part: behind blanks ('+' in a form), a
+// comma too if listed, or behind a surname.
+func (r *reader) joins(p *part, listed, surname bool) bool {
+	if p.next == len(r.tokens) || r.tokens[p.next].form != word {
+		return false
 	}
-	for i := w.start; i < w.end; {
-		h := humpAt(s, i, w.end)
-		if h.role&stops != 0 {
+	blanks, start := 0, int(r.tokens[p.next].start)
+	for i := p.end; i < start; i++ {
+		switch c := r.Chars[i]; {
+		case c == ' ' || c == '+':
+			blanks++
+		case c == '.' && p.initial && i == p.end:
+		case c == ',' && (listed || surname && r.tokens[p.next].class == unknown && !isSmall(r.Chars[start])):
+		default:
+			return false
+		}
+	}
+	return 0 < blanks && blanks <= maxGap
+}
+
+// isOpened reports whether a quotation mark or a tag stands right before i.
+func (r *reader) isOpened(i int) bool {
+	return isOneOf(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
+}
+
+// isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
+// or two words of which none is known nor ends as words of messages do.
+func (r *reader) isLowerName(i int) bool {
+	for words := 0; i < len(r.tokens); i++ {
+		t := &r.tokens[i]
+		if t.form != word || words > 0 && t.gap&other != 0 {
+			return false
+		}
+		if t.class == article && words > 0 {
+			continue
+		}
+		w := strings.ToLower(string(r.Chars[t.start:t.end]))
+		if words == 0 && givenNames[w] {
 			return true
 		}
-		i = h.end
+		if t.class != unknown || t.size() < 3 || endsAsMessage(w) {
+			return false
+		}
+		if words++; words == 2 {
+			return true
+		}
 	}
 	return false
 }
 
-// isInitial recognises the "A." of "Maria A. Silva".
-func isInitial(s string, w *word) bool {
-	r, _ := charAt(s, w.start)
-	return w.end-w.start == 1 && isCapital(r) && strings.HasPrefix(s[w.end:], ".")
+func endsAsMessage(w string) bool {
+	for _, ending := range strings.Fields(messageEndings) {
+		if strings.HasSuffix(w, ending) {
+			return true
+		}
+	}
+	return false
 }
 
-// nextPart returns where the part behind p begins: after blanks ('+' in a form), a comma too if listed; 0
-// where there is none.
-func nextPart(s string, p part, listed bool) int {
-	i, blanks := p.end, 0
-	for i < len(s) && blanks < maxGap {
-		r, w := charAt(s, i)
+// loginAt returns the name of a user that the word i, "usuário" or "login", says follows, if it is a person's:
+// joao.souza.
+func (r *reader) loginAt(i int) edit {
+	if r.tokens[i].class != login || i+2 >= len(r.tokens) || r.tokens[i+1].gap&^(sign|other) != 0 {
+		return edit{}
+	}
+	first := &r.tokens[i+1]
+	end := int(first.end)
+	for parts := 1; ; parts++ {
+		next := r.run(end+1, isLetter)
+		if r.char(end) != '.' || next-end < 3 {
+			if parts == 1 || first.size() < 2 || isAlnum(r.char(end)) || isOneOf(r.char(end), "_-@/") {
+				return edit{}
+			}
+			return edit{int(first.start), end, user}
+		}
+		if t := (token{start: int32(end + 1), end: int32(next)}); r.isDomain(&t) {
+			return edit{}
+		}
+		end = next
+	}
+}
+
+// isDomain reports whether a domain or a file's name ends with t.
+func (r *reader) isDomain(t *token) bool {
+	return strings.Contains(" com br net org gov local java xml json ", " "+strings.ToLower(string(r.Chars[t.start:t.end]))+" ")
+}
+
+// quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
+// value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
+func (r *reader) quotedAt(i int) edit {
+	t := &r.tokens[i]
+	if t.class != quoting || t.path {
+		return edit{}
+	}
+	start, end := r.quoted(int(t.end))
+	if end <= start {
+		return edit{}
+	}
+	k := r.fieldBehind(i, end)
+	if !r.suits(start, end, k) {
+		if k = r.fieldBefore(i); !r.suits(start, end, k) {
+			return edit{}
+		}
+	}
+	return edit{start, end, k}
+}
+
+// quoted finds the text that follows at i in quotation marks; the end is 0 where none does.
+func (r *reader) quoted(i int) (start, end int) {
+	if isOneOf(r.char(i), " :=") {
+		i++
+	}
+	quote := r.char(i)
+	if quote != '\'' && quote != '"' {
+		return 0, 0
+	}
+	for end = i + 1; end-i <= maxQuoted; end++ {
+		switch c := r.char(end); {
+		case c == quote:
+			return i + 1, end
+		case c == 0 || c == '\n' || isMark(c):
+			return i + 1, 0
+		}
+	}
+	return i + 1, 0
+}
+
+// fieldBehind returns the kind of the element, attribute or type that is named in the rest of the sentence.
+func (r *reader) fieldBehind(i, end int) kind {
+	for i++; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
+		t := &r.tokens[i]
+		if int(t.start) < end {
+			continue
+		}
+		if t.form == mark || t.gap&line != 0 || t.gap&hard != 0 {
+			return none
+		}
+		if is(t.class, fields) && t.form == word {
+			if from, to := r.quoted(int(t.end)); to > from {
+				return r.fieldKind(i+1, to)
+			}
+		}
+	}
+	return none
+}
+
+// fieldBefore returns the kind of the label that stands some words before the token i.
+func (r *reader) fieldBefore(i int) kind {
+	for j := i - 1; j >= 0 && i-j <= 2*near; j-- {
+		switch t := &r.tokens[j]; {
+		case t.form == mark || is(t.class, keeping) && t.form == word:
+			return none
+		case t.form == word && (t.class == label || t.class == named):
+			return t.kind
+		case t.form == word && t.class == person:
+			return id
+		}
+	}
+	return none
+}
+
+// fieldKind returns the kind of the field that the tokens from i up to end name: st_CPF, numeroCarteira. Its namespace
+// does not count.
+func (r *reader) fieldKind(i, end int) kind {
+	k := none
+	for ; i < len(r.tokens) && int(r.tokens[i].end) <= end; i++ {
+		t := &r.tokens[i]
+		if r.char(int(t.end)) == ':' || r.char(int(t.end)) == '}' {
+			k = none
+			continue
+		}
 		switch {
-		case r == unseen:
-		case r == ' ' || r == '+':
-			blanks++
-		case r == '.' && p.initial && i == p.end:
-		case r == ',' && listed:
-		case blanks > 0 && unicode.IsLetter(r):
-			return i
-		default:
-			return 0
+		case k != none && k != id || t.form != word:
+		case t.class == secretive:
+			k = secret
+		case t.class == label || t.class == named || t.class == person:
+			k = t.kind
+		case is(t.class, keeping):
+			return none
 		}
-		i += w
 	}
-	return 0
+	return k
 }
 
-// opener returns the sign that ends s and opens a value; 0 for another.
-func opener(s string) rune {
-	for _, o := range [...]struct {
-		text string
-		sign rune
-	}{{`"`, '"'}, {`'`, '\''}, {">", '>'}, {"[CDATA[", ']'}, {"&quot;", '"'}, {"%22", '"'}, {"&gt;", '>'}, {"&#34;", '"'},
-		{"%3E", '>'}, {"%27", '\''}, {`\u0022`, '"'}, {`\u003e`, '>'}, {"&apos;", '\''}, {"&#39;", '\''}} {
-		if strings.HasSuffix(s, o.text) {
-			return o.sign
+// suits reports whether the characters from start to end may be a datum of kind k.
+func (r *reader) suits(start, end int, k kind) bool {
+	digits, letters := 0, false
+	for i := start; i < end; i++ {
+		switch looks[r.Chars[i]] {
+		case isDigit:
+			digits++
+		case isLetter:
+			letters = true
 		}
 	}
-	return 0
+	switch k {
+	case none:
+		return false
+	case secret:
+		return !isNothing(r.Chars[start:end])
+	case mail, address:
+		return letters
+	case name:
+		t := r.lookup(start)
+		return letters && (is(t.class, nameable) || looks[r.Chars[start]] != isLetter)
+	}
+	return digits >= min(leastQuoted, reaches[k].least)
+}
+
+// addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
+func (r *reader) addressAt(i int) edit {
+	t := &r.tokens[i]
+	start := int(t.start)
+	enclosed := r.isOpened(start)
+	if t.path || !enclosed && (t.class != street || t.size() == 1 && r.char(int(t.end)) != '.') {
+		return edit{}
+	}
+	if c := r.contextOf(i); c.label != address || !c.direct {
+		return edit{}
+	}
+	if !enclosed {
+		return edit{start, r.streetEnd(i), address}
+	}
+	closer := r.char(start - 1)
+	if closer == '>' || closer == '[' {
+		closer = '<'
+	}
+	for end := start; end < start+maxAddress; end++ {
+		switch c := r.char(end); {
+		case c == closer, c == ']' && closer == '<':
+			return edit{start, end, address}
+		case c == 0 || c == '\n' || isMark(c) || isOneOf(c, ":@["): // more than an address, or read before
+			return edit{}
+		}
+	}
+	return edit{}
+}
+
+// streetEnd returns where the address ends that begins with the word i: before what is no part of one.
+func (r *reader) streetEnd(i int) int {
+	end := r.tokens[i].end
+	for words := 1; i+words < len(r.tokens) && words < streetWords; words++ {
+		t := &r.tokens[i+words]
+		if t.gap&(line|hard|closer|open|sign|endTag) != 0 || t.form == mark || t.form == word && !is(t.class, nameable) &&
+			isSmall(r.Chars[t.start]) || t.class == label {
+			break
+		}
+		end = t.end
+	}
+	return int(end)
 }

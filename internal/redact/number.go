@@ -1,196 +1,360 @@
 package redact
 
-// enough is how many digits the shortest unlabelled datum has.
-const enough = 8
+import (
+	"strconv"
+	"strings"
+)
 
-// number takes the digits at pos.
-func (s *scanner) number() {
-	s.begin()
-	isBirth := s.state.label == birth && s.state.direct
-	end := instantEnd(s.in, s.pos)
-	if end == 0 && isBirth {
-		end = writtenDateEnd(s.in, s.pos)
-	}
-	switch {
-	case end > 0 && isBirth:
-		s.redact(s.pos, end, birth)
-		return
-	case end > 0:
-		s.pass(end)
-		return
-	}
-	var c cluster
-	c.read(s.in, s.pos)
-	if s.takeProtocol(&c) {
-		return
-	}
-	k, n := s.judge(&c)
-	if n == 0 && s.pos >= s.pathEnd {
-		k, n = c.labelledAfter(s.in)
-	}
-	if n == 0 {
-		n = 1
-		if c.whole && c.count(c.n) < enough {
-			n = c.n
-		}
-	}
-	switch end := c.groups[n-1].end; {
-	case k == none:
-		s.pass(end)
-	case c.isPunctuated():
-		s.redact(s.pos, end, k)
-	default:
-		s.replace(&c, k, n)
-	}
+const (
+	maxGroups = 12 // one digit each and no more is the longest form of a CPF
+	maxRun    = 21 // digits of a group; one longer than any number is of no kind
+	maxGap    = 3  // separators between two groups, as in ") - "
+	maxRead   = 36 // digits after which no further group is read: a number and what may overlap it
+	enough    = 8  // digits of the shortest unlabelled datum
+)
+
+// separators is a set of them.
+type separators uint16
+
+const (
+	blank separators = 1 << iota
+	dot
+	hyphen
+	slash
+	decimal
+	paren
+	plus
+	low // underscore, asterisk and the like
+	colon
+
+	odd    = blank | dot | hyphen | slash | decimal | plus | low
+	spaced = blank | dot | hyphen | plus
+	dialed = blank | dot | hyphen | paren | plus
+)
+
+var separatorSets = [256]separators{
+	' ': blank, '\n': blank, '.': dot, '-': hyphen, '/': slash, ',': decimal, '(': paren, ')': paren, '+': plus,
+	':': colon, '_': low, '*': low, '|': low, '~': low,
 }
 
-// replace redacts the first n groups of c, unless a UUID, a hash, an IP address or a date is among them.
-func (s *scanner) replace(c *cluster, k kind, n int) {
-	from := s.lastEnd()
-	for i, g := range c.groups[:n] {
-		if i > 0 && (c.address(i) > 0 || !s.state.direct && dateEnd(s.in, g.start) > 0) {
-			s.pass(c.groups[0].end)
-			return
-		}
-		if end := identifierEnd(s.in[from:], g.start-from, g.end-from); end > 0 {
-			if i > 0 {
-				end = c.groups[0].end - from
+// group is a run of digits.
+type group struct {
+	start, end int
+	size       int        // digits, maxRun for more
+	before     separators // between the group before and this one
+	gap        int        // how many they are
+	date       bool
+}
+
+// numbers is groups of digits with separators between them, as far as one number may reach.
+type numbers struct {
+	groups [maxGroups]group
+	n      int
+	sum    [maxGroups + 1]int // digits before each group
+	digits [maxRead + maxRun]byte
+	whole  bool // nothing follows that may belong to it
+}
+
+// cluster reads the groups that begin with the token i. A date ends them, but not behind a label.
+func (r *reader) cluster(i int, dates bool) *numbers {
+	c := &r.n
+	c.n, c.whole = 0, false
+	for ; c.n < maxGroups && c.sum[c.n] < maxRead; i++ {
+		g, ok := group{}, true
+		if c.n > 0 {
+			if g, ok = r.groupBehind(i, c.groups[c.n-1].end); ok && r.tokens[i].form == date && !dates {
+				c.whole = true
+				break
 			}
-			s.pass(from + end)
-			return
+		}
+		if !ok {
+			c.whole = true
+			break
+		}
+		t := &r.tokens[i]
+		g.start, g.end, g.size, g.date = int(t.start), int(t.end), min(t.size(), maxRun), t.form == date
+		n := min(g.size, maxRun-1)
+		copy(c.digits[c.sum[c.n]:], r.Chars[g.start:g.start+n])
+		c.groups[c.n] = g
+		c.n++
+		if c.sum[c.n] = c.sum[c.n-1] + n; g.size == maxRun {
+			break
 		}
 	}
-	s.redact(s.pos, c.groups[n-1].end, k)
+	return c
 }
 
-// pass keeps the number up to end, and the digits that go on behind it.
-func (s *scanner) pass(end int) {
-	s.state.number()
-	for {
-		r, w := seenAt(s.in, end)
-		if !isDigit(r) {
-			s.pos = end
-			return
+// groupBehind returns the separators before the group i, and whether it may belong to the one that ends at end.
+func (r *reader) groupBehind(i, end int) (g group, ok bool) {
+	if i >= len(r.tokens) || r.tokens[i].form != number && r.tokens[i].form != date || int(r.tokens[i].start)-end > maxGap {
+		return g, false
+	}
+	for _, c := range r.Chars[end:r.tokens[i].start] {
+		if separatorSets[c] == 0 {
+			return g, false
 		}
-		end += w
+		g.before |= separatorSets[c]
+		g.gap++
 	}
+	return g, true
 }
 
-// takeProtocol passes over a protocol number, however long. A CPF with its punctuation is none.
-func (s *scanner) takeProtocol(c *cluster) bool {
-	if s.state.keep != keepOne && s.state.keep != keepList || c.isPunctuated() {
-		return false
+// span returns the digits of the groups from and up to, but without, to.
+func (c *numbers) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }
+
+// count returns how many digits the first n groups have.
+func (c *numbers) count(n int) int { return c.sum[n] }
+
+// between returns the separators between the groups from … to−1.
+func (c *numbers) between(from, to int) (seen separators) {
+	for _, g := range c.groups[from+1 : to] {
+		seen |= g.before
 	}
-	s.pass(max(keptEnd(s.in, s.pos), c.groups[0].end))
+	return seen
+}
+
+// proof is what makes a shape a datum.
+type proof uint8
+
+const (
+	byShape    proof = iota // the shape alone
+	byHyphen                // a hyphen before the last group
+	byDigits                // the check digits of its kind
+	byPhone                 // a Brazilian number with its area code
+	byHyphened              // the same, with a hyphen or parentheses: it has but eight digits after the area code
+	byNine                  // a mobile number without area code
+	byAmerican              // 415-555-2671
+	byStart                 // the digits that a CNS begins with
+)
+
+// shape is a way to write a number: how long its groups are and what may stand between them.
+type shape struct {
+	kind    kind
+	proof   proof
+	between separators
+	lengths []int
+}
+
+// shapes are ways to write numbers by the length of the first group, in the order they are tried.
+type shapes [maxRun + 1][]shape
+
+type ways struct {
+	kind    kind
+	proof   proof
+	between separators
+	lengths string
+}
+
+func newShapes(all ...ways) *shapes {
+	var table shapes
+	for _, w := range all {
+		for _, way := range strings.Fields(w.lengths) {
+			s := shape{w.kind, w.proof, w.between, nil}
+			for _, length := range strings.Split(way, "-") {
+				n, _ := strconv.Atoi(length)
+				s.lengths = append(s.lengths, n)
+			}
+			table[s.lengths[0]] = append(table[s.lengths[0]], s)
+		}
+	}
+	return &table
+}
+
+// certain are the shapes that check digits prove or that are nobody else's; longer before shorter.
+var certain = newShapes(
+	ways{cpf, byShape, odd | colon, "3-3-3-2"},
+	ways{cpf, byShape, hyphen, "9-2"},
+	ways{id, byHyphen, dot | hyphen, "2-3-3-1"}, // RG
+	ways{cpf, byDigits, odd, "11 9-2 3-3-5 3-6-2 3-8 6-3-2 6-5 1-1-1-1-1-1-1-1-1-1-1"},
+	ways{cns, byDigits, odd, "15 3-4-4-4 3-12 11-4"},
+	ways{card, byDigits, spaced, "4-4-4-4-3 4-4-4-4-2 4-4-4-4-1 4-4-4-7 4-4-4-6 4-4-4-5 4-4-4-4 4-4-4-3 4-4-4-2 " +
+		"4-4-4-1 4-6-5 4-6-4"},
+	ways{card, byDigits, odd, "13 14 15 16 17 18 19"},
+)
+
+// likely are the shapes that look like a datum.
+var likely = newShapes(
+	ways{cns, byStart, spaced, "3-4-4-4"},
+	ways{phone, byPhone, dialed, "2-2-1-4-4 2-2-5-4 2-2-9 2-7-4 2-11 2-10 4-5-4 4-9 9-4 2-1-4-4 3-1-4-4 2-5-4 3-5-4 " +
+		"7-4 11 12 13"},
+	ways{phone, byHyphened, dialed, "2-2-4-4 2-2-8 2-6-4 4-4-4 2-4-4 3-4-4"},
+	ways{phone, byPhone, blank | hyphen | paren | plus, "2-9 3-9"},
+	ways{phone, byHyphened, blank | hyphen | paren, "2-8"},
+	ways{phone, byHyphened, hyphen, "6-4"},
+	ways{phone, byAmerican, dialed, "3-3-4"},
+	ways{phone, byAmerican, blank | hyphen | dot | paren, "3-7"},
+	ways{phone, byNine, hyphen, "5-4"},
+)
+
+var companies = []shape{{between: odd, lengths: []int{2, 3, 3, 4, 2}}, {between: odd, lengths: []int{8, 4, 2}}}
+
+// fits reports whether the groups from `from` on are as long and as far apart as those of s. A comma is the decimal
+// sign unless a hyphen follows it.
+func (c *numbers) fits(s *shape, from int) bool {
+	end := from + len(s.lengths)
+	for i, n := range s.lengths {
+		if c.groups[from+i].size != n {
+			return false
+		}
+	}
+	between := c.between(from, end)
+	return between&^s.between == 0 && (between&decimal == 0 || c.groups[end-1].before&(hyphen|slash) != 0)
+}
+
+// proves reports whether the groups are what s says they look like; opened: they stand behind a '(' or '+'.
+func (c *numbers) proves(s *shape, from int, opened bool) bool {
+	end := from + len(s.lengths)
+	d, between := c.span(from, end), c.between(from, end)
+	switch s.proof {
+	case byHyphen:
+		return c.groups[end-1].before == hyphen
+	case byDigits:
+		return verified(d) == s.kind
+	case byPhone:
+		return isBrazilian(d)
+	case byHyphened:
+		return isBrazilian(d) && (opened || between&(hyphen|paren) != 0)
+	case byNine:
+		return d[0] == '9'
+	case byAmerican:
+		return d[0] >= '2' && d[3] >= '2' && (opened || len(s.lengths) == 3 && (between == hyphen || between == dot))
+	case byStart:
+		return startsCNS(d)
+	}
 	return true
 }
 
-// judge says what the cluster begins with: a datum of so many groups, or with none so many groups that
-// stay; 0 groups where there is nothing to say.
-func (s *scanner) judge(c *cluster) (kind, int) {
-	switch t := &s.state; {
-	case c.isPunctuated():
-		return cpf, 4
-	case t.money:
-		return none, c.amount()
-	case t.keep == keepKey && c.isKey(), t.keep == keepRegistry && c.count(1) == 6, t.keep == keepCompany &&
-		c.count(1) == 14:
-		return none, 1
-	}
-	if n := c.address(0); n > 0 && !(s.isPersons() && c.fit(grouped, 0)) {
-		return none, n
-	}
-	if n := c.company(); n > 0 {
-		if s.isPersons() {
-			return s.state.label, n
+// first returns the first of the shapes that the group `from` begins and that ends before limit: its kind and its end.
+func (c *numbers) first(of *shapes, from, limit int, opened bool) (kind, int) {
+	set := of[c.groups[from].size]
+	for i := range set {
+		if s := &set[i]; from+len(s.lengths) <= limit && c.fits(s, from) && c.proves(s, from, opened) {
+			return s.kind, from + len(s.lengths)
 		}
-		return none, n
-	}
-	if s.pos < s.pathEnd {
-		return s.judgePath(c)
-	}
-	return s.judgePersonal(c)
-}
-
-// isPersons reports whether a label right before says that the number is a person's.
-func (s *scanner) isPersons() bool {
-	return s.state.direct && (s.state.label == cpf || s.state.label == id || s.state.label == record)
-}
-
-// judgePersonal goes from the certain to the likely. A label that leaves the kind open comes last.
-func (s *scanner) judgePersonal(c *cluster) (kind, int) {
-	if k, n := c.certainAt(0); k != none {
-		return k, n
-	}
-	t := &s.state
-	if t.direct && t.label != phone && t.label != id {
-		if n := c.labelled(t.label, true); n > 0 {
-			return t.label, n
-		}
-	}
-	if k, n := c.likelyAtFirst(false); k != none {
-		return k, n
-	}
-	return t.label, c.labelled(t.label, t.direct)
-}
-
-// judgePath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.
-func (s *scanner) judgePath(c *cluster) (kind, int) {
-	t := &s.state
-	if !t.direct {
-		return none, 0
-	}
-	if t.label == id {
-		if k := verified(c.span(0, 1)); k == cpf || k == cns {
-			return k, 1
-		}
-		return none, 0
-	}
-	if n := c.labelled(t.label, true); n > 0 {
-		return t.label, n
 	}
 	return none, 0
 }
 
-// dial takes a '+' or '(' , which may open a telephone number.
-func (s *scanner) dial(r rune, w int) {
-	if r == '+' {
-		s.begin()
-	}
-	if end := s.dialled(r, s.pos+w); end > 0 && s.pos >= s.pathEnd {
-		s.redact(s.pos, end, phone)
-		return
-	}
-	if r == '(' {
-		s.separator(r, w)
-		return
-	}
-	s.state.separate(r)
-	s.pos += w
-}
-
-// dialled returns the end of the telephone number whose digits begin at i, behind the sign r; 0 for none.
-func (s *scanner) dialled(r rune, i int) int {
-	next, w := seenAt(s.in, i)
-	if r == '+' && next == '(' {
-		i += w
-		next, w = seenAt(s.in, i)
-	}
-	if w == 0 || !isDigit(next) || dateEnd(s.in, i) > 0 {
-		return 0
-	}
-	var c cluster
-	c.read(s.in, until(s.in, i, isSeen))
-	n := 0
-	if r == '+' {
-		n = c.international()
-	} else if c.n > 1 && c.groups[1].before&paren != 0 && c.count(1) <= 3 {
-		if k, groups := c.likelyAtFirst(true); k == phone {
-			n = groups
+// likelyFirst returns the likely shape that begins the cluster. One in which a certain shape begins is none: what is
+// left of the certain one would stay.
+func (c *numbers) likelyFirst(opened bool) (kind, int) {
+	k, n := c.first(likely, 0, c.n, opened)
+	if n > 1 {
+		if limit := c.untilCertain(); n > limit {
+			return c.first(likely, 0, limit, opened)
 		}
 	}
-	if n == 0 {
+	return k, n
+}
+
+// untilCertain returns how many groups stand before the first certain shape that does not begin the cluster.
+func (c *numbers) untilCertain() int {
+	for from := 1; from < c.n; from++ {
+		if k, _ := c.first(certain, from, c.n, false); k != none {
+			return from
+		}
+	}
+	return c.n
+}
+
+// international returns how many groups behind a '+' are a telephone number; 0 for none. A country code and
+// eight to fifteen digits (E.164); a blank ends it once eleven are there.
+func (c *numbers) international() int {
+	if string(c.digits[:2]) == "55" {
+		if k, n := c.likelyFirst(true); k == phone {
+			return n
+		}
+	}
+	n, limit := 1, c.untilCertain()
+	for n < limit && c.groups[n].before&^dialed == 0 && c.count(n+1) <= 15 {
+		before := c.groups[n].before
+		if c.count(n) >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
+			break
+		}
+		n++
+	}
+	if 8 <= c.count(n) && c.count(n) <= 15 {
+		return n
+	}
+	return 0
+}
+
+// labelled returns how many groups are the number that a label of kind k stands before. direct: right
+// behind it. Blanks join groups only where the first are too short to be the number.
+func (c *numbers) labelled(k kind, direct bool) int {
+	r, limit := reaches[k], c.untilCertain()
+	if !direct {
+		return c.most(limit, r.nearLeast, r.nearMost, dot|hyphen|low)
+	}
+	if k == cpf || k == taxpayer {
+		if n := c.most(limit, 11, 11, odd); n > 0 {
+			return n
+		}
+	}
+	joints := dot | hyphen | low
+	if k == birth {
+		joints |= slash
+	}
+	n := c.most(limit, r.least, r.most, joints)
+	if n > 0 && c.count(n) >= min(8, r.most) {
+		return n
+	}
+	return max(n, c.most(limit, r.least, r.most, dialed|low))
+}
+
+// most returns the largest number of the first groups, up to limit, that are joined by such separators and
+// have least to most digits.
+func (c *numbers) most(limit, least, most int, joints separators) int {
+	best := 0
+	for n := 1; n <= limit && c.count(n) <= most; n++ {
+		if n > 1 && c.groups[n-1].before&^joints != 0 {
+			break
+		}
+		if c.count(n) >= least {
+			best = n
+		}
+	}
+	return best
+}
+
+// isPunctuated reports whether it is 000.000.000-00: nothing but a CPF is written so.
+func (c *numbers) isPunctuated() bool {
+	return c.n > 3 && c.fits(&certain[3][0], 0) && c.between(0, 3) == dot && c.groups[3].before == hyphen &&
+		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
+}
+
+// amount returns how many groups an amount has: 1.504,00.
+func (c *numbers) amount() int {
+	n := 1
+	for n < c.n && c.groups[n].gap == 1 && c.groups[n].before&^(dot|decimal) == 0 {
+		n++
+	}
+	return n
+}
+
+// address returns how many groups the IPv4 address has that begins with the group `from`; 0 for none.
+func (c *numbers) address(from int) int {
+	end := from + 4
+	if c.n < end || c.n > end && c.groups[end].before == dot && c.groups[end].gap == 1 {
 		return 0
 	}
-	return c.groups[n-1].end
+	for n := from; n < end; n++ {
+		d := c.span(n, n+1)
+		if g := &c.groups[n]; n > from && (g.before != dot || g.gap != 1) ||
+			len(d) > 3 || value(d) > 255 || len(d) > 1 && d[0] == '0' {
+			return 0
+		}
+	}
+	return end - from
+}
+
+// company returns how many groups the CNPJ has that begins the cluster, a company's number.
+func (c *numbers) company() int {
+	for i := range companies {
+		s := &companies[i]
+		if n := len(s.lengths); n <= c.n && c.fits(s, 0) && (c.groups[n-2].before == slash || isCNPJ(c.span(0, n))) {
+			return n
+		}
+	}
+	return 0
 }

@@ -1,15 +1,13 @@
 package redact
 
 import (
-	"cmp"
+	"bytes"
 	"strings"
-	"unicode"
 )
 
 // Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …), and what
-// shows by itself that it is one (a JSON web token, a private key, a vendor's token). Whatever is looked at on the way
-// from the word to its secret holds nothing personal, and where a placeholder stands on it nothing is taken, so that a
-// second reading takes nothing more.
+// shows by itself that it is one (a JSON web token, a private key, a vendor's token). Where a mark stands between the
+// word and its secret nothing is taken.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
@@ -18,392 +16,602 @@ const (
 	shortSecret  = 3 // characters of one that a sign assigns
 	likelySecret = 8 // of one that a vague word stands before
 	longSecret   = 16
-	maxWebToken  = 20 // bytes that a shorter one does not have
+	longToken    = 20 // characters that a web token has at least
 )
 
-// takeSecret redacts the secret that w says follows.
-func (s *scanner) takeSecret(w *word) bool {
-	if w.role&(secrets|tokens|schemes|vendors) == 0 && !s.isKey(w) {
-		return false
+// secretAt returns the secret that the word i begins or says that it follows.
+func (r *reader) secretAt(i int) edit {
+	t := &r.tokens[i]
+	start := int(t.start)
+	if !t.inner {
+		if e := r.openSecret(start); e.kind != none {
+			return e
+		}
 	}
-	start, end := s.secretAt(w)
-	if start >= end || placeholderAt(s.in[start:]) != none {
-		return false
+	if e := r.optionAt(t); e.kind != none {
+		return e
 	}
-	s.redact(start, end, secret)
-	return true
+	class := t.class
+	switch {
+	case class == vendor:
+		end := r.tokenEnd(start)
+		if isOneOf(r.char(int(t.end)), "-_.") && end-start >= longToken {
+			return edit{start, end, secret}
+		}
+		return edit{}
+	case class == scheme || class == digest:
+		return r.credentials(int(t.end), class)
+	case r.isAccessCode(i), class == engineKey && r.isKey(i):
+		class = secretive
+	case r.isQueryCode(t):
+		class = token_
+	}
+	if !is(class, secrets) {
+		return edit{}
+	}
+	return r.labelledSecret(t, class)
 }
 
-// takeDue redacts the text of an element that is a secret, once its attributes are read.
-func (s *scanner) takeDue() {
-	if start := max(s.pos, s.due.start); start < s.due.end {
-		s.redact(start, s.due.end, secret)
+// openSecret returns the secret at i that needs no word before it.
+func (r *reader) openSecret(i int) edit {
+	if c := r.Chars[i]; c != 'e' && c != 'A' && c != 'B' {
+		return edit{}
 	}
-	s.due = edit{}
+	if r.opensSecret(i) {
+		if end := r.tokenEnd(i); end-i >= longToken {
+			return edit{i, end, secret}
+		}
+	}
+	const begin, key, over = "-----BEGIN ", "PRIVATE KEY-----", "-----END"
+	rest := r.Chars[i:]
+	if !r.has(i-5, begin) {
+		return edit{}
+	}
+	from := bytes.Index(rest[:min(len(rest), maxToSecret)], []byte(key))
+	if from < 0 {
+		return edit{}
+	}
+	end := len(rest)
+	if from += len(key); bytes.Contains(rest[from:], []byte(over)) {
+		end = bytes.Index(rest, []byte(over))
+	}
+	if end-from < longToken {
+		return edit{}
+	}
+	return edit{i + from, i + end, secret}
 }
 
-// isKey reports whether w is the "key" of an API key, a private key and the like.
-func (s *scanner) isKey(w *word) bool {
-	const joints = "-_ "
-	if w.role&keepsLong == 0 || w.start < 2 || !strings.EqualFold(s.in[w.start:w.end], "key") {
+// opensSecret reports whether what is at i begins as web tokens and some vendors' keys do.
+func (r *reader) opensSecret(i int) bool {
+	for _, prefix := range [...]string{"eyJ", "AIza", "AKIA", "ASIA"} {
+		if bytes.HasPrefix(r.Chars[i:], []byte(prefix)) {
+			return true
+		}
+	}
+	return false
+}
+
+// tokenEnd returns the end of the letters, digits and signs at i that tokens for the web are made of.
+func (r *reader) tokenEnd(i int) int {
+	for i < len(r.Chars) && (isAlnum(r.Chars[i]) || isOneOf(r.Chars[i], "-_.=~+/")) {
+		i++
+	}
+	return i
+}
+
+// optionAt returns user and password where t is an option or a word that they stand behind: curl -u ana:abc,
+// jdbc:oracle:thin:ana/abc@host; or the password alone: mysql -pabc1.
+func (r *reader) optionAt(t *token) edit {
+	start, end := int(t.start), int(t.end)
+	isOption := r.char(start-1) == '-'
+	if !isOption && t.class != logon {
+		return edit{}
+	}
+	from := r.pastBlanks(end)
+	switch opened := r.char(start-2) == ' '; {
+	case t.class == logon:
+		if r.char(end) == ':' {
+			from = end + 1
+		}
+		return r.logonAt(from, '/')
+	case isOption && from > end && (r.has(start, "u ") || r.has(start, "user ")):
+		return r.logonAt(from, ':')
+	case opened && from > end && t.size() == 1 && isOneOf(r.Chars[start], "pw"):
+		if isOneOf(r.char(from), `"'`) {
+			from++
+		}
+		end = from
+		for end < len(r.Chars) && !isOneOf(r.Chars[end], " \n\"'") && !isMark(r.Chars[end]) {
+			end++
+		}
+		if v := r.Chars[from:end]; !bytes.ContainsRune(v, '{') && looksSecret(v, false, false) {
+			return edit{from, end, secret}
+		}
+	case opened && r.Chars[start] == 'p':
+		end = r.tokenEnd(start)
+		if v := r.Chars[start+1 : end]; len(v) > shortSecret && (looksSecret(v, false, false) || !isSmall(v[0]) && isAlnum(v[0]) && looks[v[0]] == isLetter) {
+			return edit{start + 1, end, secret}
+		}
+	}
+	return edit{}
+}
+
+// logonAt returns the user and password at i, with joint between them.
+func (r *reader) logonAt(i int, joint byte) edit {
+	quotes, end := 0, i
+	for ; end < len(r.Chars) && end-i < maxTag; end++ {
+		c := r.Chars[end]
+		if c == '\n' || isMark(c) || c == ' ' && quotes%2 == 0 || c == '@' && joint == '/' {
+			break
+		}
+		if c == '"' || c == '\'' {
+			quotes++
+		}
+	}
+	v := r.Chars[i:end]
+	if j := bytes.IndexByte(v, joint); j < 1 || j == len(v)-1 || quotes%2 != 0 || joint == '/' && r.char(end) != '@' {
+		return edit{}
+	}
+	return edit{i, end, user}
+}
+
+// credentials returns what stands right behind the name of a scheme that ends at i: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
+func (r *reader) credentials(i int, c class) edit {
+	start := r.pastBlanks(i)
+	if c == digest {
+		const response = `response="`
+		line, _, _ := bytes.Cut(r.Chars[start:min(len(r.Chars), start+maxDigest)], []byte("\n"))
+		j := bytes.Index(line, []byte(response))
+		if j < 0 {
+			return edit{}
+		}
+		start += j + len(response)
+		end := start
+		for end < len(r.Chars) && r.Chars[end] != '"' {
+			end++
+		}
+		return edit{start, end, secret}
+	}
+	if isOneOf(r.char(start), ":=") {
+		start = r.pastBlanks(start + 1)
+	}
+	end := r.tokenEnd(start)
+	if start == i || end-start < likelySecret || !mixes(r.Chars[start:end]) {
+		return edit{}
+	}
+	return edit{start, end, secret}
+}
+
+// isKey reports whether the token i is the "key" of an API key, a private key and the like.
+func (r *reader) isKey(i int) bool {
+	t := &r.tokens[i]
+	if i == 0 || t.size() != len("key") {
 		return false
 	}
-	before := strings.TrimRight(s.in[max(0, w.start-longSecret):w.start], joints)
-	name := before[strings.LastIndexFunc(before, func(r rune) bool { return !unicode.IsLetter(r) })+1:]
-	return name != "" && wordAt(name, 0).role&keyOwners != 0
+	before := &r.tokens[i-1]
+	return (before.class == keyOwner || before.kind == none && before.class == secretive) && t.start-before.end <= 1
 }
+
+// isAccessCode recognises "código de acesso" and "código de segurança".
+func (r *reader) isAccessCode(i int) bool {
+	t := &r.tokens[i]
+	if t.class == unknown || t.class == article || i < 2 || r.tokens[i-1].class != article {
+		return false
+	}
+	code := &r.tokens[i-2]
+	return r.has(int(code.start), "codigo de ") && (r.has(int(t.start), "acesso") || r.has(int(t.start), "seguranca"))
+}
+
+// isQueryCode recognises the code and state in a query by which people log in.
+func (r *reader) isQueryCode(t *token) bool {
+	if !isOneOf(r.char(int(t.start)-1), "?&") || !r.has(int(t.start), "code=") && !r.has(int(t.start), "state=") {
+		return false
+	}
+	v := r.Chars[t.end+1 : r.tokenEnd(int(t.end)+1)]
+	return len(v) >= likelySecret && bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
+}
+
+func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 // way is what stands between a word and its secret.
 type way struct {
-	sign   rune // ':', '=' or '>', which assigns it; 0 for none
+	class  class
+	sign   byte // ':', '=' or '>', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
 	far    bool // words that do not merely connect are among them
-	quote  rune // opens the secret; 0 for none
-	size   int  // of the quotation mark
+	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
 	comma  bool // behind the word
 	line   bool // the secret is all of a line
 }
 
-// secretAt returns the secret that w says follows; end is 0 where there is none.
-func (s *scanner) secretAt(w *word) (start, end int) {
-	if w.role&vendors != 0 {
-		end = w.start + webTokenEnd(s.in[w.start:])
-		if w.end < end && strings.IndexByte("-_.", s.in[w.end]) >= 0 && end-w.start >= maxWebToken {
-			return w.start, end
+// labelledSecret returns the secret that t says follows.
+func (r *reader) labelledSecret(t *token, c class) edit {
+	name, ok := r.nameStart(t), false
+	end := int(t.end)
+	if end, ok = r.secretNameEnd(t); !ok {
+		return edit{}
+	}
+	if from := r.tagEnd(name, end); from > 0 {
+		if r.skip = r.trimmed(from, r.elementEnd(from)); r.skip.kind != none {
+			r.redact(r.skip.start, r.skip.end, secret)
 		}
-		return 0, 0
+		return edit{}
 	}
-	if w.role&schemes != 0 {
-		return s.credentials(w)
+	if r.has(name, "--") && r.char(end) == ' ' {
+		return edit{end + 1, r.secretEnd(end+1, &way{class: c}), secret}
 	}
-	from, ok := s.nameEnds(w)
-	if !ok {
-		return 0, 0
+	w := way{class: c, quoted: isOneOf(r.char(end), `"'`) && r.char(name-1) == r.char(end)}
+	start := r.follow(&w, end)
+	if start == 0 || w.sign == 0 && (c == header || c == cookie) {
+		return edit{}
 	}
-	if start = s.tagEnd(w, from); start > 0 {
-		s.due.start, s.due.end = trimmed(s.in, start, textEnd(s.in, start))
-		return 0, 0
-	}
-	r, _ := seenAt(s.in, from)
-	if strings.HasPrefix(s.in[nameStart(s.in, w):w.start], "--") && strings.HasPrefix(s.in[from:], " ") {
-		from, w.role = from+1, w.role&^needsSign
-		end = s.secretEnd(from, &way{}, w)
-		return from, end
-	}
-	p := way{quoted: (r == '"' || r == '\'') && opener(s.in[:nameStart(s.in, w)]) == r}
-	if start = s.follow(&p, from); start == 0 {
-		return 0, 0
-	}
-	if p.sign == 0 && w.role&needsSign != 0 {
-		return 0, 0
-	}
-	if v := letterWord(s.in, start); v.role&schemes != 0 {
-		if v.role&pairs != 0 {
-			return s.credentials(&v)
-		}
-		if i := pastBlanks(s.in, v.end); i > v.end {
+	if v := r.lookup(start); v.class == digest {
+		return r.credentials(int(v.end), digest)
+	} else if v.class == scheme {
+		if i := r.pastBlanks(int(v.end)); i > int(v.end) {
 			start = i
 		}
 	}
-	p.line = p.line || p.quote == 0 && p.tight && w.role&(needsSign|tokens) == 0 && ownLine(s.in, start)
-	end = s.secretEnd(start, &p, w)
-	if !s.isSecret(s.in[start:end], &p, w) {
-		return 0, 0
+	w.line = w.line || w.quote == 0 && w.tight && c == secretive && r.isOwnLine(start)
+	end = r.secretEnd(start, &w)
+	for all := r.run(start, isDigit) == end; all && isOneOf(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
+		end = r.run(end+1, isDigit)
 	}
-	return start, end
+	if end <= start || !r.isSecret(start, end, &w) {
+		return edit{}
+	}
+	return edit{start, end, secret}
 }
 
-// nameEnds returns where the identifier ends that w is a part of: senhaPrestador, client_secret_key. It is no secret's
-// name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
-func (s *scanner) nameEnds(w *word) (end int, ok bool) {
-	i, digits := w.end, 0
-	for i < len(s.in) {
-		if i-w.end > maxToSecret {
-			return 0, false
-		}
-		r, size := charAt(s.in, i)
-		switch {
-		case unicode.IsLetter(r):
-			v := wordAt(s.in, i)
-			if v.camel {
-				v = humpAt(s.in, i, v.end)
-			}
-			if v.role&connects != 0 || digits > 0 || opensSecret(s.in[i:]) {
+// secretNameEnd returns where the identifier ends that t is a part of: senhaPrestador, client_secret_key. It is no
+// secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+func (r *reader) secretNameEnd(t *token) (end int, ok bool) {
+	start, i, digits := int(t.start), int(t.end), 0
+	for i-int(t.end) <= maxToSecret {
+		switch c := r.char(i); {
+		case looks[c] == isLetter:
+			v := r.lookup(i)
+			if is(v.class, connecting) || digits > 0 || r.opensSecret(i) {
 				return 0, false
 			}
-			i = v.end
+			i = int(v.end)
 			continue
-		case isDigit(r):
+		case looks[c] == isDigit:
 			if digits++; digits > 3 {
 				return 0, false
 			}
-		case (r == '_' || r == '-') && i+1 < len(s.in) && (classes[s.in[i+1]] == letter || classes[s.in[i+1]] == digit):
-		case r == '[' && placeholderAt(s.in[i:]) != none:
+		case isMark(c):
 			return 0, false
+		case (c == '_' || c == '-') && isAlnum(r.char(i+1)):
 		default:
-			capitals := s.in[w.start:i]
-			joined := w.start > 0 && s.in[w.start-1] == '_' || strings.Contains(capitals, "_")
-			return i, !joined || capitals != strings.ToUpper(capitals) || r == '='
+			written := r.Chars[start:i]
+			joined := r.char(start-1) == '_' || bytes.IndexByte(written, '_') >= 0
+			return i, c == '=' || !joined || bytes.ContainsFunc(written, isSmallRune)
 		}
-		i += size
+		i++
 	}
-	return i, true
+	return 0, false
 }
 
-// nameStart returns where the identifier begins that w is a part of.
-func nameStart(s string, w *word) int {
-	from := max(0, w.start-maxToSecret)
-	return from + len(strings.TrimRightFunc(s[from:w.start], func(r rune) bool {
-		return unicode.IsLetter(r) || strings.ContainsRune(":_-", r)
-	}))
+// nameStart returns where the identifier begins that t is a part of.
+func (r *reader) nameStart(t *token) int {
+	i := int(t.start)
+	for int(t.start)-i < maxToSecret && i > 0 && (looks[r.Chars[i-1]] == isLetter || isOneOf(r.Chars[i-1], ":_-")) {
+		i--
+	}
+	return i
 }
 
-// tagEnd returns where the text begins of the element that w names, whose name ends at i; 0 where it names none.
-func (s *scanner) tagEnd(w *word, i int) int {
-	if before := s.in[:nameStart(s.in, w)]; !strings.HasSuffix(before, "<") && !strings.HasSuffix(before, "&lt;") {
+// lookup returns the first word of the letters at i; an empty one where there are none.
+func (r *reader) lookup(i int) token {
+	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
+	if t.entry(r.Chars); t.class == unknown && t.size() > 0 && r.isCamel(i, int(t.end)) {
+		t.end = int32(r.humpEnd(i, int(t.end)))
+		t.entry(r.Chars)
+	}
+	return t
+}
+
+// tagEnd returns where the text begins of the element whose name is from start to end; 0 where it names none.
+func (r *reader) tagEnd(start, end int) int {
+	if r.char(start-1) != '<' {
 		return 0
 	}
-	for end := min(len(s.in), i+maxTag); i < end; {
-		r, size := charAt(s.in, i)
-		i += size
-		switch {
-		case r == '<', r == '/' && strings.HasPrefix(s.in[i:], ">"):
+	for i := end; i < min(len(r.Chars), end+maxTag); i++ {
+		switch c := r.Chars[i]; {
+		case c == '<', c == '/' && r.char(i+1) == '>':
 			return 0
-		case r == '>':
+		case c == '>':
 			const cdata = "<![CDATA["
-			return i + len(s.in[i:]) - len(strings.TrimPrefix(s.in[i:], cdata))
+			if i++; r.has(i, cdata) {
+				i += len(cdata)
+			}
+			return i
 		}
 	}
 	return 0
 }
 
-// textEnd returns where the text of an element ends that begins at i.
-func textEnd(s string, i int) int {
-	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "CDATA[") {
+// elementEnd returns where the text of an element ends that begins at i.
+func (r *reader) elementEnd(i int) int {
+	if r.char(i-1) == '[' {
+		if end := bytes.Index(r.Chars[i:], []byte("]]>")); end >= 0 {
+			return i + end
+		}
+	}
+	if end := bytes.IndexByte(r.Chars[i:], '<'); end >= 0 {
 		return i + end
 	}
-	return until(s, i, func(r rune) bool { return r == '<' })
+	return len(r.Chars)
 }
 
-// trimmed returns s[start:end] without blanks at its ends and without the end of CDATA.
-func trimmed(s string, start, end int) (int, int) {
-	text := strings.TrimRight(s[start:end], " \t\r\n")
-	left := strings.TrimLeft(text, " \t\r\n")
-	if placeholderAt(left) != none || isNothing(left) {
-		return 0, 0
+// trimmed returns the secret from start to end without blanks about it.
+func (r *reader) trimmed(start, end int) edit {
+	for start < end && (r.Chars[start] == ' ' || r.Chars[start] == '\n') {
+		start++
 	}
-	return start + len(text) - len(left), start + len(text)
+	for end > start && (r.Chars[end-1] == ' ' || r.Chars[end-1] == '\n') {
+		end--
+	}
+	if isNothing(r.Chars[start:end]) {
+		return edit{}
+	}
+	return edit{start, end, secret}
 }
 
 // follow goes from the name that ends at i to where its secret would begin; 0 where it cannot be.
-func (s *scanner) follow(p *way, i int) int {
-	for range maxToSecret {
-		if i >= len(s.in) {
-			return 0
-		}
-		r, size := charAt(s.in, i)
+func (r *reader) follow(w *way, i int) int {
+	for limit := i + maxToSecret; i < min(limit, len(r.Chars)); {
+		c := r.Chars[i]
 		switch {
-		case r == unseen, r == ' ':
-		case r == '\r' || r == '\n':
-			blank := strings.TrimLeft(s.in[i:], "\r\n")
-			if !p.quoted || p.sign != 0 || strings.Count(s.in[i:len(s.in)-len(blank)], "\n") < 2 {
-				return 0
+		case c == ' ':
+		case c == '\n':
+			if i = r.nextLine(w, i); i == 0 || w.line {
+				return i
 			}
-			p.sign, p.line = ':', true // a part of a form, and its value behind an empty line
-			return len(s.in) - len(blank)
-		case r == '"' || r == '\'':
-			if p.sign != 0 || s.in[i-1] == ' ' && !p.comma {
-				p.quote, p.size = r, size
-				return i + size
-			}
-		case p.sign == 0 && (r == ':' || r == '=') || p.sign != 0 && (r == '>' || r == '='):
-			p.sign, p.tight = r, p.tight || p.words == 0
-		case p.sign == 0 && unicode.IsLetter(r):
-			v := wordAt(s.in, i)
-			if v.role&(stops|connects) == 0 || v.role&begins&^quotes != 0 || p.words == near || looksMixed(s.in[i:]) {
-				return s.unsigned(p, i)
-			}
-			switch text := s.in[v.start:v.end]; {
-			case text == "é" || text == "is" || text == "foi" || text == "era" || text == "was":
-				p.words, p.far = p.words+1, false
-			case v.role&quotes == 0:
-				p.words++
-				p.far = p.far || v.role&connects == 0
-			}
-			i = v.end
 			continue
-		case r == '(' && p.sign == 0:
-		case r == ',' && p.sign == 0 && p.quoted:
-			p.comma = true
-		case r == '[' && placeholderAt(s.in[i:]) == none && p.sign != 0:
-		case r == '[' || strings.ContainsRune("<>;,)]}|", r):
+		case c == '"' || c == '\'':
+			if w.sign != 0 || r.char(i-1) == ' ' && !w.comma {
+				w.quote = c
+				return i + 1
+			}
+		case w.sign == 0 && (c == ':' || c == '=') || w.sign != 0 && (c == '>' || c == '='):
+			w.sign, w.tight = c, w.tight || w.words == 0
+		case w.sign == 0 && looks[c] == isLetter:
+			v := r.token(i)
+			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.looksMixed(i) {
+				return r.unsigned(w, i)
+			}
+			w.passes(r.Chars[v.start:v.end], v.class)
+			i = int(v.end)
+			continue
+		case c == '(' && w.sign == 0, c == '[' && w.sign != 0:
+		case c == ',' && w.sign == 0 && w.quoted:
+			w.comma = true
+		case isMark(c) || isOneOf(c, "[<>;,)]}|"):
 			return 0
 		default:
-			return s.unsigned(p, i)
+			return r.unsigned(w, i)
 		}
-		i += size
+		i++
 	}
 	return 0
 }
 
-// unsigned is i where a secret may begin there without a sign before it.
-func (s *scanner) unsigned(p *way, i int) int {
-	if p.sign != 0 {
-		return i
+// token returns the letters at i as one word.
+func (r *reader) token(i int) token {
+	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
+	t.entry(r.Chars)
+	return t
+}
+
+// passes takes account of a word between; "é" and its like say that the secret comes.
+func (w *way) passes(text []byte, c class) {
+	switch string(text) {
+	case "e", "is", "foi", "era", "was":
+		w.words, w.far = w.words+1, false
+	default:
+		if c != quoting {
+			w.words++
+			w.far = w.far || !is(c, connecting)
+		}
 	}
-	if r, _ := charAt(s.in, i); p.far || !unicode.IsLetter(r) && !isDigit(r) || i == 0 || s.in[i-1] != ' ' && s.in[i-1] != '(' {
+}
+
+// nextLine returns where the secret may begin that a line's end at i stands before; 0 for none. It does in a part of
+// a form, behind an empty line, and where a sign ends the line and no other key begins the next.
+func (r *reader) nextLine(w *way, i int) int {
+	lines := 0
+	for ; r.char(i) == ' ' || r.char(i) == '\n'; i++ {
+		if r.Chars[i] == '\n' {
+			lines++
+		}
+	}
+	switch {
+	case w.quoted && w.sign == 0 && lines > 1:
+		w.sign, w.line = ':', true
+		return i
+	case w.sign == 0 || lines > 1 || w.quote != 0 || r.isKeyAt(i):
+		return 0
+	}
+	w.words++ // it has to look like one
+	return i
+}
+
+// isKeyAt reports whether a key and the sign that assigns its value stand at i.
+func (r *reader) isKeyAt(i int) bool {
+	for isAlnum(r.char(i)) || isOneOf(r.char(i), "_-.") {
+		i++
+	}
+	return i == len(r.Chars) || isOneOf(r.Chars[i], `=:"'`)
+}
+
+// unsigned is i where a secret may begin there without a sign before it.
+func (r *reader) unsigned(w *way, i int) int {
+	if w.sign == 0 && (w.far || !isAlnum(r.Chars[i]) || !isOneOf(r.char(i-1), " (")) {
 		return 0
 	}
 	return i
 }
 
-// looksMixed reports whether the token that begins s is made of letters and digits, so that it is no word.
-func looksMixed(s string) bool {
-	return strings.ContainsAny(s[:webTokenEnd(s)], "0123456789") && mixes(s[:webTokenEnd(s)])
+// looksMixed reports whether the token at i is made of letters and digits, so that it is no word.
+func (r *reader) looksMixed(i int) bool {
+	v := r.Chars[i:r.tokenEnd(i)]
+	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends; i where a placeholder is in it.
-func (s *scanner) secretEnd(i int, p *way, w *word) int {
-	blank := 0
-	for j := i; j < len(s.in); {
-		r, size := charAt(s.in, j)
+// secretEnd returns where the secret that begins at i ends; i where a mark is in it.
+func (r *reader) secretEnd(i int, w *way) int {
+	gap := 0
+	for j := i; j < len(r.Chars); j++ {
+		c := r.Chars[j]
 		switch {
-		case p.quote != 0 && r == p.quote && size == p.size:
+		case w.quote != 0 && c == w.quote:
 			return j
-		case r == '[' && placeholderAt(s.in[j:]) != none:
-			if p.line {
-				return cmp.Or(blank, i)
+		case isMark(c):
+			if w.line && gap > 0 {
+				return gap
 			}
 			return i
-		case r == '\n' || r == '\r':
-			if p.line {
+		case c == '\n':
+			if w.line || gap == 0 {
+				for r.Chars[j-1] == ' ' && j > i {
+					j--
+				}
 				return j
 			}
-			return cmp.Or(blank, j)
-		case r == ' ' && blank == 0:
-			blank = j
+			return gap
+		case c == ' ' && gap == 0:
+			gap = j
 		}
-		if !p.line && p.quote == 0 && (blank != 0 || strings.ContainsRune(`"'<>|`, r) ||
-			strings.ContainsRune(",;&)]}", r) && !s.goesOn(j+size)) {
-			switch {
-			case strings.HasPrefix(s.in[j+size:], "["):
-				return i
-			case w.role&cookies != 0 && r == ';':
-				return s.cookieEnd(j)
-			}
-			return j
+		if w.line || w.quote != 0 || gap == 0 && !isOneOf(c, `"'<>|`) && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(j+1)) {
+			continue
 		}
-		j += size
+		if isMark(r.char(j + 1)) {
+			return i
+		}
+		if w.class == cookie && c == ';' {
+			return r.cookiesEnd(j)
+		}
+		return j
 	}
-	if p.line {
-		return len(s.in)
+	if w.line || gap == 0 {
+		return len(r.Chars)
 	}
-	return cmp.Or(blank, len(s.in))
+	return gap
 }
 
-// ownLine reports whether nothing but a key and its sign stands before s[i:] on a line that is not the first: a part of
+// isOwnLine reports whether nothing but a key and its sign stands before i on a line that is not the first: a part of
 // a settings file, whose values need no quotation marks.
-func ownLine(s string, i int) bool {
-	line := strings.LastIndexByte(s[max(0, i-maxToSecret):i], '\n')
+func (r *reader) isOwnLine(i int) bool {
+	line := bytes.LastIndexByte(r.Chars[max(0, i-maxToSecret):i], '\n')
 	if line < 0 {
 		return false
 	}
-	key := strings.Trim(s[max(0, i-maxToSecret)+line+1:i], " \t-:=")
-	return !strings.ContainsFunc(key, func(r rune) bool {
-		return !unicode.IsLetter(r) && !isDigit(r) && !strings.ContainsRune("_.-", r)
-	})
+	key := bytes.Trim(r.Chars[max(0, i-maxToSecret)+line+1:i], " -:=")
+	return !bytes.ContainsFunc(key, func(c rune) bool { return c < 0x80 && !isAlnum(byte(c)) && !isOneOf(byte(c), "_.-") })
 }
 
-// goesOn reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor another key.
-func (s *scanner) goesOn(i int) bool {
-	if i >= len(s.in) {
-		return false
-	}
-	if r, _ := charAt(s.in, i); !unicode.IsLetter(r) && !isDigit(r) && !strings.ContainsRune("!@#$%*", r) {
-		return false
-	}
-	name := strings.TrimLeftFunc(s.in[i:min(len(s.in), i+maxToSecret)], func(r rune) bool {
-		return unicode.IsLetter(r) || isDigit(r) || strings.ContainsRune("_-.", r)
-	})
-	r, size := seenAt(name, 0)
-	return size > 0 && r != '=' && r != ':' && r != '"' && r != '\''
+// goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
+// another key.
+func (r *reader) goesOnSecretly(i int) bool {
+	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i)
 }
 
-// isSecret reports whether text, behind w on the way p, is a secret and no word of a message.
-func (s *scanner) isSecret(text string, p *way, w *word) bool {
-	if isNothing(text) {
+// cookieAttributes are no cookies.
+const cookieAttributes = " path domain expires max-age samesite "
+
+// cookiesEnd returns the end of the cookies that go on with the ';' at i.
+func (r *reader) cookiesEnd(i int) int {
+	for r.char(i) == ';' {
+		from := r.pastBlanks(i + 1)
+		end := from
+		for end < len(r.Chars) && !isOneOf(r.Chars[end], "; ,\n\"'[") && !isMark(r.Chars[end]) {
+			end++
+		}
+		name, _, isPair := strings.Cut(strings.ToLower(string(r.Chars[from:end])), "=")
+		if !isPair || strings.Contains(cookieAttributes, " "+name+" ") {
+			return i
+		}
+		i = end
+	}
+	return i
+}
+
+// isSecret reports whether the characters from start to end are a secret and no word of a message.
+func (r *reader) isSecret(start, end int, w *way) bool {
+	v := r.Chars[start:end]
+	if isNothing(v) {
 		return false
 	}
-	v := letterWord(text, 0)
-	known := v.role != 0 && (v.end == len(text) || text[v.end] == ' ' || strings.IndexByte(".!?", text[v.end]) >= 0)
+	first := r.token(start)
+	known := first.class != unknown && first.class != street && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
-	case w.role&cookies != 0:
-		return strings.Contains(text, "=")
-	case p.sign == 0 && p.quote == 0:
-		return looksSecret(text, p.words == 0 && w.role&secrets != 0, w.role&tokens != 0)
-	case known && (p.sign == 0 || p.quote == 0 && (p.sign != '=' || !p.tight) || strings.Contains(text, " ")):
+	case w.class == cookie:
+		return bytes.IndexByte(v, '=') >= 0
+	case w.sign == 0 && w.quote == 0:
+		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == token_)
+	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
-	case p.words > 0:
-		return looksSecret(text, false, false)
-	case w.role&tokens != 0 && !p.quoted && (p.sign != '=' || !p.tight):
-		return strings.ContainsFunc(text, unicode.IsLetter) && (len(text) >= likelySecret && mixes(text) || len(text) >= 2*longSecret)
+	case w.words > 0:
+		return looksSecret(v, false, false)
+	case w.class == token_ && !w.quoted && (w.sign != '=' || !w.tight):
+		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}
-	return len(text) >= shortSecret
+	return len(v) >= shortSecret
 }
 
-// isNothing reports whether text stands for no value, or hides one already.
-func isNothing(text string) bool {
-	switch strings.ToLower(text) {
+func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
+
+// isNothing reports whether v stands for no value, or hides one already.
+func isNothing(v []byte) bool {
+	switch strings.ToLower(string(v[:min(len(v), 10)])) {
 	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a":
 		return true
 	}
-	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || isDigit(r) })
+	for _, c := range v {
+		if isMark(c) {
+			return true
+		}
+	}
+	return !bytes.ContainsFunc(v, func(c rune) bool { return isAnyLetter(c) || '0' <= c && c <= '9' })
 }
 
 // looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that
 // are in no word. Right behind its name digits alone will do; behind a vague name it is a long one.
-func looksSecret(text string, direct, vague bool) bool {
-	text = strings.TrimRight(text, ".:!?…")
-	letters := strings.ContainsFunc(text, unicode.IsLetter)
-	digits := strings.ContainsAny(text, "0123456789")
-	small := strings.ToUpper(text) != text
+func looksSecret(v []byte, direct, vague bool) bool {
+	v = bytes.TrimRight(v, ".:!?")
+	letters, digits := bytes.ContainsFunc(v, isAnyLetter), bytes.ContainsAny(v, "0123456789")
 	switch {
-	case strings.Contains(text, "://") || strings.ContainsRune(text, '='):
+	case bytes.Contains(v, []byte("://")) || bytes.IndexByte(v, '=') >= 0:
 		return false
 	case vague:
-		return len(text) >= longSecret && letters && digits
-	case len(text) < 4:
+		return len(v) >= longSecret && letters && digits
+	case len(v) < 4:
 		return false
 	case direct && !letters:
-		return digits && strings.Trim(text, "0123456789") == ""
+		return digits && len(bytes.Trim(v, "0123456789 -.")) == 0
 	}
-	return letters &&
-		(digits && (small || direct && !strings.ContainsAny(text, "-_")) || strings.ContainsAny(text, "!@#$%*^+"))
+	small := bytes.ContainsFunc(v, isSmallRune)
+	return letters && (digits && (small || direct && !bytes.ContainsAny(v, "-_")) || bytes.ContainsAny(v, "!@#$%*^+"))
 }
 
-// mixes reports whether text has what words have not: a digit, or a capital behind a small letter, or padding.
-func mixes(text string) bool {
-	small := false
-	for _, r := range text {
-		if isDigit(r) || small && unicode.IsUpper(r) {
+// mixes reports whether v has what words have not: a digit, or a capital behind a small letter, or padding.
+func mixes(v []byte) bool {
+	for i, c := range v {
+		if looks[c] == isDigit || i > 0 && isSmall(v[i-1]) && looks[c] == isLetter && !isSmall(c) {
 			return true
 		}
-		small = unicode.IsLower(r)
 	}
-	return strings.HasSuffix(text, "==")
+	return bytes.HasSuffix(v, []byte("=="))
 }
 
-// letterWord returns the word that begins s[i:]; none where no letter does.
-func letterWord(s string, i int) word {
-	if i < len(s) {
-		if r, _ := charAt(s, i); unicode.IsLetter(r) {
-			return wordAt(s, i)
-		}
+// pastBlanks returns where what is behind the blanks at i begins.
+func (r *reader) pastBlanks(i int) int {
+	for r.char(i) == ' ' {
+		i++
 	}
-	return word{end: i}
+	return i
 }
-
-// pastBlanks returns where what is behind the blanks at s[i:] begins.
-func pastBlanks(s string, i int) int { return len(s) - len(strings.TrimLeft(s[i:], " ")) }

@@ -47,6 +47,18 @@ var secrets = []struct{ why, text, want string }{
 		`Authorization: Digest username="x", realm="tiss", response="[SECRET]", qop=auth; X-Hub-Signature-256: [SECRET]; AWS4-HMAC-SHA256 Signature=[SECRET]`},
 	{"validators", "The value 'abc' of element 'ans:senhaPrestador' is not valid", "The value '[SECRET]' of element 'ans:senhaPrestador' is not valid"},
 	{"users of URLs", "https://ana:a/b@h.com/x amqp://u:p@h sftp://u:a%23b%2Fc@h:22/x", "https://[USER]@h.com/x amqp://[USER]@h sftp://[USER]@h:22/x"},
+	{"on the next line", "password=\nAbc123!x", "password=\n[SECRET]"},
+	{"behind a tab", "password=\tabcdef", "password=\t[SECRET]"},
+	{"before a line's end", "password=abcdef\nTIMEOUT", "password=[SECRET]\nTIMEOUT"},
+	{"before a tab", "password=abcdef\tTIMEOUT", "password=[SECRET]\tTIMEOUT"},
+	{"an encoded blank", "authorization=Bearer%20abc123def456ghi", "authorization=Bearer%20[SECRET]"},
+	{"a scheme with a sign", "bearer: abc123def456ghi", "bearer: [SECRET]"},
+	{"SAML", "SAMLResponse=PHNhbWxwOlJlc3BvbnNl&x=1", "SAMLResponse=[SECRET]&x=1"},
+	{"a log-in's query", "https://h/cb?code=a1b2c3d4e5f6g7&state=xyz123abc456", "https://h/cb?code=[SECRET]&state=[SECRET]"},
+	{"glued to its option", "mysql -u root -pSECRET db", "mysql -u root -p[SECRET] db"},
+	{"access code", "código de acesso 48213 inválido", "código de acesso [SECRET] inválido"},
+	{"access code, assigned", "código de acesso: abc4821", "código de acesso: [SECRET]"},
+	{"a Cyrillic letter", "p\u0430ssword=abcdef", "p\u0430ssword=[SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 
@@ -69,6 +81,10 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"chave de acesso inválida; chave primária duplicada: 12345; chave: 35200114200166000187550010000000046550010018; sessão expirada; assinatura inválida",
 		"cookies are disabled; Cookie: ausente; Set-Cookie missing", "value 'null' of element 'senha'", "token=; senha=; password:",
 		"Bad credentials at br.hosp.AuthFilter.doFilter(AuthFilter.java:39) TokenStore.java:1234567890",
+		"password=\nTIMEOUT",
+		"token_type: bearer",
+		"https://h/cb?code=503&state=ok",
+		"password expired; token expired",
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; token_type: bearer", "the secret is out, API key not found",
 	} {
 		if got := redact.Text(text); got != text {

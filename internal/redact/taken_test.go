@@ -195,6 +195,19 @@ var taken = []struct{ why, text, want string }{
 	{"Portuguese", "O valor 'ana@hospital' do campo 'email' é inválido; valor 'R. X, 1' do elemento 'logradouro'", "O valor '[E-MAIL]' do campo 'email' é inválido; valor '[ADDRESS]' do elemento 'logradouro'"},
 	{"a person's, by the type's name", "value '12345678' for type 'ct_beneficiarioDados'", "value '[ID]' for type 'ct_beneficiarioDados'"},
 
+	// what the first edition kept
+	{"mother", "mãe: MARIA APARECIDA SOUZA", "mãe: [NAME]"},
+	{"mother's", "nome da mãe: Maria", "nome da mãe: [NAME]"},
+	{"street", "endereço Rua das Flores, 123 não confere", "endereço [ADDRESS] não confere"},
+	{"voter's number", "título de eleitor 123456789012 inválido", "título de eleitor [ID] inválido"},
+	{"bank account", "conta corrente 12345-6, agência 0001", "conta corrente [ID], agência 0001"},
+	{"all percent-encoded", "cpf=%31%32%33%34%35%36%37%38%30" + "%36%32", "cpf=[CPF]"},
+	{"the same, with signs", "x %31%32%33%2E%34%35%36%2E%37%38%30%2D%36%32 y", "x [CPF] y"},
+	{"small letters", "paciente maria aparecida souza inválido", "paciente [NAME] inválido"},
+	{"small letters, one", "paciente joão não encontrado", "paciente [NAME] não encontrado"},
+	{"surname first", "Member: SMITH, JANE A not found", "Member: [NAME] not found"},
+	{"a person's user name", "do usuário 'joao.souza'", "do usuário '[USER]'"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

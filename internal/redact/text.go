@@ -3,36 +3,41 @@ package redact
 import (
 	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"retry-worker/internal/text"
 )
 
-const (
-	ellipsis           = "…"
-	longestPlaceholder = len("[BIRTHDATE]")
-)
+const ellipsis = "…"
 
 // Text returns s without personal data: a placeholder that names the kind stands for each datum. See the package
 // comment for what is taken and what never is. Text(Text(s)) is Text(s); it is valid UTF-8 if s is; it
-// takes time in proportion to len(s) and allocates only where there is something to take.
-func Text(s string) string {
-	return redacted(s, math.MaxInt)
-}
+// takes time in proportion to len(s).
+func Text(s string) string { return redacted(s) }
 
 // Line is Text(s) as one line of at most max bytes for a sink that holds lines: a log field, an incident's message.
-// Line breaks and tabs become blanks; other controls (an ANSI sequence's ESC among them), bidi controls, characters of
-// no width and bytes that are no UTF-8 become U+FFFD. What is too long is cut at the end of a character, never within
+// It is inert, as text.Inert makes it. What is too long is cut at the end of a character, never within
 // a placeholder, and ends in "…"; where not even that fits, nothing is left. The cut comes after the redaction, so no
 // part of a datum is left before it. Of a long s only the beginning is read.
 func Line(s string, max int) string {
+	const (
+		ahead = 1 << 15 // bytes that are read beyond those that may be needed
+		torn  = 1 << 10 // at the end of what was read, where half a datum may stand
+	)
 	if max <= 0 {
 		return ""
 	}
-	stop := math.MaxInt
-	if max < math.MaxInt/4 {
-		stop = 3*max + 1 // a line break of three bytes becomes one blank
+	if max > math.MaxInt/8 || len(s) <= 4*max+ahead {
+		return cut(text.Inert(redacted(s)), max, false)
 	}
-	return cut(inert(redacted(s, stop)), max)
+	begin := redacted(s[:4*max+ahead])
+	return cut(text.Inert(begin[:len(begin)-min(len(begin), torn)]), max, true)
+}
+
+// HoldsOwn reports whether s may hold a secret of this program's own: a token of people, or of a webhook.
+func HoldsOwn(s string) bool {
+	s = strings.ToLower(s)
+	return strings.Contains(s, "rwt_") || strings.Contains(s, "whsec_")
 }
 
 // WithoutKinds returns s, which Text or Line made, with # in place of each placeholder: a datum's kind may be a matter
@@ -41,57 +46,29 @@ func WithoutKinds(s string) string { return kinds.Replace(s) }
 
 var kinds = func() *strings.Replacer {
 	var pairs []string
-	for _, m := range placeholders[cpf:] {
-		pairs = append(pairs, m, "#")
+	for _, p := range placeholders[cpf:] {
+		pairs = append(pairs, p, "#")
 	}
 	return strings.NewReplacer(pairs...)
 }()
 
-// inert makes every character of s printable.
-func inert(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case strings.ContainsRune("\n\r\t\v\f\u0085\u2028\u2029", r):
-			return ' '
-		case isActive(r):
-			return utf8.RuneError
-		}
-		return r // U+FFFD for a byte that is no UTF-8
-	}, s)
-}
-
-// isActive reports whether r does something to what shows it. The joiners of scripts and emoji may.
-func isActive(r rune) bool {
-	switch {
-	case r < 0x7f:
-		return r < ' '
-	case r < 0xa0:
-		return true
-	case r < 0xad || 0xad < r && r < 0x300:
-		return false
-	case r == '\u200c' || r == '\u200d':
-		return false
-	}
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-// cut shortens s to max bytes.
-func cut(s string, max int) string {
-	if len(s) <= max {
+// cut shortens s to max bytes. more says that more of it was left out before.
+func cut(s string, max int, more bool) string {
+	if len(s) <= max && !more {
 		return s
 	}
-	end := max - len(ellipsis)
+	end := min(len(s), max-len(ellipsis))
 	if end < 0 {
 		return ""
 	}
-	for end > 0 && !utf8.RuneStart(s[end]) {
+	for 0 < end && end < len(s) && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	from := end - min(end, longestPlaceholder-1)
-	if open := strings.LastIndexByte(s[from:end], '['); open >= 0 {
-		open += from
-		if k := placeholderAt(s[open:]); k != none && open+len(placeholders[k]) > end {
-			end = open
+	if open := strings.LastIndexByte(s[:end], '['); open >= 0 {
+		for _, p := range placeholders[cpf:] {
+			if strings.HasPrefix(s[open:], p) && open+len(p) > end {
+				end = open
+			}
 		}
 	}
 	return s[:end] + ellipsis

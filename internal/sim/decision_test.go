@@ -44,11 +44,11 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	s.clean("record", a)
 	s.heardOf(a.Sent)
 	switch to := s.portals[j.portal]; a.Tells {
-	case journal.TellsFailed:
+	case destination.TellsFailed:
 		to.fails()
-	case journal.TellsAnswered, journal.TellsRateLimited:
+	case destination.TellsAnswered, destination.TellsRateLimited:
 		to.answers()
-		if a.Tells == journal.TellsRateLimited && a.Sent.At.After(to.limited) {
+		if a.Tells == destination.TellsRateLimited && a.Sent.At.After(to.limited) {
 			to.limited, to.heard = a.Sent.At, time.Now()
 		}
 		if until := time.Now().Add(min(a.RetryAfter, longestPause)); until.After(to.paused.until) {

@@ -167,7 +167,7 @@ const wordTime = 5 * time.Minute
 func (s *sim) checkOrder(name string, is *destination.State) {
 	w := s.portals[name]
 	if c := w.command; w.order == 0 && time.Until(c.Until) > clocksApart {
-		held, up := c.Verb == journal.HoldClaims, c.Verb == journal.TreatAsUp
+		held, up := c.Verb == destination.HoldClaims, c.Verb == destination.TreatAsUp
 		if held && (is.Phase != destination.Down || !is.HeldUntil.Equal(c.Until)) || up && (is.Phase != destination.Up || !is.UpUntil.Equal(c.Until)) {
 			s.fail("%s was ordered: %s until %s, and is %s, held until %s, up until %s", name, c.Verb, c.Until, is.Phase, is.HeldUntil, is.UpUntil)
 		}

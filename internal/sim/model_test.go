@@ -60,7 +60,7 @@ func (t *trace) attempt(a *journal.Attempt, before []*journal.Attempt) {
 		t.letters[a.DeadLetter] = ofLetter{a.JobKey, len(before) + 1}
 	}
 	switch a.Tells {
-	case journal.TellsAnswered, journal.TellsRateLimited:
+	case destination.TellsAnswered, destination.TellsRateLimited:
 		t.word(a.Sent, "answered")
 	default:
 		t.word(a.Sent, "failed")

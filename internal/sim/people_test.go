@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
@@ -44,15 +45,15 @@ func (s *sim) people() {
 }
 
 func (r *replica) order(name string, what int) {
-	c := journal.DestinationCommand{Verb: journal.SendCanary, Reason: typed, By: "ana"}
+	c := destination.Order{Verb: destination.SendCanary, Reason: typed, By: "ana"}
 	switch what {
 	case 0, 4:
 		minutes := []int{2, 10, 30, 50, 70, 90}
-		c.Verb, c.Until = journal.HoldClaims, r.Now().Add(time.Duration(minutes[r.draw("hold").IntN(6-what)])*time.Minute)
+		c.Verb, c.Until = destination.HoldClaims, r.Now().Add(time.Duration(minutes[r.draw("hold").IntN(6-what)])*time.Minute)
 	case 1:
-		c.Verb, c.PerMinute = journal.ReleaseAt, releaseAt
+		c.Verb, c.PerMinute = destination.ReleaseAt, releaseAt
 	case 2:
-		c.Verb, c.Until = journal.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, time.Hour}[r.draw("up").IntN(2)])
+		c.Verb, c.Until = destination.TreatAsUp, r.Now().Add([]time.Duration{10 * time.Minute, time.Hour}[r.draw("up").IntN(2)])
 		if r.sometimes("thinks better of it", 1, 2) {
 			r.orderSoon(name, time.Minute, 4)
 		}
@@ -279,7 +280,6 @@ func (s *sim) checkReview(e *journal.Entry) {
 				s.fail("the dead letter %s of %s is open again, and its process went on", b.DeadLetterID, e.Subject.ID)
 			}
 			delete(s.decided, b.DeadLetterID)
-			s.due["again "+b.DeadLetterID] = time.Now()
 			if e, d := s.tally.episodes[e.Subject.ID], s.letter(b.DeadLetterID); e != nil {
 				e.retries, e.state = d.RetryCount, journal.Dead
 			}
@@ -295,9 +295,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	}
 	if b.BulkRun != "" {
 		run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun)
-		if time.Since(s.due["again "+b.DeadLetterID]) > mostAhead { // else a commit that nobody heard of is made once more
-			s.onSchedule(&run, e.At)
-		}
+		s.onSchedule(&run, e.At)
 		s.beside(&run)
 		if discards := b.Decision == string(journal.DeadLetterDiscarded); discards != (run.Action == journal.BulkDiscard) ||
 			b.ForceRetry != run.Force || b.Fresh != run.Fresh || b.By != run.By {

@@ -9,7 +9,7 @@ import (
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/destination"
 )
 
 // portal is where claims go, in trouble for stretches of time. It answers within so many seconds.
@@ -39,7 +39,7 @@ type portal struct {
 	held     hold        // by a person
 	treated  time.Time   // when a person said that it is up, or let claims go
 	upUntil  time.Time   // until when it is to be taken for up
-	command  journal.DestinationCommand
+	command  destination.Order
 	limited  time.Time // when the claim went that it refused last for coming too fast
 	heard    time.Time // when that was recorded
 	bad      int       // probes that failed in a row
@@ -94,15 +94,15 @@ func (h hold) holds() bool {
 }
 
 // ordered notes what a person holds.
-func (s *sim) ordered(name string, c *journal.DestinationCommand) {
+func (s *sim) ordered(name string, c *destination.Order) {
 	w := s.portals[name]
 	w.held, w.ordered, w.command = hold{}, time.Now(), *c
 	switch c.Verb {
-	case journal.HoldClaims:
+	case destination.HoldClaims:
 		w.held, w.upUntil = hold{time.Now(), c.Until}, time.Time{}
-	case journal.TreatAsUp:
+	case destination.TreatAsUp:
 		w.treated, w.upUntil = time.Now(), c.Until
-	case journal.ReleaseAt:
+	case destination.ReleaseAt:
 		w.treated = time.Now()
 	}
 }

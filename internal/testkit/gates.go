@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,35 +50,45 @@ func (f *Fixture) recorded(records []journal.Happening) {
 type Portal struct {
 	Name    string
 	journal *journal.Journal
-	state   destination.State
+	gate    destination.Gate
 	version int64
 }
 
-// NewPortal returns one that is up.
+// NewPortal returns one that is up, by the built-in settings.
 func NewPortal(name string, j *journal.Journal, at time.Time) *Portal {
-	return &Portal{Name: name, journal: j, state: destination.New(at)}
+	return &Portal{name, j, destination.Gate{Name: name, Settings: destination.Defaults(), State: destination.New(at)}, 0}
 }
 
-// Happens records what an event at an instant makes of the portal, by the built-in settings.
+// Happens records what events at an instant make of the portal.
 func (p *Portal) Happens(t testing.TB, at time.Time, events ...destination.Event) {
 	t.Helper()
-	settings, before := destination.Defaults(), p.state.Phase
+	p.gate.Left = ""
 	for _, e := range events {
-		p.state, _ = p.state.Step(&settings, e, at)
+		p.gate.Apply(e, at)
 	}
-	body := journal.DestinationBody{Version: p.version + 1, State: &p.state}
-	if p.state.Phase != before {
-		body.Went = before
+	state := p.gate.State
+	p.version++
+	body := journal.DestinationBody{Version: p.version, State: &state}
+	if p.gate.Left != state.Phase {
+		body.Went = p.gate.Left
 	}
 	Must(t, p.journal.RecordDestination(context.Background(), p.Name, body))
-	p.version++
 }
 
-// Fails has five submissions fail, which takes the portal down.
+// Failures are as many submissions that failed in a row as take a portal down.
+func Failures() []destination.Event {
+	return slices.Repeat([]destination.Event{destination.Outcome{Tells: destination.TellsFailed}}, 5)
+}
+
+// Answered is a submission that the portal answered; which one is not known where claim is empty.
+func Answered(claim string) destination.Event {
+	return destination.Outcome{Tells: destination.TellsAnswered, Claim: claim}
+}
+
+// Fails has submissions fail, which takes the portal down.
 func (p *Portal) Fails(t testing.TB, at time.Time) {
 	t.Helper()
-	failed := destination.Failed{}
-	p.Happens(t, at, failed, failed, failed, failed, failed)
+	p.Happens(t, at, Failures()...)
 }
 
 // Recovers has n outages of half an hour each, an hour apart, the first at an instant.
@@ -87,7 +98,7 @@ func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 		at := first.Add(time.Duration(i) * time.Hour)
 		p.Fails(t, at)
 		at = at.Add(30 * time.Minute)
-		p.Happens(t, at, destination.Turn{Waiting: 1, Canary: "1"}, destination.Answered{Claim: "1"}, destination.Turn{})
+		p.Happens(t, at, destination.Turn{Waiting: 1, Canary: "1"}, Answered("1"), destination.Turn{})
 	}
 }
 

@@ -57,6 +57,11 @@ func NewMemory() *Memory {
 		ended: map[[32]byte]time.Time{}}
 }
 
+// Holds implements journal.Store.
+func (m *Memory) Holds(ctx context.Context, l *journal.Link) (bool, error) {
+	return ask(ctx, m, func() bool { return int64(len(m.links)) >= l.Number && m.links[l.Number-1].Hash == l.Hash })
+}
+
 // IdentityKey implements journal.Store. It is the same in every run.
 func (m *Memory) IdentityKey() journal.IdentityKey { return journal.IdentityKey{1} }
 

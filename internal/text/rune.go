@@ -3,14 +3,14 @@ package text
 import (
 	"html"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Rune returns the first character of s, which is not empty, and how many bytes stand for it: an HTML entity, an escape
-// of JSON, and UTF-8 that was taken for Latin-1 or Windows-1252 are one character.
+// Rune returns the first character of s, which is not empty, and how many bytes stand for it: an entity of HTML, an
+// escape of JSON, each itself escaped any number of times, and UTF-8 that was taken for Latin-1 or Windows-1252 are one
+// character. A byte that is no UTF-8 is a character of Latin-1, in which TISS messages are.
 func Rune(s string) (rune, int) {
 	switch c := s[0]; {
 	case c == '&':
@@ -26,19 +26,29 @@ func Rune(s string) (rune, int) {
 	}
 }
 
-// longestEntity in bytes: that of the names of accented letters, and more.
-const longestEntity = 12
+const (
+	maxNesting    = 4  // how often an escape may be escaped again: %252522, &amp;amp;quot;
+	maxBackslash  = 64 // of a run read at once
+	longestEntity = 10 // bytes behind the &: that of the names of accented letters, and more
+)
 
 func readEntity(s string) (rune, int) {
-	name, _, found := strings.Cut(s[1:min(len(s), longestEntity)], ";")
-	if r := Entity(name); found && r != 0 {
-		return r, len(name) + 2
+	i := 1
+	for range maxNesting {
+		if !strings.HasPrefix(s[i:], "amp;") {
+			break
+		}
+		i += len("amp;")
 	}
-	return '&', 1
+	name, _, found := strings.Cut(s[i:min(len(s), i+longestEntity)], ";")
+	if r := entity(name); found && r != 0 {
+		return r, i + len(name) + 1
+	}
+	return '&', i
 }
 
-// Entity returns the character that an HTML entity of that name stands for, "eacute" or "#64"; 0 for none.
-func Entity(name string) rune {
+// entity returns the character that an HTML entity of that name stands for, "eacute" or "#64"; 0 for none.
+func entity(name string) rune {
 	decoded := html.UnescapeString("&" + name + ";")
 	r, size := utf8.DecodeRuneInString(decoded)
 	if size != len(decoded) { // none, or one without its semicolon and more behind it
@@ -47,41 +57,64 @@ func Entity(name string) rune {
 	return r
 }
 
+// readEscape reads an escape of JSON, Go or Java.
 func readEscape(s string) (rune, int) {
-	switch at(s, 1) {
-	case 'n', 'r':
-		return '\n', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		if n, err := strconv.ParseUint(s[2:min(len(s), 6)], 16, 16); err == nil && len(s) >= 6 {
-			return rune(n), 6
+	i := 1
+	for i < maxBackslash && at(s, i) == '\\' {
+		i++
+	}
+	switch c := at(s, i); c {
+	case '"', '\'', '/':
+		return rune(c), i + 1
+	case 'n':
+		return '\n', i + 1
+	case 'r', 't':
+		return ' ', i + 1
+	case 'u', 'x':
+		digits := 4
+		if c == 'x' {
+			digits = 2
+		}
+		if r, ok := hex(s, i+1, digits); ok {
+			return r, i + 1 + digits
 		}
 	}
-	return '\\', 1
+	return '\\', i
+}
+
+// hex returns the value of the n hexadecimal digits at s[i:], and whether there are so many.
+func hex(s string, i, n int) (v rune, ok bool) {
+	for j := i; j < i+n; j++ {
+		switch c := at(s, j); {
+		case isDigit(c):
+			v = v<<4 | rune(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			v = v<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return v, true
 }
 
 // windows1252 are the characters that Windows-1252 has where Latin-1 has controls, from 0x80 on.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
 // readDamaged guesses the letter that U+FFFD took the place of: the accented ones that Portuguese has most of, ã and á,
-// or the ç before another one (autoriza��o). A byte that is no UTF-8 is a letter of Latin-1, in which TISS messages
-// are. Only before a letter there was one.
+// or the ç before another one (autoriza��o). Only before a letter there was one.
 func readDamaged(s string, size int) (rune, int) {
 	next := at(s, size)
 	switch {
-	case next < utf8.RuneSelf && !isLetter(next):
-		return ' ', size
 	case size == 1:
 		return rune(s[0]), 1
+	case next < utf8.RuneSelf && !isLetter(next):
+		return ' ', size
 	case next >= utf8.RuneSelf:
 		return 'c', size
 	default:
 		return 'a', size
 	}
 }
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // readMojibake returns the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
 func readMojibake(s string) (rune, int) {
@@ -111,23 +144,101 @@ const latin = "aaaaaaaceeeeiiii" + "dnooooo ouuuuyts" + "aaaaaaaceeeeiiii" + "dn
 	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
 	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
 
-// Fold returns the lower-case ASCII character that r is without its accent, ' ' for white space and for what has none,
-// and 0 for an accent that stands by itself.
+// Fold returns the lower-case ASCII character that r is without its accent or looks like, ' ' for white space and for
+// what has none, and 0 for what is not seen, such as an accent that stands by itself.
 func Fold(r rune) byte {
-	switch {
-	case 'A' <= r && r <= 'Z':
-		return byte(r) + 'a' - 'A'
-	case r > ' ' && r < 0x7f:
-		return byte(r)
-	case 0xc0 <= r && r < 0xc0+rune(len(latin)):
-		return latin[r-0xc0]
-	case 0x300 <= r && r <= 0x36f, unicode.Is(unicode.Cf, r):
-		return 0
-	case r == '\u212a': // the sign for kelvin
-		return 'k'
+	switch c := Likeness(r); {
+	case c >= Sign, c == '\n':
+		return ' '
+	default:
+		return foldASCII(c)
 	}
-	return ' '
 }
+
+// What Likeness returns of characters that look like no ASCII one.
+const (
+	Sign   = 0xfd + iota
+	Small  // a lower-case letter
+	Letter // another one
+)
+
+// Likeness returns the ASCII character that r is without its accent, or that it looks like, in its own case: decimal
+// digits of all scripts are 0 to 9, spaces, hyphens and quotation marks of all kinds ASCII ones. It returns 0 for what
+// is not seen at all: controls, characters of no width, accents that stand by themselves.
+func Likeness(r rune) byte {
+	switch {
+	case ' ' <= r && r < 0x7f:
+		return byte(r)
+	case r == '\t', r == '\r':
+		return ' '
+	case r == '\n', r == 0x85, r == 0x2028, r == 0x2029:
+		return '\n'
+	case 0xc0 <= r && r < 0xc0+rune(len(latin)):
+		return latinLetter(r)
+	case 0xff01 <= r && r <= 0xff5e: // full-width ASCII
+		return byte(r - 0xfee0)
+	case unicode.IsDigit(r):
+		return '0' + decimal(r)
+	case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me):
+		return 0
+	}
+	if c, known := likenesses[r]; known {
+		return c
+	}
+	switch {
+	case unicode.Is(unicode.Zs, r):
+		return ' '
+	case unicode.Is(unicode.Pd, r):
+		return '-'
+	case !unicode.IsLetter(r):
+		return Sign
+	case unicode.IsLower(r):
+		return Small
+	}
+	return Letter // of a script without cases, too
+}
+
+func latinLetter(r rune) byte {
+	switch c := latin[r-0xc0]; {
+	case c == ' ':
+		return Sign
+	case unicode.IsUpper(r):
+		return c &^ 0x20
+	default:
+		return c
+	}
+}
+
+// decimal returns the value of a Unicode decimal digit; its blocks hold tens of them from zero.
+func decimal(r rune) (value byte) {
+	for unicode.IsDigit(r - rune(value) - 1) {
+		value++
+	}
+	return value % 10
+}
+
+// likenesses are characters and the ASCII ones that they look like.
+var likenesses = func() map[rune]byte {
+	table := map[rune]byte{'\u212a': 'K'} // the sign for kelvin
+	for c, alike := range map[byte]string{
+		'"': "“”„«»″", '\'': "‘’´′", '.': "·•․‧∙。｡", '/': "⁄∕", '-': "−﹣", '@': "﹫",
+		'0': "⓪⓿⁰₀🄋🄌", '1': "¹", '2': "²", '3': "³", '4': "⁴", '5': "⁵", '6': "⁶", '7': "⁷", '8': "⁸", '9': "⁹",
+		'o': "ºоο", 'a': "ªаα", 'c': "с", 'e': "е", 'p': "рρ", 's': "ѕ", 'x': "х", 'y': "у", 'i': "іι", 'j': "ј", 'd': "ԁ", 'w': "ԝ",
+		'A': "АΑ", 'B': "ВΒ", 'C': "С", 'E': "ЕΕ", 'H': "НΗ", 'I': "ІΙ", 'J': "Ј", 'K': "КΚ", 'M': "МΜ", 'N': "Ν", 'O': "ОΟ", 'P': "РΡ",
+		'S': "Ѕ", 'T': "ТΤ", 'X': "ХΧ", 'Y': "УΥ", 'Z': "Ζ",
+	} {
+		for _, r := range alike {
+			table[r] = c
+		}
+	}
+	// Digits from one on with a ring, parentheses or a period about them, or below the line.
+	for _, one := range "①⑴⒈⓵❶➀➊₁" {
+		for i := range rune(9) {
+			table[one+i] = byte('1' + i)
+		}
+	}
+	return table
+}()
 
 // at returns the byte at i, 0 outside s.
 func at(s string, i int) byte {
@@ -136,3 +247,6 @@ func at(s string, i int) byte {
 	}
 	return s[i]
 }
+
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

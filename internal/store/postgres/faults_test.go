@@ -104,6 +104,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	}{
 		{"a decision", func(ctx context.Context) error { _, err := record(ctx, db, ask("CLM-HELD-1", "job")); return err }},
 		{"a probe", db.Probe},
+		{"a question", func(ctx context.Context) error { _, err := db.Holds(ctx, &journal.Link{}); return err }},
 		{"a purge", func(ctx context.Context) error {
 			_, _, err := testkit.PurgeAt(ctx, db, time.Now(), 0, 1, 4)
 			return err

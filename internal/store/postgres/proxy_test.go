@@ -118,9 +118,17 @@ func TestACommitWhoseAnswerIsLostIsAmbiguous(t *testing.T) {
 			w, through := newWire(t, address)
 			db, job := open(t, through), ask("CLM-LOST-1", "job")
 			w.cut.Store(int32(lost.at))
-			_, err := record(wait.Context(t), db, job)
+			var link journal.Link
+			err := db.Transact(wait.Context(t), []journal.Lookup{job}, func(head journal.Head, histories []journal.History) *journal.Changes {
+				c, _ := decide(head, []journal.Lookup{job}, histories)
+				link = c.Link
+				return c
+			})
 			wantKind(t, err, journal.Ambiguous, "record decisions")
 			w.cut.Store(int32(whole))
+			if saved, err := db.Holds(wait.Context(t), &link); err != nil || saved != lost.saved {
+				t.Errorf("the ledger has the link: %t, want %t (%v)", saved, lost.saved, err)
+			}
 			fresh, err := record(wait.Context(t), db, job)
 			if err != nil || fresh[0] == lost.saved {
 				t.Errorf("the next try: fresh %v, error %v", fresh, err)

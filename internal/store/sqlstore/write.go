@@ -43,6 +43,19 @@ func (s *Store) Transact(
 	})
 }
 
+// Holds implements journal.Store.
+func (s *Store) Holds(ctx context.Context, l *journal.Link) (found bool, err error) {
+	err = s.write(ctx, "ask for a link", func(w *writer) (bool, error) {
+		if _, err := w.head(w.Lock); err != nil {
+			return false, err
+		}
+		var number int64
+		found, err = w.one("SELECT number FROM ledger WHERE number = ? AND hash = ?", []any{l.Number, l.Hash[:]}, &number)
+		return false, err
+	})
+	return found, err
+}
+
 // Probe implements journal.Store. It asks for the room of a batch as well: less would be enough for itself.
 func (s *Store) Probe(ctx context.Context) error {
 	if s.Room != nil {

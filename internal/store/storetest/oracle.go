@@ -140,7 +140,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "destination":
 		b := journal.DestinationBody{Version: job, State: new(destination.New(o.now)), Went: destination.Down}
 		if rapid.Bool().Draw(r, "ordered") {
-			b = journal.DestinationBody{Command: &journal.DestinationCommand{Verb: journal.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
+			b = journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
 		}
 		err = o.journal.RecordDestination(ctx, "d"+o.policy, b)
 	case "start":

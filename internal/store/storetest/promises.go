@@ -52,6 +52,24 @@ func testInvalid(t *testing.T, s Store) {
 	}
 }
 
+func testHolds(t *testing.T, s Store) {
+	var links [2]journal.Link
+	for i := range links {
+		must(t, s, []journal.Lookup{{Subject: subject("CLM-4-1")}}, func(x *transaction) {
+			x.fail(0, identity())
+			links[i] = x.seal().Link
+		})
+	}
+	other, next := links[0], links[1]
+	other.Hash, next.Number = links[1].Hash, 3
+	for _, l := range []journal.Link{links[0], links[1], other, next} {
+		want := l.Hash == links[0].Hash || l.Number == 2
+		if held, err := s.Holds(t.Context(), &l); err != nil || held != want {
+			t.Errorf("the ledger has link %d with the hash %s: %t, want %t (%v)", l.Number, l.Hash, held, want, err)
+		}
+	}
+}
+
 func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

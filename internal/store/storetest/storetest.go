@@ -74,6 +74,7 @@ var (
 	promises = []test{
 		{"whatever is saved comes back", testOracle},
 		{"nothing is half saved", testInvalid},
+		{"the ledger is asked for a link", testHolds},
 		{"a context that has ended, and a probe, change nothing", testCancelled},
 		{"writers take turns, and one fails while others go on", testConcurrent},
 		{"readers see whole transactions", testReaders},

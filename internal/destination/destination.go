@@ -1,6 +1,66 @@
+// Package destination decides when claims may go to where they are submitted, such as an operator's portal: it finds
+// out that the destination is down, holds what would fail, sends one claim ahead, and lets the rest through at a pace.
+//
+// It is pure: what a Gate does follows from its Settings and State, the Queue of the claims that wait, and the Events
+// that it is told with their instants. Nothing here reads a clock, rolls dice, waits or writes.
 package destination
 
-import "time"
+import (
+	"time"
+
+	"retry-worker/internal/calendar"
+)
+
+// Settings say how a destination is treated.
+type Settings struct {
+	// Label is what people call it; none where they call it by its name.
+	Label   string
+	OpensAt Threshold
+	Probe   Probe
+	Pace    Pace
+	// Calendar says when claims can be sent; nil is always.
+	Calendar *calendar.Calendar
+}
+
+// Threshold is the share of admissions that failed at which a destination counts as down.
+type Threshold struct {
+	// Failures is a fraction above 0.
+	Failures float64
+	// Of is the number of admissions Within that the fraction needs at least.
+	Of     int
+	Within time.Duration
+}
+
+// Probe says how the status of a destination is asked for (R28).
+type Probe struct {
+	Every time.Duration
+	// URL is what is asked; without one, a claim is sent ahead.
+	URL string
+	// Expect lists the HTTP statuses that show that the destination works.
+	Expect []int
+}
+
+// Pace bounds how many claims go in a minute.
+type Pace struct {
+	// Start is the pace that a ramp begins with; it is multiplied by Factor every Step, until it reaches Most.
+	Start, Most float64
+	Factor      float64
+	Step        time.Duration
+	// OnRateLimit is what a RATE_LIMIT multiplies the pace by.
+	OnRateLimit float64
+	// Limited reports whether the policies set Most. Otherwise claims go at once while the destination is up, and Most is
+	// what ramps end at.
+	Limited bool
+}
+
+// Defaults returns the settings of a destination that nobody configured.
+func Defaults() Settings {
+	return Settings{
+		OpensAt: Threshold{Failures: 0.5, Of: 20, Within: 2 * time.Minute},
+		Probe:   Probe{Every: 5 * time.Minute, Expect: []int{200, 405}},
+		Pace:    Pace{Start: 1, Most: 60, Factor: 2, Step: 15 * time.Second, OnRateLimit: 0.5},
+	}
+}
 
 // Phase is what is known of a destination. The set is closed.
 type Phase string
@@ -41,8 +101,6 @@ const (
 	distrustProbe = time.Hour
 	// longestPause bounds a Retry-After, as nobody waits for a portal longer than for a canary.
 	longestPause = longestTest
-	// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
-	raise = 0.05
 	// LongestOrder is how far ahead a person's order may last: what he forgot must not hold claims, or let them fail, for
 	// ever.
 	LongestOrder = 7 * 24 * time.Hour
@@ -87,9 +145,8 @@ type Outage struct {
 	// Failed of Admitted claims were the evidence, where failures are the cause.
 	Failed   int `json:"failed,omitempty"`
 	Admitted int `json:"admitted,omitempty"`
-	// Tests counts the canaries.
-	Tests int `json:"tests,omitempty"`
-	// LastTest is when the last canary went.
+	// Tests counts the canaries, the last of which went at LastTest.
+	Tests    int       `json:"tests,omitempty"`
 	LastTest time.Time `json:"lastTest,omitzero"`
 	// FailedRamps counts the ramps that a failure ended; each halves the pace of the next.
 	FailedRamps int `json:"failedRamps,omitempty"`
@@ -105,46 +162,17 @@ type Canary struct {
 }
 
 // New returns the State of a destination of which nothing is known: it is up.
-func New(now time.Time) State {
-	now = now.UTC().Round(0)
-	return State{Phase: Up, Since: now, Flow: Flow{Credit: 1, At: now}}
-}
-
-// believe bounds instants that lie further ahead than is ever recorded, and reports whether there were any: whoever
-// recorded them had a wrong clock, and what waits for them would wait until then.
-func (s *State) believe(c *Settings, now time.Time) (found bool) {
-	now = now.UTC().Round(0)
-	bound := func(ahead time.Duration, instants ...*time.Time) {
-		for _, t := range instants {
-			if t.After(now.Add(ahead + clockTolerance)) {
-				*t, found = now.Add(ahead), true
-			}
-		}
-	}
-	f, o := &s.Flow, &s.Outage
-	bound(0, &s.Since, &o.Since, &o.Until, &o.LastTest, &s.Canary.Sent, &s.Evidence.StreakSince, &f.At, &f.Stepped,
-		&f.Last, &f.LimitAt)
-	bound(longestPause, &f.PauseUntil)
-	bound(max(firstTest, c.Probe.Every), &s.NextProbe)
-	bound(LongestOrder, &s.HeldUntil, &s.UpUntil)
-	canary := longestTest
-	if c.Probe.URL != "" {
-		canary = distrustProbe
-	}
-	bound(max(canary, s.HeldUntil.Sub(now)), &s.NextTest)
-	return found
-}
+func New(now time.Time) State { return State{Phase: Up, Since: now.UTC().Round(0)} }
 
 // isDown reports whether claims wait for the end of an outage.
 func (s *State) isDown() bool { return s.Phase == Down || s.Phase == Testing }
 
 // Event is something that happened to a destination.
 type Event interface {
-	apply(m *machine)
+	apply(g *Gate)
 }
 
-// The events. Sent is when the gate let the claim go, zero where that is not known: what was sent before the phase
-// began is no evidence of it.
+// The events.
 type (
 	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead, should one be due.
 	Turn struct {
@@ -153,38 +181,50 @@ type (
 	}
 	// Admitted tells of claims that other replicas let through.
 	Admitted struct{ Count int }
-	// Answered tells that the destination answered: a success or a refusal.
-	Answered struct {
-		Claim string
-		Sent  time.Time
-	}
-	// Failed tells of a failure that speaks of the destination.
-	Failed struct {
-		Claim string
-		Sent  time.Time
+	// Outcome tells what became of a claim. Sent is when the gate let it go, zero where that is not known: what was sent
+	// before the phase began is no evidence of it. Nobody knows which claim it was where it passed no gate.
+	Outcome struct {
+		Tells      Tells
+		Claim      string
+		Sent       time.Time
+		RetryAfter time.Duration // TellsRateLimited: nothing may go for that long
 	}
 	// Lost tells that a claim never went: its process has ended.
 	Lost struct{ Claim string }
 	// Departed tells that a canary went only now, long after its turn. Another one waits for it as if it had gone in time.
 	Departed struct{ Claim string }
-	// Unclear tells that a claim failed, and that this says nothing of the destination.
-	Unclear struct{ Claim string }
-	// RateLimited tells that the destination asked for a lower pace, or for none for RetryAfter.
-	RateLimited struct {
-		Claim      string
-		Sent       time.Time
-		RetryAfter time.Duration
-	}
 	// Probed tells what asking the URL came to.
 	Probed struct{ OK bool }
-	// Hold is a person's command: hold all claims until then.
-	Hold struct{ Until time.Time }
-	// TestNow is a person's command: send one claim ahead, unless one is under way.
-	TestNow struct{}
-	// ReleaseAt is a person's command: while not up, let the claims go at Pace a minute, at most the settings' Most.
-	ReleaseAt struct{ Pace float64 }
-	// TreatAsUp is a person's command: whatever fails, let all claims through until then.
-	TreatAsUp struct{ Until time.Time }
+	// Order is what a person orders.
+	Order struct {
+		Verb      Verb      `json:"verb"`
+		Until     time.Time `json:"until,omitzero"`
+		PerMinute float64   `json:"perMinute,omitempty"`
+		// Reason and By are the person's words, redacted, and name.
+		Reason string `json:"reason"`
+		By     string `json:"by"`
+	}
+)
+
+// Tells is what the outcome of a claim tells of its destination. The set is closed; empty is nothing.
+type Tells string
+
+// What outcomes tell.
+const (
+	TellsFailed      Tells = "failed"      // the destination did not answer, or said that it cannot
+	TellsAnswered    Tells = "answered"    // it did: a success, or a refusal
+	TellsRateLimited Tells = "rateLimited" // it asked for a lower pace, or for none for a while
+)
+
+// Verb is what a person orders. The set is closed.
+type Verb string
+
+// The verbs.
+const (
+	HoldClaims Verb = "hold"    // all, until a time
+	SendCanary Verb = "probe"   // one claim ahead, now, unless one is under way
+	ReleaseAt  Verb = "release" // while not up, at a pace a minute
+	TreatAsUp  Verb = "up"      // whatever fails, until a time
 )
 
 // Kind is why a claim may go. The set is closed.
@@ -199,11 +239,3 @@ const (
 
 // Wanted reports whether the process is to tell the outcome of such a release: what gateCanary says.
 func (k Kind) Wanted() bool { return k == Test || k == RampedUp }
-
-// Actions are what the caller does after a Step.
-type Actions struct {
-	// Release is set where a claim may go: for a Test the one that Turn named, otherwise the first of the queue.
-	Release Kind
-	// Went is the phase that was left, empty where it is the same.
-	Went Phase
-}

@@ -1,0 +1,141 @@
+package decision
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/text"
+)
+
+// maxTold bounds how long a claim waits since it was told to (R37, BIL-004-V3).
+const maxTold = 240 * time.Minute
+
+// retryAfterText is the header's name, as error texts quote it, before its value.
+var retryAfterText = regexp.MustCompile(
+	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
+
+// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is
+// empty, what the header of that name in the text does: seconds, or an instant as HTTP writes it. 0 is nothing.
+func RetryAfter(variable, text string, now time.Time) time.Duration {
+	value := strings.TrimSpace(variable)
+	if value == "" && (strings.Contains(text, "etry") || strings.Contains(text, "ETRY")) {
+		if found := retryAfterText.FindStringSubmatch(text); found != nil {
+			value = found[1]
+		}
+	}
+	if value == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := time.Parse(time.RFC1123, value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// told returns how long a failure says to wait before the claim is sent again: RetryAfter, or in words, such as "tente após
+// 1 hora"; at most maxTold (R37). Only what goes to a destination is told so.
+func (f *Failure) told(now time.Time) time.Duration {
+	if f.Destination == "" {
+		return 0
+	}
+	return min(max(RetryAfter(f.RetryAfter, f.Error, now), toldInWords(f.Error)), maxTold)
+}
+
+// units of time, by the words for them.
+var units = map[string]time.Duration{
+	"s": time.Second, "seg": time.Second, "segs": time.Second, "segundo": time.Second, "segundos": time.Second,
+	"sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+	"min": time.Minute, "mins": time.Minute, "minuto": time.Minute, "minutos": time.Minute, "minute": time.Minute,
+	"minutes": time.Minute,
+	"h":       time.Hour, "hs": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hora": time.Hour, "horas": time.Hour,
+	"hour": time.Hour, "hours": time.Hour,
+}
+
+// halves are numbers in words, doubled.
+var halves = map[string]int64{"um": 2, "uma": 2, "one": 2, "an": 2, "a": 2, "meia": 1, "half": 1}
+
+// asks tells of words whether they ask to wait (true), or that a time behind them is none to wait: one of the day, one that
+// has passed, or the one in which nothing came.
+var asks = func() map[string]bool {
+	all := make(map[string]bool)
+	for word := range strings.FieldsSeq("as das ha faz fazem ago since failed falhou falharam failure esgotado esgotada " +
+		"exceeded excedido excedida expired expirou timeout timed attempt attempts tentativa tentativas limite limit") {
+		all[word] = false
+	}
+	for word := range strings.FieldsSeq("aguarde aguardem aguardar aguardado aguardados espere esperar tente tentar retente " +
+		"reenvie reenviar repita repetir wait retry again try") {
+		all[word] = true
+	}
+	return all
+}()
+
+// farthest is how many words the unit may stand behind the one that asks to wait.
+const farthest = 10
+
+// toldInWords returns the longest wait that a text asks for in words; 0 where it asks for none.
+func toldInWords(s string) (longest time.Duration) {
+	if !strings.ContainsAny(s, "0123456789") && !strings.Contains(s, "hor") && !strings.Contains(s, "HOR") && !strings.Contains(s, "hour") {
+		return 0 // neither a number nor an hour in words
+	}
+	var room [4 << 10]byte
+	folded, _ := text.Words(room[:0], s, nil)
+	var last [3][]byte // words, this one first
+	asked := farthest + 1
+	for start, i := 0, 0; i < len(folded); i++ {
+		if folded[i] > text.Clause {
+			continue
+		}
+		last[2], last[1], last[0] = last[1], last[0], folded[start:i]
+		start = i + 1
+		asked++
+		switch waits, known := asks[string(last[0])]; {
+		case !known:
+		case !waits:
+			asked = farthest + 1
+		case string(last[1]) != "ao": // as in "timeout ao aguardar"
+			asked = 0
+		}
+		if asked <= farthest {
+			longest = max(longest, amount(last))
+		}
+		if folded[i] == text.Clause {
+			asked, last = farthest+1, [3][]byte{}
+		}
+	}
+	return longest
+}
+
+// amount returns the time that words end, the last first, such as "30 min", "30min" or "meia hora"; 0 where they end none.
+func amount(last [3][]byte) time.Duration {
+	digits := bytes.TrimRight(last[0], "abcdefghijklmnopqrstuvwxyz")
+	unit, n := units[string(last[0][len(digits):])], halves[string(last[1])]
+	switch {
+	case unit == 0:
+		return 0
+	case len(digits) > 0:
+		n = doubled(digits)
+	case n == 0 && doubled(last[2]) == 0: // with two numbers it is a decimal
+		n = doubled(last[1])
+	case string(last[2]) == "half":
+		n = 1
+	}
+	return min(time.Duration(n)*(unit/2), maxTold)
+}
+
+// doubled returns twice a number of at most four digits; 0 for anything else.
+func doubled(digits []byte) int64 {
+	n := int64(0)
+	for _, c := range digits {
+		if c < '0' || c > '9' || len(digits) > 4 {
+			return 0
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return 2 * n
+}

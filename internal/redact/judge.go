@@ -1,0 +1,174 @@
+package redact
+
+// readNumber returns the datum that the number i begins: the end of what stays where it is none.
+func (r *reader) readNumber(i int) edit {
+	start := int(r.tokens[i].start)
+	c := r.contextOf(i)
+	end := 0
+	if r.tokens[i].form == date {
+		end = r.instantEnd(start)
+	} else if c.label == birth && c.direct {
+		end = r.writtenDateEnd(i)
+	}
+	if end > 0 {
+		if c.label == birth && c.direct {
+			return edit{start, end, birth}
+		}
+		return edit{end: end}
+	}
+	n := r.cluster(i, c.direct)
+	if e := r.dialled(i, n); e.kind != none {
+		return e
+	}
+	if (c.kept == keep || c.kept == keepAll) && !n.isPunctuated() {
+		return edit{end: max(r.keptEnd(start), n.groups[0].end)}
+	}
+	k, groups := r.judge(i, &c, n)
+	if groups == 0 && !r.tokens[i].path {
+		k, groups = r.labelledBehind(i, n)
+	}
+	switch {
+	case groups == 0 && n.whole && n.count(n.n) < enough:
+		return edit{end: n.groups[n.n-1].end}
+	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.groups[groups-1].end):
+		return edit{end: n.groups[0].end}
+	}
+	return edit{start, n.groups[groups-1].end, k}
+}
+
+// isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
+func (r *reader) isTime(i int) bool {
+	return lower(r.char(i)) == 't' && looks[r.char(i+1)] == isDigit && looks[r.char(i+2)] == isDigit && r.char(i+3) == ':'
+}
+
+// holdsAddress reports whether an IP address begins within the first groups.
+func (n *numbers) holdsAddress(groups int) bool {
+	for i := 1; i < groups; i++ {
+		if n.address(i) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
+// where there is nothing to say.
+func (r *reader) judge(i int, c *context, n *numbers) (kind, int) {
+	size := n.groups[0].size
+	switch {
+	case n.isPunctuated():
+		return cpf, 4
+	case c.money:
+		return none, n.amount()
+	case c.kept == engineKey && 13 <= size && size <= 19, c.kept == registry && size == 6, c.kept == company && size == 14:
+		return none, 1
+	}
+	if groups := n.address(0); groups > 0 && !(c.isPersons() && n.fits(&certain[3][0], 0)) {
+		return none, groups
+	}
+	if groups := n.company(); groups > 0 {
+		if c.isPersons() {
+			return c.label, groups
+		}
+		return none, groups
+	}
+	if r.tokens[i].path {
+		return n.inPath(c)
+	}
+	return n.personal(c)
+}
+
+// personal goes from the certain to the likely. A label that leaves the kind open comes last.
+func (n *numbers) personal(c *context) (kind, int) {
+	if k, groups := n.first(certain, 0, n.n, false); k != none {
+		return k, groups
+	}
+	if c.direct && c.label != phone && c.label != id {
+		if groups := n.labelled(c.label, true); groups > 0 {
+			return c.label, groups
+		}
+	}
+	if k, groups := n.likelyFirst(false); k != none {
+		return k, groups
+	}
+	return c.label, n.labelled(c.label, c.direct)
+}
+
+// inPath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.
+func (n *numbers) inPath(c *context) (kind, int) {
+	switch {
+	case !c.direct:
+		return none, 0
+	case c.label == id:
+		if k := verified(n.span(0, 1)); k == cpf || k == cns {
+			return k, 1
+		}
+		return none, 0
+	}
+	return c.label, n.labelled(c.label, true)
+}
+
+// dialled returns the telephone number that n is behind a '+' or '('.
+func (r *reader) dialled(i int, n *numbers) edit {
+	start := int(r.tokens[i].start) - 1
+	opener := r.char(start)
+	if opener == '(' && r.char(start-1) == '+' {
+		start, opener = start-1, '+'
+	}
+	groups := 0
+	switch {
+	case r.tokens[i].path:
+	case opener == '+':
+		groups = n.international()
+	case opener == '(' && n.n > 1 && n.groups[1].before&paren != 0 && n.count(1) <= 3:
+		if k, likely := n.likelyFirst(true); k == phone {
+			groups = likely
+		}
+	}
+	if groups == 0 || r.isTime(n.groups[groups-1].end) {
+		return edit{}
+	}
+	return edit{start, n.groups[groups-1].end, phone}
+}
+
+// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
+// não é um CPF válido".
+func (r *reader) labelledBehind(i int, n *numbers) (kind, int) {
+	k := none
+	switch n.count(1) {
+	case 11:
+		k = cpf
+	case 15:
+		k = cns
+	}
+	for j := i + 1; k != none && j < len(r.tokens) && j-i <= near; j++ {
+		t := &r.tokens[j]
+		switch {
+		case t.form != word, !r.isQuiet(j):
+			return none, 0
+		case t.class == label:
+			if (t.kind == k || t.kind == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
+				return k, 1
+			}
+			return none, 0
+		case is(t.class, keeping):
+			return none, 0
+		}
+	}
+	return none, 0
+}
+
+// isQuiet reports whether nothing but these signs stands between the token j and the one before.
+func (r *reader) isQuiet(j int) bool {
+	for _, c := range r.Chars[r.tokens[j-1].end:r.tokens[j].start] {
+		if !isOneOf(c, " `\"'(),:-=") {
+			return false
+		}
+	}
+	return true
+}
+
+// isBeforeNumber reports whether a number or mark is soon behind the token j.
+func (r *reader) isBeforeNumber(j int) bool {
+	return j+1 < len(r.tokens) && r.tokens[j+1].form != word && r.tokens[j+1].start-r.tokens[j].end <= 2*maxGap
+}

@@ -1,0 +1,126 @@
+package text
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// Reading is a text character by character as people see it, and where each stands in the text.
+type Reading struct {
+	Chars      []byte  // as of Likeness
+	From, Till []int32 // the bytes of the text that each stands for
+}
+
+// Read reads s anew. Entities, escapes and percent-encoded characters are what they stand for, nested ones too, but a
+// percent sign or backslash begins none where the digits behind it are, as they stand, somebody's number, and would not
+// be behind the escape: isNumber tells. Sequences that colour a terminal's text are not seen.
+func (r *Reading) Read(s string, isNumber func(digits string) bool) {
+	n, chars := 0, slices.Grow(r.Chars[:0], len(s))[:len(s)]
+	from, till := slices.Grow(r.From[:0], len(s))[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]
+	for i := 0; i < len(s); {
+		c, size := s[i], 1
+		if !asIs[c] {
+			c, size = readChar(s, i, isNumber)
+		}
+		if c != 0 {
+			chars[n], from[n], till[n] = c, int32(i), int32(i+size)
+			n++
+		}
+		i += size
+	}
+	r.Chars, r.From, r.Till = chars[:n], from[:n], till[:n]
+}
+
+// asIs are the bytes that stand for themselves whatever follows.
+var asIs = func() (table [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		table[c] = c != '%' && c != '&' && c != '\\'
+	}
+	table['\n'] = true
+	return table
+}()
+
+func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
+	var r rune
+	var size int
+	switch s[i] {
+	case 0x1b:
+		return 0, ansiSize(s[i:])
+	case '%':
+		r, size = readPercent(s, i)
+	default:
+		r, size = Rune(s[i:])
+	}
+	if size > 1 && (s[i] == '%' || s[i] == '\\') {
+		digits := i + size
+		for isDigit(s[digits-1]) {
+			digits--
+		}
+		if digits < i+size && isNumber(s[digits:]) && !isNumber(s[i+size:]) {
+			return s[i], 1
+		}
+	}
+	return Likeness(r), size
+}
+
+// readPercent reads the percent-encoded character at s[i:]. Letters and digits stand for themselves in such text, so
+// "100%41" is no A: only where several characters are encoded in a row are they read.
+func readPercent(s string, i int) (rune, int) {
+	from := i + 1
+	for range maxNesting {
+		if _, ok := hex(s, from+2, 2); !ok || s[from:from+2] != "25" {
+			break
+		}
+		from += 2
+	}
+	b, ok := hex(s, from, 2)
+	end := from + 2
+	switch {
+	case !ok:
+		return '%', 1
+	case b >= utf8.RuneSelf:
+		return readPercentRune(s, i, end, b)
+	case b == '\n' || b == '\r' || b == '\t':
+		return b, end - i
+	case b < ' ' || b == 0x7f:
+		return '%', 1
+	case (isDigit(byte(b)) || isLetter(byte(b))) && !isEncoded(s, end) && !isEncoded(s, i-3):
+		return '%', 1
+	}
+	return b, end - i
+}
+
+// isEncoded reports whether a percent-encoded character stands at s[i:].
+func isEncoded(s string, i int) bool {
+	_, ok := hex(s, i+1, 2)
+	return ok && at(s, i) == '%'
+}
+
+// readPercentRune reads the rest of a UTF-8 sequence whose first byte is b; alone it is Latin-1.
+func readPercentRune(s string, i, end int, b rune) (rune, int) {
+	raw := append(make([]byte, 0, utf8.UTFMax), byte(b))
+	for next := end; len(raw) < cap(raw) && isEncoded(s, next); next += 3 {
+		v, _ := hex(s, next+1, 2)
+		raw = append(raw, byte(v))
+	}
+	r, size := utf8.DecodeRune(raw)
+	if r == utf8.RuneError {
+		return b, end - i
+	}
+	return r, end + 3*(size-1) - i
+}
+
+const maxANSI = 32 // bytes of one ANSI sequence
+
+// ansiSize returns the length of the ANSI sequence that begins s with an ESC.
+func ansiSize(s string) int {
+	if at(s, 1) != '[' {
+		return 1
+	}
+	for i := 2; i < min(len(s), maxANSI); i++ {
+		if 0x40 <= s[i] && s[i] <= 0x7e {
+			return i + 1
+		}
+	}
+	return 1
+}

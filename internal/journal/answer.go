@@ -95,6 +95,10 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	note := &d.Review
 	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
 	switch d.State {
+	case DeadLetterDiscarded:
+		if !note.Discard { // by nobody
+			v.Reason, v.By = reasonExpired, settledBy
+		}
 	case DeadLetterRecovered:
 		v.Reason, v.By = reasonRecovered, settledBy
 	case DeadLetterSuperseded:

@@ -380,7 +380,6 @@ func (p *projection) expire(l *life, b *outcomeBody) {
 	e, d := &l.Episode, l.letter()
 	if d != nil {
 		p.settle(d, DeadLetterDiscarded)
-		d.Review = ReviewNote{Discard: true, Reason: reasonExpired, By: settledBy, At: p.at}
 	}
 	alive := e.State != Dead
 	e.Number, e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = b.Episode, Expired, b.At, "", time.Time{}

@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/engine"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -116,11 +117,11 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	if err != nil {
 		return err
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := harness.Ports(1)
 	if err != nil {
 		return fmt.Errorf("look for a port for the console: %w", err)
 	}
-	w.address = harness.Address(ports[0])
+	w.address = testkit.Loopback(ports[0])
 	w.cmd = b.workerCommand(address)
 	w.cmd.Env = append(w.cmd.Env, "RETRY_WORKER_HTTP_ADDR="+w.address, "RETRY_WORKER_DATABASE_URL="+url)
 	if err := w.cmd.Start(); err != nil {

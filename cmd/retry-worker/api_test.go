@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -64,7 +65,9 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
 	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load, Hooks: access.NoHooks()}, Policies: w.Policies, Log: zap.NewNop()})
-	served.Open(api.Journal{Reader: w.Store, Recorder: w.Journal, Store: w.Store, DeadLetters: w.DeadLetters, Bulk: bulkRuns{w.DeadLetters, w}, Gates: w.Gates()})
+	to := w.Services()
+	to.DeadLetters = bulkRuns{w.DeadLetters, w}
+	served.Open(api.Journal{Reader: w.Store, Guard: guard.New(to)})
 	server, err := served.Listen(net.Listen, "127.0.0.1:0", nil)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close(context.Background()) })

@@ -21,7 +21,7 @@ func TestCheckOpensEveryConnection(t *testing.T) {
 			`/t","jwks_uri":"` + provider.URL + `/k","id_token_signing_alg_values_supported":["RS256"]}`))
 	}))
 	defer provider.Close()
-	nowhere := gateway.Nowhere(t)
+	nowhere := testkit.Nowhere(t)
 	for issuer, ok := range map[string]bool{provider.URL: true, "http://" + nowhere: false} {
 		testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_INSECURE_CONNECTION": "true",
 			"RETRY_WORKER_DATABASE_URL": "postgres://u:canary@" + nowhere + "/x", "RETRY_WORKER_EVENTS_URL": "nats://u:canary@" + nowhere,

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tlstest"
 )
 
@@ -19,7 +18,7 @@ func TestCheckConsole(t *testing.T) {
 	dir := t.TempDir()
 	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	testkit.Environment(t, map[string]string{
-		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
+		"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 	})
 	token := func(name, expires string) string {
 		return name + " viewer " + expires + " " + strings.Repeat("0123456789abcdef", 3) + name[:16] + "\n"
@@ -46,7 +45,7 @@ func TestCheckConsole(t *testing.T) {
 			}
 		}
 	}
-	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t)})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t)})
 	if r := retryWorker("check"); strings.Contains(r.stdout, "tokens") || strings.Contains(r.stdout, "certificate") {
 		t.Errorf("without such files it says\n%s", r.stdout)
 	}

@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		}, client("worker", "canary-secret", "zeebe-api"), ""},
 		"token-nobody-issues": {gateway.Options{}, func(t *testing.T, g *gateway.Gateway) {
 			wantsToken(t, g)
-			t.Setenv("ZEEBE_AUTHORIZATION_SERVER_URL", "http://"+gateway.Nowhere(t)+"/oauth/token")
+			t.Setenv("ZEEBE_AUTHORIZATION_SERVER_URL", "http://"+testkit.Nowhere(t)+"/oauth/token")
 		}, client("worker", "canary-secret", "zeebe-api"), ""},
 
 		"unavailable":   {gateway.Options{}, topologyFails(codes.Unavailable), plain, ""},

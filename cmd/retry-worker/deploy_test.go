@@ -61,7 +61,7 @@ func TestDeployRefused(t *testing.T) {
 }
 
 func TestDeployWithNobodyThere(t *testing.T) {
-	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
+	testkit.Environment(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true"})
 	r := retryWorker("deploy")
 	if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
 		!strings.HasSuffix(r.stderr, "connection refused\"; `retry-worker check` says what is wrong with the connection\n") {

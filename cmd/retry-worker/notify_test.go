@@ -9,7 +9,6 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 )
 
 // toldTeam is a catalogue in which ti is told by those lines.
@@ -28,7 +27,7 @@ func TestNotifyTest(t *testing.T) {
 	defer receiver.Close()
 	secret := testkit.File(t, "secret", []byte(webhookSecret))
 	policies := toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: '"+receiver.URL+"/x', secretFile: "+secret+"}")
-	mailServer := gateway.Nowhere(t)
+	mailServer := testkit.Nowhere(t)
 	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1", "RETRY_WORKER_SMTP_URL": "smtp://" + mailServer,
 		"RETRY_WORKER_MAIL_FROM": "retry-worker@hospital.example",
@@ -54,9 +53,9 @@ func TestNotifyTest(t *testing.T) {
 
 // TestCheckTeams: who cannot be told, and a mail server that is not there, before anything of the engine.
 func TestCheckTeams(t *testing.T) {
-	mailServer := gateway.Nowhere(t)
+	mailServer := testkit.Nowhere(t)
 	testkit.Environment(t, map[string]string{
-		"ZEEBE_ADDRESS": gateway.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true",
+		"ZEEBE_ADDRESS": testkit.Nowhere(t), "ZEEBE_INSECURE_CONNECTION": "true",
 		policiesFileVariable: toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'https://a.example/', secretFile: /nowhere/s}"),
 	})
 	r := retryWorker("check")

@@ -11,7 +11,6 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 )
 
 // probes are a real server's, on a free port of host.
@@ -64,7 +63,7 @@ func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
 func TestReadyUsesNoProxy(t *testing.T) {
 	readiness, addr := probes(t, ownAddress(t))
 	readiness.Ready("engine")
-	proxy := "http://" + gateway.Nowhere(t)
+	proxy := "http://" + testkit.Nowhere(t)
 	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",
 	})

@@ -61,14 +61,14 @@ func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	v.env = map[string]string{
 		"ZEEBE_ADDRESS": g.Addr(), "ZEEBE_CLIENT_ID": "worker", "ZEEBE_AUTHORIZATION_SERVER_URL": v.idp.URL(),
 		"ZEEBE_CLIENT_SECRET_FILE":        testkit.File(t, "client", []byte(v.secrets["ZEEBE_CLIENT_SECRET"]+"\n")),
-		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + gateway.Nowhere(t),
-		"RETRY_WORKER_SMTP_URL":           "smtp://worker@" + gateway.Nowhere(t),
+		"RETRY_WORKER_EVENTS_URL":         "nats://worker:" + v.secrets["RETRY_WORKER_EVENTS_URL"] + "@" + testkit.Nowhere(t),
+		"RETRY_WORKER_SMTP_URL":           "smtp://worker@" + testkit.Nowhere(t),
 		"RETRY_WORKER_SMTP_PASSWORD_FILE": testkit.File(t, "mail", []byte(v.secrets["RETRY_WORKER_SMTP_PASSWORD_FILE"]+"\n")),
 		"RETRY_WORKER_MAIL_FROM":          "retry-worker@hospital.example", "RETRY_WORKER_NOTIFY_INTERVAL": "1s", "RETRY_WORKER_WEBHOOK_ALLOW": "127.0.0.1",
-		"RETRY_WORKER_POLICIES_FILE":    toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'http://"+gateway.Nowhere(t)+"/hook', secretFile: "+webhook+"}"),
+		"RETRY_WORKER_POLICIES_FILE":    toldTeam(t, "email: [ti@hospital.example]\nwebhook: {url: 'http://"+testkit.Nowhere(t)+"/hook', secretFile: "+webhook+"}"),
 		"RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 		"RETRY_WORKER_TOKEN": v.secrets["RETRY_WORKER_TOKEN"], "RETRY_WORKER_PPROF": "true", "RETRY_WORKER_LOG_LEVEL": "debug",
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + gateway.Nowhere(t), "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_BSP_SCHEDULE_DELAY": "50",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + testkit.Nowhere(t), "OTEL_EXPORTER_OTLP_TIMEOUT": "300", "OTEL_BSP_SCHEDULE_DELAY": "50",
 		"OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + v.secrets["OTEL_EXPORTER_OTLP_HEADERS"],
 	}
 	return v
@@ -167,9 +167,9 @@ func (v *vault) commands(t *testing.T) {
 // TestDatabasePasswordIsNeverSeen while the server is away and the worker says so everywhere.
 func TestDatabasePasswordIsNeverSeen(t *testing.T) {
 	s := secrets{"RETRY_WORKER_DATABASE_URL": "canary-of+the.database"}
-	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + gateway.Nowhere(t) + "/journal"
+	address := "postgres://journal:" + url.QueryEscape(s["RETRY_WORKER_DATABASE_URL"]) + "@" + testkit.Nowhere(t) + "/journal"
 	testkit.Environment(t, nil)
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug", "RETRY_WORKER_DATABASE_URL": "",
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_LOG_LEVEL": "debug", "RETRY_WORKER_DATABASE_URL": "",
 		"RETRY_WORKER_DATABASE_URL_FILE": testkit.File(t, "database", []byte(address+"\n"))}, "serve")
 	status, body := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "the journal is not open: ") {

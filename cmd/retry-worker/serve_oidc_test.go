@@ -19,7 +19,6 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -53,7 +52,7 @@ func TestServeBehindAProvider(t *testing.T) {
 	}))
 	defer provider.Close()
 	vars := map[string]string{
-		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_OIDC_ISSUER": provider.URL, "RETRY_WORKER_OIDC_CLIENT_ID": "retry-worker",
+		"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_OIDC_ISSUER": provider.URL, "RETRY_WORKER_OIDC_CLIENT_ID": "retry-worker",
 		"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE": testkit.File(t, "client", []byte("a client's secret\n")), "RETRY_WORKER_OIDC_TEAM_CLAIM": "teams",
 		"RETRY_WORKER_DATABASE_URL": "sqlite:" + t.TempDir() + "/journal.db",
 	}

@@ -160,7 +160,7 @@ func TestServeEndsHard(t *testing.T) {
 }
 
 func TestServeOnTheConsole(t *testing.T) {
-	p := start(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
+	p := start(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.waitFor(t, "\tinfo\tserving\t")
 }
 

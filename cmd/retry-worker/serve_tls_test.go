@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tlstest"
 	"retry-worker/internal/testkit/wait"
 )
@@ -21,7 +20,7 @@ func TestDeadLettersOverTLS(t *testing.T) {
 	authority.Issue(t, cert, key, "console")
 	secret := retryWorker("token", "new", "--name", "maria", "--role", "viewer", "--file", tokens, "-o", "json").object(t)["token"].(string)
 	p := serve(t, map[string]string{
-		"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
+		"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": tokens, "RETRY_WORKER_TLS_CERT_FILE": cert, "RETRY_WORKER_TLS_KEY_FILE": key,
 	}, "serve")
 	addr := p.api
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", addr) // the other settings are the worker's own

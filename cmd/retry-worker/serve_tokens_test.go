@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -16,7 +15,7 @@ func TestServeBehindTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	made := retryWorker("token", "new", "--name", "maria.silva", "--role", "viewer", "--file", file, "-o", "json").object(t)
 	secret := made["token"].(string)
-	p := serve(t, map[string]string{"ZEEBE_ADDRESS": gateway.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": file}, "serve")
+	p := serve(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_AUTH_TOKENS_FILE": file}, "serve")
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	retryWorker("dead-letters", "list").fails(t, exitFailed,
 		"login_required: nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login (the token comes from RETRY_WORKER_TOKEN or --token-file)")

@@ -182,7 +182,7 @@ func (r *row) open(store string, tokens bool) {
 		})
 	}
 	r.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
-		harness.Address(0), upstream)
+		testkit.Loopback(0), upstream)
 	testkit.Must(r.t, r.proxy.Start())
 	r.t.Cleanup(r.proxy.Stop)
 }

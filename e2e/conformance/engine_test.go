@@ -99,24 +99,20 @@ func startOwn(t *testing.T, shape string, kinds doors, flags ...string) *engine 
 func startForeign(ctx context.Context, t *testing.T, name string, command func(ports []int) harness.Command) *engine {
 	t.Helper()
 	e := &engine{name: name}
-	testkit.Must(t, harness.OnFreePorts(5, func(ports []int) error {
-		p, err := harness.Start(command(ports))
-		if err != nil {
-			return err
-		}
-		e.doors, e.control = []door{dial(t, harness.Address(ports[0]))}, "http://"+harness.Address(ports[2])
-		if err := e.await(ctx); err != nil {
-			p.Kill()
-			return fmt.Errorf("start %s: %w; it said last: %s", name, err, p.LastLine())
-		}
-		t.Cleanup(func() { _ = p.Stop(context.Background(), stopTime) })
-		// An engine of 8.5 has no such API.
-		if err := e.addREST(ctx, "http://"+harness.Address(ports[1])); err != nil {
-			t.Logf("%s is reached over gRPC only: %v", name, err)
-		}
-		return nil
-	}))
-	_, err := e.moveClock(ctx, time.Millisecond)
+	ports, err := harness.Ports(5)
+	testkit.Must(t, err)
+	p, err := harness.Start(command(ports))
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = p.Stop(context.Background(), stopTime) })
+	e.doors, e.control = []door{dial(t, testkit.Loopback(ports[0]))}, "http://"+testkit.Loopback(ports[2])
+	if err := e.await(ctx); err != nil {
+		t.Fatalf("start %s: %v; it said last: %s", name, err, p.LastLine())
+	}
+	// An engine of 8.5 has no such API.
+	if err := e.addREST(ctx, "http://"+testkit.Loopback(ports[1])); err != nil {
+		t.Logf("%s is reached over gRPC only: %v", name, err)
+	}
+	_, err = e.moveClock(ctx, time.Millisecond)
 	e.clock = err == nil
 	return e
 }
@@ -153,7 +149,7 @@ func distribution(t *testing.T, home string, ports []int) harness.Command {
 func container(image string, ports []int) harness.Command {
 	args := []string{"run", "--rm"}
 	for i, inside := range []string{"26500", "8080", "9600"} {
-		args = append(args, "-p", harness.Address(ports[i])+":"+inside)
+		args = append(args, "-p", testkit.Loopback(ports[i])+":"+inside)
 	}
 	for _, pair := range []string{
 		"SPRING_PROFILES_ACTIVE=broker", "CAMUNDA_DATA_SECONDARYSTORAGE_TYPE=none", "ZEEBE_CLOCK_CONTROLLED=true",

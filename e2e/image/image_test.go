@@ -160,13 +160,13 @@ func run(container string, more ...string) []string {
 func testRun(t *testing.T, e *engine) {
 	g := gateway.New(t, gateway.Options{})
 	g.Down()
-	ports, err := harness.FreePorts(2)
+	ports, err := harness.Ports(2)
 	testkit.Must(t, err)
 	const worker, volume = name + "-worker", name + "-journal:/data"
 	e.do(t, run("worker", "--volume", volume, "--detach", "--network", "host",
 		"--env", "ZEEBE_ADDRESS="+g.Addr(), "--env", "ZEEBE_INSECURE_CONNECTION=true",
-		"--env", "RETRY_WORKER_OPS_ADDR="+harness.Address(ports[0]),
-		"--env", "RETRY_WORKER_HTTP_ADDR="+harness.Address(ports[1]),
+		"--env", "RETRY_WORKER_OPS_ADDR="+testkit.Loopback(ports[0]),
+		"--env", "RETRY_WORKER_HTTP_ADDR="+testkit.Loopback(ports[1]),
 		"--env", "RETRY_WORKER_TIME_ZONE=America/Manaus", name)...) // a zone that the image must have
 	e.awaitMissing(t, worker, "connection refused")
 	g.Up()

@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
+	"retry-worker/internal/guard"
 )
 
 // logIn is the cookie of a browser's session.
@@ -46,7 +47,7 @@ func TestSessions(t *testing.T) {
 // What the gate takes for a page never reaches the API, nor the other way round.
 func TestPagesAndAPIAreApart(t *testing.T) {
 	var seen []string
-	c := open(t, func(o *api.Options, _ *api.Journal) {
+	c := open(t, func(o *api.Options, _ *guard.Services) {
 		o.Pages = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen = append(seen, r.Method+" "+r.URL.EscapedPath()+" by "+access.From(r.Context()).Name)
 		})

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,8 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -19,6 +16,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // answerTime bounds what a request may take; it is shorter than the server's own limit, so that there is an answer.
@@ -32,9 +30,6 @@ type call struct {
 	w      http.ResponseWriter
 	status int // of the answer
 }
-
-// by is who asks.
-func (c *call) by() string { return access.From(c.Context()).Name }
 
 // answer answers with what the operation makes of a request.
 func (s *API) answer(o *Operation) http.HandlerFunc {
@@ -139,15 +134,15 @@ func (s *API) fail(w http.ResponseWriter, status int, code, message string) {
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {
-	text, err := json.Marshal(body)
+	answer, err := json.Marshal(body)
 	if err != nil {
 		s.log.Error("an answer of the API could not be written", zap.Error(err))
 		status = http.StatusInternalServerError
-		text = []byte(`{"error":"internal_error","message":"the answer broke something; the worker's log says where"}`)
+		answer = []byte(`{"error":"internal_error","message":"the answer broke something; the worker's log says where"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	if _, err := w.Write(append(Inert(text), '\n')); err != nil {
+	if _, err := w.Write(append(text.InertJSON(answer), '\n')); err != nil {
 		s.log.Debug("an answer of the API was not taken", zap.Error(err))
 	}
 }
@@ -169,42 +164,4 @@ func viewsOf[T, V any](all []T, of func(*T) V) []V {
 		views[i] = of(&all[i])
 	}
 	return views
-}
-
-// Inert is a JSON text that says the same with nothing in it that a terminal, an editor or a browser acts on: <, > and
-// &, DEL, the C1 controls, what turns the direction of writing, and what has no width are written as \u escapes. (The
-// controls below U+0020 are so already in every JSON text.) What is not UTF-8 becomes U+FFFD. It must be valid JSON:
-// only within its strings can such a character stand.
-func Inert(text []byte) []byte {
-	if !bytes.ContainsFunc(text, active) && utf8.Valid(text) {
-		return text
-	}
-	b := make([]byte, 0, len(text)+64)
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		if active(r) {
-			b = fmt.Appendf(b, `\u%04x`, r)
-		} else {
-			b = utf8.AppendRune(b, r)
-		}
-		text = text[size:]
-	}
-	return b
-}
-
-// active reports whether something else than showing it may come of a character.
-func active(r rune) bool {
-	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0x9f || hidden(r)
-}
-
-// hidden reports whether a character has no shape of its own: soft hyphen, zero-width and bidi marks, line and
-// paragraph separators, bidi embeddings and isolates, invisible operators, annotation marks. Those that take two \u
-// escapes are not among them.
-func hidden(r rune) bool {
-	return r <= 0xffff && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
-// visible reports whether something of a character can be seen.
-func visible(r rune) bool {
-	return unicode.IsGraphic(r) && !unicode.IsSpace(r) && !hidden(r) && r != utf8.RuneError
 }

@@ -2,36 +2,15 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
-
-// Bulk plans, starts, shows and steers bulk runs. Its errors hold a *deadletter.Refusal, or are the journal's. Safe for
-// concurrent use.
-type Bulk interface {
-	// Plan says what a command would do, and changes nothing.
-	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
-	// Start records the run that token's plan was made for, unless the token was used before.
-	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
-	// Steer pauses, resumes or cancels a run.
-	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
-	Run(ctx context.Context, id string) (journal.BulkRun, error)
-	// Runs are all of them, the newest first, at most limit (1 to deadletter.MostItems, or deadletter.DefaultItems where
-	// it is 0).
-	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
-	// Items of a run with that outcome (all where it is empty) and a number above after, at most limit.
-	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
-}
 
 // BulkFilter chooses among the open dead letters; what is null does not.
 type BulkFilter struct {
@@ -164,44 +143,38 @@ func (in *commandInput) command() deadletter.BulkCommand {
 
 // planBulk answers POST /api/v1/bulk-runs/plan.
 func (c *call) planBulk(in *commandInput) (BulkPlan, error) {
-	plan, err := c.Bulk.Plan(c.Context(), in.command())
+	plan, err := c.Plan(c.Context(), in.command())
 	return planOf(&plan), err
 }
 
-// startBulk answers POST /api/v1/bulk-runs. Who asked for it comes from the log-in.
+// startBulk answers POST /api/v1/bulk-runs.
 func (c *call) startBulk(in *struct {
 	commandInput
 	reasonInput
 	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" doc:"That of a plan of the very same command."`
 }) (BulkRun, error) {
 	command := in.command()
-	command.Reason, command.By = in.said(), c.by()
-	if err := access.CheckTeam(c.Context(), access.Bulk.Anew(command.Fresh), string(command.Filter.Team)); err != nil {
-		return BulkRun{}, err
-	}
-	run, started, err := c.Bulk.Start(c.Context(), command, in.Token)
+	command.Reason = in.Reason
+	run, started, err := c.Start(c.Context(), command, in.Token)
 	if err != nil {
 		return BulkRun{}, err
 	}
 	c.w.Header().Set("Location", Root+"/bulk-runs/"+run.ID)
 	if started {
 		c.status = http.StatusCreated
-		c.log.Info("a bulk run was started", zap.String("event", "bulk_run_started"), zap.String("runId", run.ID),
-			zap.String("action", string(run.Action)), zap.String("by", command.By), zap.Int64("perMinute", run.PerMinute),
-			zap.Bool("forceRetry", run.Force), zap.Bool("fresh", run.Fresh))
 	}
 	return bulkRunOf(&run), nil
 }
 
 // bulkRuns answers GET /api/v1/bulk-runs, the newest first.
 func (c *call) bulkRuns(in *pageInput) (Page[BulkRun], error) {
-	runs, next, err := c.Bulk.Runs(c.Context(), in.Cursor, in.Limit)
+	runs, next, err := c.Runs(c.Context(), in.Cursor, in.Limit)
 	return pageOf(runs, next, bulkRunOf), err
 }
 
 // bulkRun answers GET /api/v1/bulk-runs/{id}.
 func (c *call) bulkRun(in *idInput) (BulkRun, error) {
-	run, err := c.Bulk.Run(c.Context(), strings.ToLower(in.ID))
+	run, err := c.Run(c.Context(), strings.ToLower(in.ID))
 	return bulkRunOf(&run), err
 }
 
@@ -216,7 +189,7 @@ func (c *call) bulkItems(in *struct {
 	if err != nil {
 		return Page[BulkItem]{}, err
 	}
-	items, err := c.Bulk.Items(c.Context(), strings.ToLower(in.ID), in.Outcome, after, limit)
+	items, err := c.Items(c.Context(), strings.ToLower(in.ID), in.Outcome, after, limit)
 	next := ""
 	if len(items) >= limit { // the page behind it may be empty
 		next = strconv.FormatInt(items[len(items)-1].Number, 10)
@@ -236,19 +209,7 @@ func numberCursor(text string) (int64, error) {
 // steerBy answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
 func steerBy(verb journal.BulkVerb) func(*call, *idInput) (BulkRun, error) {
 	return func(c *call, in *idInput) (BulkRun, error) {
-		id := strings.ToLower(in.ID)
-		run, err := c.Bulk.Run(c.Context(), id)
-		if err == nil {
-			err = access.CheckTeam(c.Context(), access.Bulk.Anew(run.Fresh), string(run.Filter.Team))
-		}
-		if err != nil {
-			return BulkRun{}, err
-		}
-		if run, err = c.Bulk.Steer(c.Context(), id, verb, c.by()); err != nil {
-			return BulkRun{}, err
-		}
-		c.log.Info("a bulk run was changed", zap.String("event", "bulk_run_changed"), zap.String("runId", run.ID),
-			zap.String("verb", string(verb)), zap.String("by", c.by()), zap.String("state", string(run.State)))
-		return bulkRunOf(&run), nil
+		run, err := c.Steer(c.Context(), strings.ToLower(in.ID), verb)
+		return bulkRunOf(&run), err
 	}
 }

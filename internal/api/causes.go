@@ -1,8 +1,6 @@
 package api
 
 import (
-	"go.uber.org/zap"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -98,23 +96,20 @@ func (c *call) teach(in *struct {
 	if in.Class == "" {
 		return Cause{}, invalid("invalid_classification", "classification is missing, expected PERMANENT or TRANSIENT")
 	}
-	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.said()})
+	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason})
 }
 
 func (c *call) forget(in *struct {
 	causeInput
 	reasonInput
 }) (Cause, error) {
-	return c.taught(in.ID, journal.Teaching{Reason: in.said()})
+	return c.taught(in.ID, journal.Teaching{Reason: in.Reason})
 }
 
 func (c *call) taught(id string, t journal.Teaching) (Cause, error) {
-	t.By = c.by()
 	cause, err := c.Teach(c.Context(), id, t)
 	if err != nil {
 		return Cause{}, err
 	}
-	c.log.Info("a cause was taught", zap.String("event", "cause_taught"), zap.String("by", t.By),
-		zap.String("cause", cause.ID), zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
 	return c.causeOf(&cause), nil
 }

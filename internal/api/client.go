@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"retry-worker/internal/text"
 )
 
 // maxAnswerBytes of one answer: a page of the longest errors there can be has less.
@@ -101,22 +103,22 @@ func (c *Client) foreign(why error) error {
 }
 
 // answer is what came back, or what was refused.
-func (c *Client) answer(status int, text []byte) ([]byte, error) {
+func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	var line bytes.Buffer
-	if len(text) > maxAnswerBytes || json.Compact(&line, text) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
+	if len(body) > maxAnswerBytes || json.Compact(&line, body) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusOK || status == http.StatusCreated {
-		return Inert(line.Bytes()), nil
+		return text.InertJSON(line.Bytes()), nil
 	}
 	var said struct {
 		Failure
 		Rejection string // what a dry run has in the place of an error
 	}
-	if json.Unmarshal(text, &said) != nil || cmp.Or(said.Error, said.Rejection) == "" {
+	if json.Unmarshal(body, &said) != nil || cmp.Or(said.Error, said.Rejection) == "" {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
-	refused := &Refused{Status: status, Failure: said.Failure, Body: Inert(line.Bytes())}
+	refused := &Refused{Status: status, Failure: said.Failure, Body: text.InertJSON(line.Bytes())}
 	if status == http.StatusUnauthorized {
 		refused.hint = " (the token comes from " + c.TokenFrom + ")"
 	}

@@ -2,44 +2,13 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"strconv"
-	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
-
-// DeadLetters lists dead letters, also by their cause, and takes people's decisions on them (deadletter.Service does).
-// Its errors hold a *deadletter.Refusal where nothing was done; any other means that the decision is not recorded for
-// sure, and may be sent again. Safe for concurrent use.
-type DeadLetters interface {
-	List(
-		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
-	) (items []deadletter.Item, next string, err error)
-	Show(ctx context.Context, id string) (deadletter.Item, error)
-	// Groups are the causes of dead letters, the one with the most first.
-	Groups(
-		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
-	) (groups []deadletter.Group, next string, err error)
-	// ListCauses lists those that were seen, the one with the most failures first.
-	ListCauses(
-		ctx context.Context, f journal.CauseFilter, cursor string, limit int,
-	) (causes []journal.Cause, next string, err error)
-	Cause(ctx context.Context, id string) (journal.Cause, error)
-	// Prospects are what came of a cause's retries.
-	Prospects(c *journal.Cause) journal.Prospects
-	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
-	// Foresee has a failure be what was taught of its cause, and know what was learnt of it.
-	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-}
 
 // DeadLetter is a dead letter as the API shows it. Keys of the engine are texts: a number would lose its last digits in
 // JavaScript.
@@ -226,21 +195,15 @@ type idInput struct {
 
 // deadLetter answers GET /api/v1/dead-letters/{id}.
 func (c *call) deadLetter(in *idInput) (DeadLetter, error) {
-	item, err := c.Show(c.Context(), in.ID)
-	return deadLetterOf(&item), err
+	return decided(c.Show(c.Context(), in.ID))
 }
+
+// decided is a dead letter as it stands, after a decision if one was asked for.
+func decided(item deadletter.Item, err error) (DeadLetter, error) { return deadLetterOf(&item), err }
 
 // reasonInput is a person's words on why.
 type reasonInput struct {
 	Reason string `json:"reason" required:"1" long:"1" length:"500" doc:"Why; stands in the audit, without personal data."`
-}
-
-// said is a person's reason; empty where nothing of it can be seen.
-func (in *reasonInput) said() string {
-	if strings.IndexFunc(in.Reason, visible) < 0 {
-		return ""
-	}
-	return in.Reason
 }
 
 // retry answers POST /api/v1/dead-letters/{id}/retry.
@@ -252,8 +215,8 @@ func (c *call) retry(in *struct {
 	Fresh    bool            `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
 	Deadline time.Time       `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
 }) (DeadLetter, error) {
-	return c.decideOn(c.DeadLetters.Retry, deadletter.Command{ID: in.ID, Reason: in.said(), Force: in.Force, When: in.When,
-		Fresh: in.Fresh, Deadline: in.Deadline}, "reprocess")
+	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Force: in.Force, When: in.When,
+		Fresh: in.Fresh, Deadline: in.Deadline}))
 }
 
 // retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
@@ -265,8 +228,7 @@ func (c *call) retryJob(in *struct {
 	if in.JobID == "" {
 		return DeadLetter{}, invalid("invalid_job_id", "jobId is missing, expected the id of a dead letter")
 	}
-	command := deadletter.Command{ID: in.JobID, Reason: in.said(), Force: in.Force}
-	return c.decideOn(c.DeadLetters.Retry, command, "reprocess")
+	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.JobID, Reason: in.Reason, Force: in.Force}))
 }
 
 // discard answers POST /api/v1/dead-letters/{id}/discard.
@@ -274,33 +236,5 @@ func (c *call) discard(in *struct {
 	idInput
 	reasonInput
 }) (DeadLetter, error) {
-	return c.decideOn(c.DeadLetters.Discard, deadletter.Command{ID: in.ID, Reason: in.said()}, "discard")
-}
-
-// decideOn has a decision recorded if who asks may decide that, and answers with the dead letter as it stands after.
-// The role goes first, whatever state the dead letter is in; its team never changes. Who asked comes from the log-in,
-// never from the fields.
-func (c *call) decideOn(
-	decide func(context.Context, deadletter.Command) (deadletter.Item, error), command deadletter.Command, decision string,
-) (DeadLetter, error) {
-	action := access.Review.Anew(command.Fresh)
-	if err := access.Check(c.Context(), action); err != nil {
-		return DeadLetter{}, err
-	}
-	item, err := c.Show(c.Context(), command.ID)
-	if err == nil {
-		err = access.CheckTeam(c.Context(), action, string(item.Team))
-	}
-	if err != nil {
-		return DeadLetter{}, err
-	}
-	command.By = c.by()
-	if item, err = decide(c.Context(), command); err != nil {
-		return DeadLetter{}, err
-	}
-	c.log.Info("a dead letter was decided on", zap.String("event", "dead_letter_reviewed"),
-		zap.String("deadLetterId", item.ID),
-		zap.String("decision", decision), zap.String("by", command.By), zap.Bool("forceRetry", command.Force),
-		zap.Bool("fresh", command.Fresh))
-	return deadLetterOf(&item), nil
+	return decided(c.Discard(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason}))
 }

@@ -66,7 +66,7 @@ func (c *call) decide(in *struct {
 	}
 	var unread error
 	d, flat := worker.DryRun(policies, in.Policy, v, now, func(p *decision.Policy, f *decision.Failure, redacted string) {
-		if c.Journal != nil && c.DeadLetters != nil {
+		if c.Journal != nil {
 			unread = c.Foresee(c.Context(), p, f, redacted)
 		}
 	})

@@ -1,24 +1,13 @@
 package api
 
 import (
-	"context"
 	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 )
-
-// Gates tells how destinations are, and takes people's orders (gate.Gates does). Safe for concurrent use.
-type Gates interface {
-	Destinations() ([]gate.Destination, error)
-	Destination(name string) (gate.Destination, []gate.Claim, error)
-	Command(ctx context.Context, name string, c destination.Order) error
-}
 
 // Destination is one as the API shows it.
 type Destination struct {
@@ -87,7 +76,7 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 
 // destinations answers GET /api/v1/destinations, all on one page.
 func (c *call) destinations(*struct{}) (Page[Destination], error) {
-	all, err := c.Gates.Destinations()
+	all, err := c.Destinations.Destinations()
 	now := c.now()
 	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
 }
@@ -99,7 +88,7 @@ type portalInput struct {
 
 // destination answers GET /api/v1/destinations/{name}.
 func (c *call) destination(in *portalInput) (DestinationDetail, error) {
-	d, claims, err := c.Gates.Destination(in.Name)
+	d, claims, err := c.Destination(in.Name)
 	if err != nil {
 		return DestinationDetail{}, err
 	}
@@ -147,16 +136,11 @@ func (c *call) release(in *struct {
 	return c.order(&in.portalInput, &in.reasonInput, o)
 }
 
-// order has a person's order recorded, under the name that was logged in with.
-func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (_ DestinationDetail, err error) {
-	if o.Reason, err = deadletter.CheckReason(why.said()); err != nil {
+// order gives a person's order, and answers with the destination as it stands after.
+func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (DestinationDetail, error) {
+	o.Reason = why.Reason
+	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err
 	}
-	o.By = c.by()
-	if err := c.Gates.Command(c.Context(), of.Name, o); err != nil {
-		return DestinationDetail{}, err
-	}
-	c.log.Info("a person gave an order about a destination", zap.String("event", "destination_ordered"),
-		zap.String("order", string(o.Verb)), zap.String("by", o.By))
 	return c.destination(of)
 }

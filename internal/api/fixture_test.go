@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
@@ -29,17 +30,18 @@ type fixture struct {
 	lines *observer.ObservedLogs
 }
 
-func open(t *testing.T, change ...func(*api.Options, *api.Journal)) *fixture {
+func open(t *testing.T, change ...func(*api.Options, *guard.Services)) *fixture {
 	t.Helper()
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
 	o := api.Options{Gate: access.Options{Now: c.Now, Tokens: c.Tokens.Load, Hooks: access.NoHooks()}, Policies: c.Policies, Log: zap.New(core)}
-	m := api.Journal{Reader: c.Memory, Recorder: c.Journal, Store: c.Memory, DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates(), Sessions: c.Memory}
+	to := c.Services()
+	to.Log = o.Log
 	for _, f := range change {
-		f(&o, &m)
+		f(&o, &to)
 	}
 	served := api.New(o)
-	served.Open(m)
+	served.Open(api.Journal{Reader: c.Memory, Guard: guard.New(to), Sessions: c.Memory})
 	c.root = listen(t, served)
 	c.url = c.root + "/api/v1"
 	return c

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/testkit"
 )
 
@@ -23,7 +24,7 @@ import (
 func FuzzRequest(f *testing.F) {
 	k := testkit.New(f, testkit.At(now), testkit.By(decisiontest.Policies()))
 	served := api.New(api.Options{Gate: access.Options{Now: k.Now, Tokens: k.Tokens.Load, Hooks: access.NoHooks()}, Policies: k.Policies, Log: zap.NewNop()})
-	served.Open(api.Journal{Reader: k.Memory, Recorder: k.Journal, DeadLetters: k.DeadLetters, Bulk: k.DeadLetters})
+	served.Open(api.Journal{Reader: k.Memory, Guard: guard.New(k.Services())})
 	handler, routes := served.Handler(), []string{}
 	for _, o := range api.Description() {
 		routes = append(routes, o.Method+" "+api.Root+o.Path)

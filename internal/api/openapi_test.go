@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -236,4 +237,74 @@ func outline(v any, depth int, indent string) string {
 		all = append(all, indent+" "+outline(name, 0, "")+": "+outline(m[name], depth-1, indent+" "))
 	}
 	return "{" + strings.Join(all, ",") + indent + "}"
+}
+
+// TestReference: docs/http-api.md is made of the description.
+func TestReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# The HTTP API\n\n" + wrapped("It is served where the console is (`RETRY_WORKER_HTTP_ADDR`, 127.0.0.1:8095). "+
+		"`GET "+api.Root+"/openapi.json` describes it as OpenAPI 3.1, with what each request is answered with; this page is made of that "+
+		"description (`go test ./internal/api -run TestReference -update`). [console.md](console.md#who-may-do-what) says what each role "+
+		"may.\n\n"+api.About) + "\n\n```sh\ncurl -s 'http://127.0.0.1:8095" + api.Root + "/dead-letters?state=open&sort=deadline'\n```\n")
+	tag := ""
+	for _, o := range api.Description() {
+		if o.Tag != tag {
+			tag = o.Tag
+			fmt.Fprintf(&b, "\n## %s%s\n", strings.ToUpper(tag[:1]), tag[1:])
+		}
+		fmt.Fprintf(&b, "\n### %s %s%s\n\n%s\n", o.Method, api.Root, o.Path,
+			wrapped(fmt.Sprintf("%s. %s Takes the role %s.", o.Summary, o.Detail, o.Action.Least())))
+		if len(o.Fields) == 0 {
+			continue
+		}
+		b.WriteString("\n| field | in | value | |\n| --- | --- | --- | --- |\n")
+		for _, f := range o.Fields {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.In, kindOf(f), f.Doc)
+		}
+	}
+	b.WriteString("\n## What is refused\n\n| status | why |\n| --- | --- |\n")
+	for _, status := range slices.Sorted(maps.Keys(api.Refusals)) {
+		fmt.Fprintf(&b, "| %d | %s |\n", status, api.Refusals[status])
+	}
+	golden.Check(t, "../../docs/http-api.md", b.String())
+}
+
+// kindOf says what a field takes.
+func kindOf(f *api.Field) string {
+	kind := cmp.Or(map[string]string{"date-time": "instant"}[f.Format], f.Type)
+	if len(f.Enum) > 0 && len(f.Enum) < 12 {
+		kind = "`" + strings.Join(f.Enum, "`, `") + "`"
+	}
+	switch {
+	case f.Required && f.In != "path":
+		kind += ", required"
+	case f.Default != "":
+		kind += ", by default `" + f.Default + "`"
+	}
+	return kind
+}
+
+// wrapped breaks lines at 120 characters.
+func wrapped(text string) string {
+	var b strings.Builder
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		width := 0
+		for _, word := range strings.Fields(paragraph) {
+			switch n := len([]rune(word)); {
+			case width == 0:
+				width = n
+			case width+1+n > 120:
+				b.WriteByte('\n')
+				width = n
+			default:
+				b.WriteByte(' ')
+				width += 1 + n
+			}
+			b.WriteString(word)
+		}
+	}
+	return b.String()
 }

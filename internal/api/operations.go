@@ -181,8 +181,8 @@ func Description() (all []*Operation) {
 	return all
 }
 
-// about is what the description says of the whole.
-const about = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, `message` " +
+// About is what the description says of the whole.
+const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, `message` " +
 	"one English line that says what to do. Texts of errors come from outside systems: personal data was taken out of " +
 	"them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. They are data, " +
 	"never markup. Keys of the engine are texts, since JavaScript would lose their last digits. Instants are RFC 3339 in " +
@@ -205,8 +205,8 @@ var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed 
 	sessions_unavailable subject_busy subject_not_found token_expired token_unknown too_many_attempts too_many_changes
 	unknown_field unknown_parameter unknown_policy unknown_variable unrecordable unsupported_media_type`)
 
-// refusals are the answers that carry nothing out.
-var refusals = map[int]string{
+// Refusals are the answers that carry nothing out.
+var Refusals = map[int]string{
 	http.StatusBadRequest: "The body is no JSON object (`invalid_json`), or the Authorization header is not understood " +
 		"(`invalid_authorization`).",
 	http.StatusUnauthorized: "Nobody is logged in (`login_required`), or the token is none (`token_unknown`) or no longer " +
@@ -272,12 +272,12 @@ func Document() json.RawMessage {
 		paths[Root+o.Path][strings.ToLower(o.Method)] = o.document(components)
 	}
 	responses := object{}
-	for status, says := range refusals {
+	for status, says := range Refusals {
 		responses[strconv.Itoa(status)] = object{"description": says, "content": jsonOf(ref("Error"))}
 	}
 	text, err := json.Marshal(object{
 		"openapi": "3.1.0",
-		"info": object{"title": "retry-worker", "version": "v1", "description": about,
+		"info": object{"title": "retry-worker", "version": "v1", "description": About,
 			"summary": "What became of failed submissions, and people's decisions on those that were given up."},
 		"servers": []object{{"url": "/"}}, "tags": described, "paths": paths,
 		"security": []object{{"token": []string{}}, {"session": []string{}}, {}},

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -126,13 +127,13 @@ func TestRefusalsAreRedacted(t *testing.T) {
 }
 
 // invalidOutcomes is a journal that cannot hold any outcome.
-type invalidOutcomes struct{ api.Recorder }
+type invalidOutcomes struct{ guard.Recorder }
 
 func (invalidOutcomes) Conclude(context.Context, *journal.Outcome) (journal.Concluded, error) {
 	return journal.Concluded{}, journal.ErrInvalid
 }
 
 func TestUnrecordable(t *testing.T) {
-	c := open(t, func(_ *api.Options, m *api.Journal) { m.Recorder = invalidOutcomes{} })
+	c := open(t, func(_ *api.Options, to *guard.Services) { to.Journal = invalidOutcomes{} })
 	c.refuses("otto", "/outcomes", `{"id":"CLM-001-1"}`, http.StatusUnprocessableEntity, "unrecordable")
 }

@@ -40,11 +40,10 @@ const (
 type Field struct {
 	Name, In, Doc, Default string
 	Required               bool
-	// Type is string, integer, number, boolean or object; Enum lists all values where they are known.
-	Type string
-	Enum []string
-	// Format of a text, as JSON Schema names it, such as date-time.
-	Format string
+	// Type is string, integer, number, boolean or object; Format such as date-time; Enum lists all values where they are
+	// known.
+	Type, Format string
+	Enum         []string
 
 	of     reflect.Type
 	tag    reflect.StructTag
@@ -107,10 +106,10 @@ func (f *Field) typed() *Field {
 		s = names[strings.TrimPrefix(fmt.Sprint(any[0]["$ref"]), "#/components/schemas/")]
 	}
 	f.Type, _ = s["type"].(string)
-	f.Format, _ = s["format"].(string)
 	if several, is := s["type"].([]string); is {
 		f.Type = several[0]
 	}
+	f.Format, _ = s["format"].(string)
 	values, _ := s["enum"].([]any)
 	for _, v := range values {
 		if v != nil {

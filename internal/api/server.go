@@ -2,7 +2,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/webserver"
 )
@@ -30,23 +30,10 @@ type Reader interface {
 	journal.Statistics
 }
 
-// Recorder records what the API is told. Its errors hold journal.ErrUnavailable, journal.ErrInvalid, or are the
-// context's.
-type Recorder interface {
-	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
-	// Erase fails with journal.ErrReasonRequired, journal.ErrSubjectUnknown or journal.ErrSubjectBusy, too.
-	Erase(ctx context.Context, store journal.Expunger, e journal.Erasure) (journal.Erased, error)
-}
-
 // Journal is what the API answers from and carries decisions out with, once it is open.
 type Journal struct {
 	Reader
-	Recorder
-	DeadLetters
-	// Store is where subjects are erased.
-	Store journal.Expunger
-	Bulk  Bulk
-	Gates Gates
+	*guard.Guard
 	// Sessions keeps those that ended before their time; needed where there are tokens.
 	Sessions access.EndedSessions
 }

@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/testkit"
 )
 
@@ -148,7 +149,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 func statusesOfOtherServers(t *testing.T) {
 	t.Helper()
 	local := starting(t)
-	broken := open(t, func(o *api.Options, _ *api.Journal) {
+	broken := open(t, func(o *api.Options, _ *guard.Services) {
 		o.Gate.Tokens = func() *access.Tokens { panic("mistake is ours") }
 	})
 	guessed := open(t)

@@ -7,14 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/worker"
 )
 
 // maxShown attempts, and episodes, of a subject in one answer: the latest. The audit has them all, by pages.
@@ -222,18 +217,12 @@ func (c *call) erase(in *struct {
 	subjectInput
 	reasonInput
 }) (Erased, error) {
-	reason, err := deadletter.CheckReason(in.said())
-	of, unnamed := in.subject()
-	if err = cmp.Or(err, unnamed); err != nil {
-		return Erased{}, err
-	}
-	done, err := c.Erase(c.Context(), c.Store, journal.Erasure{Subject: of, Reason: reason, By: c.by()})
+	of, err := in.subject()
 	if err != nil {
 		return Erased{}, err
 	}
-	c.log.Info("a subject was erased", zap.String("event", "subject_erased"), zap.String("by", c.by()),
-		zap.Int64("record", done.Record), zap.Int("records", done.Records))
-	return Erased(done), nil
+	done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
+	return Erased(done), err
 }
 
 // Outcome is what became of a subject when an outcome was told.
@@ -258,40 +247,11 @@ func (c *call) conclude(in *outcomeInput) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.By = c.by()
-	done, err := c.concludeAsked(o)
+	done, err := c.Conclude(c.Context(), policy, o)
 	if err == nil && done.Episode.Number == 0 {
 		err = unknown()
 	}
-	if err != nil {
-		return Outcome{}, err
-	}
-	if done.Changed { // the log's line is that of an outcome that a job reports
-		c.log.Info("outcome recorded", zap.String("event", "retry_outcome_recorded"),
-			worker.SubjectField(policy, o.Subject.ID), zap.String("retryPolicy", o.Subject.Policy),
-			zap.String("by", o.By), zap.String("state", string(done.Episode.State)), zap.Int64("retryCount", done.Episode.Retries))
-	}
-	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, nil
-}
-
-// concludeAsked has an outcome recorded. Where the claim has a dead letter that ends a team's case, as a decision on it
-// does: who asks must be allowed that. Nothing changes before its team is known.
-func (c *call) concludeAsked(o *journal.Outcome) (journal.Concluded, error) {
-	for {
-		done, err := c.Conclude(c.Context(), o)
-		e := &done.Episode
-		if err != nil || done.Changed || !e.State.Open() || e.DeadLetter == o.DeadLetter {
-			return done, err
-		}
-		o.DeadLetter = e.DeadLetter
-		item, err := c.Show(c.Context(), e.DeadLetter)
-		if err == nil {
-			err = access.CheckTeam(c.Context(), access.Review, string(item.Team))
-		}
-		if err != nil {
-			return done, err
-		}
-	}
+	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, err
 }
 
 // outcome is what a request tells, of a subject of that policy.

@@ -18,6 +18,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -49,9 +50,8 @@ func whoMay(t *testing.T) (verdicts map[string][]string, requests []request) {
 
 // reached counts the decisions that come through, and takes none, so that every state stays.
 type reached struct {
-	api.DeadLetters
-	api.Bulk
-	api.Gates
+	guard.DeadLetters
+	guard.Gates
 	n int
 }
 
@@ -183,12 +183,13 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
-	through := &reached{DeadLetters: c.DeadLetters, Bulk: c.DeadLetters, Gates: c.Gates()}
+	through := &reached{DeadLetters: c.DeadLetters, Gates: c.Gates()}
+	people := guard.New(guard.Services{DeadLetters: through, Gates: through, Journal: c.Journal, Store: through, Log: zap.NewNop()})
 	p := console.New(console.Options{Now: c.Now, Zone: time.UTC, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
-	p.Open(c.Memory, through, through)
+	p.Open(c.Memory, people)
 	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()}
 	served := api.New(api.Options{Gate: gate, Policies: c.Policies, Log: zap.NewNop(), Pages: p})
-	served.Open(api.Journal{Reader: c.Memory, Recorder: c.Journal, Store: through, DeadLetters: through, Bulk: through, Gates: through, Sessions: c.Memory})
+	served.Open(api.Journal{Reader: c.Memory, Guard: people, Sessions: c.Memory})
 	return served.Handler(), through
 }
 

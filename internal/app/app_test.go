@@ -44,7 +44,7 @@ func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leavesNothing(t)
 			s := settings(t, "127.0.0.1:1")
-			s.OpsAddr = freePort(t)
+			s.OpsAddr = testkit.Nowhere(t)
 			tt.change(&s)
 			_, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
 			if said := fmt.Sprint(err); strings.Contains(said, "\n") || !strings.HasPrefix(said, tt.setting) ||
@@ -65,7 +65,7 @@ func TestHalfFailedStartClosesWhatWasOpened(t *testing.T) {
 
 func TestStopWithoutAnEngineIsQuick(t *testing.T) {
 	leavesNothing(t)
-	r := serve(t, settings(t, gateway.Nowhere(t)))
+	r := serve(t, settings(t, testkit.Nowhere(t)))
 	wait.Until(t, "the missing engine is in the log", func() bool { return strings.Contains(logged.String(), "engine does not answer polls") })
 	if r.ready(t) {
 		t.Error("ready without an engine")

@@ -56,7 +56,7 @@ func TestPoliciesFileIsRefusedAtTheStart(t *testing.T) {
 		{broken, []string{": policies.tiss-submission.maxRetries: found ", ": policies.tiss-submission.totalLimit: found "}},
 	} {
 		leavesNothing(t)
-		s := settings(t, gateway.Nowhere(t))
+		s := settings(t, testkit.Nowhere(t))
 		s.PoliciesFile = string(tt.file)
 		_, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
 		problems, ok := errors.AsType[config.Problems](err)

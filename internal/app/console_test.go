@@ -29,7 +29,7 @@ func guarded(t *testing.T, a *tlstest.Authority) (s config.Settings, secret stri
 
 // TestForbiddenIsLogged: who may not do what he asked for stands in the log, and a flood of it does not fill the disk.
 func TestForbiddenIsLogged(t *testing.T) {
-	r := serve(t, settings(t, gateway.Nowhere(t)))
+	r := serve(t, settings(t, testkit.Nowhere(t)))
 	ask := func() {
 		request, err := http.NewRequestWithContext(wait.Context(t), http.MethodGet, "http://"+r.HTTPAddr()+"/", nil)
 		testkit.Must(t, err)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -160,15 +159,6 @@ func (r *service) metric(t *testing.T, line string) bool {
 	t.Helper()
 	_, text := r.get(t, "/metrics")
 	return strings.Contains(text, "\n"+line+"\n")
-}
-
-// freePort was free a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // patience with what must happen; nothing takes it unless something is wrong.

@@ -21,7 +21,7 @@ func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
 	g.AddJob(analyze("CLM-1-1", "TIMEOUT", 0))
 	s := settings(t, g.Addr())
-	s.DatabaseURL = "postgres://worker:canary-secret@" + gateway.Nowhere(t) + "/retries"
+	s.DatabaseURL = "postgres://worker:canary-secret@" + testkit.Nowhere(t) + "/retries"
 	r := serve(t, s)
 	wait.Until(t, "tried again", func() bool {
 		status, body := r.get(t, "/readyz")

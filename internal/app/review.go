@@ -9,6 +9,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/webclient"
@@ -78,10 +79,9 @@ func (a *App) newReviews(memory *journal.Journal, c *relays) *worker.Worker {
 // openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
 func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	a.api.Open(api.Journal{Reader: a.store, Recorder: memory, Store: a.store, DeadLetters: service, Bulk: service,
-		Gates:    gates,
-		Sessions: a.store})
-	a.pages.Open(a.store, service, gates)
+	people := guard.New(guard.Services{DeadLetters: service, Gates: gates, Journal: memory, Store: a.store, Log: a.log})
+	a.api.Open(api.Journal{Reader: a.store, Guard: people, Sessions: a.store})
+	a.pages.Open(a.store, people)
 	return service
 }
 

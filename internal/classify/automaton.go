@@ -14,12 +14,12 @@ const (
 	symbolCount = 37
 )
 
-// symbols maps the bytes of folded text; whatever is neither a lower-case letter nor a digit is a gap.
+// symbols maps bytes; whatever is neither a letter nor a digit is a gap.
 var symbols = func() (table [256]uint8) {
 	for c := range table {
 		switch {
-		case 'a' <= c && c <= 'z':
-			table[c] = uint8(c - 'a')
+		case 'a' <= c|0x20 && c|0x20 <= 'z' && c < 0x80:
+			table[c] = uint8(c | 0x20 - 'a')
 		case '0' <= c && c <= '9':
 			table[c] = uint8(c - '0' + 26)
 		default:
@@ -34,9 +34,8 @@ type use struct {
 	role role
 	// matcher is its number; none where the role belongs to no rule.
 	matcher int
-	// length of the needle. An open one may go on to the end of the word.
+	// length of the needle, in words, or in symbols where it is a code.
 	length int
-	open   bool
 }
 
 // newAutomaton returns one that finds nothing.
@@ -55,7 +54,6 @@ func (a *automaton) add(needle string, u use) {
 		}
 		state = a.next[state][s]
 	}
-	u.length = len(needle)
 	a.ends[state] = append(a.ends[state], u)
 }
 
@@ -79,17 +77,6 @@ func (a *automaton) build() {
 			}
 			suffix[child] = beyond
 			queue = append(queue, child)
-		}
-	}
-}
-
-// find calls found for each state in which needles end, with the place behind their last symbol.
-func (a *automaton) find(text []byte, found func(uses []use, end int)) {
-	state := int32(0)
-	for i, c := range text {
-		state = a.next[state][symbols[c]]
-		if uses := a.ends[state]; len(uses) > 0 {
-			found(uses, i+1)
 		}
 	}
 }

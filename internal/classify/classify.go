@@ -121,9 +121,10 @@ type Classifier struct {
 	rules []Rule
 	// matchers in the order of their strength.
 	matchers []matcher
-	words    automaton
-	numbers  map[string]*numberRules
-	patterns []pattern
+	// words are found in what was read, codes in the message as it came (R3).
+	words, codes automaton
+	numbers      map[string]*numberRules
+	patterns     []pattern
 }
 
 // matcher is one of a rule's ways to match.

@@ -37,7 +37,7 @@ type compiler struct {
 
 // New compiles rules, in their order within each rank. Its error is an Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{words: newAutomaton(), numbers: make(map[string]*numberRules)}}
+	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(), numbers: make(map[string]*numberRules)}}
 	rules = slices.Clone(rules)
 	for i := range rules {
 		c.check(i, &rules[i])
@@ -54,6 +54,7 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c.rules = slices.Clone(rules)
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
 	c.words.build()
+	c.codes.build()
 	return c.Classifier, nil
 }
 
@@ -114,20 +115,22 @@ func (c *compiler) matcher(r *Rule, name string, rank Rank) int {
 	return len(c.matchers) - 1
 }
 
+// codeForm is R3's.
+var codeForm = regexp.MustCompile(`^[A-Z0-9]+(_[A-Z0-9]+)*$`)
+
 func (c *compiler) addCode(code string, r *Rule, rank Rank) (expected string) {
 	number := c.matcher(r, code, rank)
 	if isNumber(code) {
 		setFirst(&c.number(code).code, number)
 		return ""
 	}
-	normal := string(text.Normal(nil, code, nil))
-	if strings.ToUpper(strings.ReplaceAll(normal, " ", "_")) != code || len(strings.Trim(normal, " ")) < 4 {
+	if !codeForm.MatchString(code) || len(code) < 4 {
 		return "at least 4 upper-case letters, digits and single underscores, or digits only (R3)"
 	}
-	c.words.add(normal, use{role: codeRole, matcher: number})
+	c.codes.add(code, use{matcher: number, length: len(code)})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
 		if r.Rank == SpecifiedPermanent {
-			c.words.add(" "+strings.ReplaceAll(normal, " ", "")+kind+" ", use{role: nameRole, matcher: number})
+			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{role: nameRole, matcher: number})
 		}
 	}
 	return ""
@@ -201,16 +204,20 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 
 // addWords adds words, whose last may end in * for any ending, as a needle.
 func (c *compiler) addWords(s string, u use) (expected string) {
-	bare, open := strings.CutSuffix(s, "*")
-	words, _ := text.Words(nil, bare, nil)
-	needle := string(words)
-	if len(strings.Trim(needle, "., ")) < shortest || strings.Contains(bare, "*") {
+	bare, isOpen := strings.CutSuffix(s, "*")
+	var words text.Words
+	words.Read(bare)
+	needle := " "
+	for i := range words.All {
+		needle += words.At(i) + " "
+	}
+	if len(strings.Trim(needle, " ")) < shortest || strings.Contains(bare, "*") {
 		return "words of together at least 2 letters; only the last may end in *"
 	}
-	if open {
+	if isOpen {
 		needle = needle[:len(needle)-1]
 	}
-	u.open = open
+	u.length = len(words.All)
 	c.words.add(needle, u)
 	return ""
 }

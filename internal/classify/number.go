@@ -3,8 +3,6 @@ package classify
 import (
 	"slices"
 	"strings"
-
-	"retry-worker/internal/text"
 )
 
 // A number in a text is an HTTP status, or a code of table 38, only where the text says so. This file reads what stands
@@ -22,26 +20,28 @@ func (s *search) readNumbers() {
 	if len(s.numbers) == 0 {
 		return
 	}
-	eachNumber(s.message, func(from, to int) {
-		n, known := s.numbers[s.message[from:to]]
+	eachNumber(s.message, func(from, to int) { // as it came (R3)
+		if n, known := s.numbers[s.message[from:to]]; known && n.code != none {
+			s.add(n.code, span{from, to, inMessage}, "")
+		}
+	})
+	eachNumber(s.Plain, func(from, to int) {
+		n, known := s.numbers[string(s.Plain[from:to])]
 		if !known {
 			return
 		}
 		where := span{from: from, to: to}
-		isStatus := isStatus(s.message, from, to)
+		isStatus := s.isStatus(from, to)
 		if isStatus {
 			if s.text(s.latest) != s.text(where) {
 				s.earlier = s.latest
 			}
 			s.latest = where
 		}
-		if n.code != none {
-			s.add(n.code, where, "")
-		}
 		if n.status != none && s.status == 0 && isStatus {
 			s.addStatus(n.status, where)
 		}
-		if n.tiss != none && isTISSCode(s.message, from, to, n.group) {
+		if n.tiss != none && s.isTISSCode(from, to, n.group) {
 			s.add(n.tiss, where, "")
 		}
 	})
@@ -58,7 +58,7 @@ func (s *search) addStatus(number int, where span) {
 
 // eachNumber calls found for every whole number in s, with where it stands: digits with no digit beside them, nor
 // one of '.', ',', '-' with a digit behind it (R3). So 503 is not in "15037", "503.504.111-22" or "1.504,00".
-func eachNumber(s string, found func(from, to int)) {
+func eachNumber[T string | []byte](s T, found func(from, to int)) {
 	for i := 0; i < len(s); i++ {
 		if !isDigit(s[i]) {
 			continue
@@ -79,7 +79,7 @@ func separated(separator, behind byte) bool {
 }
 
 // at returns the byte at i, 0 outside s.
-func at(s string, i int) byte {
+func at[T string | []byte](s T, i int) byte {
 	if i < 0 || i >= len(s) {
 		return 0
 	}
@@ -92,17 +92,17 @@ func isNumber(code string) bool {
 	return code != "" && strings.Trim(code, "0123456789") == ""
 }
 
-// How far a number's mark is looked for before it and behind it, in bytes.
+// How far a number's mark is looked for before it and behind it, in characters.
 const (
 	reachBefore = 96
 	reachBehind = 24
 )
 
-// before and behind return what stands on either side of a place, in plain letters.
-func before(s string, place int) string { return text.Plain(s[max(0, place-reachBefore):place], nil) }
+// before and behind return what stands on either side of a place in plain.
+func (s *search) before(place int) string { return string(s.Plain[max(0, place-reachBefore):place]) }
 
-func behind(s string, place int) string {
-	return text.Plain(s[place:min(len(s), place+reachBehind)], nil)
+func (s *search) behind(place int) string {
+	return string(s.Plain[place:min(len(s.Plain), place+reachBehind)])
 }
 
 // lastWord cuts the last word, and the gap behind it, off the end of s.
@@ -143,22 +143,22 @@ var statusPhrases = map[string][]string{
 	"504": {"gateway time"},
 }
 
-// isStatus reports whether s[from:to], a whole number, stands where an HTTP status stands: before its own phrase, alone
+// isStatus reports whether plain[from:to], a whole number, stands where an HTTP status stands: before its own phrase, alone
 // in brackets, first in the text and followed by a colon, a dash or nothing, or behind a word for one.
-func isStatus(s string, from, to int) bool {
+func (s *search) isStatus(from, to int) bool {
 	if to-from != 3 {
 		return false
 	}
-	next := behind(s, to)
+	next := s.behind(to)
 	phrase := strings.TrimLeft(next, " -:(")
 	begins := func(words string) bool { return strings.HasPrefix(phrase, words) }
-	if slices.ContainsFunc(statusPhrases[s[from:to]], begins) || begins("client error") || begins("server error") {
+	if slices.ContainsFunc(statusPhrases[string(s.Plain[from:to])], begins) || begins("client error") || begins("server error") {
 		return true
 	}
 	if next != "" && isWord(rune(next[0])) { // 503ms
 		return false
 	}
-	rest := before(s, from)
+	rest := s.before(from)
 	if isBracketed(rest, next) {
 		return true
 	}
@@ -209,14 +209,14 @@ var (
 	tissWords = set("da de do das dos")
 )
 
-// isTISSCode reports whether s[from:to], a whole number, is marked as a code of table 38: by its element
+// isTISSCode reports whether plain[from:to], a whole number, is marked as a code of table 38: by its element
 // (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table.
 // One of a group is one of a denial only.
-func isTISSCode(s string, from, to int, group bool) bool {
-	if at(s, to) == '/' && isDigit(at(s, to+1)) { // 1701/2025 is numbered by the year
+func (s *search) isTISSCode(from, to int, group bool) bool {
+	if at(s.Plain, to) == '/' && isDigit(at(s.Plain, to+1)) { // 1701/2025 is numbered by the year
 		return false
 	}
-	rest, word, gap := lastWord(inTag(withoutList(before(s, from))))
+	rest, word, gap := lastWord(inTag(withoutList(s.before(from))))
 	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissWords[word]) {
 		rest, word, gap = lastWord(rest)
 	}

@@ -45,74 +45,55 @@ var (
 	modals       = set("pode podem poder deve devem can may must")
 )
 
-// negated reports whether a negation stands before the words that begin at from, with at most so many other words
-// between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser negativo".
-func negated(words []byte, from, to, others int) (denied, modal bool) {
-	for i := range maxFillers {
-		gap := max(0, from-1)
-		if words[gap] != text.Space {
-			break
-		}
-		from = wordStart(words, gap)
-		word := string(words[from:gap])
-		switch {
-		case quantifiers[word] || word == "longer" && isNegator(words, from):
+// negated reports whether a negation stands before the words from the from-th until before the to-th, with at most so
+// many other words between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser
+// negativo".
+func (s *search) negated(from, to, others int) (denied, modal bool) {
+	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
+		from--
+		switch word := s.At(from); {
+		case quantifiers[word] || word == "longer" && negators[s.At(from-1)]:
 			return true, modal
 		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0),
-			word == "t" && from > 1 && words[from-2] == 'n': // isn't
-			return others >= 0 || isFalse(words, to), modal || word == "cannot"
+			word == "t" && strings.HasSuffix(s.At(from-1), "n"): // isn't
+			return others >= 0 || s.isFalse(to), modal || word == "cannot"
 		case modals[word]:
 			modal = true
 		case word == "no": // "hash no XML inválido"
-			return isFalse(words, to), false
-		case fillers[word] || word == "e" && isNegator(words, from): // não é
+			return s.isFalse(to), false
+		case fillers[word] || word == "e" && negators[s.At(from-1)]: // não é
 		case alternatives[word]: // não recusada ou glosada
-			from = wordStart(words, from-1)
+			from = max(0, from-1)
 		case others == -subject || isInfinitive(word):
-			return isFalse(words, to), false
+			return s.isFalse(to), false
 		default:
 			others--
 		}
 	}
-	return isFalse(words, to), false
+	return s.isFalse(to), false
 }
 
 // conditions begin what may be so, after a gap in the sentence: "se o CPF estiver incorreto".
 var conditions = set("se caso if when quando whether")
 
-// isDoubted reports whether the words that begin at from are said of a case that may be: "verificar se a senha é
+// isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
 // inválida".
-func isDoubted(words []byte, from int) bool {
-	for range maxDistance {
-		gap := from - 1
-		if words[gap] != text.Space {
-			return false
-		}
-		from = wordStart(words, gap)
-		word := string(words[from:gap])
-		switch {
-		case word == "whether" || word == "if":
-			return true
-		case !conditions[word]:
-		case words[from-1] != text.Space || isInfinitive(string(words[wordStart(words, from-1):from-1])):
+func (s *search) isDoubted(from int) bool {
+	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
+		from--
+		word := s.At(from)
+		isFirst := s.GapBefore(from) != text.Space || isInfinitive(s.At(from-1))
+		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
 	}
 	return false
 }
 
-// isNegator reports whether a negation stands right before from.
-func isNegator(words []byte, from int) bool {
-	return negators[string(words[wordStart(words, from-1):from-1])]
-}
-
-// isFalse reports whether what ends at to is called false: valid=false, recusadas: 0.
-func isFalse(words []byte, to int) bool {
-	if words[to] != text.Pause {
-		return false
-	}
-	word := string(words[to+1 : wordEnd(words, to+1)])
-	return word == "false" || word == "0" || word == "falso"
+// isFalse reports whether what ends before the word to is called false: valid=false, recusadas: 0.
+func (s *search) isFalse(to int) bool {
+	word := s.At(to)
+	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
 
 var (
@@ -120,14 +101,11 @@ var (
 	possession = set("possui possuem tem ha has have")
 )
 
-// isLacking reports whether the thing that begins at from is said not to be there: sem vínculo, não possui cadastro.
-func isLacking(words []byte, from int) bool {
-	if words[from-1] != text.Space {
-		return false
-	}
-	start := wordStart(words, from-1)
-	word := string(words[start : from-1])
-	return lacks[word] || (possession[word] || word == "such") && isNegator(words, start)
+// isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
+func (s *search) isLacking(from int) bool {
+	word := s.At(from - 1)
+	return s.GapBefore(from) == text.Space &&
+		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
 }
 
 // isInfinitive reports whether a Portuguese word is a verb that a negation stops at: "não foi possível enviar a guia".
@@ -136,39 +114,23 @@ func isInfinitive(word string) bool {
 	return n > 3 && word[n-1] == 'r' && (word[n-2] == 'a' || word[n-2] == 'e' || word[n-2] == 'i')
 }
 
-// wordStart returns where the word begins that ends at the gap.
-func wordStart(words []byte, gap int) int {
-	for gap > 0 && words[gap-1] > text.Clause {
-		gap--
-	}
-	return gap
-}
-
-// wordEnd returns where the word ends that goes on at i: there is a gap behind the last one.
-func wordEnd(words []byte, i int) int {
-	for words[i] > text.Clause {
-		i++
-	}
-	return i
-}
-
 // refuse finds out what each refusal speaks of.
 func (s *search) refuse() {
 	for i := range s.hits {
 		h := &s.hits[i]
-		if h.role == thingRole && h.matcher != none && isLacking(s.words, h.from) {
-			s.add(h.matcher, span{h.from, h.to, inWords}, "")
+		if h.role == thingRole && h.matcher != none && s.isLacking(h.from) {
+			s.add(h.matcher, s.spanOf(h.from, h.to), "")
 		}
 		if h.role != refusalRole && h.role != approvalRole {
 			continue
 		}
-		if isDoubted(s.words, h.from) || s.negatesNext(i) {
+		if s.isDoubted(h.from) || s.negatesNext(i) {
 			continue
 		}
-		denied, modal := negated(s.words, h.from, h.to, 1)
+		denied, modal := s.negated(h.from, h.to, 1)
 		isRefusal := denied == (h.role == approvalRole) || modal
 		if isRefusal && h.matcher != none && h.role == approvalRole {
-			s.add(h.matcher, span{from: h.from, to: h.to, in: inWords}, "")
+			s.add(h.matcher, s.spanOf(h.from, h.to), "")
 			continue
 		}
 		thing := s.thingOf(i)
@@ -179,9 +141,9 @@ func (s *search) refuse() {
 			if h.matcher != none {
 				matcher = h.matcher
 			}
-			s.add(matcher, span{from: min(h.from, thing.from), to: max(h.to, thing.to), in: inWords}, "")
+			s.add(matcher, s.spanOf(min(h.from, thing.from), max(h.to, thing.to)), "")
 		case h.role == refusalRole:
-			s.add(thing.matcher, span{from: h.from, to: h.to, in: inWords}, "negated")
+			s.add(thing.matcher, s.spanOf(h.from, h.to), "negated")
 		}
 	}
 }
@@ -189,10 +151,7 @@ func (s *search) refuse() {
 // negatesNext reports whether the refusal i is but the negation of the one behind it: "no longer rejected".
 func (s *search) negatesNext(i int) bool {
 	h := &s.hits[i]
-	if i+1 == len(s.hits) || s.hits[i+1].role != refusalRole || s.hits[i+1].from != h.to+1 {
-		return false
-	}
-	return negators[string(s.words[h.from:wordEnd(s.words, h.from)])]
+	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.At(h.from)]
 }
 
 // thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for
@@ -211,7 +170,7 @@ func (s *search) thingOf(i int) *hit {
 			if distance > maxDistance {
 				break
 			}
-			if h.from > refusal.to && prepositions[string(s.words[wordStart(s.words, h.from-1):h.from-1])] {
+			if h.from > refusal.to && prepositions[s.At(h.from-1)] {
 				distance += complement
 			}
 			if h.role == thingRole && distance < least {
@@ -231,31 +190,27 @@ var prepositions = set("de do da dos das ao aos no na nos nas a as para of for t
 // head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
 func (s *search) head(i int) *hit {
 	t := &s.hits[i]
-	gap := t.from - 1
-	start := wordStart(s.words, gap)
-	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[string(s.words[start:gap])]; j-- {
+	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.At(t.from-1)]; j-- {
 		of := &s.hits[j]
-		if of.role == thingRole && of.to == start-1 && (of.matcher <= t.matcher || t.matcher == none) {
+		if of.role == thingRole && of.to == t.from-1 && (of.matcher <= t.matcher || t.matcher == none) {
 			return s.head(j)
 		}
 	}
 	return t
 }
 
-// distance returns how many words stand between two places, more than maxDistance where a clause ends between them.
-func (s *search) distance(from, to int) int {
+// distance returns how many words stand between the end of some and the first of others, more than maxDistance where a
+// clause ends between them.
+func (s *search) distance(end, first int) int {
 	n := -1
-	for _, c := range s.words[from:to] {
-		switch c {
+	for i := end; i <= first && n <= maxDistance; i++ {
+		switch s.GapBefore(i) {
 		case text.Clause:
 			return maxDistance + 1
 		case text.Pause:
 			n += 2
 		case text.Space:
 			n++
-		}
-		if n > maxDistance {
-			break
 		}
 	}
 	return n

@@ -3,6 +3,8 @@ package classify
 import (
 	"strconv"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"retry-worker/internal/text"
 )
@@ -12,16 +14,14 @@ type search struct {
 	*Classifier
 	message string
 	status  int
-	// words of the message, folded, and what was found in them.
-	words []byte
-	hits  []hit
-	// spare and offsets are room to find the place in the message of what was found.
-	spare   []byte
-	offsets []int32
+	text.Words
+	hits []hit
+	// places of the symbols of R3's form in the message.
+	places []int32
 	// best is the strongest matcher that was found, or none, and where.
 	best  int
 	where span
-	// laterTry is where in words the last try begins that the message numbers; 0 where it numbers none.
+	// laterTry is where in plain the last try begins that the message numbers; 0 where it numbers none.
 	laterTry int
 	// earlier and latest are the last two statuses in the message that differ; their to is 0 where there are none.
 	earlier, latest span
@@ -34,8 +34,7 @@ type search struct {
 type role uint8
 
 const (
-	codeRole     role = iota // matches anywhere in the normal form (R3)
-	nameRole                 // matches as a word, negated or not
+	nameRole     role = iota // matches as a word, negated or not
 	phraseRole               // matches unless negated
 	refusalRole              // refuses a thing
 	approvalRole             // refuses a thing where negated
@@ -47,7 +46,7 @@ const (
 // none is the matcher of what belongs to no rule.
 const none = -1
 
-// hit is a needle that was found in the words.
+// hit is a needle that was found, the words from its first until before to.
 type hit struct {
 	use
 	from, to int
@@ -60,24 +59,22 @@ type finding struct {
 	lost    string
 }
 
-// form is what a span counts the bytes of.
-type form uint8
-
-const (
-	inMessage form = iota
-	inWords
-	inNormal
-	inPlain
-	beside // the status that came beside the message
-)
-
 // span is a part of the message.
 type span struct {
 	from, to int
 	in       form
 }
 
-// patternReach is how many bytes of a message patterns are compared with.
+// form is what a span counts the bytes of.
+type form uint8
+
+const (
+	inPlain form = iota
+	inMessage
+	beside // the status that came beside the message
+)
+
+// patternReach is how many characters of a message patterns are compared with.
 const patternReach = 64 << 10
 
 // searches keeps the memory of finished ones.
@@ -94,7 +91,7 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 	if start == 0 {
 		return s
 	}
-	last := c.weigh(message[start:], status, explains)
+	last := c.weigh(message[s.Offsets[start]:], status, explains)
 	if last.best == none {
 		last.free()
 		return s
@@ -106,13 +103,11 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 // weigh searches one try.
 func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
-	*s = search{
-		Classifier: c, message: message, status: status, best: none, explains: explains,
-		words: s.words[:0], hits: s.hits[:0], spare: s.spare, offsets: s.offsets,
-	}
-	var plain bool
-	s.words, plain = text.Words(s.words, message, nil)
-	s.readWords(plain)
+	*s = search{Classifier: c, message: message, status: status, best: none, explains: explains,
+		Words: s.Words, hits: s.hits[:0], places: s.places}
+	s.Read(message)
+	s.findCodes()
+	s.findWords()
 	s.refuse()
 	s.readStatus()
 	s.readNumbers()
@@ -123,58 +118,71 @@ func (c *Classifier) weigh(message string, status int, explains bool) *search {
 // free gives the memory back.
 func (s *search) free() {
 	s.Classifier, s.message, s.found = nil, "", nil
-	if cap(s.words) <= patternReach {
+	if cap(s.Plain) < patternReach {
 		searches.Put(s)
 	}
 }
 
-// readWords looks for codes and words. plain tells that the words are the message's normal form too.
-func (s *search) readWords(plain bool) {
-	s.Classifier.words.find(s.words, func(uses []use, end int) {
-		for i := range uses {
-			s.read(&uses[i], end, plain)
+// findCodes looks for codes in R3's form of the message: in upper case, every run of what is neither A-Z nor 0-9 is one
+// gap.
+func (s *search) findCodes() {
+	state, last, next := int32(0), uint8(0), s.codes.next
+	s.places = s.places[:0]
+	for i, r := range s.message {
+		if r >= utf8.RuneSelf {
+			r = min(unicode.ToUpper(r), utf8.RuneSelf) // ſ is S
 		}
-	})
-	if plain {
-		return
+		symbol := symbols[r]
+		if symbol == gapSymbol && last == gapSymbol {
+			continue
+		}
+		last, state, s.places = symbol, next[state][symbol], append(s.places, int32(i))
+		for _, u := range s.codes.ends[state] {
+			_, size := utf8.DecodeRuneInString(s.message[i:])
+			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size, inMessage}, "")
+		}
 	}
-	s.spare = text.Normal(s.spare[:0], s.message, nil)
-	s.Classifier.words.find(s.spare, func(uses []use, end int) {
-		for _, u := range uses {
-			if u.role == codeRole {
-				s.add(u.matcher, span{end - u.length, end, inNormal}, "")
-			}
-		}
-	})
 }
 
-// read takes up a needle that ends at end.
-func (s *search) read(u *use, end int, plain bool) {
-	if u.role == codeRole {
-		if plain {
-			s.add(u.matcher, span{end - u.length, end, inWords}, "")
+// findWords looks for names, phrases, and what refusals are made of.
+func (s *search) findWords() {
+	state := int32(0)
+	step := func(symbol uint8, end int) {
+		state = s.words.next[state][symbol]
+		for _, u := range s.words.ends[state] {
+			s.take(u, end-u.length, end)
 		}
-		return
 	}
-	from, to := end-u.length+1, end-1
-	if u.open {
-		to = wordEnd(s.words, end)
+	for i, t := range s.All {
+		step(gapSymbol, i)
+		if t.IsAddress {
+			state = 0
+			continue
+		}
+		for _, c := range s.Plain[t.From:t.To] {
+			step(symbols[c], i+1)
+		}
 	}
+	step(gapSymbol, len(s.All))
+}
+
+// take takes up a needle that is the words from the from-th until before the to-th.
+func (s *search) take(u use, from, to int) {
 	switch u.role {
 	case nameRole:
-		s.add(u.matcher, span{from, to, inWords}, "")
+		s.add(u.matcher, s.spanOf(from, to), "")
 	case phraseRole:
 		lost := ""
-		if denied, _ := negated(s.words, from, to, 0); denied {
+		if denied, _ := s.negated(from, to, 0); denied {
 			lost = "negated"
-		} else if s.matchers[u.matcher].rank == Refusal && isDoubted(s.words, from) {
+		} else if s.matchers[u.matcher].rank == Refusal && s.isDoubted(from) {
 			lost = "said of a case that may be"
 		}
-		s.add(u.matcher, span{from, to, inWords}, lost)
+		s.add(u.matcher, s.spanOf(from, to), lost)
 	case tryRole:
-		s.laterTry = from
+		s.laterTry = s.All[from].From
 	case contrastRole:
-		s.words[from-1] = text.Clause
+		s.All[from].Before = text.Clause
 	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
 		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].from >= from; n-- {
 			if s.hits[n-1].from == from && s.hits[n-1].to == to {
@@ -182,9 +190,9 @@ func (s *search) read(u *use, end int, plain bool) {
 			}
 			s.hits = s.hits[:n-1]
 		}
-		s.hits = append(s.hits, hit{*u, from, to})
+		s.hits = append(s.hits, hit{u, from, to})
 	default:
-		s.hits = append(s.hits, hit{*u, from, to})
+		s.hits = append(s.hits, hit{u, from, to})
 	}
 }
 
@@ -210,18 +218,19 @@ func (s *search) readStatus() {
 
 // readPatterns tries the patterns that are stronger than what was found.
 func (s *search) readPatterns() {
-	var plain string
 	for _, p := range s.patterns {
 		if s.best != none && p.matcher > s.best && !s.explains {
 			continue
 		}
-		if plain == "" {
-			plain = text.Plain(s.message[:min(len(s.message), patternReach)], nil)
-		}
-		if at := p.FindStringIndex(plain); at != nil {
+		if at := p.FindIndex(s.Plain[:min(len(s.Plain), patternReach)]); at != nil {
 			s.add(p.matcher, span{at[0], at[1], inPlain}, "")
 		}
 	}
+}
+
+// spanOf returns the span of some words.
+func (s *search) spanOf(from, to int) span {
+	return span{s.All[from].From, s.All[to-1].To, inPlain}
 }
 
 // text returns a span as it stands in the message.
@@ -235,20 +244,8 @@ func (s *search) text(where span) string {
 
 // place returns where in the message a span is.
 func (s *search) place(where span) (from, to int) {
-	offsets := s.offsets[:0]
-	switch where.in {
-	case inWords:
-		s.spare, _ = text.Words(s.spare[:0], s.message, &offsets)
-	case inNormal:
-		s.spare = text.Normal(s.spare[:0], s.message, &offsets)
-	case inPlain:
-		text.Plain(s.message[:min(len(s.message), patternReach)], &offsets)
-	default:
+	if where.in == inMessage {
 		return where.from, where.to
 	}
-	s.offsets, to = offsets, len(s.message)
-	if where.to < len(offsets) {
-		to = int(offsets[where.to])
-	}
-	return int(offsets[where.from]), to
+	return int(s.Offsets[where.from]), int(s.Offsets[where.to])
 }

@@ -29,35 +29,21 @@ func laterTries() []string {
 	return all
 }
 
-// lastTry returns where in the message the last of several tries begins; 0 where it tells of one.
+// lastTry returns where in plain the last of several tries begins; 0 where the message tells of one.
 func (s *search) lastTry() int {
-	start := 0
-	if s.laterTry != 0 {
-		start, _ = s.place(span{from: s.laterTry, to: s.laterTry, in: inWords})
-	}
 	if s.earlier.to == 0 {
-		return start
+		return s.laterTry
 	}
-	return max(start, tryBetween(s.message, s.earlier.to, s.latest.from))
-}
-
-// tryBetween returns where the last try begins whose status stands at last, after one that ends at previous.
-func tryBetween(message string, previous, last int) int {
-	between := strings.ToLower(message[previous:last])
+	between := string(s.Plain[s.earlier.to:s.latest.from])
 	start := -1
 	for _, word := range statusTries {
 		start = max(start, strings.LastIndex(between, word))
 	}
-	if start < 0 {
-		before := strings.ToLower(message[:previous])
-		if !slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
-			return 0
-		}
+	before := string(s.Plain[:s.earlier.to])
+	if start < 0 && !slices.ContainsFunc(tryLists, func(word string) bool { return strings.Contains(before, word) }) {
+		return s.laterTry
 	}
-	if len(between) != last-previous { // in lower case it is longer or shorter
-		start = 0
-	}
-	return previous + max(0, start)
+	return max(s.laterTry, s.earlier.to+max(0, start))
 }
 
 // courtesies begin phrases that say nothing of what happened: tente novamente, mais tarde.
@@ -66,10 +52,11 @@ var courtesies = set("tente try mais aguarde")
 // isOvertaken reports whether a sentence behind the marked code that decided tells of a passing fault: what was denied
 // may be another batch.
 func (s *search) isOvertaken() bool {
-	if s.where.in != inMessage {
+	from, behind := s.place(s.where)
+	if s.where.in == beside || !isNumber(s.message[from:behind]) {
 		return false
 	}
-	rest := s.message[s.where.to:]
+	rest := s.message[behind:]
 	end := strings.IndexAny(rest, "\n;|!?")
 	if stop := strings.Index(rest, ". "); end < 0 || stop >= 0 && stop < end {
 		end = stop

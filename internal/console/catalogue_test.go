@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/testkit"
 )
 
@@ -21,7 +22,7 @@ func withCatalogue(t *testing.T, w world, file string) *site {
 	s := open(t, w)
 	s.lang = "pt-BR"
 	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
+	s.pages.Open(w.Memory, guard.New(w.Services()))
 	return s
 }
 
@@ -89,7 +90,7 @@ func TestAdviceOfNewerPolicies(t *testing.T) {
 		testkit.Must(t, err)
 		s := open(t, w)
 		s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-		s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
+		s.pages.Open(w.Memory, guard.New(w.Services()))
 		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 		if d.mustSay("What to do:"); d.says("This advice is of the policies in force") != tt.says {
 			t.Errorf("a change of %s: that the advice is of newer policies is said: %t, want %t", tt.name, !tt.says, tt.says)

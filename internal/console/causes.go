@@ -269,11 +269,11 @@ func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {
-	return p.acting(access.Teach, func(v *visit, o *open) (*page, error) {
+	return p.reading(func(v *visit, o *open) (*page, error) {
 		from := v.r.PostForm
 		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
 			Forgets: forgets}
-		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason, By: v.who.Name}
+		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason}
 		if !forgets {
 			t.Class = decision.ErrorClassification(sent.Class)
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
@@ -291,7 +291,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		case refused != nil && refused.Code != deadletter.NothingTaught:
 			return v.showCause(o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
 		case err != nil && refused == nil:
-			return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
+			return nil, unsure("unordered", err)
 		}
 		done := "teach"
 		if forgets { // also where another did so meanwhile

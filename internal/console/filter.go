@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // filterOf a request; open where it names no state. wrong names the field that cannot be read; empty where none is.
@@ -64,7 +64,7 @@ func (v *visit) wrongFilter(field string, q url.Values) string {
 // plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+		if text.Hidden(r) {
 			return -1
 		}
 		return r

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
@@ -289,7 +290,7 @@ func TestTrendRowsNameTheirHours(t *testing.T) {
 
 // letters are so many dead letters, by pages of 200.
 type letters struct {
-	Reviewer
+	guard.DeadLetters
 	n int
 }
 
@@ -306,7 +307,7 @@ func TestADownloadThatEndsSaysSo(t *testing.T) {
 	for n, ends := range map[int]bool{399: false, 20_000: false, 20_001: true} {
 		var file strings.Builder
 		v := &visit{r: httptest.NewRequest(http.MethodGet, "/", nil), Lang: English, zone: time.UTC, now: home0, catalogue: catalogue.Default()}
-		testkit.Must(t, v.writeLetters(&open{Reviewer: letters{n: n}}, journal.DeadLetterFilter{}, &file))
+		testkit.Must(t, v.writeLetters(&open{Guard: guard.New(guard.Services{DeadLetters: letters{n: n}})}, journal.DeadLetterFilter{}, &file))
 		rows := strings.Split(strings.TrimSpace(file.String()), "\n")
 		if said := strings.Contains(rows[len(rows)-1], "The list goes on: this file ends at 20,000 dead letters"); said != ends {
 			t.Errorf("of %d dead letters the last row says %q", n, rows[len(rows)-1])

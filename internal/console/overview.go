@@ -333,7 +333,7 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 	if o == nil || section == "overview" || section == "portals" {
 		return all
 	}
-	known, err := o.gates.Destinations()
+	known, err := o.Destinations.Destinations()
 	if err != nil {
 		return all // the page itself says so
 	}

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/testkit"
 )
 
@@ -45,7 +46,7 @@ func (s *site) links(operate, grafana string) {
 	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
 		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
 	}})
-	s.pages.Open(w.Memory, w.DeadLetters, w.Gates())
+	s.pages.Open(w.Memory, guard.New(w.Services()))
 }
 
 // as is the same site for somebody of another role.

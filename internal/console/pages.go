@@ -14,12 +14,11 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
 
-	"retry-worker/internal/access"
-	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -50,11 +49,10 @@ type Pages struct {
 	open       atomic.Pointer[open]
 }
 
-// open is the journal once it can be read.
+// open is the journal once it can be read, and what changes it for people.
 type open struct {
 	Source
-	Reviewer
-	gates   api.Gates
+	*guard.Guard
 	figures figures
 }
 
@@ -72,11 +70,8 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out: on dead letters, and on
-// destinations.
-func (p *Pages) Open(from Source, to Reviewer, gates api.Gates) {
-	p.open.Store(&open{Source: from, Reviewer: to, gates: gates})
-}
+// Open gives the pages what they read from, and what carries people's decisions out.
+func (p *Pages) Open(from Source, to *guard.Guard) { p.open.Store(&open{Source: from, Guard: to}) }
 
 // ServeHTTP answers everything that is not the API.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed(w, r) }
@@ -104,7 +99,7 @@ func (p *Pages) route() {
 		{http.MethodPost, "/causes/{id}/teach", p.teach(false)},
 		{http.MethodPost, "/causes/{id}/forget", p.teach(true)},
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
-		{http.MethodPost, "/bulk-runs", p.acting(access.Bulk, p.startRun)},
+		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodPost, "/bulk-runs/new", p.reading(p.planRun)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
@@ -136,16 +131,6 @@ func (p *Pages) route() {
 		p.mux.HandleFunc(address, p.onlyBy(allowed))
 	}
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
-}
-
-// acting is reading for those who have the right to do a, to whichever team's dead letters.
-func (p *Pages) acting(a access.Action, make func(*visit, *open) (*page, error)) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		if !v.who.Role.May(a) {
-			return nil, v.forbidden(a, "")
-		}
-		return make(v, o)
-	})
 }
 
 // onlyBy refuses what an address is not asked by. Whoever reads a form's address, as after a log-in, is led to the page
@@ -189,18 +174,6 @@ type Source interface {
 	deadletter.Reader
 	// Backlog is how many messages wait, by the outbox's queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
-}
-
-// Reviewer lists dead letters and carries people's decisions on one and on many of them out (deadletter.Service does).
-type Reviewer interface {
-	api.DeadLetters
-	api.Bulk
-	// Teams are those that the policies name.
-	Teams() []decision.Team
-	// Process says whether a process waits for a decision on the dead letter.
-	Process(d *journal.DeadLetter) deadletter.Process
-	// Note takes what a person says of a dead letter without deciding on it.
-	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 }
 
 // Health is what the worker says of itself.

@@ -137,13 +137,12 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 }
 
 // command that the form asks for.
-func (f *planForm) command(by string) deadletter.BulkCommand {
+func (f *planForm) command() deadletter.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, By: by,
-		PerMinute: pace}
+	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
 	if !f.Discards() {
 		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
 	}
@@ -174,7 +173,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
 		return nil, err
 	}
-	plan, err := o.Plan(v.r.Context(), f.command(v.who.Name))
+	plan, err := o.Plan(v.r.Context(), f.command())
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
 		d.Wrong, d.WrongField = v.bulkRefusal(refusal)
 		return d, nil
@@ -241,19 +240,16 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if wrong != "" || err != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
-	if err := v.forbidden(f.needs(), f.filter.Team); err != nil {
-		return nil, err
-	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
 		return v.replanned(o, f, v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
 	}
-	run, _, err := o.Start(v.r.Context(), f.command(v.who.Name), f.Sealed)
+	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
 	}
 	refusal := deadletter.RefusalOf(err)
 	if refusal == nil {
-		return nil, &problem{status: http.StatusServiceUnavailable, key: "unstarted", cause: err}
+		return nil, unsure("unstarted", err)
 	}
 	if refusal.Code == deadletter.PlanOutdated {
 		return v.replanned(o, f, "", "", http.StatusConflict)

@@ -48,7 +48,7 @@ func portalURL(name string) string { return "/destinations/" + segment(name) }
 
 // portals answers GET /destinations.
 func (p *Pages) portals(v *visit, o *open) (*page, error) {
-	all, err := o.gates.Destinations()
+	all, err := o.Destinations.Destinations()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ const mostBanners = 3
 
 // notUp returns those that are not up, at most mostBanners, and how many more there are in words.
 func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
-	all, err := o.gates.Destinations()
+	all, err := o.Destinations.Destinations()
 	if err != nil {
 		return nil, "", err
 	}
@@ -184,7 +184,7 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) { return v.portalPage(o
 // portalPage shows a destination, with the form as it was sent where there is something wrong with it.
 func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error) {
 	name := v.r.PathValue("name")
-	found, claims, err := o.gates.Destination(name)
+	found, claims, err := o.Destination(name)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
 // back to the destination's page.
 func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
-	return p.acting(access.Order, func(v *visit, o *open) (*page, error) {
+	return p.reading(func(v *visit, o *open) (*page, error) {
 		name, from := v.r.PathValue("name"), v.r.PostForm
 		sent := orderForm{
 			Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: from.Get("reason"),
@@ -245,18 +245,14 @@ func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 		case errors.Is(err, gate.ErrUnknown):
 			return nil, err
 		}
-		return nil, &problem{status: http.StatusServiceUnavailable, key: "unordered", cause: err}
+		return nil, unsure("unordered", err)
 	})
 }
 
 // give gives the order that was sent. What is no instant and no number is refused as none.
 func (v *visit) give(o *open, name string, sent *orderForm) error {
-	reason, err := deadletter.CheckReason(sent.Reason)
-	if err != nil {
-		return err
-	}
-	c := destination.Order{Verb: destination.Verb(sent.Verb), By: v.who.Name, Reason: reason}
+	c := destination.Order{Verb: destination.Verb(sent.Verb), Reason: sent.Reason}
 	c.Until, _ = v.instant(sent.Until)
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
-	return o.gates.Command(v.r.Context(), name, c)
+	return o.Order(v.r.Context(), name, c)
 }

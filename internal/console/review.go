@@ -27,15 +27,8 @@ func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o
 // subject's page: both say what was done. What is wrong stands beside the form, with what was written.
 func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	f := sentForm(v.r.PostForm, discard)
-	action := access.Review.Anew(!discard && f.How == "fresh")
-	if !v.who.Role.May(action) { // first, whatever state the dead letter is in, or may come to
-		return nil, v.forbidden(action, "")
-	}
-	item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
+	item, err := o.For(v.r.Context(), access.Review.Anew(!discard && f.How == "fresh"), v.r.PathValue("id"))
 	if err != nil {
-		return nil, err
-	}
-	if err := v.forbidden(action, item.Team); err != nil {
 		return nil, err
 	}
 	if f.WrongField = v.wrongField(f, &item); f.WrongField != "" {
@@ -46,7 +39,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := deadletter.Command{ID: item.ID, Reason: f.Reason, By: v.who.Name}
+	c := deadletter.Command{ID: item.ID, Reason: f.Reason}
 	var done deadletter.Item
 	if discard {
 		if done, err = o.Note(v.r.Context(), c, journal.DiscardLater); err == nil {
@@ -100,7 +93,7 @@ func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewFor
 	refusal := deadletter.RefusalOf(err)
 	switch {
 	case refusal == nil:
-		return nil, &problem{status: http.StatusServiceUnavailable, key: "undecided", cause: err}
+		return nil, unsure("undecided", err)
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, err
 	case refusal.Code == deadletter.RequestStands:
@@ -187,13 +180,10 @@ func (v *visit) asked(o *open) ([]deadletter.Item, error) {
 func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
-		if err == nil && verb != journal.Ask { // whoever may not decide may ask
-			err = v.forbidden(access.Review, item.Team)
-		}
 		if err != nil {
 			return nil, err
 		}
-		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text"), By: v.who.Name}
+		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
 		if _, err = o.Note(v.r.Context(), c, verb); err != nil {
 			return p.undecided(v, o, &item, &reviewForm{Said: c.Reason}, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -312,9 +313,15 @@ func (failing) Steer(context.Context, string, journal.BulkVerb, string) (journal
 	return journal.BulkRun{}, errUnwritable
 }
 
+func (s *site) failing() *guard.Guard {
+	to := s.world.Services()
+	to.DeadLetters = failing{s.world.DeadLetters}
+	return guard.New(to)
+}
+
 func TestADecisionThatMayNotBeRecordedSaysSo(t *testing.T) {
 	s, below, _ := reviewing(t)
-	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.Gates())
+	s.pages.Open(s.world.Memory, s.failing())
 	d := s.doc(s.post("/dead-letters/"+below.ID+"/retry", words("x", "next", "now")), http.StatusServiceUnavailable)
 	d.mustSay("The decision may not be recorded")
 	d.mustNotSay("secret detail")

@@ -276,7 +276,7 @@ func (v *visit) runPage(o *open, wrong string) (*page, error) {
 	}
 	d := &runData{V: v, runRow: row, Wrong: wrong, Token: access.FormToken(v.r.Context()),
 		CanResume: r.State == journal.BulkPaused, CanCancel: !r.State.Ended()}
-	if v.forbidden(access.Bulk.Anew(r.Fresh), r.Filter.Team) != nil {
+	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
 		d.MayNot = v.T("run.may_not", v.role())
 	}
 	if err := v.runFacts(o, d, r); err != nil {
@@ -417,23 +417,16 @@ func (v *visit) done(r *journal.BulkRun) string {
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
 // page.
 func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
-	return p.acting(access.Bulk, func(v *visit, o *open) (*page, error) {
+	return p.reading(func(v *visit, o *open) (*page, error) {
 		id := v.r.PathValue("id")
-		run, err := o.Run(v.r.Context(), id)
-		if err != nil {
-			return nil, err
-		}
-		if err := v.forbidden(access.Bulk.Anew(run.Fresh), run.Filter.Team); err != nil {
-			return nil, err
-		}
-		_, err = o.Steer(v.r.Context(), id, verb, v.who.Name)
+		_, err := o.Steer(v.r.Context(), id, verb)
 		if err == nil {
 			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
 		}
 		refusal := deadletter.RefusalOf(err)
 		switch {
 		case refusal == nil:
-			return nil, &problem{status: http.StatusServiceUnavailable, key: "unsteered", cause: err}
+			return nil, unsure("unsteered", err)
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, err
 		default:

@@ -113,7 +113,7 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
-	s.pages.Open(s.world.Memory, failing{s.world.DeadLetters}, s.world.Gates())
+	s.pages.Open(s.world.Memory, s.failing())
 	d = s.doc(s.post(at+"/pause", nil), http.StatusServiceUnavailable)
 	d.mustSay("The run may not have changed")
 	d.mustNotSay("secret detail")

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"retry-worker/internal/text"
 )
 
 const (
@@ -59,7 +60,7 @@ func unseen(r rune, size int, first byte) string {
 		return ""
 	case r < 0x20, r == 0x7f:
 		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: letters that every font has
-	case r >= 0x80 && r < 0xa0, r == 0xad, unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp):
+	case text.Hidden(r):
 		return fmt.Sprintf("U+%04X", r)
 	default:
 		return ""

@@ -65,17 +65,6 @@ func (v *visit) ownTeams() string {
 	return strings.Join(names, ", ")
 }
 
-// forbidden is the problem of what the reader may not do to dead letters of the team; nil where he may.
-func (v *visit) forbidden(a access.Action, team decision.Team) error {
-	switch {
-	case !v.who.Role.May(a), v.who.Teams == "" && !v.who.May(a, string(team)):
-		return &problem{status: http.StatusForbidden, key: "refused.forbidden_role"}
-	case !v.who.May(a, string(team)):
-		return &problem{status: http.StatusForbidden, key: "refused.forbidden_team"}
-	}
-	return nil
-}
-
 // page is what an address answers with.
 type page struct {
 	status int // 0 is 200
@@ -268,6 +257,9 @@ func problemOf(err error) *problem {
 	if known, is := errors.AsType[*problem](err); is {
 		return known
 	}
+	if denied, is := errors.AsType[*access.Refusal](err); is {
+		return &problem{denied.Status, "refused." + denied.Code, nil}
+	}
 	refusal := deadletter.RefusalOf(err)
 	switch {
 	case refusal != nil && unknown[refusal.Code] != "":
@@ -276,6 +268,14 @@ func problemOf(err error) *problem {
 		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
 	}
 	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
+}
+
+// unsure is the problem of what may have been done all the same, unless err says that the reader may not.
+func unsure(key string, err error) error {
+	if _, denied := errors.AsType[*access.Refusal](err); denied {
+		return err
+	}
+	return &problem{status: http.StatusServiceUnavailable, key: key, cause: err}
 }
 
 // problemData is what the page of a problem shows.

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // Item is a dead letter as people see it, with what is known of its subject and of its review.
@@ -300,9 +302,11 @@ func policyGone(policy string) *Refusal {
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
-// CheckReason is a person's words without what stands around them, or the *Refusal of none and of too many.
+// CheckReason is a person's words without what cannot be seen around them, or the *Refusal of none and of too many.
 func CheckReason(s string) (string, error) {
-	s = strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD"))
+	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || text.Hidden(r) || r == utf8.RuneError
+	})
 	switch {
 	case s == "":
 		return "", refuse(ReasonRequired, "a reason is required; say in a few words why")

@@ -1,10 +1,10 @@
 package decision
 
 import (
-	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"retry-worker/internal/text"
@@ -78,64 +78,69 @@ var asks = func() map[string]bool {
 // farthest is how many words the unit may stand behind the one that asks to wait.
 const farthest = 10
 
+// readings keeps the memory of finished ones.
+var readings = sync.Pool{New: func() any { return new(text.Words) }}
+
 // toldInWords returns the longest wait that a text asks for in words; 0 where it asks for none.
 func toldInWords(s string) (longest time.Duration) {
 	if !strings.ContainsAny(s, "0123456789") && !strings.Contains(s, "hor") && !strings.Contains(s, "HOR") && !strings.Contains(s, "hour") {
 		return 0 // neither a number nor an hour in words
 	}
-	var room [4 << 10]byte
-	folded, _ := text.Words(room[:0], s, nil)
-	var last [3][]byte // words, this one first
+	words := readings.Get().(*text.Words)
+	defer readings.Put(words)
+	words.Read(s)
 	asked := farthest + 1
-	for start, i := 0, 0; i < len(folded); i++ {
-		if folded[i] > text.Clause {
-			continue
+	for i := range words.All {
+		if asked++; words.GapBefore(i) == text.Clause {
+			asked = farthest + 1
 		}
-		last[2], last[1], last[0] = last[1], last[0], folded[start:i]
-		start = i + 1
-		asked++
-		switch waits, known := asks[string(last[0])]; {
+		switch waits, known := asks[words.At(i)]; {
 		case !known:
 		case !waits:
 			asked = farthest + 1
-		case string(last[1]) != "ao": // as in "timeout ao aguardar"
+		case back(words, i, 1) != "ao": // as in "timeout ao aguardar"
 			asked = 0
 		}
 		if asked <= farthest {
-			longest = max(longest, amount(last))
-		}
-		if folded[i] == text.Clause {
-			asked, last = farthest+1, [3][]byte{}
+			longest = max(longest, amount(words, i))
 		}
 	}
 	return longest
 }
 
-// amount returns the time that words end, the last first, such as "30 min", "30min" or "meia hora"; 0 where they end none.
-func amount(last [3][]byte) time.Duration {
-	digits := bytes.TrimRight(last[0], "abcdefghijklmnopqrstuvwxyz")
-	unit, n := units[string(last[0][len(digits):])], halves[string(last[1])]
+// back returns the word that stands so many before the i-th in its clause; empty where none does.
+func back(words *text.Words, i, n int) string {
+	for ; n > 0; n-- {
+		if words.GapBefore(i) == text.Clause {
+			return ""
+		}
+		i--
+	}
+	return words.At(i)
+}
+
+// amount returns the time that the i-th word ends, such as "30 min", "30min" or "meia hora"; 0 where it ends none.
+func amount(words *text.Words, i int) time.Duration {
+	word, before, earlier := words.At(i), back(words, i, 1), back(words, i, 2)
+	digits := strings.TrimRight(word, "abcdefghijklmnopqrstuvwxyz")
+	unit, n := units[word[len(digits):]], halves[before]
 	switch {
 	case unit == 0:
 		return 0
-	case len(digits) > 0:
+	case digits != "":
 		n = doubled(digits)
-	case n == 0 && doubled(last[2]) == 0: // with two numbers it is a decimal
-		n = doubled(last[1])
-	case string(last[2]) == "half":
+	case n == 0 && doubled(earlier) == 0: // with two numbers it is a decimal
+		n = doubled(before)
+	case earlier == "half":
 		n = 1
 	}
 	return min(time.Duration(n)*(unit/2), maxTold)
 }
 
 // doubled returns twice a number of at most four digits; 0 for anything else.
-func doubled(digits []byte) int64 {
-	n := int64(0)
-	for _, c := range digits {
-		if c < '0' || c > '9' || len(digits) > 4 {
-			return 0
-		}
-		n = 10*n + int64(c-'0')
+func doubled(digits string) int64 {
+	if n, err := strconv.ParseUint(digits, 10, 32); err == nil && len(digits) <= 4 {
+		return 2 * int64(n)
 	}
-	return 2 * n
+	return 0
 }

@@ -103,10 +103,15 @@ func (g *Gate) wait(now time.Time) {
 	g.Flow.Next = latest(g.Flow.Next, now.Add(g.Flow.interval()))
 }
 
-// Lead begins to let claims go: who did before may have let one go, and asked the URL, just now.
+// Lead begins to let claims go: who did before may have let one go, and asked the URL, just now. Where he ended before
+// the canary could go, another may.
 func (g *Gate) Lead(now time.Time) {
 	g.wait(now)
 	g.NextProbe = latest(g.NextProbe, now.UTC().Round(0).Add(firstTest))
+	if g.Phase == Testing && g.Queue.claims[g.Canary.Claim] != nil {
+		g.Apply(Lost{g.Canary.Claim}, now)
+		g.NextTest = g.now
+	}
 }
 
 // Believe bounds instants that lie further ahead than is ever recorded: whoever recorded them had a wrong clock, and

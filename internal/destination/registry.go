@@ -2,8 +2,10 @@ package destination
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,11 +72,9 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 	}
 }
 
-// Each calls do for every Gate, in no order.
-func (r *Registry) Each(do func(*Gate)) {
-	for _, g := range r.gates {
-		do(g)
-	}
+// All returns the Gates by their names.
+func (r *Registry) All() []*Gate {
+	return slices.SortedFunc(maps.Values(r.gates), func(a, b *Gate) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // forget makes room, and reports whether there was any to make.
@@ -113,7 +113,9 @@ func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 	lengths := slices.Clone(s.Lasted)
 	if len(lengths) < fewestOutages {
 		lengths = nil
-		r.Each(func(g *Gate) { lengths = append(lengths, g.Lasted...) })
+		for _, g := range r.gates {
+			lengths = append(lengths, g.Lasted...)
+		}
 	}
 	if len(lengths) < fewestOutages {
 		return b, false

@@ -17,7 +17,9 @@ func TestRegistryForgets(t *testing.T) {
 		r.Gate("unimed-sp", start).Settings.Pace.Most != 20 {
 		t.Error("the wrong one is forgotten")
 	}
-	r.Each(func(g *Gate) { g.Queue.Add(Held{Claim: "waits"}) })
+	for _, g := range r.All() {
+		g.Queue.Add(Held{Claim: "waits"})
+	}
 	if name := r.Gate("one more", start.Add(2*time.Hour)).Name; name != Other {
 		t.Errorf("%s, where all others are busy", name)
 	}

@@ -1,12 +1,9 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 	"unique"
 
@@ -125,7 +122,9 @@ func (g *Gates) read(ctx context.Context) error {
 		g.left.add(unheard[i].JobKey, now)
 	}
 	if g.leads {
-		k.registry.Each(func(d *destination.Gate) { d.Lead(now) })
+		for _, d := range k.registry.All() {
+			d.Lead(now)
+		}
 		for i := range words {
 			g.evidence(&words[i])
 		}
@@ -164,12 +163,12 @@ const wordPages = 100
 // failed, before the destination's state was recorded.
 func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
 	canaries, after := map[int64]bool{}, k.seen
-	k.registry.Each(func(d *destination.Gate) {
+	for _, d := range k.registry.All() {
 		if d.Phase == destination.Testing && d.Canary.Claim != "" {
 			canaries[jobOf(d.Canary.Claim)] = true
 			after = min(after, k.record(d.Name).Record)
 		}
-	})
+	}
 	for range wordPages {
 		if after >= k.seen {
 			break
@@ -338,86 +337,4 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 		d.Apply(*b.Command, now)
 	}
 	g.woken.Send()
-}
-
-// minuteOf is a destination in a minute since 1970.
-type minuteOf struct {
-	destination string
-	minute      int64
-}
-
-// passed counts claims that go while their destination is up.
-type passed map[minuteOf]int
-
-func minuteAt(now time.Time) int64 { return now.Unix() / 60 }
-
-// pass counts a claim that this replica let through. Where it acts, the destination's breaker knows already.
-func (g *Gates) pass(d *destination.Gate) {
-	at := minuteOf{d.Name, minuteAt(g.Clock.Now())}
-	if g.passed[at]++; g.leads {
-		g.weighed[at]++
-	}
-}
-
-// addUp adds what this replica let through to the sums of all: each minute once it is over, or at once where a
-// destination fails. The breakers of the one that acts then count what the others let through.
-func (g *Gates) addUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	due, leads := g.duePassed()
-	if len(due) > 0 {
-		if err := g.Store.AddAdmissions(ctx, due); err != nil {
-			return err // they are forgotten: the breakers are a little quicker for that minute
-		}
-	}
-	if !leads {
-		return nil
-	}
-	s := g.Settings()
-	within := s.Otherwise.OpensAt.Within
-	for _, of := range s.Configured {
-		within = max(within, of.OpensAt.Within)
-	}
-	sums, err := g.Store.Admissions(ctx, minuteAt(g.Clock.Now().Add(-within)))
-	if err == nil {
-		g.weigh(sums)
-	}
-	return err
-}
-
-// duePassed takes what is to be added now, in the order in which all replicas add.
-func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := minuteAt(g.Clock.Now())
-	for at, n := range g.passed {
-		if g.failing || at.minute < now {
-			due = append(due, journal.Admission{Destination: at.destination, Minute: at.minute, Count: n})
-			delete(g.passed, at)
-		}
-	}
-	slices.SortFunc(due, func(a, b journal.Admission) int {
-		return cmp.Or(cmp.Compare(a.Minute, b.Minute), cmp.Compare(a.Destination, b.Destination))
-	})
-	g.failing = false
-	return due, g.leads
-}
-
-// weigh tells the breakers what they have not counted of the sums of the last minutes.
-func (g *Gates) weigh(sums []journal.Admission) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.known == nil {
-		return
-	}
-	now := g.Clock.Now()
-	for _, a := range sums {
-		at, d := minuteOf{a.Destination, a.Minute}, g.registry.Gate(a.Destination, now)
-		within := minuteAt(now.Add(-d.Settings.OpensAt.Within))
-		if n := a.Count + g.passed[at] - g.weighed[at]; n > 0 && a.Minute >= within {
-			d.Apply(destination.Admitted{Count: n}, now)
-			g.weighed[at] += n
-		}
-	}
-	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < minuteAt(now)-journal.AdmissionsKept })
 }

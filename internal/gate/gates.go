@@ -11,9 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -219,8 +217,9 @@ func (g *Gates) Destinations() (all []Destination, err error) {
 		return nil, journal.ErrUnavailable
 	}
 	now := g.Clock.Now()
-	g.registry.Each(func(d *destination.Gate) { all = append(all, g.describe(d, now)) })
-	slices.SortFunc(all, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range g.registry.All() {
+		all = append(all, g.describe(d, now))
+	}
 	return all, nil
 }
 

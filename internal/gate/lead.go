@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -114,26 +113,12 @@ func (g *Gates) untilDue() time.Duration {
 	if g.known == nil || !g.leads { // what is due, somebody else does
 		return rest
 	}
-	g.registry.Each(func(d *destination.Gate) {
+	for _, d := range g.registry.All() {
 		if at := d.Next(now); !at.IsZero() && !g.lost[d.Name] {
 			rest = min(rest, max(at.Sub(now), 0))
 		}
-	})
+	}
 	return rest
-}
-
-// departure is a claim that goes, or is given up.
-type departure struct {
-	journal.Departure
-	held time.Duration
-}
-
-// step is what one look at a destination came to.
-type step struct {
-	gate       *destination.Gate
-	record     *journal.DestinationBody
-	departures []departure
-	probe      *destination.Probe
 }
 
 // release records what became of the destinations, and lets go whose turn it is. While answers wait nobody goes: they
@@ -141,10 +126,7 @@ type step struct {
 func (g *Gates) release(ctx context.Context) (answered bool, err error) {
 	answered = g.deliver(ctx, false) == nil // else the engine is away: its loop says so
 	departed := false
-	for _, s := range g.look(answered) {
-		if s.probe != nil {
-			go g.probe(ctx, s.gate.Name, s.probe)
-		}
+	for _, s := range g.look(ctx, answered) {
 		if s.record != nil {
 			if err := g.Memory.RecordDestination(ctx, s.gate.Name, *s.record); err != nil {
 				return false, err
@@ -161,52 +143,72 @@ func (g *Gates) release(ctx context.Context) (answered bool, err error) {
 	return answered && (!departed || g.deliver(ctx, true) == nil), nil
 }
 
-// look asks each gate whose turn it is, unless nobody goes, and returns what there is to do by their names.
-func (g *Gates) look(goes bool) (steps []step) {
+// step is what one look at a destination came to.
+type step struct {
+	gate       *destination.Gate
+	record     *journal.DestinationBody
+	departures []departure
+}
+
+// departure is a claim that goes, or is given up.
+type departure struct {
+	journal.Departure
+	held time.Duration
+}
+
+// look asks each gate whose turn it is, unless nobody goes, and returns what there is to do.
+func (g *Gates) look(ctx context.Context, goes bool) (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	g.registry.Each(func(d *destination.Gate) {
+	for _, d := range g.registry.All() {
 		if g.lost[d.Name] {
-			return
+			continue
 		}
 		d.Believe(now)
 		s := step{gate: d}
-		if goes {
-			g.due(&s, now)
+		if at := d.Next(now); goes && (d.Changed || !at.IsZero() && !now.Before(at)) {
+			g.due(ctx, &s, now)
 		}
 		d.Leaving = len(s.departures) > 0
 		if d.Changed {
 			s.record = g.change(d)
 		}
-		if s.record != nil || s.probe != nil || d.Leaving {
+		if s.record != nil || d.Leaving {
 			steps = append(steps, s)
 		}
-	})
-	slices.SortFunc(steps, func(a, b step) int { return strings.Compare(a.gate.Name, b.gate.Name) })
+	}
 	return steps
 }
 
-// due adds whose turn it is, and who is given up.
-func (g *Gates) due(s *step, now time.Time) {
+// due adds whose turn it is, and who is given up, and has the URL asked when it is to be. A canary goes while it is
+// waited for: another one follows then.
+func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 	d := s.gate
-	g.resend(s, now)
-	if at := d.Next(now); len(s.departures) == 0 && !d.Changed && (at.IsZero() || now.Before(at)) {
-		return
-	}
 	released, givenUp, probe := d.Due(now)
 	for i := range released {
-		if released[i].Kind != destination.Test {
+		r := &released[i]
+		going := journal.Departure{Kind: r.Kind, Reason: r.Reason(d.Name, g.Zone)}
+		if r.Kind == destination.Test {
+			going.Before = r.At.Add(destination.CanaryTimeout)
+		} else {
 			g.pass(d)
 		}
-		g.goes(s, &released[i], now)
+		g.leaves(s, &r.Held, now, going)
 	}
 	for i := range givenUp {
 		g.leaves(s, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 	}
 	if probe {
-		s.probe = new(d.Settings.Probe) // others are taken over while it is asked
+		c := d.Settings.Probe // others are taken over while it is asked
+		go func() { g.tellLater(d.Name, destination.Probed{OK: g.Probe(ctx, c.URL, c.Expect)}) }()
 	}
+}
+
+func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
+	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
+	g.left.add(d.JobKey, now) // its record may be heard of late
+	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
 }
 
 // change returns the record of a state that is another.
@@ -222,32 +224,6 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	}
 	d.Changed, d.Left = false, ""
 	return b
-}
-
-// goes has a claim go. A canary goes while it is waited for: another one follows then.
-func (g *Gates) goes(s *step, r *destination.Release, now time.Time) {
-	going := journal.Departure{Kind: r.Kind, Reason: r.Reason(s.gate.Name, g.Zone)}
-	if r.Kind == destination.Test {
-		going.Before = r.At.Add(destination.CanaryTimeout)
-	}
-	g.leaves(s, &r.Held, now, going)
-}
-
-func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
-	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
-	g.left.add(d.JobKey, now) // its record may be heard of late
-	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
-}
-
-// resend sends the canary again that was recorded and is still held: who recorded it ended before it could go.
-func (g *Gates) resend(s *step, now time.Time) {
-	d := s.gate
-	if d.Phase != destination.Testing || !now.Before(d.Canary.Sent.Add(destination.CanaryTimeout)) {
-		return
-	}
-	if h, held := d.Queue.Remove(d.Canary.Claim); held {
-		g.goes(s, &destination.Release{Held: h, Kind: destination.Test, At: d.Canary.Sent, Outage: d.Outage}, now)
-	}
 }
 
 // whyGivenUp is which of the two passes first.
@@ -272,35 +248,35 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
-// depart records who leaves a destination's gate, in their order as far as the journal takes several at once.
-func (g *Gates) depart(ctx context.Context, s *step) error {
+// each calls do for 0 to n-1, some at once, and returns the first error.
+func each(n int, do func(i int) error) error {
 	var flying errgroup.Group
 	flying.SetLimit(mostFlying)
-	label := g.Settings().Label(s.gate.Name)
-	for i := range s.departures {
-		d := &s.departures[i]
-		flying.Go(func() error {
-			switch ok, err := g.Memory.Depart(ctx, &d.Departure); {
-			case err != nil || !ok:
-				return err
-			case d.GiveUp != "":
-				g.Hooks.GivenUp(d.Subject.Policy)
-			default:
-				g.Hooks.Released(label, d.Kind, d.held)
-			}
-			return nil
-		})
+	for i := range n {
+		flying.Go(func() error { return do(i) })
 	}
-	err := flying.Wait()
+	return flying.Wait()
+}
+
+// depart records who leaves a destination's gate, in their order as far as the journal takes several at once.
+func (g *Gates) depart(ctx context.Context, s *step) error {
+	label := g.Settings().Label(s.gate.Name)
+	err := each(len(s.departures), func(i int) error {
+		d := &s.departures[i]
+		ok, err := g.Memory.Depart(ctx, &d.Departure)
+		switch {
+		case err != nil || !ok:
+		case d.GiveUp != "":
+			g.Hooks.GivenUp(d.Subject.Policy)
+		default:
+			g.Hooks.Released(label, d.Kind, d.held)
+		}
+		return err
+	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.gate.Leaving = false
 	return err
-}
-
-// probe asks the destination's URL.
-func (g *Gates) probe(ctx context.Context, name string, p *destination.Probe) {
-	g.tellLater(name, destination.Probed{OK: g.Probe(ctx, p.URL, p.Expect)})
 }
 
 // tellLater tells a destination what was found out meanwhile, where this process still acts.
@@ -337,17 +313,12 @@ func (g *Gates) deliver(ctx context.Context, first bool) error {
 		if err != nil || len(answers) == 0 {
 			return err
 		}
-		var flying errgroup.Group
-		flying.SetLimit(mostFlying)
-		for i := range answers {
-			flying.Go(func() error {
-				if !g.answer(ctx, &answers[i], first) {
-					done[i] = 0
-				}
-				return nil
-			})
-		}
-		_ = flying.Wait()
+		_ = each(len(answers), func(i int) error {
+			if !g.answer(ctx, &answers[i], first) {
+				done[i] = 0
+			}
+			return nil
+		})
 		done = slices.DeleteFunc(done, func(sequence int64) bool { return sequence == 0 })
 		if err := g.Memory.Published(ctx, done); err != nil {
 			return err

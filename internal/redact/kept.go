@@ -1,11 +1,24 @@
 package redact
 
+import "strings"
+
 // What is never taken.
 
-const (
-	uuidSize = 36
-	maxHash  = 128 // SHA-512
-)
+const maxHash = 128 // digits: SHA-512
+
+// matches returns where what is at i ends if it is as pattern says, in which 0 is a digit, x a hexadecimal one, - one of
+// "-/.", and anything else itself; 0 where it is not.
+func (r *reader) matches(i int, pattern string) int {
+	for j := range len(pattern) {
+		c := r.char(i + j)
+		switch p := pattern[j]; {
+		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && isOneOf(c, "-/."), p == c:
+		default:
+			return 0
+		}
+	}
+	return i + len(pattern)
+}
 
 // identifierEnd returns the end of the UUID or hash that begins at i; 0 where none does.
 func (r *reader) identifierEnd(i int) int {
@@ -19,8 +32,8 @@ func (r *reader) identifierEnd(i int) int {
 	}
 	switch end := i + hex; hex {
 	case 8:
-		if r.isUUID(i) && !r.goesOn(i+uuidSize) {
-			return i + uuidSize
+		if end = r.matches(i, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"); end > 0 && !r.goesOn(end) {
+			return end
 		}
 	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
 		if letters && !r.goesOn(end) {
@@ -30,16 +43,6 @@ func (r *reader) identifierEnd(i int) int {
 	return 0
 }
 
-func (r *reader) isUUID(i int) bool {
-	for j := range uuidSize {
-		c := r.char(i + j)
-		if isHyphen := j == 8 || j == 13 || j == 18 || j == 23; isHyphen && c != '-' || !isHyphen && !isHex(c) {
-			return false
-		}
-	}
-	return true
-}
-
 func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower(c) <= 'f' }
 
 // goesOn reports whether more of an identifier, or a number's rest, stands at i behind it.
@@ -47,15 +50,9 @@ func (r *reader) goesOn(i int) bool {
 	return isAlnum(r.char(i)) || r.char(i) == '.' && looks[r.char(i+1)] == isDigit
 }
 
-// isPunctuated reports whether 000.000.000-00 stands at i.
+// isPunctuated reports whether a CPF as it is printed stands at i.
 func (r *reader) isPunctuated(i int) bool {
-	const pattern = "000.000.000-00"
-	for j := range pattern {
-		if c := r.char(i + j); pattern[j] != c && (pattern[j] != '0' || looks[c] != isDigit) {
-			return false
-		}
-	}
-	return looks[r.char(i+len(pattern))] != isDigit
+	return r.matches(i, "000.000.000-00") > 0 && r.char(i+11) == '-' && looks[r.char(i+14)] != isDigit
 }
 
 // claimEnd returns the end of the claim's id (CLM-001-1234567890) that goes on at i, whatever its digits are.
@@ -90,79 +87,51 @@ func (r *reader) keptEnd(i int) int {
 func (r *reader) instantEnd(i int) int {
 	end := r.dateEnd(i)
 	if end == 0 {
-		return r.timeEnd(i, true)
+		return r.timeEnd(i, "00:00:00")
 	}
-	if isOneOf(r.char(end), "Tt _") {
-		if t := r.timeEnd(end+1, false); t > 0 {
-			return t
-		}
+	if !isOneOf(r.char(end), "Tt _") {
+		return end
 	}
-	return end
+	return max(end, r.timeEnd(end+1, "00:00:00"), r.timeEnd(end+1, "00:00"))
 }
 
-// dateEnd reads 2025-01-12 and 12/01/2025, with one of "-/." twice.
+// dates are ways to write one.
+var dates = []string{"0000-00-00", "0000-0-00", "0000-00-0", "0000-0-0", "00-00-0000", "0-00-0000", "00-0-0000", "0-0-0000"}
+
+// dateEnd returns the end of the date at i; 0 where there is none.
 func (r *reader) dateEnd(i int) int {
-	a, i1 := r.figures(i)
-	b, i2 := r.figuresBehind(i1, "-/.")
-	c, i3 := r.figuresBehind(i2, "-/.")
-	if i2 == 0 || i3 == 0 || r.Chars[i1] != r.Chars[i2] || i2-i1 > 3 {
-		return 0
-	}
-	switch {
-	case i1-i == 4 && i3-i2 <= 3 && isYear(a) && isDay(b, c):
-		return i3
-	case i1-i <= 2 && i3-i2 == 5 && isYear(c) && (isDay(b, a) || isDay(a, b)):
-		return i3
+	for _, pattern := range dates {
+		end := r.matches(i, pattern)
+		if end == 0 || looks[r.char(end)] == isDigit {
+			continue
+		}
+		first := i + strings.IndexByte(pattern, '-')
+		second := i + strings.LastIndexByte(pattern, '-')
+		a, b, c := value(r.Chars[i:first]), value(r.Chars[first+1:second]), value(r.Chars[second+1:end])
+		if r.Chars[first] == r.Chars[second] && (isYear(a) && isDay(b, c) || isYear(c) && (isDay(a, b) || isDay(b, a))) {
+			return end
+		}
 	}
 	return 0
 }
 
-// timeEnd reads 10:40:00, a fraction down to nanoseconds, and a zone; without a date before it exact,
-// for in "10:11 91234-5678" the minute may be an area code.
-func (r *reader) timeEnd(i int, exact bool) int {
-	hour, i1 := r.figures(i)
-	minute, i2 := r.figuresBehind(i1, ":")
-	if i1-i != 2 || i2-i1 != 3 || hour > 23 || minute > 59 {
+// timeEnd returns the end of the time at i that is written as pattern, with its fraction and zone; 0 where none is.
+// Without a date before it it has seconds, for in "10:11 91234-5678" the minute may be an area code.
+func (r *reader) timeEnd(i int, pattern string) int {
+	end := r.matches(i, pattern)
+	if end == 0 || looks[r.char(end)] == isDigit || r.Chars[i] > '2' || r.Chars[i+3] > '5' || r.Chars[end-2] > '6' {
 		return 0
 	}
-	second, i3 := r.figuresBehind(i2, ":")
-	if i3-i2 != 3 || second > 60 {
-		if exact {
-			return 0
-		}
-		return r.zoneEnd(i2)
+	if fraction := r.run(end+1, isDigit); isOneOf(r.char(end), ".,") && fraction > end+1 {
+		end = fraction
 	}
-	if _, i4 := r.figuresBehind(i3, ".,"); i4 > 0 && i4-i3 <= 10 {
-		i3 = i4
+	switch r.char(end) {
+	case 'Z':
+		return end + 1
+	case '+', '-':
+		return max(end, r.matches(end+1, "00"), r.matches(end+1, "00:00"), r.matches(end+1, "0000"))
 	}
-	return r.zoneEnd(i3)
-}
-
-func (r *reader) zoneEnd(i int) int {
-	if r.char(i) == 'Z' {
-		return i + 1
-	}
-	if _, end := r.figuresBehind(i, "+-"); end-i == 5 || end-i == 3 {
-		if _, minutes := r.figuresBehind(end, ":"); end-i == 3 && minutes-end == 3 {
-			return minutes
-		}
-		return end
-	}
-	return i
-}
-
-// figures returns the value of the digits at i, as far as it is small, and their end.
-func (r *reader) figures(i int) (int, int) {
-	end := r.run(i, isDigit)
-	return value(r.Chars[i:end]), end
-}
-
-// figuresBehind reads the digits behind one of signs at i; its end is 0 where there are none.
-func (r *reader) figuresBehind(i int, signs string) (int, int) {
-	if i == 0 || !isOneOf(r.char(i), signs) || looks[r.char(i+1)] != isDigit {
-		return 0, 0
-	}
-	return r.figures(i + 1)
+	return end
 }
 
 // writtenDateEnd reads "12 de março de 1980" and "12-Mar-1980", which begin with the token i; 0 where there is none.

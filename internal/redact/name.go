@@ -1,7 +1,5 @@
 package redact
 
-import "strings"
-
 const (
 	maxNameWords = 12  // of one name
 	maxQuoted    = 200 // characters of a quoted value, and to the name of its element
@@ -20,15 +18,22 @@ type expectation struct {
 // expectedAt returns what the words before the token i let expect.
 func (r *reader) expectedAt(i int) (e expectation) {
 	dashed, lined, half := false, false, false
+	likely := r.tokens[i].class == given
+	start := int(r.tokens[i].start)
+	enclosed := likely && isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3)) // in a sentence
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
 		g, t := r.tokens[j+1].gap, &r.tokens[j]
-		if g&(comma|hard|closer|open|endTag|url) != 0 {
+		if g&(hard|open|endTag|url) != 0 || g&(comma|closer) != 0 && !enclosed {
 			break
 		}
 		e.assigned = e.assigned || g&sign != 0
 		dashed = dashed || g&dash != 0 && !e.assigned
 		if lined = (lined || g&line != 0) && !e.assigned; lined {
 			break
+		}
+		if t.form == mark && t.kind == name && enclosed { // informado [NAME], cadastrado 'Maria'
+			e.words, e.assigned = 1, true
+			return e
 		}
 		if t.form == mark && t.kind != name && t.kind != secret {
 			continue
@@ -38,14 +43,19 @@ func (r *reader) expectedAt(i int) (e expectation) {
 		}
 		switch {
 		case t.class == person, t.class == named, t.class == qualifier && t.kind == name && g&sign != 0:
+			if t.size() <= 3 && j > 0 && r.tokens[j-1].class == house {
+				return e
+			}
 			e.words, e.person = 1, true
 			if dashed {
 				e.words = 2
 			}
 			return e
-		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name:
+		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name, t.class == label && t.kind == birth:
 			half = true
-		case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
+		case t.class == qualifier && t.kind == user && likely:
+			half = true
+		case enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)), t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
 		default:
 			j = 0
 		}
@@ -163,7 +173,7 @@ func (r *reader) joins(p *part, listed, surname bool) bool {
 		case c == ' ' || c == '+':
 			blanks++
 		case c == '.' && p.initial && i == p.end:
-		case c == ',' && (listed || surname && r.tokens[p.next].class == unknown && !isSmall(r.Chars[start])):
+		case c == ',' && (listed || surname && is(r.tokens[p.next].class, setOf(unknown, given)) && !isSmall(r.Chars[start])):
 		default:
 			return false
 		}
@@ -187,11 +197,10 @@ func (r *reader) isLowerName(i int) bool {
 		if t.class == article && words > 0 {
 			continue
 		}
-		w := strings.ToLower(string(r.Chars[t.start:t.end]))
-		if words == 0 && givenNames[w] {
+		if words == 0 && t.class == given {
 			return true
 		}
-		if t.class != unknown || t.size() < 3 || endsAsMessage(w) {
+		if t.class != unknown && t.class != given || t.size() < 3 || r.endsAsMessage(t) {
 			return false
 		}
 		if words++; words == 2 {
@@ -201,41 +210,13 @@ func (r *reader) isLowerName(i int) bool {
 	return false
 }
 
-func endsAsMessage(w string) bool {
-	for _, ending := range strings.Fields(messageEndings) {
-		if strings.HasSuffix(w, ending) {
+func (r *reader) endsAsMessage(t *token) bool {
+	for n := min(5, t.size()); n > 1; n-- {
+		if lexicon["-"+string(r.Chars[int(t.end)-n:t.end])].class == ending {
 			return true
 		}
 	}
 	return false
-}
-
-// loginAt returns the name of a user that the word i, "usuário" or "login", says follows, if it is a person's:
-// joao.souza.
-func (r *reader) loginAt(i int) edit {
-	if r.tokens[i].class != login || i+2 >= len(r.tokens) || r.tokens[i+1].gap&^(sign|other) != 0 {
-		return edit{}
-	}
-	first := &r.tokens[i+1]
-	end := int(first.end)
-	for parts := 1; ; parts++ {
-		next := r.run(end+1, isLetter)
-		if r.char(end) != '.' || next-end < 3 {
-			if parts == 1 || first.size() < 2 || isAlnum(r.char(end)) || isOneOf(r.char(end), "_-@/") {
-				return edit{}
-			}
-			return edit{int(first.start), end, user}
-		}
-		if t := (token{start: int32(end + 1), end: int32(next)}); r.isDomain(&t) {
-			return edit{}
-		}
-		end = next
-	}
-}
-
-// isDomain reports whether a domain or a file's name ends with t.
-func (r *reader) isDomain(t *token) bool {
-	return strings.Contains(" com br net org gov local java xml json ", " "+strings.ToLower(string(r.Chars[t.start:t.end]))+" ")
 }
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
@@ -364,8 +345,9 @@ func (r *reader) suits(start, end int, k kind) bool {
 func (r *reader) addressAt(i int) edit {
 	t := &r.tokens[i]
 	start := int(t.start)
-	enclosed := r.isOpened(start)
-	if t.path || !enclosed && (t.class != street || t.size() == 1 && r.char(int(t.end)) != '.') {
+	enclosed, isStreet := r.isOpened(start), t.class == street && (t.size() > 1 || r.char(int(t.end)) == '.')
+	assigned := t.gap&sign != 0 && t.size() > 1 && is(t.class, nameable) && !isSmall(r.Chars[start])
+	if t.path || !enclosed && !isStreet && !assigned {
 		return edit{}
 	}
 	if c := r.contextOf(i); c.label != address || !c.direct {

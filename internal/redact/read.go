@@ -197,10 +197,10 @@ func (r *reader) readTokens() {
 		case number, date:
 			found = r.readNumber(i)
 		}
-		if found.kind != none {
+		if found.kind != none && !slices.ContainsFunc(r.Chars[found.start:found.end], isMark) {
 			r.redact(found.start, found.end, found.kind)
 			read = found.end
-		} else if found.end > read {
+		} else if found.kind == none && found.end > read {
 			read = found.end
 		}
 	}
@@ -212,9 +212,6 @@ func (r *reader) readWord(i int) edit {
 		return e
 	}
 	if e := r.quotedAt(i); e.kind != none {
-		return e
-	}
-	if e := r.loginAt(i); e.kind != none {
 		return e
 	}
 	if e := r.addressAt(i); e.kind != none {

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -11,85 +12,93 @@ import (
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
-	maxTag       = 300
-	maxDigest    = 600
-	shortSecret  = 3 // characters of one that a sign assigns
-	likelySecret = 8 // of one that a vague word stands before
+	shortSecret  = 3  // characters of one that a sign assigns
+	likelySecret = 8  // of one that a vague word stands before
 	longSecret   = 16
-	longToken    = 20 // characters that a web token has at least
 )
+
+// notation is a way to write a secret that begins with a word.
+type notation struct {
+	begins func(r *reader, t *token) bool // whether it may begin with t
+	form   *regexp.Regexp                 // at t, the secret as its group
+	kind   kind
+	looks  func(v []byte) bool // whether the group is one; nil where the form says it
+}
+
+var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
+
+var notations = []notation{
+	{is1(vendor), regexp.MustCompile(`^(\w+[-_.][\w.=~+/-]{15,})`), secret, nil},
+	{isWebToken, webToken, secret, nil},
+	{isPrivateKey, regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`), secret, nil},
+	{is1(scheme), regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
+	{is1(digest), regexp.MustCompile(`^\w+ [^\n]{0,600}?response="([^"]*)`), secret, nil},
+	{isQuery, regexp.MustCompile(`^(?:code|state)=([\w.=~+/-]{8,})`), secret, isOpaque},
+	{is1(logon), regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
+	{isOption, regexp.MustCompile(`^(?:u|user) +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
+	{is1(login), regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`), user, isPersons},
+	{isOption, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
+	{isOption, regexp.MustCompile(`^p([^\s"']{4,})`), secret, func(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }},
+}
+
+func is1(c class) func(*reader, *token) bool {
+	return func(_ *reader, t *token) bool { return t.class == c }
+}
+
+func isWebToken(r *reader, t *token) bool {
+	return !t.inner && (r.has(int(t.start), "ey") || r.has(int(t.start), "ai") || r.has(int(t.start), "ak") || r.has(int(t.start), "as"))
+}
+
+func isPrivateKey(r *reader, t *token) bool { return r.has(int(t.start)-1, "-BEGIN ") }
+func isOption(r *reader, t *token) bool {
+	return r.char(int(t.start)-1) == '-' && isOneOf(r.char(int(t.start)-2), " -")
+}
+func isQuery(r *reader, t *token) bool { return isOneOf(r.char(int(t.start)-1), "?&") }
+
+// isPersons reports whether v is a person's user name, and neither a host's nor a file's.
+func isPersons(v []byte) bool {
+	last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
+	return !strings.Contains(" com br net org gov local java xml json ", " "+last+" ")
+}
+
+// isOpaque reports whether v is of letters and digits as no code of an error is.
+func isOpaque(v []byte) bool {
+	return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
+}
+
+func looksMixed(v []byte) bool { return looksSecret(v, false, false) }
+
+func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 // secretAt returns the secret that the word i begins or says that it follows.
 func (r *reader) secretAt(i int) edit {
 	t := &r.tokens[i]
 	start := int(t.start)
-	if !t.inner {
-		if e := r.openSecret(start); e.kind != none {
-			return e
+	for n := range notations {
+		n := &notations[n]
+		if !n.begins(r, t) {
+			continue
+		}
+		m := n.form.FindSubmatchIndex(r.Chars[start:])
+		if m != nil && (n.looks == nil || n.looks(r.Chars[start+m[2]:start+m[3]])) {
+			return edit{start + m[2], start + m[3], n.kind}
 		}
 	}
-	if e := r.optionAt(t); e.kind != none {
-		return e
+	end := int(t.end)
+	if m := accessCode.FindIndex(r.Chars[start:min(len(r.Chars), start+maxToSecret)]); t.class == filler && m != nil {
+		return r.labelledSecret(start, start+m[1], secretive)
 	}
-	class := t.class
-	switch {
-	case class == vendor:
-		end := r.tokenEnd(start)
-		if isOneOf(r.char(int(t.end)), "-_.") && end-start >= longToken {
-			return edit{start, end, secret}
-		}
-		return edit{}
-	case class == scheme || class == digest:
-		return r.credentials(int(t.end), class)
-	case r.isAccessCode(i), class == engineKey && r.isKey(i):
-		class = secretive
-	case r.isQueryCode(t):
-		class = token_
+	if t.class == engineKey && r.isKey(i) {
+		return r.labelledSecret(start, end, secretive)
 	}
-	if !is(class, secrets) {
+	if !is(t.class, secrets) {
 		return edit{}
 	}
-	return r.labelledSecret(t, class)
+	return r.labelledSecret(start, end, t.class)
 }
 
-// openSecret returns the secret at i that needs no word before it.
-func (r *reader) openSecret(i int) edit {
-	if c := r.Chars[i]; c != 'e' && c != 'A' && c != 'B' {
-		return edit{}
-	}
-	if r.opensSecret(i) {
-		if end := r.tokenEnd(i); end-i >= longToken {
-			return edit{i, end, secret}
-		}
-	}
-	const begin, key, over = "-----BEGIN ", "PRIVATE KEY-----", "-----END"
-	rest := r.Chars[i:]
-	if !r.has(i-5, begin) {
-		return edit{}
-	}
-	from := bytes.Index(rest[:min(len(rest), maxToSecret)], []byte(key))
-	if from < 0 {
-		return edit{}
-	}
-	end := len(rest)
-	if from += len(key); bytes.Contains(rest[from:], []byte(over)) {
-		end = bytes.Index(rest, []byte(over))
-	}
-	if end-from < longToken {
-		return edit{}
-	}
-	return edit{i + from, i + end, secret}
-}
-
-// opensSecret reports whether what is at i begins as web tokens and some vendors' keys do.
-func (r *reader) opensSecret(i int) bool {
-	for _, prefix := range [...]string{"eyJ", "AIza", "AKIA", "ASIA"} {
-		if bytes.HasPrefix(r.Chars[i:], []byte(prefix)) {
-			return true
-		}
-	}
-	return false
-}
+// accessCode is a secret's name of several words.
+var accessCode = regexp.MustCompile(`(?i)^codigo de (?:acesso|seguranca)`)
 
 // tokenEnd returns the end of the letters, digits and signs at i that tokens for the web are made of.
 func (r *reader) tokenEnd(i int) int {
@@ -99,89 +108,6 @@ func (r *reader) tokenEnd(i int) int {
 	return i
 }
 
-// optionAt returns user and password where t is an option or a word that they stand behind: curl -u ana:abc,
-// jdbc:oracle:thin:ana/abc@host; or the password alone: mysql -pabc1.
-func (r *reader) optionAt(t *token) edit {
-	start, end := int(t.start), int(t.end)
-	isOption := r.char(start-1) == '-'
-	if !isOption && t.class != logon {
-		return edit{}
-	}
-	from := r.pastBlanks(end)
-	switch opened := r.char(start-2) == ' '; {
-	case t.class == logon:
-		if r.char(end) == ':' {
-			from = end + 1
-		}
-		return r.logonAt(from, '/')
-	case isOption && from > end && (r.has(start, "u ") || r.has(start, "user ")):
-		return r.logonAt(from, ':')
-	case opened && from > end && t.size() == 1 && isOneOf(r.Chars[start], "pw"):
-		if isOneOf(r.char(from), `"'`) {
-			from++
-		}
-		end = from
-		for end < len(r.Chars) && !isOneOf(r.Chars[end], " \n\"'") && !isMark(r.Chars[end]) {
-			end++
-		}
-		if v := r.Chars[from:end]; !bytes.ContainsRune(v, '{') && looksSecret(v, false, false) {
-			return edit{from, end, secret}
-		}
-	case opened && r.Chars[start] == 'p':
-		end = r.tokenEnd(start)
-		if v := r.Chars[start+1 : end]; len(v) > shortSecret && (looksSecret(v, false, false) || !isSmall(v[0]) && isAlnum(v[0]) && looks[v[0]] == isLetter) {
-			return edit{start + 1, end, secret}
-		}
-	}
-	return edit{}
-}
-
-// logonAt returns the user and password at i, with joint between them.
-func (r *reader) logonAt(i int, joint byte) edit {
-	quotes, end := 0, i
-	for ; end < len(r.Chars) && end-i < maxTag; end++ {
-		c := r.Chars[end]
-		if c == '\n' || isMark(c) || c == ' ' && quotes%2 == 0 || c == '@' && joint == '/' {
-			break
-		}
-		if c == '"' || c == '\'' {
-			quotes++
-		}
-	}
-	v := r.Chars[i:end]
-	if j := bytes.IndexByte(v, joint); j < 1 || j == len(v)-1 || quotes%2 != 0 || joint == '/' && r.char(end) != '@' {
-		return edit{}
-	}
-	return edit{i, end, user}
-}
-
-// credentials returns what stands right behind the name of a scheme that ends at i: Bearer eyJ…, Basic dXNlcjpzZW5oYQ==.
-func (r *reader) credentials(i int, c class) edit {
-	start := r.pastBlanks(i)
-	if c == digest {
-		const response = `response="`
-		line, _, _ := bytes.Cut(r.Chars[start:min(len(r.Chars), start+maxDigest)], []byte("\n"))
-		j := bytes.Index(line, []byte(response))
-		if j < 0 {
-			return edit{}
-		}
-		start += j + len(response)
-		end := start
-		for end < len(r.Chars) && r.Chars[end] != '"' {
-			end++
-		}
-		return edit{start, end, secret}
-	}
-	if isOneOf(r.char(start), ":=") {
-		start = r.pastBlanks(start + 1)
-	}
-	end := r.tokenEnd(start)
-	if start == i || end-start < likelySecret || !mixes(r.Chars[start:end]) {
-		return edit{}
-	}
-	return edit{start, end, secret}
-}
-
 // isKey reports whether the token i is the "key" of an API key, a private key and the like.
 func (r *reader) isKey(i int) bool {
 	t := &r.tokens[i]
@@ -189,29 +115,8 @@ func (r *reader) isKey(i int) bool {
 		return false
 	}
 	before := &r.tokens[i-1]
-	return (before.class == keyOwner || before.kind == none && before.class == secretive) && t.start-before.end <= 1
+	return (before.class == keyOwner || before.class == secretive) && t.start-before.end <= 1
 }
-
-// isAccessCode recognises "código de acesso" and "código de segurança".
-func (r *reader) isAccessCode(i int) bool {
-	t := &r.tokens[i]
-	if t.class == unknown || t.class == article || i < 2 || r.tokens[i-1].class != article {
-		return false
-	}
-	code := &r.tokens[i-2]
-	return r.has(int(code.start), "codigo de ") && (r.has(int(t.start), "acesso") || r.has(int(t.start), "seguranca"))
-}
-
-// isQueryCode recognises the code and state in a query by which people log in.
-func (r *reader) isQueryCode(t *token) bool {
-	if !isOneOf(r.char(int(t.start)-1), "?&") || !r.has(int(t.start), "code=") && !r.has(int(t.start), "state=") {
-		return false
-	}
-	v := r.Chars[t.end+1 : r.tokenEnd(int(t.end)+1)]
-	return len(v) >= likelySecret && bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
-}
-
-func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 // way is what stands between a word and its secret.
 type way struct {
@@ -226,18 +131,19 @@ type way struct {
 	line   bool // the secret is all of a line
 }
 
-// labelledSecret returns the secret that t says follows.
-func (r *reader) labelledSecret(t *token, c class) edit {
-	name, ok := r.nameStart(t), false
-	end := int(t.end)
-	if end, ok = r.secretNameEnd(t); !ok {
+// labelledSecret returns the secret that the word from begin to end says follows.
+func (r *reader) labelledSecret(begin, end int, c class) edit {
+	name, ok := r.nameStart(begin), false
+	if end, ok = r.secretNameEnd(begin, end); !ok {
 		return edit{}
 	}
-	if from := r.tagEnd(name, end); from > 0 {
-		if r.skip = r.trimmed(from, r.elementEnd(from)); r.skip.kind != none {
-			r.redact(r.skip.start, r.skip.end, secret)
+	if r.char(name-1) == '<' {
+		if e := r.elementAt(end); e.kind != none {
+			if r.skip = e; !isNothing(r.Chars[e.start:e.end]) {
+				r.redact(e.start, e.end, secret)
+			}
+			return edit{}
 		}
-		return edit{}
 	}
 	if r.has(name, "--") && r.char(end) == ' ' {
 		return edit{end + 1, r.secretEnd(end+1, &way{class: c}), secret}
@@ -248,7 +154,7 @@ func (r *reader) labelledSecret(t *token, c class) edit {
 		return edit{}
 	}
 	if v := r.lookup(start); v.class == digest {
-		return r.credentials(int(v.end), digest)
+		return edit{} // what follows is read as it stands
 	} else if v.class == scheme {
 		if i := r.pastBlanks(int(v.end)); i > int(v.end) {
 			start = i
@@ -265,15 +171,15 @@ func (r *reader) labelledSecret(t *token, c class) edit {
 	return edit{start, end, secret}
 }
 
-// secretNameEnd returns where the identifier ends that t is a part of: senhaPrestador, client_secret_key. It is no
+// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador, client_secret_key. It is no
 // secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
-func (r *reader) secretNameEnd(t *token) (end int, ok bool) {
-	start, i, digits := int(t.start), int(t.end), 0
-	for i-int(t.end) <= maxToSecret {
+func (r *reader) secretNameEnd(start, end int) (int, bool) {
+	digits := 0
+	for i := end; i-end <= maxToSecret; {
 		switch c := r.char(i); {
 		case looks[c] == isLetter:
 			v := r.lookup(i)
-			if is(v.class, connecting) || digits > 0 || r.opensSecret(i) {
+			if is(v.class, connecting) || digits > 0 || webToken.Match(r.Chars[i:]) {
 				return 0, false
 			}
 			i = int(v.end)
@@ -295,10 +201,10 @@ func (r *reader) secretNameEnd(t *token) (end int, ok bool) {
 	return 0, false
 }
 
-// nameStart returns where the identifier begins that t is a part of.
-func (r *reader) nameStart(t *token) int {
-	i := int(t.start)
-	for int(t.start)-i < maxToSecret && i > 0 && (looks[r.Chars[i-1]] == isLetter || isOneOf(r.Chars[i-1], ":_-")) {
+// nameStart returns where the identifier begins that the word at start is a part of.
+func (r *reader) nameStart(start int) int {
+	i := start
+	for start-i < maxToSecret && i > 0 && (looks[r.Chars[i-1]] == isLetter || isOneOf(r.Chars[i-1], ":_-")) {
 		i--
 	}
 	return i
@@ -314,51 +220,26 @@ func (r *reader) lookup(i int) token {
 	return t
 }
 
-// tagEnd returns where the text begins of the element whose name is from start to end; 0 where it names none.
-func (r *reader) tagEnd(start, end int) int {
-	if r.char(start-1) != '<' {
-		return 0
-	}
-	for i := end; i < min(len(r.Chars), end+maxTag); i++ {
-		switch c := r.Chars[i]; {
-		case c == '<', c == '/' && r.char(i+1) == '>':
-			return 0
-		case c == '>':
-			const cdata = "<![CDATA["
-			if i++; r.has(i, cdata) {
-				i += len(cdata)
-			}
-			return i
-		}
-	}
-	return 0
-}
+var tagRest = regexp.MustCompile(`^(?:[^<>/]|/[^<>]){0,300}>`)
 
-// elementEnd returns where the text of an element ends that begins at i.
-func (r *reader) elementEnd(i int) int {
-	if r.char(i-1) == '[' {
-		if end := bytes.Index(r.Chars[i:], []byte("]]>")); end >= 0 {
-			return i + end
-		}
-	}
-	if end := bytes.IndexByte(r.Chars[i:], '<'); end >= 0 {
-		return i + end
-	}
-	return len(r.Chars)
-}
-
-// trimmed returns the secret from start to end without blanks about it.
-func (r *reader) trimmed(start, end int) edit {
-	for start < end && (r.Chars[start] == ' ' || r.Chars[start] == '\n') {
-		start++
-	}
-	for end > start && (r.Chars[end-1] == ' ' || r.Chars[end-1] == '\n') {
-		end--
-	}
-	if isNothing(r.Chars[start:end]) {
+// elementAt returns the secret in the element whose name ends at i: all of its text.
+func (r *reader) elementAt(i int) edit {
+	m := tagRest.FindIndex(r.Chars[i:])
+	if m == nil {
 		return edit{}
 	}
-	return edit{start, end, secret}
+	start := i + m[1]
+	const cdata = "<![CDATA["
+	end, over := start, "<"
+	if r.has(start, cdata) {
+		start, over = start+len(cdata), "]]>"
+	}
+	if end = bytes.Index(r.Chars[start:], []byte(over)) + start; end < start {
+		end = len(r.Chars)
+	}
+	v := bytes.TrimLeft(r.Chars[start:end], " \n")
+	start = end - len(v)
+	return edit{start, start + len(bytes.TrimRight(v, " \n")), secret}
 }
 
 // follow goes from the name that ends at i to where its secret would begin; 0 where it cannot be.
@@ -380,8 +261,11 @@ func (r *reader) follow(w *way, i int) int {
 		case w.sign == 0 && (c == ':' || c == '=') || w.sign != 0 && (c == '>' || c == '='):
 			w.sign, w.tight = c, w.tight || w.words == 0
 		case w.sign == 0 && looks[c] == isLetter:
-			v := r.token(i)
-			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.looksMixed(i) {
+			v := r.lookup(i)
+			if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") { // password for user admin: …
+				v.class = stop
+			}
+			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.isMixed(i) {
 				return r.unsigned(w, i)
 			}
 			w.passes(r.Chars[v.start:v.end], v.class)
@@ -398,13 +282,6 @@ func (r *reader) follow(w *way, i int) int {
 		i++
 	}
 	return 0
-}
-
-// token returns the letters at i as one word.
-func (r *reader) token(i int) token {
-	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
-	t.entry(r.Chars)
-	return t
 }
 
 // passes takes account of a word between; "é" and its like say that the secret comes.
@@ -456,51 +333,30 @@ func (r *reader) unsigned(w *way, i int) int {
 	return i
 }
 
-// looksMixed reports whether the token at i is made of letters and digits, so that it is no word.
-func (r *reader) looksMixed(i int) bool {
+// isMixed reports whether the token at i is made of letters and digits, so that it is no word.
+func (r *reader) isMixed(i int) bool {
 	v := r.Chars[i:r.tokenEnd(i)]
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends; i where a mark is in it.
+// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or what
+// nothing but another key follows.
 func (r *reader) secretEnd(i int, w *way) int {
-	gap := 0
-	for j := i; j < len(r.Chars); j++ {
-		c := r.Chars[j]
-		switch {
-		case w.quote != 0 && c == w.quote:
-			return j
-		case isMark(c):
-			if w.line && gap > 0 {
-				return gap
-			}
-			return i
-		case c == '\n':
-			if w.line || gap == 0 {
-				for r.Chars[j-1] == ' ' && j > i {
-					j--
-				}
-				return j
-			}
-			return gap
-		case c == ' ' && gap == 0:
-			gap = j
-		}
-		if w.line || w.quote != 0 || gap == 0 && !isOneOf(c, `"'<>|`) && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(j+1)) {
+	end := i
+	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
+		c := r.Chars[end]
+		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {
 			continue
 		}
-		if isMark(r.char(j + 1)) {
-			return i
-		}
 		if w.class == cookie && c == ';' {
-			return r.cookiesEnd(j)
+			end = r.cookiesEnd(end)
 		}
-		return j
+		break
 	}
-	if w.line || gap == 0 {
-		return len(r.Chars)
+	if w.quote != 0 && w.quote != ' ' && r.char(end) != w.quote { // it was cut off, perhaps
+		return r.secretEnd(i, &way{quote: ' '})
 	}
-	return gap
+	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
 
 // isOwnLine reports whether nothing but a key and its sign stands before i on a line that is not the first: a part of
@@ -546,8 +402,8 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	if isNothing(v) {
 		return false
 	}
-	first := r.token(start)
-	known := first.class != unknown && first.class != street && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
+	first := r.lookup(start)
+	known := !is(first.class, nameable) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
 	case w.class == cookie:
 		return bytes.IndexByte(v, '=') >= 0
@@ -556,7 +412,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
-		return looksSecret(v, false, false)
+		return looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == token_ && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}

@@ -59,6 +59,7 @@ var secrets = []struct{ why, text, want string }{
 	{"access code", "código de acesso 48213 inválido", "código de acesso [SECRET] inválido"},
 	{"access code, assigned", "código de acesso: abc4821", "código de acesso: [SECRET]"},
 	{"a Cyrillic letter", "p\u0430ssword=abcdef", "p\u0430ssword=[SECRET]"},
+	{"unknown words before the sign", "Password for user admin: S3cret!, senha provisória: 998877, chave da API: 9a8b7c6d", "Password for user admin: [SECRET], senha provisória: [SECRET], chave da API: [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

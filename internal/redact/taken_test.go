@@ -208,6 +208,13 @@ var taken = []struct{ why, text, want string }{
 	{"surname first", "Member: SMITH, JANE A not found", "Member: [NAME] not found"},
 	{"a person's user name", "do usuário 'joao.souza'", "do usuário '[USER]'"},
 
+	{"ending in parentheses", "Beneficiário(a): CARLA DIAS; Sr(a). João Batista", "Beneficiário(a): [NAME]; Sr(a). [NAME]"},
+	{"given names of a customer", "Cliente João Paulo Ferreira não encontrado; RN de ANA SOUZA", "Cliente [NAME] não encontrado; RN de [NAME]"},
+	{"two names that differ", "Nome informado (JOAO DA SILVA) difere do cadastro (JOAO SILVA); nome esperado 'Maria', recebido 'Ana Lima'",
+		"Nome informado ([NAME]) difere do cadastro ([NAME]); nome esperado '[NAME]', recebido '[NAME]'"},
+	{"birth dates of two figures", "nascido em 3/5/75, nasceu em 10/10/2010", "nascido em [BIRTHDATE], nasceu em [BIRTHDATE]"},
+	{"an address without a street's word", "bairro: Jardim Paulista", "bairro: [ADDRESS]"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

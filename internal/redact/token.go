@@ -90,6 +90,12 @@ func (r *reader) tokenise() {
 			}
 			between |= gaps[c] | other
 			i++
+			if c == '(' && looks[r.char(i-2)] == isLetter { // beneficiário(a)
+				if end := i + r.inflection(i); end > i {
+					i = end
+					continue
+				}
+			}
 			switch {
 			case c == '.' && (r.char(i) == ' ' || r.char(i) == '\n') && !r.abbreviates(start):
 				between |= hard
@@ -111,6 +117,16 @@ func (r *reader) tokenise() {
 	r.findFixed()
 }
 
+// inflection returns the length of the ending in parentheses at i.
+func (r *reader) inflection(i int) int {
+	for _, ending := range [...]string{"a)", "s)", "as)", "es)"} {
+		if r.has(i, ending) {
+			return len(ending)
+		}
+	}
+	return 0
+}
+
 // abbreviates reports whether a full stop at i is an abbreviation's: n., tel., Sra.
 func (r *reader) abbreviates(i int) bool {
 	const maxShort = 3
@@ -118,7 +134,7 @@ func (r *reader) abbreviates(i int) bool {
 		return false
 	}
 	t := &r.tokens[len(r.tokens)-1]
-	return int(t.end) == i && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
+	return (int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')') && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
 }
 
 // tag reads on behind a '<' at i-1: the name in a closing tag says nothing of what follows, CDATA nothing at all.
@@ -186,7 +202,7 @@ func (t *token) entry(chars []byte) {
 	for i, c := range chars[t.start:t.end] {
 		folded[i] = lower(c)
 	}
-	e := dictionary[string(folded[:t.size()])]
+	e := lexicon[string(folded[:t.size()])]
 	t.class, t.kind = e.class, e.kind
 }
 

@@ -114,6 +114,13 @@ func Subject(policy, id string) journal.Subject {
 	return journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}
 }
 
+// InProcess says which process instance of the engine a subject is of, before it fails.
+func (f *Fixture) InProcess(s journal.Subject, instance int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.process[s] = instance
+}
+
 // keys returns a new key of the engine, and that of the process instance of s.
 func (f *Fixture) keys(s journal.Subject) (key, process int64) {
 	f.mu.Lock()

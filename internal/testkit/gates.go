@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/wait"
 )
@@ -117,4 +118,9 @@ func (p *Portal) Release(t testing.TB, id string, job int64, reason string) {
 	_, err := p.journal.Depart(context.Background(), &journal.Departure{Subject: Subject(decision.DefaultPolicy, id), JobKey: job,
 		Kind: destination.RampedUp, Reason: reason})
 	Must(t, err)
+}
+
+// Services are what a guard of people stands before.
+func (f *Fixture) Services() guard.Services {
+	return guard.Services{DeadLetters: f.DeadLetters, Gates: f.Gates(), Journal: f.Journal, Store: f.Store, Log: zap.NewNop()}
 }

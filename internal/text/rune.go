@@ -1,3 +1,4 @@
+// Package text reads error texts as people do: without case, accents, entities, escapes and damaged encodings.
 package text
 
 import (
@@ -150,8 +151,10 @@ func Fold(r rune) byte {
 	switch c := Likeness(r); {
 	case c >= Sign, c == '\n':
 		return ' '
+	case 'A' <= c && c <= 'Z':
+		return c | 0x20
 	default:
-		return foldASCII(c)
+		return c
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -23,7 +26,7 @@ func TestKilledBeforeItIsRecorded(t *testing.T) {
 			f.retry(taken)
 			f.retry(cancelled)
 		})
-		if f.of(first).taken == "" || f.of(second).taken == "" || f.delivered() {
+		if !f.taken(first) || !f.taken(second) || f.delivered() {
 			t.Fatal("the engine has not taken both, or that is recorded")
 		}
 		f.cancel(second)
@@ -67,8 +70,8 @@ func TestUnrecordedEnd(t *testing.T) {
 // TestRefusedDecision: an engine that will never take it is not asked for ever, and the item says that nobody has it.
 func TestRefusedDecision(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
-		f.set(func() { f.refuse = true })
 		id, _ := f.waiting()
+		f.gateway.Inject(gateway.Fault{Method: gateway.CompleteJob, Code: codes.InvalidArgument})
 		f.begin("a")
 		time.Sleep(time.Minute)
 		f.retry(id)
@@ -98,9 +101,8 @@ func TestStopWhileDelivering(t *testing.T) {
 		}
 		r.stop()
 		taken := 0
-		jobs, _ := f.all()
-		for _, j := range jobs {
-			if j.taken != "" {
+		for _, j := range f.gateway.Journal() {
+			if j.Type == worker.RetryReview && j.State == gateway.Completed {
 				taken++
 			}
 		}
@@ -123,12 +125,12 @@ func TestWhatNobodyDecides(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.reports(id)
 		f.within(time.Minute, "it is delivered", f.delivered)
-		if f.of(job).taken == "" {
+		if !f.taken(job) {
 			t.Error("the process still waits")
 		}
 		// And one that comes to its review task only then.
-		late := f.waits(job.ProcessInstanceKey, job.Variables)
-		f.within(time.Minute, "the late one has its answer", func() bool { return f.of(late).taken != "" && f.delivered() })
+		late := f.waits(f.job(job).ProcessInstanceKey, f.job(job).Variables)
+		f.within(time.Minute, "the late one has its answer", func() bool { return f.taken(late) && f.delivered() })
 	})
 }
 
@@ -155,15 +157,19 @@ func TestLostAnswer(t *testing.T) {
 				id, job := f.waiting()
 				f.begin("a")
 				time.Sleep(time.Minute)
-				f.set(func() { f.down, f.deaf = !tt.arrives, 1 })
+				lost := gateway.Fault{Method: gateway.CompleteJob, DropAck: true, Times: 1}
+				if !tt.arrives {
+					lost = gateway.Fault{Code: codes.Unavailable}
+				}
+				fault := f.gateway.Inject(lost)
 				f.retry(id)
-				f.within(time.Minute, "the first try", func() bool { return !tt.arrives || f.of(job).taken != "" })
+				f.within(time.Minute, "the first try", func() bool { return !tt.arrives || f.taken(job) })
 				if tt.ends != nil {
 					tt.ends(f, id)
 					f.cancel(job)
 				}
 				time.Sleep(30 * time.Second)
-				f.set(func() { f.down = false })
+				fault.Remove()
 				f.within(time.Minute, "it is settled", f.delivered)
 				f.wantItem(id, tt.state, tt.delivery, tt.process)
 				if got := f.deliveries(id); !slices.Equal(got, []string{string(tt.delivery)}) {

@@ -3,13 +3,13 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -18,210 +18,71 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
 )
 
-// reviewJob is one in the engine.
-type reviewJob struct {
-	worker.Job
-	lockedUntil time.Time
-	// taken are the variables it was completed with; gone tells that it is over, however.
-	taken    string
-	gone     bool
-	incident string
-	given    []time.Time // when it was handed out
-}
-
-// reviewEngine is an engine with review jobs alone.
-type reviewEngine struct {
-	mu     sync.Mutex
-	jobs   []*reviewJob
-	ended  map[int64]bool // process instances
-	down   bool           // nothing arrives
-	deaf   int            // so many completions arrive, and their answers do not
-	refuse bool           // completions
-	noHold bool
-	busy   int // so many holds are not taken
-	asked  int // ReviewEngine's calls that arrived: completions, holds, runs
-	polls  []worker.ActivateRequest
-	most   int // jobs handed out at once
-}
-
-func (e *reviewEngine) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-	e.mu.Lock()
-	e.polls = append(e.polls, r)
-	e.mu.Unlock()
-	ends := time.Now().Add(r.PollTimeout)
-	for {
-		if jobs, err := e.offer(r); err != nil || len(jobs) > 0 {
-			return jobs, err
-		}
-		if time.Until(ends) <= 0 {
-			return nil, nil
-		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (e *reviewEngine) offer(r worker.ActivateRequest) ([]worker.Job, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.down {
-		return nil, refusal(worker.Ambiguous)
-	}
-	var given []worker.Job
-	for _, j := range e.jobs {
-		if len(given) == r.MaxJobs {
-			break
-		}
-		if j.gone || j.incident != "" || time.Now().Before(j.lockedUntil) {
-			continue
-		}
-		j.lockedUntil = time.Now().Add(r.JobTimeout)
-		j.given = append(j.given, time.Now())
-		given = append(given, j.Job)
-	}
-	e.most = max(e.most, len(given))
-	return given, nil
-}
-
-// command does something to a job, unless that cannot arrive.
-func (e *reviewEngine) command(key int64, do func(j *reviewJob) error) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.down {
-		return refusal(worker.Ambiguous)
-	}
-	e.asked++
-	for _, j := range e.jobs {
-		if j.Key == key && !j.gone {
-			return do(j)
-		}
-	}
-	return refusal(worker.Gone)
-}
-
-func (e *reviewEngine) Complete(_ context.Context, j *worker.Job, variables string) error {
-	return e.command(j.Key, func(j *reviewJob) error {
-		if e.refuse {
-			return refusal(worker.Refused)
-		}
-		j.taken, j.gone = variables, true
-		if e.deaf > 0 {
-			e.deaf--
-			return refusal(worker.Ambiguous)
-		}
-		return nil
-	})
-}
-
-func (e *reviewEngine) Throw(context.Context, *worker.Job, worker.BPMNError) error {
-	return errors.New("a review job is never answered with an error")
-}
-
-func (e *reviewEngine) Fail(ctx context.Context, j *worker.Job, f worker.Failure) error {
-	if err := sleep(ctx, time.Millisecond); err != nil { // else a job that goes round would do so in no time at all
-		return err
-	}
-	return e.command(j.Key, func(j *reviewJob) error {
-		j.lockedUntil = time.Now().Add(f.Backoff)
-		if j.Retries = f.Retries; f.Retries == 0 {
-			j.incident = f.Message
-		}
-		return nil
-	})
-}
-
-func (e *reviewEngine) Hold(_ context.Context, j *worker.Job, long time.Duration) error {
-	return e.command(j.Key, func(j *reviewJob) error {
-		if e.noHold {
-			return refusal(worker.Refused)
-		}
-		if e.busy > 0 {
-			e.busy--
-			return refusal(worker.NotTaken)
-		}
-		j.lockedUntil = time.Now().Add(long)
-		return nil
-	})
-}
-
-func (e *reviewEngine) Runs(_ context.Context, instance int64) (bool, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.down {
-		return false, refusal(worker.Ambiguous)
-	}
-	e.asked++
-	return !e.ended[instance], nil
-}
-
-// set changes what the engine does.
-func (e *reviewEngine) set(change func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change()
-}
-
-// waits makes a process come to its review task.
-func (e *reviewEngine) waits(instance int64, variables string) *reviewJob {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key := int64(9000 + len(e.jobs))
-	j := &reviewJob{Job: worker.Job{Key: key, ProcessInstanceKey: instance, ElementInstanceKey: key, Type: worker.RetryReview,
-		TenantID: journal.DefaultTenant, Retries: 3, Headers: "{}", Variables: variables}}
-	e.jobs = append(e.jobs, j)
-	return j
-}
-
-// cancel ends a process instance; its job is gone.
-func (e *reviewEngine) cancel(j *reviewJob) {
-	e.set(func() { j.gone, e.ended[j.ProcessInstanceKey] = true, true })
-}
-
-// of is how a job stands.
-func (e *reviewEngine) of(j *reviewJob) reviewJob {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return *j
-}
-
-// calls is how many completions, holds and questions have arrived.
-func (e *reviewEngine) calls() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.asked
-}
-
-// all are the jobs as they stand, and the most that were handed out at once.
-func (e *reviewEngine) all() (jobs []reviewJob, most int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, j := range e.jobs {
-		jobs = append(jobs, *j)
-	}
-	return jobs, e.most
-}
+// anotherTenant has processes, too.
+const anotherTenant = "hospital-b"
 
 // reviewFixture is a journal with dead letters, an engine, and whoever decides, in a bubble.
 type reviewFixture struct {
 	*testkit.Fixture
-	*reviewEngine
 	*tally
-	t      *testing.T
-	logs   *observer.ObservedLogs
-	log    *zap.Logger
-	behind time.Duration // is the clock of replicas that begin
+	t       *testing.T
+	gateway *gateway.Gateway
+	client  *zeebe.Client
+	logs    *observer.ObservedLogs
+	log     *zap.Logger
+	behind  time.Duration // is the clock of replicas that begin
 }
 
 func withReviews(t *testing.T, test func(f *reviewFixture)) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
 		core, logs := observer.New(zapcore.DebugLevel)
-		test(&reviewFixture{f, &reviewEngine{ended: map[int64]bool{}}, newTally(), t, logs, zap.New(core), 0})
+		log := zap.New(core)
+		g := gateway.New(t, gateway.Options{InMemory: true, Tenants: []string{anotherTenant}})
+		c, err := zeebe.Dial(zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: time.Minute, Dialer: g.Dial}, log)
+		testkit.Must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		test(&reviewFixture{Fixture: f, tally: newTally(), t: t, gateway: g, client: c, logs: logs, log: log})
 	}, testkit.By(policies()))
+}
+
+// job is how a job stands.
+func (f *reviewFixture) job(key int64) gateway.Record {
+	f.t.Helper()
+	j, known := f.gateway.Job(key)
+	if !known {
+		f.t.Fatalf("there is no job %d", key)
+	}
+	return j
+}
+
+// given is how often a job was handed out.
+func (f *reviewFixture) given(key int64) int { return len(f.job(key).Activations) }
+
+// said returns what the engine took by a method from the worker that answered a job; nil where it took nothing.
+func (f *reviewFixture) said(key int64, by gateway.Method) *gateway.Answer {
+	for _, a := range f.job(key).Answers {
+		if a.Method == by && a.Accepted() {
+			return &a
+		}
+	}
+	return nil
+}
+
+// taken reports whether the engine took the answer to a job.
+func (f *reviewFixture) taken(key int64) bool { return f.said(key, gateway.CompleteJob) != nil }
+
+// cancel ends the process instance of a job.
+func (f *reviewFixture) cancel(key int64) { f.gateway.Cancel(f.job(key).ProcessInstanceKey) }
+
+// calls is how many completions, holds and questions were made.
+func (f *reviewFixture) calls() int {
+	return f.gateway.Calls(gateway.CompleteJob) + f.gateway.Calls(gateway.UpdateJobTimeout) + f.gateway.Calls(gateway.SetVariables)
 }
 
 // replica is one process: it takes review jobs and delivers answers.
@@ -246,12 +107,13 @@ func (f *reviewFixture) begin(name string) *replica {
 	hooks.Committed = func(int, time.Duration) { relay.Wake() }
 	memory := journal.New(f.Memory, time.Now, nil, hooks)
 	now := func() time.Time { return time.Now().Add(-f.behind) }
-	sink := worker.NewReviewSink(f.reviewEngine, f.Memory, memory, now, f.hooks(), f.log)
+	sink := worker.NewReviewSink(f.client, f.Memory, memory, now, f.hooks(), f.log)
 	relays := outbox.NoHooks()
 	relays.Leading = sink.Leading
 	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, relays, f.log)
-	reviews := worker.NewReviews(f.reviewEngine, policies, f.Memory, memory, relay.Wake, f.hooks(), f.log)
-	taking := reviews.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await})
+	reviews := worker.NewReviews(f.client, policies, f.Memory, memory, relay.Wake, f.hooks(), f.log)
+	taking := reviews.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await,
+		TenantIDs: []string{journal.DefaultTenant, anotherTenant}})
 	ends, end := context.WithCancel(context.Background())
 	var writing, working sync.WaitGroup
 	writing.Go(func() { memory.Run(ends, kill) })
@@ -267,12 +129,21 @@ func (f *reviewFixture) begin(name string) *replica {
 	return r
 }
 
-// dead makes a dead letter below the limit, by the process instance that is given with it.
+// dead makes a dead letter below the limit, of a process instance that comes to no task before waits has it.
 func (f *reviewFixture) dead() (id, subject string, instance int64) {
 	f.t.Helper()
 	subject = fmt.Sprintf("CLM-%d-1", len(f.Memory.Subjects()))
-	id = f.Die(tiss, subject, "DUPLICATE_CLAIM", 2)
-	return id, subject, f.Item(id).ProcessInstanceKey
+	failed := f.gateway.AddJob(gateway.Job{Type: "submit-claim"})
+	_, err := f.gateway.CompleteJob(f.t.Context(), &pb.CompleteJobRequest{JobKey: failed, Variables: "{}"})
+	testkit.Must(f.t, err)
+	instance = f.job(failed).ProcessInstanceKey
+	f.InProcess(testkit.Subject(tiss, subject), instance)
+	return f.Die(tiss, subject, "DUPLICATE_CLAIM", 2), subject, instance
+}
+
+// waits has a process come to its review task, and returns the job's key; instance is 0 for a process of its own.
+func (f *reviewFixture) waits(instance int64, variables string) int64 {
+	return f.gateway.AddJob(gateway.Job{Type: worker.RetryReview, ProcessInstanceKey: instance, Variables: variables})
 }
 
 // fails has the process of a dead letter be refused for good once more.
@@ -288,7 +159,7 @@ func (f *reviewFixture) reports(id string) {
 }
 
 // waiting is a dead letter whose process came to its review task.
-func (f *reviewFixture) waiting() (string, *reviewJob) {
+func (f *reviewFixture) waiting() (string, int64) {
 	f.t.Helper()
 	id, subject, instance := f.dead()
 	return id, f.waits(instance, fmt.Sprintf(`{"deadLetterId":%q,"claimId":%q}`, id, subject))

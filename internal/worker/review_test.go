@@ -9,10 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/worker"
 )
 
@@ -20,24 +23,25 @@ import (
 // not hand it back.
 func TestReviewJobWaits(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
-		f.busy = 2
+		f.gateway.Inject(gateway.Fault{Method: gateway.UpdateJobTimeout, Code: codes.ResourceExhausted, Times: 2})
 		id, job := f.waiting()
 		r := f.begin("a")
 		f.within(time.Second, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
-		if got := f.Item(id).ReviewJobKey; got != job.Key {
-			t.Errorf("the job's key is recorded as %d, want %d", got, job.Key)
+		if got := f.Item(id).ReviewJobKey; got != job {
+			t.Errorf("the job's key is recorded as %d, want %d", got, job)
 		}
 		time.Sleep(10 * time.Minute)
 		r.stop()
-		if j := f.of(job); j.gone || len(j.given) != 1 || j.Retries != 3 || time.Until(j.lockedUntil) < 23*time.Hour || time.Until(j.lockedUntil) > 24*time.Hour {
+		j := f.job(job)
+		if long := time.Until(j.Activations[0].Deadline); j.State != gateway.Activated || len(j.Activations) != 1 || j.Retries != 3 || long < 23*time.Hour || long > 24*time.Hour {
 			t.Errorf("after ten minutes and a stop: %+v, want it locked for a day, as it was", j)
 		}
 		if n := f.actions(); len(n) != 0 || f.highest != 0 {
 			t.Errorf("counted as %v with %d in flight, want nothing: it is not answered, and takes nobody's place", n, f.highest)
 		}
-		p := f.polls[0]
-		if !slices.Contains(p.Variables, worker.DeadLetterVariable) || !slices.Contains(p.Variables, "claimId") || p.JobType != worker.RetryReview {
-			t.Errorf("asked with %+v", p)
+		p := f.gateway.Polls(worker.RetryReview)[0]
+		if !slices.Contains(p.FetchVariable, worker.DeadLetterVariable) || !slices.Contains(p.FetchVariable, "claimId") {
+			t.Errorf("asked with %v", p.ActivateJobsRequest)
 		}
 	})
 }
@@ -50,13 +54,13 @@ func TestReviewJobThatComesAgain(t *testing.T) {
 		f.begin("a")
 		time.Sleep(time.Minute)
 		first, head := f.Item(id), headOf(f)
-		f.set(func() { job.lockedUntil = time.Now() }) // the day is over
+		f.gateway.Advance(24 * time.Hour)
 		time.Sleep(time.Minute)
 		again := f.Item(id)
-		if n := len(f.of(job).given); n != 2 {
+		if n := f.given(job); n != 2 {
 			t.Errorf("handed out %d times, want 2", n)
 		}
-		if !again.ReviewSeen.After(first.ReviewSeen.Add(50*time.Second)) || again.ReviewJobKey != job.Key || headOf(f) != head {
+		if !again.ReviewSeen.After(first.ReviewSeen.Add(50*time.Second)) || again.ReviewJobKey != job || headOf(f) != head {
 			t.Errorf("seen %v, then %v; head %v, then %v", first.ReviewSeen, again.ReviewSeen, head, headOf(f))
 		}
 	})
@@ -76,7 +80,7 @@ func TestLostReviewJobComesSoon(t *testing.T) {
 		id, job := f.waiting()
 		f.Memory.Delay(time.Second)
 		r := f.begin("a")
-		f.within(10*time.Second, "it is handed out", func() bool { return len(f.of(job).given) == 1 })
+		f.within(10*time.Second, "it is handed out", func() bool { return f.given(job) == 1 })
 		r.die()
 		f.Memory.Delay(0)
 		f.begin("b")
@@ -87,12 +91,12 @@ func TestLostReviewJobComesSoon(t *testing.T) {
 // TestReviewJobsOfAnEngineThatCannotKeepThem come every half minute; that is said once.
 func TestReviewJobsOfAnEngineThatCannotKeepThem(t *testing.T) {
 	withReviews(t, func(f *reviewFixture) {
-		f.noHold = true
+		f.gateway.Inject(gateway.Fault{Method: gateway.UpdateJobTimeout, Code: codes.Unimplemented})
 		id, job := f.waiting()
 		f.waiting()
 		f.begin("a")
 		time.Sleep(10 * time.Minute)
-		if n := len(f.of(job).given); n < 18 || n > 21 {
+		if n := f.given(job); n < 18 || n > 21 {
 			t.Errorf("handed out %d times in 10 minutes, want every 30 s", n)
 		}
 		if n := f.logs.FilterMessageSnippet("does not keep jobs that wait").Len(); n != 1 {
@@ -114,16 +118,17 @@ func TestReviewJobsThatNameNothing(t *testing.T) {
 			"no id": `{"deadLetterId":"CLM-1-1"}`, "a hostile one": `{"deadLetterId":"x\u0000' or 1=1"}`, "unknown": `{"deadLetterId":"` + unknown + `"}`,
 			"capitals": `{"deadLetterId":"` + strings.ToUpper(id) + `"}`, "another claim's": `{"claimId":"CLM-9-9","deadLetterId":"` + id + `"}`,
 			anotherTenants: `{"deadLetterId":"` + id + `"}`,
-			"no claim's":   `{"claimId":7,"deadLetterId":"` + id + `"}`, "no JSON": `{`, "too much": `{"x":"` + strings.Repeat("x", 1<<20) + `"}`,
+			"no claim's":   `{"claimId":7,"deadLetterId":"` + id + `"}`, "too much": `{"x":"` + strings.Repeat("x", 1<<20) + `"}`,
 		} {
-			job := f.waits(1, variables)
+			of := gateway.Job{Type: worker.RetryReview, Variables: variables}
 			if name == anotherTenants {
-				f.set(func() { job.TenantID = "hospital-b" })
+				of.TenantID = anotherTenant
 			}
+			job := f.gateway.AddJob(of)
 			r := f.begin("a")
-			f.within(10*time.Second, name, func() bool { return f.of(job).incident != "" })
+			f.within(10*time.Second, name, func() bool { return f.job(job).State == gateway.Incident })
 			r.stop()
-			message := f.of(job).incident
+			message := f.said(job, gateway.FailJob).Message
 			if code, _, _ := strings.Cut(message, ":"); !slices.Contains(decision.RejectionCodes(), decision.RejectionCode(code)) || !strings.Contains(message, "expected") {
 				t.Errorf("%s: the incident says %q", name, message)
 			}
@@ -146,13 +151,13 @@ func TestReviewJobsWhileTheJournalIsDown(t *testing.T) {
 				fault(f, true)
 				f.begin("a")
 				time.Sleep(10 * time.Minute)
-				if n := len(f.of(job).given); n > 10*60/2+5 {
+				if n := f.given(job); n > 10*60/2+5 {
 					t.Errorf("handed out %d times in 10 minutes", n)
 				}
 				fault(f, false)
 				f.within(time.Minute, "its process waits", func() bool { return f.Item(id).Process == deadletter.Waiting })
-				if f.of(job).Retries != 3 {
-					t.Errorf("%d retries are left, want all 3", f.of(job).Retries)
+				if n := f.job(job).Retries; n != 3 {
+					t.Errorf("%d retries are left, want all 3", n)
 				}
 			})
 		})
@@ -181,14 +186,13 @@ func TestManyReviewJobs(t *testing.T) {
 		if i := slices.IndexFunc(ids, func(id string) bool { return f.Item(id).ReviewJobKey == 0 }); i >= 0 {
 			t.Errorf("after a minute the process of dead letter %d is not known to wait", i)
 		}
-		jobs, most := f.all()
-		if most > 64 {
-			t.Errorf("%d were taken at once", most)
-		}
-		for _, j := range jobs {
-			if len(j.given) != 1 {
-				t.Fatalf("a job was handed out %d times", len(j.given))
+		for _, p := range f.gateway.Polls(worker.RetryReview) {
+			if p.MaxJobsToActivate > 64 {
+				t.Errorf("%d are taken at once", p.MaxJobsToActivate)
 			}
+		}
+		if given := f.gateway.Counts().HandedOut; given != many {
+			t.Fatalf("%d jobs were handed out %d times", many, given)
 		}
 	})
 }
@@ -204,9 +208,9 @@ func TestDecisionReachesTheProcess(t *testing.T) {
 		f.discard(away)
 		next := f.Item(again).Review.NextRetryTime
 		f.within(time.Second, "both are delivered", f.delivered)
-		wantVariables(t, f.of(first).taken, map[string]any{"reviewDecision": "reprocess", "reviewReason": "portal de volta", "reviewedBy": "maria", "shouldRetry": true,
+		wantVariables(t, f.said(first, gateway.CompleteJob).Variables, map[string]any{"reviewDecision": "reprocess", "reviewReason": "portal de volta", "reviewedBy": "maria", "shouldRetry": true,
 			"retryCount": 3.0, "nextRetryTime": decision.Instant(next), "backoffMinutes": minutes(next), "backoffDuration": fmt.Sprintf("PT%vM", minutes(next))})
-		wantVariables(t, f.of(second).taken, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
+		wantVariables(t, f.said(second, gateway.CompleteJob).Variables, map[string]any{"reviewDecision": "discard", "reviewReason": "duplicada", "reviewedBy": "maria"})
 		f.wantItem(again, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
 		f.wantItem(away, journal.DeadLetterDiscarded, journal.DeliveryTaken, deadletter.Answered)
 		f.wantActions(f.t, map[worker.Action]int{worker.Completed: 2})

@@ -90,7 +90,7 @@ func TestProviderThatRedirects(t *testing.T) {
 // TestNoTokenNothingSent: the loop must not read such an error as "may have taken effect".
 func TestNoTokenNothingSent(t *testing.T) {
 	g, _, o := withOAuth(t, gateway.Options{})
-	o.OAuth.URL = "http://" + gateway.Nowhere(t)
+	o.OAuth.URL = "http://" + testkit.Nowhere(t)
 	c := dial(t, o)
 	j := &worker.Job{Key: 1}
 	wantKind(t, "Complete", c.Complete(wait.Context(t), j, "{}"), worker.NotTaken)

@@ -38,7 +38,7 @@ var Begin = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 // World is what lives in a bubble.
 type World struct {
 	*Clock
-	*Network
+	*testkit.Network
 	// Conn asks the engine by gRPC.
 	Conn *grpc.ClientConn
 
@@ -53,7 +53,7 @@ func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &World{t: t, options: o,
 			Clock:   &Clock{ahead: time.Until(Begin), moved: make(chan struct{}), due: map[*time.Time]struct{}{}},
-			Network: &Network{lastPort: 30_000, listeners: map[string]*listener{}}}
+			Network: testkit.NewNetwork()}
 		w.options.Now = w.Now
 		w.StartEngine()
 		var err error

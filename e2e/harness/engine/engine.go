@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -51,10 +52,11 @@ func Start(ctx context.Context, flags ...string) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{binary: binary, flags: flags, folder: folder}
-	err = harness.OnFreePorts(3, func(ports []int) error {
-		e.gateway, e.rest, e.control = harness.Address(ports[0]), harness.Address(ports[1]), harness.Address(ports[2])
-		return e.run(ctx)
-	})
+	ports, err := harness.Ports(3)
+	if err == nil {
+		e.gateway, e.rest, e.control = testkit.Loopback(ports[0]), testkit.Loopback(ports[1]), testkit.Loopback(ports[2])
+		err = e.run(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, folder.Remove())
 	}

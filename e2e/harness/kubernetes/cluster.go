@@ -24,13 +24,13 @@ func StartAPI(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{folder(t)}
 	c.build(t, ".")
-	testkit.Must(t, harness.OnFreePorts(3, func(ports []int) error {
-		args := []string{c.dir, "127.0.0.1"}
-		for _, port := range ports {
-			args = append(args, strconv.Itoa(port))
-		}
-		return c.start(t, "api", append(args, "--disable-admission-plugins=ServiceAccount")...) // there is no controller that makes any
-	}))
+	ports, err := harness.Ports(3)
+	testkit.Must(t, err)
+	args := []string{c.dir, "127.0.0.1"}
+	for _, port := range ports {
+		args = append(args, strconv.Itoa(port))
+	}
+	testkit.Must(t, c.start(t, "api", append(args, "--disable-admission-plugins=ServiceAccount")...)) // there is no controller that makes any
 	return c
 }
 

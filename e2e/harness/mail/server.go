@@ -55,10 +55,9 @@ func Open(t *testing.T) *Server {
 	})
 	s.authority.Issue(t, s.path(certificate), s.path(privateKey), "correio.teste")
 	testkit.Must(t, errors.Join(harness.GiveToNobody(s.folder.Path), harness.GiveToNobody(s.path(certificate)), harness.GiveToNobody(s.path(privateKey))))
-	testkit.Must(t, harness.OnFreePorts(2, func(ports []int) error {
-		s.ports = ports
-		return errors.Join(s.configure(), s.Restart(t.Context()))
-	}))
+	s.ports, err = harness.Ports(2)
+	testkit.Must(t, err)
+	testkit.Must(t, errors.Join(s.configure(), s.Restart(t.Context())))
 	return s
 }
 
@@ -78,7 +77,7 @@ func (s *Server) Restart(ctx context.Context) error {
 // listens reports whether both ports can be connected to.
 func (s *Server) listens(*harness.Process) bool {
 	return !slices.ContainsFunc(s.ports, func(port int) bool {
-		c, err := net.DialTimeout("tcp", harness.Address(port), startTime)
+		c, err := net.DialTimeout("tcp", testkit.Loopback(port), startTime)
 		return err != nil || c.Close() != nil
 	})
 }

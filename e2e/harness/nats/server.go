@@ -79,7 +79,7 @@ func serve(s *Settings) error {
 	}
 	n.Start()
 	if !n.ReadyForConnections(startTime) {
-		return errors.New("the server is not ready; its port may be already in use")
+		return errors.New("the server is not ready")
 	}
 	fmt.Println("ready")
 	n.WaitForShutdown() // which SIGTERM brings about
@@ -88,11 +88,13 @@ func serve(s *Settings) error {
 
 // Start starts a server and waits until clients can connect.
 func Start(ctx context.Context, s Settings) (*Server, error) {
+	ports, err := harness.Ports(1)
+	if err != nil {
+		return nil, err
+	}
 	n := &Server{settings: s}
-	return n, harness.OnFreePorts(1, func(ports []int) error {
-		n.settings.Port = ports[0]
-		return n.Restart(ctx)
-	})
+	n.settings.Port = ports[0]
+	return n, n.Restart(ctx)
 }
 
 // New starts a server of a test's own, with its data in a new folder. It is killed when the test ends.

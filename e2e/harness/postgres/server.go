@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -58,11 +59,13 @@ func Start(ctx context.Context, i Install, o Options) (*Server, error) {
 	s := &Server{options: o, bin: i.Bin, folder: folder}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err = s.initialize(ctx); err == nil {
-		err = harness.OnFreePorts(1, func(ports []int) error {
-			s.port = ports[0]
-			return s.run(ctx)
-		})
+	ports, err := harness.Ports(1)
+	if err == nil {
+		s.port = ports[0]
+		err = s.initialize(ctx)
+	}
+	if err == nil {
+		err = s.run(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL %s: %w", i.Version, err), folder.Remove())
@@ -141,7 +144,7 @@ func (s *Server) URL(database string) string {
 	if s.options.Password != "" {
 		who = url.UserPassword(superuser, s.options.Password)
 	}
-	u := url.URL{Scheme: "postgres", User: who, Host: harness.Address(s.port), Path: "/" + database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: who, Host: testkit.Loopback(s.port), Path: "/" + database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 

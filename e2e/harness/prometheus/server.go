@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -34,18 +35,19 @@ func Start(ctx context.Context, i Install, dir, configuration string) (*Server, 
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
 	}
-	s := &Server{}
-	return s, harness.OnFreePorts(1, func(ports []int) (err error) {
-		address := harness.Address(ports[0])
-		s.URL = "http://" + address
-		s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: dir, Args: []string{
-			"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
-		}}, s.ready)
-		if err != nil {
-			return fmt.Errorf("start Prometheus: %w", err)
-		}
-		return nil
-	})
+	ports, err := harness.Ports(1)
+	if err != nil {
+		return nil, err
+	}
+	address := testkit.Loopback(ports[0])
+	s := &Server{URL: "http://" + address}
+	s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: dir, Args: []string{
+		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+	}}, s.ready)
+	if err != nil {
+		return nil, fmt.Errorf("start Prometheus: %w", err)
+	}
+	return s, nil
 }
 
 func (s *Server) ready(*harness.Process) bool {

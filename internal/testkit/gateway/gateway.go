@@ -49,6 +49,7 @@ type Gateway struct {
 	options   Options
 	engine    *server.Server
 	addr      string
+	network   *testkit.Network   // of one that is InMemory
 	authority *tlstest.Authority // nil without TLS
 	grpc      []grpc.ServerOption
 
@@ -60,8 +61,7 @@ type Gateway struct {
 	models   map[string]string // processes by tenant and headers
 
 	mu          sync.Mutex
-	changed     chan struct{} // closed and replaced at every change
-	memory      *memory
+	changed     chan struct{}       // closed and replaced at every change
 	connections map[string]net.Conn // by name; nil: was cut
 	rules       []*Rule
 	jobs        map[int64]*job
@@ -77,7 +77,7 @@ type Gateway struct {
 func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
 	g := &Gateway{
-		options: o, models: map[string]string{}, changed: make(chan struct{}), connections: map[string]net.Conn{}, jobs: map[int64]*job{},
+		options: o, network: testkit.NewNetwork(), models: map[string]string{}, changed: make(chan struct{}), connections: map[string]net.Conn{}, jobs: map[int64]*job{},
 		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
 	}
 	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
@@ -88,8 +88,8 @@ func New(tb testing.TB, o Options) *Gateway {
 	var err error
 	g.engine, err = server.Open(settings)
 	testkit.Must(tb, err)
-	if g.addr = "passthrough:///memory"; !o.InMemory {
-		g.addr = Nowhere(tb)
+	if g.addr = inMemory; !o.InMemory {
+		g.addr = testkit.Nowhere(tb)
 	}
 	if o.TLS {
 		cert, key := filepath.Join(tb.TempDir(), "cert.pem"), filepath.Join(tb.TempDir(), "key.pem")
@@ -107,25 +107,11 @@ func New(tb testing.TB, o Options) *Gateway {
 	return g
 }
 
-// Nowhere returns an address where nobody listens for the time of the test.
-func Nowhere(tb testing.TB) string {
-	tb.Helper()
-	addr, release, err := reservePort()
-	testkit.Must(tb, err)
-	tb.Cleanup(release)
-	return addr
-}
-
 // Addr returns the gateway's host:port.
 func (g *Gateway) Addr() string { return g.addr }
 
 // RESTAddress returns the URL of the REST API.
-func (g *Gateway) RESTAddress() string {
-	if g.options.InMemory {
-		return "http://memory"
-	}
-	return "http://" + g.addr
-}
+func (g *Gateway) RESTAddress() string { return "http://" + g.addr }
 
 // CAFile returns the file that holds the authority a client must trust.
 func (g *Gateway) CAFile() string { return g.authority.File }

@@ -4,59 +4,24 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"syscall"
 )
+
+// inMemory is the address of a gateway that is InMemory.
+const inMemory = "127.0.0.1:26500"
 
 // listen begins to take connections.
 func (g *Gateway) listen() (net.Listener, error) {
-	if !g.options.InMemory {
-		l, err := net.Listen("tcp", g.addr)
-		return listener{l, g}, err
+	listen := net.Listen
+	if g.options.InMemory {
+		listen = g.network.Listen
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	m := &memory{make(chan net.Conn), ctx, stop}
-	g.change(func() { g.memory = m })
-	return listener{m, g}, nil
+	l, err := listen("tcp", g.addr)
+	return listener{l, g}, err
 }
 
-// memory is a listener for [Gateway.Dial]. Its connections are net.Pipe's: a deadline of bufconn's may pass after it was
-// taken back.
-type memory struct {
-	dialed chan net.Conn
-	ctx    context.Context // ends with it
-	stop   func()
-}
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.dialed:
-		return c, nil
-	case <-m.ctx.Done():
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Addr() net.Addr { return conn{name: "memory"} }
-
-func (m *memory) Close() error {
-	m.stop()
-	return nil
-}
-
-// Dial connects to an InMemory gateway, whatever the address.
-func (g *Gateway) Dial(ctx context.Context, _ string) (net.Conn, error) {
-	g.mu.Lock()
-	m := g.memory
-	g.mu.Unlock()
-	client, server := net.Pipe()
-	select {
-	case m.dialed <- server:
-		return client, nil
-	case <-m.ctx.Done():
-		return nil, syscall.ECONNREFUSED
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// Dial connects to an InMemory gateway.
+func (g *Gateway) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return g.network.Dial(ctx, "tcp", address)
 }
 
 // cut closes a connection, or all of them where it has no name. What was acknowledged by it may not have arrived.

@@ -1,4 +1,4 @@
-package bubble
+package testkit
 
 import (
 	"context"
@@ -9,12 +9,16 @@ import (
 	"syscall"
 )
 
-// Network is one in memory: whoever waits on it is blocked for the bubble, too.
+// Network is one in memory: whoever waits on it is blocked for a bubble of testing/synctest, too. Its connections are
+// net.Pipe's: a deadline of bufconn's may pass after it was taken back.
 type Network struct {
 	mu        sync.Mutex
 	lastPort  int
 	listeners map[string]*listener
 }
+
+// NewNetwork returns one on which nobody listens.
+func NewNetwork() *Network { return &Network{lastPort: 30_000, listeners: map[string]*listener{}} }
 
 // Listen opens an address as [net.Listen] does.
 func (n *Network) Listen(_, address string) (net.Listener, error) {

@@ -1,0 +1,251 @@
+// Package guard stands between people and what they change: it lets them do what they may (R31), records who did it,
+// and says so in the log. API and pages change nothing but by it.
+package guard
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/worker"
+)
+
+// Reads is what people look at of dead letters, causes and bulk runs (deadletter.Service says what each returns).
+type Reads interface {
+	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error)
+	Show(ctx context.Context, id string) (deadletter.Item, error)
+	Groups(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Group, string, error)
+	ListCauses(ctx context.Context, f journal.CauseFilter, cursor string, limit int) ([]journal.Cause, string, error)
+	Cause(ctx context.Context, id string) (journal.Cause, error)
+	Prospects(c *journal.Cause) journal.Prospects
+	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
+	Teams() []decision.Team
+	Process(d *journal.DeadLetter) deadletter.Process
+	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
+	Run(ctx context.Context, id string) (journal.BulkRun, error)
+	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
+	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
+}
+
+// Destinations are what people see of the gates (gate.Gates).
+type Destinations interface {
+	Destinations() ([]gate.Destination, error)
+	Destination(name string) (gate.Destination, []gate.Claim, error)
+}
+
+// DeadLetters is what carries out what people decide. Its errors hold a *deadletter.Refusal where nothing was done; any
+// other means that the decision is not recorded for sure, and may be sent again. Safe for concurrent use.
+type DeadLetters interface {
+	Reads
+	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
+	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
+	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
+	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
+}
+
+// Gates take orders about destinations.
+type Gates interface {
+	Destinations
+	Command(ctx context.Context, name string, c destination.Order) error
+}
+
+// Recorder records what people tell (journal.Journal).
+type Recorder interface {
+	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
+	Erase(ctx context.Context, store journal.Expunger, e journal.Erasure) (journal.Erased, error)
+}
+
+// Services are what a Guard stands before.
+type Services struct {
+	DeadLetters DeadLetters
+	Gates       Gates
+	Journal     Recorder
+	Store       journal.Expunger
+	Log         *zap.Logger
+}
+
+// Guard does what the person who asks may do (access.From), under that person's name. Where the person may not, its
+// methods change nothing and return an *access.Refusal; the other errors are those of the services. Safe for
+// concurrent use.
+type Guard struct {
+	Reads
+	Destinations
+	to Services
+}
+
+// New returns a Guard before the services.
+func New(s Services) *Guard { return &Guard{s.DeadLetters, s.Gates, s} }
+
+// by is who asks.
+func by(ctx context.Context) string { return access.From(ctx).Name }
+
+// log says what a person did.
+func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Field) {
+	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
+}
+
+// For returns the dead letter where who asks may do that to it. The role goes first, whatever dead letter it is; its
+// team never changes.
+func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadletter.Item, error) {
+	if err := access.Check(ctx, action); err != nil {
+		return deadletter.Item{}, err
+	}
+	item, err := g.Show(ctx, id)
+	if err == nil {
+		err = access.CheckTeam(ctx, action, string(item.Team))
+	}
+	return item, err
+}
+
+// Retry sends a dead letter's work again.
+func (g *Guard) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return g.decide(ctx, c, "reprocess", g.to.DeadLetters.Retry)
+}
+
+// Discard lets a dead letter go.
+func (g *Guard) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return g.decide(ctx, c, "discard", g.to.DeadLetters.Discard)
+}
+
+func (g *Guard) decide(
+	ctx context.Context, c deadletter.Command, decision string,
+	decide func(context.Context, deadletter.Command) (deadletter.Item, error),
+) (deadletter.Item, error) {
+	if _, err := g.For(ctx, access.Review.Anew(c.Fresh), c.ID); err != nil {
+		return deadletter.Item{}, err
+	}
+	c.By = by(ctx)
+	item, err := decide(ctx, c)
+	if err == nil {
+		g.log(ctx, "a dead letter was decided on", "dead_letter_reviewed", zap.String("deadLetterId", item.ID),
+			zap.String("decision", decision), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
+	}
+	return item, err
+}
+
+// Note takes what a person says of a dead letter; whoever may not decide on it may ask for a decision.
+func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
+	action := access.Review
+	if verb == journal.Ask {
+		action = access.Read
+	}
+	if _, err := g.For(ctx, action, c.ID); err != nil {
+		return deadletter.Item{}, err
+	}
+	c.By = by(ctx)
+	return g.to.DeadLetters.Note(ctx, c, verb)
+}
+
+// Start begins the bulk run that token's plan was made for.
+func (g *Guard) Start(
+	ctx context.Context, c deadletter.BulkCommand, token string,
+) (run journal.BulkRun, started bool, err error) {
+	if err := access.CheckTeam(ctx, access.Bulk.Anew(c.Fresh), string(c.Filter.Team)); err != nil {
+		return journal.BulkRun{}, false, err
+	}
+	c.By = by(ctx)
+	run, started, err = g.to.DeadLetters.Start(ctx, c, token)
+	if started {
+		g.log(ctx, "a bulk run was started", "bulk_run_started", zap.String("runId", run.ID),
+			zap.String("action", string(run.Action)), zap.Int64("perMinute", run.PerMinute),
+			zap.Bool("forceRetry", run.Force), zap.Bool("fresh", run.Fresh))
+	}
+	return run, started, err
+}
+
+// Steer pauses, resumes or cancels a bulk run; it takes what its start took.
+func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (journal.BulkRun, error) {
+	if err := access.Check(ctx, access.Bulk); err != nil {
+		return journal.BulkRun{}, err
+	}
+	run, err := g.Run(ctx, id)
+	if err == nil {
+		err = access.CheckTeam(ctx, access.Bulk.Anew(run.Fresh), string(run.Filter.Team))
+	}
+	if err != nil {
+		return journal.BulkRun{}, err
+	}
+	if run, err = g.to.DeadLetters.Steer(ctx, id, verb, by(ctx)); err == nil {
+		g.log(ctx, "a bulk run was changed", "bulk_run_changed", zap.String("runId", run.ID),
+			zap.String("verb", string(verb)), zap.String("state", string(run.State)))
+	}
+	return run, err
+}
+
+// Teach records what a person says of a cause.
+func (g *Guard) Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error) {
+	if err := access.Check(ctx, access.Teach); err != nil {
+		return journal.Cause{}, err
+	}
+	t.By = by(ctx)
+	cause, err := g.to.DeadLetters.Teach(ctx, id, t)
+	if err == nil {
+		g.log(ctx, "a cause was taught", "cause_taught", zap.String("cause", cause.ID),
+			zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
+	}
+	return cause, err
+}
+
+// Order gives an order about a destination.
+func (g *Guard) Order(ctx context.Context, name string, o destination.Order) (err error) {
+	if err := access.Check(ctx, access.Order); err != nil {
+		return err
+	}
+	if o.Reason, err = deadletter.CheckReason(o.Reason); err != nil {
+		return err
+	}
+	o.By = by(ctx)
+	if err = g.to.Gates.Command(ctx, name, o); err == nil {
+		g.log(ctx, "a person gave an order about a destination", "destination_ordered", zap.String("order", string(o.Verb)))
+	}
+	return err
+}
+
+// Erase erases a subject (LGPD).
+func (g *Guard) Erase(ctx context.Context, e journal.Erasure) (done journal.Erased, err error) {
+	if err := access.Check(ctx, access.Erase); err != nil {
+		return done, err
+	}
+	if e.Reason, err = deadletter.CheckReason(e.Reason); err != nil {
+		return done, err
+	}
+	e.By = by(ctx)
+	if done, err = g.to.Journal.Erase(ctx, g.to.Store, e); err == nil {
+		g.log(ctx, "a subject was erased", "subject_erased", zap.Int64("record", done.Record),
+			zap.Int("records", done.Records))
+	}
+	return done, err
+}
+
+// Conclude records how a claim of a policy ended. Where the claim has a dead letter that ends a team's case, as a
+// decision on it does, and takes what that takes. Nothing changes before its team is known.
+func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Outcome) (journal.Concluded, error) {
+	if err := access.Check(ctx, access.Report); err != nil {
+		return journal.Concluded{}, err
+	}
+	o.By = by(ctx)
+	for {
+		done, err := g.to.Journal.Conclude(ctx, o)
+		e := &done.Episode
+		if err == nil && done.Changed { // the log's line is that of an outcome that a job reports
+			g.log(ctx, "outcome recorded", "retry_outcome_recorded", worker.SubjectField(p, o.Subject.ID),
+				zap.String("retryPolicy", o.Subject.Policy), zap.String("state", string(e.State)),
+				zap.Int64("retryCount", e.Retries))
+		}
+		if err != nil || done.Changed || !e.State.Open() || e.DeadLetter == o.DeadLetter {
+			return done, err
+		}
+		o.DeadLetter = e.DeadLetter
+		if _, err := g.For(ctx, access.Review, e.DeadLetter); err != nil {
+			return done, err
+		}
+	}
+}

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/audit"
-	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
@@ -20,8 +18,7 @@ import (
 
 func (c *cli) auditCommand() *cobra.Command {
 	return group("audit", "Verify the audit's hash chain, or export its records",
-		"Verifies and exports the audit, which is kept in the journal that RETRY_WORKER_DATABASE_URL names.\n"+
-			"Both read only, beside a running worker too.",
+		"Reads the audit in the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
 		c.auditVerifyCommand(), c.auditExportCommand())
 }
 
@@ -30,14 +27,12 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Hold every record against the audit's hash chain",
-		Long: "Holds every record of the audit against its digest, and every link of the hash chain against the one " +
-			"before it.\n" +
+		Long: "Holds every record of the audit against its digest, and every link of the hash chain against the one before it.\n" +
 			"Finds what was edited, deleted, put in or put elsewhere. Only with --head, a head that was kept outside the\n" +
 			"database (the worker logs it hourly), it finds a tail that was cut off and a chain that was written anew.\n" +
 			"Exit 0 where all holds, 1 with the first broken record or link, and where the journal cannot be read.",
-		Example: `  retry-worker audit verify
-  retry-worker audit verify --head 1204:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.auditVerify(cmd.Context(), head) },
+		Example: `  retry-worker audit verify --head 1204:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.auditVerify(cmd.Context(), head) },
 	}
 	cmd.Flags().StringVar(&head, "head", "", "head of the chain as a log line has it, LINK:HASH; left out: none")
 	return cmd
@@ -59,9 +54,7 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 		}
 	}
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
-		line := c.progress("records hold")
-		report, err := audit.Verify(ctx, reader, options, line.show)
-		line.end()
+		report, err := c.verify(ctx, reader, options)
 		broken, isBroken := errors.AsType[*audit.Broken](err)
 		if err != nil && !isBroken {
 			return fmt.Errorf("verify the audit: %w", err)
@@ -74,20 +67,11 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	})
 }
 
-// readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
-func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
-	url, err := config.DatabaseURL()
-	if err != nil {
-		return &usageError{err}
-	}
-	ctx, cancel := untilSignal(ctx)
-	defer cancel()
-	reader, err := store.OpenReader(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer reader.Close() // it only reads
-	return do(ctx, reader)
+// verify holds the records that a journal has against its hash chain.
+func (c *cli) verify(ctx context.Context, reader store.Reader, options audit.VerifyOptions) (audit.Report, error) {
+	line := c.progress("records hold")
+	defer line.end()
+	return audit.Verify(ctx, reader, options, line.show)
 }
 
 // exportFlags of audit export; what was not given is empty.
@@ -107,12 +91,10 @@ func (c *cli) auditExportCommand() *cobra.Command {
 			"apostrophe stands before it.\n" +
 			"Exit 0 when all is written, 1 where the audit has no record of the claim or cannot be read.",
 		Example: `  retry-worker audit export --subject CLM-001-1234567890
-  retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv
-  retry-worker audit export --since 2026-03-01T08:00:00-03:00 | gzip > audit.jsonl.gz`,
+  retry-worker audit export --since 2026-03-01 --until 2026-04-01 --format csv --file march.csv`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("subject") && f.subject == "" {
-				return &usageError{errors.New("--subject is empty, expected an id such as CLM-001-1234567890; leave it out for " +
-					"all claims")}
+				return &usageError{errors.New("--subject is empty, expected an id; leave it out for all claims")}
 			}
 			return c.auditExport(cmd.Context(), &f)
 		},
@@ -136,16 +118,17 @@ func (f *exportFlags) selection() (audit.Selection, error) {
 	var noSince, noUntil error
 	s.Since, noSince = instantOf("--since", f.since)
 	s.Until, noUntil = instantOf("--until", f.until)
-	if err := errors.Join(noSince, noUntil); err != nil {
-		return s, err
-	}
-	if f.since != "" && f.until != "" && !s.Since.Before(s.Until) {
+	switch {
+	case noSince != nil || noUntil != nil:
+		return s, errors.Join(noSince, noUntil)
+	case f.since != "" && f.until != "" && !s.Since.Before(s.Until):
 		return s, fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not included; "+
 			"for one day give the next as --until", f.until, f.since)
-	}
-	if f.subject != "" {
-		s.Subject = journal.Subject{Tenant: cmp.Or(f.tenant, journal.DefaultTenant),
-			Policy: cmp.Or(f.policy, decision.DefaultPolicy), ID: f.subject}
+	case !slices.Contains(audit.Formats(), audit.Format(f.format)):
+		return s, fmt.Errorf("--format is %q, expected jsonl or csv", f.format)
+	case f.subject != "":
+		s.Subject = journal.Subject{ID: f.subject, Tenant: cmp.Or(f.tenant, journal.DefaultTenant),
+			Policy: cmp.Or(f.policy, decision.DefaultPolicy)}
 		s.Policy, s.Tenant = "", ""
 	}
 	return s, nil
@@ -160,9 +143,6 @@ type exported struct {
 
 func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 	s, err := f.selection()
-	if !slices.Contains(audit.Formats(), audit.Format(f.format)) {
-		err = errors.Join(err, fmt.Errorf("--format is %q, expected jsonl or csv", f.format))
-	}
 	if err != nil {
 		return &usageError{err}
 	}
@@ -190,18 +170,4 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}
 	return nil
-}
-
-// writeTo writes a new file; without a name it writes standard output.
-func (c *cli) writeTo(name string, write func(io.Writer) error) error {
-	if name == "" {
-		return write(c.out)
-	}
-	return newFile(name, func(part string) error {
-		file, err := os.OpenFile(part, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(file), file.Sync(), file.Close())
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +24,6 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// checkTimeout of one step.
-const checkTimeout = 10 * time.Second
-
 func (c *cli) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
@@ -37,6 +35,13 @@ func (c *cli) checkCommand() *cobra.Command {
 	}
 }
 
+// step is one of a check; one that has nothing to say is not there. Where it fails and is needed, the check ends.
+type step struct {
+	name   string
+	needed bool
+	do     func(context.Context) (detail string, err error)
+}
+
 // finding is one step of what `check -o json` prints.
 type finding struct {
 	Step   string `json:"step"`
@@ -44,168 +49,173 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-// inspection runs steps in order, prints what they find and gathers it.
-type inspection struct {
-	c        *cli
-	findings []finding
-	failed   bool
-}
-
-// step carries out one step and reports whether nothing is wrong.
-func (i *inspection) step(ctx context.Context, name string, do func(context.Context) (string, error)) bool {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	detail, err := do(ctx)
-	return i.note(name, detail, err)
-}
-
-// note prints and gathers what a step found, and reports whether nothing is wrong.
-func (i *inspection) note(name, detail string, err error) bool {
-	mark := "ok  "
-	if err != nil {
-		mark, detail = "FAIL", strings.ReplaceAll(err.Error(), "\n", "; ")
-		i.failed = true
-	}
-	i.findings = append(i.findings, finding{name, err == nil, detail})
-	if !i.c.json() {
-		fmt.Fprintf(i.c.out, "%s  %-24s %s\n", mark, name, detail)
-	}
-	return err == nil
-}
-
 func (c *cli) check(ctx context.Context) error {
-	i := &inspection{c: c}
-	inspect(ctx, i)
+	settings, err := config.Load()
+	steps := []step{{"settings", true, func(context.Context) (string, error) { return "the environment is understood", err }}}
+	if err == nil {
+		client, err := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
+		if err == nil {
+			defer client.Close()
+		}
+		for _, hint := range settings.Unread {
+			steps = append(steps, step{"settings", false, func(context.Context) (string, error) { return hint, nil }})
+		}
+		steps = slices.Concat(steps, consoleSteps(&settings, time.Now()), connectionSteps(&settings),
+			[]step{{"engine", true, func(context.Context) (string, error) { return settings.Engine.String(), err }}},
+			engineSteps(client, &settings))
+	}
+	ok, findings := true, []finding{}
+	for _, s := range steps {
+		f, err := c.inspect(ctx, &s)
+		if f != nil {
+			findings = append(findings, *f)
+		}
+		if ok = ok && err == nil; err != nil && s.needed {
+			break
+		}
+	}
 	if c.json() {
-		if err := c.print(map[string]any{"ok": !i.failed, "steps": i.findings}); err != nil {
+		if err := c.print(map[string]any{"ok": ok, "steps": findings}); err != nil {
 			return err
 		}
 	}
-	if i.failed {
+	if !ok {
 		return errors.New("the check found something to mend (see above)")
 	}
 	return nil
 }
 
-func inspect(ctx context.Context, i *inspection) {
-	settings, err := config.Load()
-	if !i.note("settings", "the environment is understood", err) {
-		return
+// inspect carries out a step and prints what it found.
+func (c *cli) inspect(ctx context.Context, s *step) (*finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	detail, err := s.do(ctx)
+	mark := "ok  "
+	switch {
+	case err != nil:
+		mark, detail = "FAIL", strings.ReplaceAll(err.Error(), "\n", "; ")
+	case detail == "":
+		return nil, nil
 	}
-	for _, hint := range settings.Unread {
-		i.note("settings", hint, nil)
+	if !c.json() {
+		fmt.Fprintf(c.out, "%s  %-24s %s\n", mark, s.name, detail)
 	}
-	inspectConsole(i, &settings, time.Now())
-	inspectTeams(ctx, i, settings)
-	inspectConnections(ctx, i, &settings)
-	options := settings.Engine
-	options.UserAgent = zeebe.UserAgent(version)
-	client, err := zeebe.Dial(options, zap.NewNop())
-	if err != nil {
-		i.note("connection", "", err)
-		return
-	}
-	defer client.Close()
-	if !i.note("engine", options.String(), nil) || !i.step(ctx, "address", func(ctx context.Context) (string, error) {
-		address, err := zeebe.CheckAddress(ctx, options)
-		return address + " takes connections", err
-	}) || !i.step(ctx, "tls", func(ctx context.Context) (string, error) {
-		return zeebe.CheckTLS(ctx, options)
-	}) {
-		return
-	}
-	inspectEngine(ctx, i, client, settings)
+	return &finding{s.name, err == nil, detail}, err
 }
 
-func inspectEngine(ctx context.Context, i *inspection, client *zeebe.Client, s config.Settings) {
-	if !i.step(ctx, "token", func(ctx context.Context) (string, error) {
-		if s.Engine.Username != "" {
-			return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
+// engineOptions returns the settings of the engine for this program.
+func engineOptions(o zeebe.Options) zeebe.Options {
+	o.UserAgent = zeebe.UserAgent(version)
+	return o
+}
+
+func engineSteps(client *zeebe.Client, s *config.Settings) []step {
+	advised := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("%w; %s", err, s.Engine.Advice(err))
 		}
-		if s.Engine.OAuth == nil {
-			return "none configured (ZEEBE_CLIENT_ID)", nil
-		}
-		claims, err := client.CheckToken(ctx)
-		return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
-	}) || !i.step(ctx, "cluster", func(ctx context.Context) (string, error) {
-		t, err := client.Topology(ctx)
-		if err == nil && t.Leaders < t.Partitions {
-			err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
-		}
-		return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int64(t.Brokers), "broker"),
-			counted(int64(t.Partitions), "partition"), counted(int64(t.Leaders), "leader")), advised(&s.Engine, err)
-	}) {
-		return
+		return err
 	}
-	if s.Engine.RESTAddress != "" {
-		i.step(ctx, "clock", func(ctx context.Context) (string, error) { return zeebe.CheckClock(ctx, s.Engine, time.Now) })
-	}
-	i.step(ctx, "tenants", func(ctx context.Context) (string, error) {
-		tenants := cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant")
-		return "jobs may be taken from " + tenants, advised(&s.Engine, client.MayActivate(ctx, s.TenantIDs))
-	})
-}
-
-func advised(engine *zeebe.Options, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w; %s", err, engine.Advice(err))
-}
-
-// inspectConsole looks at the files that let people in, as far as there are any.
-func inspectConsole(i *inspection, s *config.Settings, now time.Time) {
-	if s.AuthTokensFile != "" {
-		detail, err := inspectTokens(s.AuthTokensFile, now)
-		i.note("tokens", detail, err)
-	}
-	if s.TLSCertFile != "" {
-		detail, err := inspectCertificate(s.TLSCertFile, s.TLSKeyFile, now)
-		i.note("certificate", detail, err)
+	return []step{
+		{"address", true, func(ctx context.Context) (string, error) {
+			address, err := zeebe.CheckAddress(ctx, s.Engine)
+			return address + " takes connections", err
+		}},
+		{"tls", true, func(ctx context.Context) (string, error) { return zeebe.CheckTLS(ctx, s.Engine) }},
+		{"token", true, func(ctx context.Context) (string, error) {
+			if s.Engine.Username != "" {
+				return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
+			}
+			if s.Engine.OAuth == nil {
+				return "none configured (ZEEBE_CLIENT_ID)", nil
+			}
+			claims, err := client.CheckToken(ctx)
+			return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
+		}},
+		{"cluster", true, func(ctx context.Context) (string, error) {
+			t, err := client.Topology(ctx)
+			if err == nil && t.Leaders < t.Partitions {
+				err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
+			}
+			return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int64(t.Brokers), "broker"),
+				counted(int64(t.Partitions), "partition"), counted(int64(t.Leaders), "leader")), advised(err)
+		}},
+		{"clock", false, func(ctx context.Context) (string, error) {
+			if s.Engine.RESTAddress == "" {
+				return "", nil
+			}
+			return zeebe.CheckClock(ctx, s.Engine, time.Now)
+		}},
+		{"tenants", false, func(ctx context.Context) (string, error) {
+			return "jobs may be taken from " + cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant"),
+				advised(client.MayActivate(ctx, s.TenantIDs))
+		}},
 	}
 }
 
-func inspectTokens(path string, now time.Time) (string, error) {
-	t, err := access.Load(path)
-	if err != nil {
-		return "", err
+// consoleSteps look at the files that let people in, as far as there are any.
+func consoleSteps(s *config.Settings, now time.Time) []step {
+	return []step{
+		{"tokens", false, func(context.Context) (string, error) {
+			if s.AuthTokensFile == "" {
+				return "", nil
+			}
+			t, err := access.Load(s.AuthTokensFile)
+			if err != nil {
+				return "", err
+			}
+			if t.Expired(now) == t.Len() {
+				return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
+					"token new`", s.AuthTokensFile)
+			}
+			return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
+		}},
+		{"certificate", false, func(context.Context) (string, error) {
+			if s.TLSCertFile == "" {
+				return "", nil
+			}
+			c, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{})
+			if err != nil {
+				return "", err
+			}
+			until := c.Until().UTC()
+			if !now.Before(until) {
+				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
+					until.Format(time.RFC3339))
+			}
+			return fmt.Sprintf("of %s, until %s", strings.Join(c.Names(), ", "), until.Format(time.RFC3339)), nil
+		}},
 	}
-	if t.Expired(now) == t.Len() {
-		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
-			"token new`", path)
-	}
-	return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
 }
 
-func inspectCertificate(certFile, keyFile string, now time.Time) (string, error) {
-	c, err := webserver.LoadCertificate(certFile, keyFile, webserver.CertificateHooks{})
-	if err != nil {
-		return "", err
-	}
-	names, until := c.Names(), c.Until()
-	if !now.Before(until) {
-		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", certFile,
-			until.UTC().Format(time.RFC3339))
-	}
-	return fmt.Sprintf("of %s, until %s", strings.Join(names, ", "), until.UTC().Format(time.RFC3339)), nil
-}
-
-// inspectConnections opens what the worker connects to beside the engine.
-func inspectConnections(ctx context.Context, i *inspection, s *config.Settings) {
-	i.step(ctx, "database", func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) })
-	if s.Provider != nil {
-		i.step(ctx, "OpenID provider", func(ctx context.Context) (string, error) {
+// connectionSteps open what the worker connects to beside the engine.
+func connectionSteps(s *config.Settings) []step {
+	return []step{
+		{"teams", false, func(context.Context) (string, error) { return inspectTeams(s) }},
+		{"mail server", false, func(ctx context.Context) (string, error) {
+			if s.Notify.SMTP == nil {
+				return "", nil
+			}
+			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
+				app.Senders(s.Notify, version).Mailer.Check(ctx)
+		}},
+		{"database", false, func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) }},
+		{"OpenID provider", false, func(ctx context.Context) (string, error) {
+			if s.Provider == nil {
+				return "", nil
+			}
 			return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
-		})
-	}
-	if s.EventsURL != "" {
-		i.step(ctx, "NATS", func(ctx context.Context) (string, error) {
+		}},
+		{"NATS", false, func(ctx context.Context) (string, error) {
+			if s.EventsURL == "" {
+				return "", nil
+			}
 			sink, err := events.NewSink(s.EventsURL, s.WorkerName)
 			if err == nil {
 				err = sink.Check(ctx)
 			}
 			return "the server takes connections and has JetStream", err
-		})
+		}},
 	}
 }
 
@@ -214,24 +224,21 @@ func inspectDatabase(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := store.OpenReader(ctx, url)
+	err = readStore(ctx, url, func(ctx context.Context, reader store.Reader) error {
+		_, err := reader.Head(ctx)
+		return err
+	})
 	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
 		return found + "; no journal yet: the worker makes it at its first start", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	defer r.Close() // it only reads
-	_, err = r.Head(ctx)
 	return found + "; the journal can be read", err
 }
 
 // inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
-func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
+func inspectTeams(s *config.Settings) (string, error) {
 	from, err := loadCatalogue(s.PoliciesFile)
 	if err != nil {
-		i.note("policies", "", err)
-		return
+		return "", err
 	}
 	told := int64(0)
 	for _, t := range from.Teams {
@@ -239,19 +246,13 @@ func inspectTeams(ctx context.Context, i *inspection, s config.Settings) {
 			told++
 		}
 	}
-	if told > 0 {
-		var err error
-		if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
-			err = errors.New(strings.Join(wrong, "; "))
-		}
-		i.note("teams", counted(told, "team")+" to be told of dead letters by e-mail or webhook", err)
+	if told == 0 {
+		return "", nil
 	}
-	if s.Notify.SMTP != nil {
-		i.step(ctx, "mail server", func(ctx context.Context) (string, error) {
-			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host,
-				s.Notify.SMTP.Port), app.Senders(s.Notify, version).Mailer.Check(ctx)
-		})
+	if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
+		err = errors.New(strings.Join(wrong, "; "))
 	}
+	return counted(told, "team") + " to be told of dead letters by e-mail or webhook", err
 }
 
 const deployTimeout = 30 * time.Second
@@ -279,8 +280,7 @@ func (c *cli) deploy(ctx context.Context) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	engine.UserAgent = zeebe.UserAgent(version)
-	client, err := zeebe.Dial(engine, zap.NewNop())
+	client, err := zeebe.Dial(engineOptions(engine), zap.NewNop())
 	if err != nil {
 		return err
 	}

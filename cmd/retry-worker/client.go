@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -30,11 +31,8 @@ type serverFlags struct {
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
-	f.registerAs(flags, "where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
-}
-
-func (f *serverFlags) registerAs(flags *pflag.FlagSet, server string) {
-	flags.StringVar(&f.server, "server", "", server)
+	flags.StringVar(&f.server, "server", "",
+		"where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
 	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
 	flags.StringVar(&f.tokenFile, "token-file", "",
 		"file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
@@ -45,58 +43,41 @@ func (f *serverFlags) client() (*api.Client, error) {
 	if f.made != nil {
 		return f.made, nil
 	}
-	c, err := f.newClient()
+	addr, secure, token, err := config.Client()
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	f.made = c
-	return c, nil
-}
-
-func (f *serverFlags) newClient() (*api.Client, error) {
-	addr, secure, token, err := config.Client()
-	if err != nil {
-		return nil, err
-	}
-	c := &api.Client{
-		Base: "http://" + reachable(addr), Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
-	}
-	if secure {
-		c.Base = "https://" + reachable(addr)
-	}
-	if f.server != "" {
-		if c.Base, err = f.base(); err != nil {
-			return nil, err
-		}
-	}
-	source := tokenVariable
+	base, wrongServer := baseOf(cmp.Or(f.server, addr), secure && f.server == "")
+	source, noToken := tokenVariable, error(nil)
 	if f.tokenFile != "" {
 		source = "--token-file " + f.tokenFile
-		if c.Token, err = readToken(f.tokenFile); err != nil {
-			return nil, err
-		}
+		token, noToken = readToken(f.tokenFile)
 	}
-	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return nil, fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		noToken = fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
 	}
-	// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
-	// whom an answer points to.
-	roots, err := smallfile.Authorities("--ca-file", f.caFile)
-	c.Client = http.Client{
-		Timeout:       apiTime,
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	roots, noRoots := smallfile.Authorities("--ca-file", f.caFile)
+	client := &api.Client{Base: base, Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
+		// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
+		// whom an answer points to.
+		Client: http.Client{
+			Timeout:       apiTime,
+			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}}
+	if err := wrongUse(wrongServer, noToken, noRoots); err != nil {
+		return nil, err
 	}
-	return c, err
+	f.made = client
+	return client, nil
 }
 
-// base returns the URL that the API's paths are added to.
-func (f *serverFlags) base() (string, error) {
-	text := f.server
-	if !strings.Contains(text, "://") {
-		text = "http://" + reachable(text)
+// baseOf returns the URL that the API's paths are added to.
+func baseOf(server string, secure bool) (string, error) {
+	if !strings.Contains(server, "://") {
+		server = map[bool]string{false: "http://", true: "https://"}[secure] + reachable(server)
 	}
-	u, err := url.Parse(text)
+	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
 		u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("--server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or " +
@@ -108,12 +89,12 @@ func (f *serverFlags) base() (string, error) {
 // readToken reads a token from a file that others must not read: who can is in.
 func readToken(path string) (string, error) {
 	content, err := smallfile.ReadSecret(path, 4096) // as long as a token can be
-	switch token := strings.TrimSpace(string(content)); {
-	case err != nil:
+	token := strings.TrimSpace(string(content))
+	if err != nil {
 		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
-	case token == "":
-		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
-	default:
-		return token, nil
 	}
+	if token == "" {
+		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
+	}
+	return token, nil
 }

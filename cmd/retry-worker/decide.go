@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,35 +33,35 @@ func (c *cli) decideCommand() *cobra.Command {
 		Example: `  retry-worker decide --id CLM-001-1234567890 --error "TIMEOUT - no answer after 30s" --retry-count 1
   retry-worker decide --policy whatsapp-message --id MSG-1 --error "not sent" --http-status 429 -o json
   retry-worker decide --policy job-queue --id JOB-1 --error "disk full" --var maxAttempts=3 --var delayBetweenAttempts=PT30S`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.decide(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.server.server != "" {
+				return c.askDecision(cmd, f)
+			}
+			return c.decide(cmd, f)
+		},
 	}
-	cmd.Flags().StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy that decides")
-	cmd.Flags().String("id", "", "the claim's (message's, job's) id")
-	cmd.Flags().String("error", "", "error text as the process has it")
-	cmd.Flags().String("retry-count", "", "retries already made; left out: 0")
-	cmd.Flags().String("last-submission-time", "",
+	flags := cmd.Flags()
+	flags.StringVar(&f.policy, "policy", decision.DefaultPolicy, "policy that decides")
+	flags.String("id", "", "the claim's (message's, job's) id")
+	flags.String("error", "", "error text as the process has it")
+	flags.String("retry-count", "", "retries already made; left out: 0")
+	flags.String("last-submission-time", "",
 		"instant of the last submission, RFC 3339 or without a zone (UTC); left out: none")
-	cmd.Flags().String("http-status", "",
-		"HTTP status of the failure, where the policy reads one; left out: none")
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil,
+	flags.String("http-status", "", "HTTP status of the failure, where the policy reads one; left out: none")
+	flags.StringArrayVar(&f.vars, "var", nil,
 		"NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
-	cmd.Flags().StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
-	cmd.Flags().BoolVar(&f.explain, "explain", false, "say what else was found in the error, and why it lost")
+	flags.StringVar(&f.now, "now", "", "instant of the analysis, RFC 3339 or without a zone (UTC); left out: now")
+	flags.BoolVar(&f.explain, "explain", false, "say what else was found in the error, and why it lost")
 	policiesFileFlag(cmd, &f.policiesFile)
-	c.server.registerAs(cmd.Flags(), "worker to ask: host:port or https://…; left out: none is asked")
+	c.server.register(flags)
+	flags.Lookup("server").Usage = "worker to ask: host:port or https://…; left out: none is asked"
 	return cmd
 }
 
 func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
-	now := time.Now()
-	if cmd.Flags().Changed("now") {
-		var err error
-		if now, err = nowOr("--now", f.now); err != nil {
-			return err
-		}
-	}
-	if c.server.server != "" {
-		return c.askDecision(cmd, f)
+	now, err := nowOr("--now", f.now)
+	if err != nil {
+		return err
 	}
 	from, err := loadCatalogue(f.policiesFile)
 	if err != nil {
@@ -79,24 +78,30 @@ func (c *cli) decide(cmd *cobra.Command, f decideFlags) error {
 	if f.explain {
 		flat = worker.WithEvidence(flat, worker.Explain(from.Policies, f.policy, v))
 	}
-	if d.Rejection == nil {
-		return c.print([]byte(flat))
+	if d.Rejection == nil || c.json() {
+		err = c.print([]byte(flat))
 	}
-	if c.json() {
-		if err := c.print([]byte(flat)); err != nil {
-			return err
-		}
+	if err == nil && d.Rejection != nil {
+		err = rejected(cmd, d.Rejection, flags)
 	}
-	return rejected(cmd, d.Rejection, flags)
+	return err
 }
 
 // askDecision prints what a worker would decide.
 func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
-	if f.policiesFile != "" || valueOf(cmd, "last-submission-time") != decision.Text("") {
-		return &usageError{errors.New("--policies-file or --last-submission-time is given, but a worker has its own policies, and reads " +
-			"no such instant; leave it or --server out")}
+	if f.policiesFile != "" || cmd.Flags().Changed("last-submission-time") {
+		return &usageError{errors.New("--policies-file or --last-submission-time is given, but a worker has its own " +
+			"policies, and reads no such instant; leave it or --server out")}
 	}
-	body, own := map[string]any{"policy": f.policy}, map[string]json.RawMessage{}
+	own, err := f.own()
+	if err != nil {
+		return &usageError{err}
+	}
+	variables := map[string]json.RawMessage{}
+	for name, value := range own {
+		variables[name] = json.RawMessage(value)
+	}
+	body := map[string]any{"policy": f.policy, "variables": variables}
 	for flag, field := range map[string]string{
 		"id": "id", "error": "error", "retry-count": "retryCount", "http-status": "httpStatus", "now": "now",
 	} {
@@ -104,19 +109,7 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 			body[field] = json.RawMessage(valueOf(cmd, flag))
 		}
 	}
-	for _, given := range f.vars {
-		name, value, err := variable(given)
-		if err != nil {
-			return &usageError{err}
-		}
-		own[name] = json.RawMessage(value)
-	}
-	body["variables"] = own
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	answer, err := c.ask(cmd.Context(), &request{operation: operationOf("POST /decisions"), path: "/decisions", body: text})
+	_, answer, err := order[any](cmd.Context(), c, "/decisions", body)
 	if refused, is := errors.AsType[*api.Refused](err); is && refused.Status == http.StatusUnprocessableEntity {
 		if c.json() {
 			fmt.Fprintln(c.out, string(refused.Body))
@@ -129,17 +122,17 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 	if !f.explain {
 		answer = worker.WithoutEvidence(answer)
 	}
-	return c.print(answer)
+	return c.print([]byte(answer))
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.
 func rejected(cmd *cobra.Command, r *decision.Rejection, flags map[string]string) error {
 	shown := *r
 	if flag, has := flags[r.Variable]; has {
-		if !cmd.Flags().Changed(strings.TrimPrefix(flag, "--")) {
-			return &usageError{fmt.Errorf("%s is missing, expected %s", flag, r.Expected)}
+		if !cmd.Flags().Changed(flag) {
+			return &usageError{fmt.Errorf("--%s is missing, expected %s", flag, r.Expected)}
 		}
-		shown.Variable = flag
+		shown.Variable = "--" + flag
 	}
 	return &usageError{errors.New(journal.RejectionMessage(&shown))}
 }
@@ -151,20 +144,45 @@ func (f *decideFlags) variables(cmd *cobra.Command, p *decision.Policy) (decisio
 		return decision.Variables{}, nil, fmt.Errorf("--http-status is given, but %s reads no HTTP status; leave it out, "+
 			"or put it into --error", p.Name)
 	}
-	values, flags := map[string]decision.Value{}, map[string]string{}
-	for variable, flag := range map[string]string{
+	values, err := f.own()
+	if err != nil {
+		return decision.Variables{}, nil, err
+	}
+	read := decision.Policies{p.Name: p}.Variables()
+	for name := range values {
+		if !slices.Contains(read, name) {
+			return decision.Variables{}, nil, fmt.Errorf("--var %q: %s does not read it, expected one of %s", name, p.Name,
+				strings.Join(read, ", "))
+		}
+	}
+	flags := map[string]string{
 		p.IDVariable: "id", p.ErrorVariable: "error", decision.RetryCountVariable: "retry-count",
 		decision.LastSubmissionVariable: "last-submission-time", p.HTTPStatusVariable: "http-status",
-	} {
-		flags[variable] = "--" + flag
+	}
+	for variable, flag := range flags {
+		if _, twice := values[variable]; twice {
+			return decision.Variables{}, nil, fmt.Errorf("--var %q: it has a flag of its own, expected --%s", variable, flag)
+		}
 		if flag == "id" || flag == "error" || cmd.Flags().Changed(flag) {
 			values[variable] = valueOf(cmd, flag)
 		}
 	}
-	if err := f.others(p, flags, values); err != nil {
-		return decision.Variables{}, nil, err
-	}
 	return p.Variables(func(name string) decision.Value { return values[name] }), flags, nil
+}
+
+// own returns the variables of --var, each the JSON that it is, or else a text.
+func (f *decideFlags) own() (map[string]decision.Value, error) {
+	own := map[string]decision.Value{}
+	for _, given := range f.vars {
+		name, value, found := strings.Cut(given, "=")
+		if _, twice := own[name]; !found || name == "" || twice {
+			return nil, fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3, each name once", given)
+		}
+		if own[name] = decision.Text(value); json.Valid([]byte(value)) {
+			own[name] = decision.Value(strings.TrimSpace(value))
+		}
+	}
+	return own, nil
 }
 
 // valueOf returns what a flag gives: a number where it is to be one, otherwise a text.
@@ -174,37 +192,4 @@ func valueOf(cmd *cobra.Command, flag string) decision.Value {
 		return decision.Typed(text)
 	}
 	return decision.Text(text)
-}
-
-// others adds the variables of --var, which p must read and no other flag may give.
-func (f *decideFlags) others(p *decision.Policy, flags map[string]string, values map[string]decision.Value) error {
-	read := decision.Policies{p.Name: p}.Variables()
-	for _, given := range f.vars {
-		name, value, err := variable(given)
-		_, again := values[name]
-		switch {
-		case err != nil:
-			return err
-		case !slices.Contains(read, name):
-			return fmt.Errorf("--var %q: %s does not read it, expected one of %s", name, p.Name, strings.Join(read, ", "))
-		case flags[name] != "":
-			return fmt.Errorf("--var %q: it has a flag of its own, expected %s", name, flags[name])
-		case again:
-			return fmt.Errorf("--var %q is given twice, expected one value", name)
-		}
-		values[name] = value
-	}
-	return nil
-}
-
-// variable reads a --var, whose value is the JSON it is, or else a text.
-func variable(given string) (string, decision.Value, error) {
-	name, value, found := strings.Cut(given, "=")
-	if !found || name == "" {
-		return "", "", fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3", given)
-	}
-	if json.Valid([]byte(value)) {
-		return name, decision.Value(strings.TrimSpace(value)), nil
-	}
-	return name, decision.Text(value), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,20 +27,36 @@ func (c *cli) journalCommand() *cobra.Command {
 		"rebuild and purge write the journal that RETRY_WORKER_DATABASE_URL names. A SQLite file has one\n"+
 			"writer: stop the worker before. On PostgreSQL workers go on meanwhile. backup reads beside a running\n"+
 			"worker, erase asks one.",
-		c.journalBackupCommand(), c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
+		&cobra.Command{
+			Use:   "backup FILE",
+			Short: "Copy the journal in a SQLite file into another file, beside a running worker",
+			Long: "Writes the journal as it stands to a new file, makes that durable and verifies the audit of the copy. The\n" +
+				"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
+				"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
+			Example: "  retry-worker journal backup /backup/retry-worker.db",
+			Args:    takes(1),
+			RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
+		}, c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
 }
 
-func (c *cli) journalBackupCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Copy the journal in a SQLite file into another file, beside a running worker",
-		Long: "Writes the journal as it stands to a new file, makes that durable and verifies the audit of the copy. The\n" +
-			"file gets its name when all of that is done, and is never written over another. How much the worker\n" +
-			"writes meanwhile does not matter. A journal in PostgreSQL is saved by pg_dump.",
-		Example: `  retry-worker journal backup /backup/retry-worker.db`,
-		Args:    takes(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return c.journalBackup(cmd.Context(), args[0]) },
+// readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
+func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
+	url, err := config.DatabaseURL()
+	if err != nil {
+		return &usageError{err}
 	}
+	ctx, cancel := untilSignal(ctx)
+	defer cancel()
+	return readStore(ctx, url, do)
+}
+
+func readStore(ctx context.Context, url string, do func(context.Context, store.Reader) error) error {
+	reader, err := store.OpenReader(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer reader.Close() // it only reads
+	return do(ctx, reader)
 }
 
 func (c *cli) journalBackup(ctx context.Context, name string) error {
@@ -51,17 +68,37 @@ func (c *cli) journalBackup(ctx context.Context, name string) error {
 			return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
 				"--format=custom")}
 		}
-		var report audit.Report
-		err := newFile(name, func(part string) (err error) {
-			if report, err = c.verifiedCopy(ctx, source.Backup, part); err != nil {
-				err = fmt.Errorf("back up to %s: %w", name, err)
+		shown := verified{OK: true}
+		err := newFile(name, func(part string) error {
+			if err := source.Backup(ctx, part); err != nil {
+				return fmt.Errorf("back up to %s: %w", name, err)
 			}
-			return err
+			return readStore(ctx, "sqlite:"+part, func(ctx context.Context, copied store.Reader) (err error) {
+				if shown.Report, err = c.verify(ctx, copied, audit.VerifyOptions{}); err != nil {
+					err = fmt.Errorf("back up to %s: the copy does not hold: %w; see whether the journal does: `retry-worker audit "+
+						"verify`", name, err)
+				}
+				return err
+			})
 		})
 		if err != nil {
 			return err
 		}
-		return c.print(verified{OK: true, Report: report})
+		return c.print(shown)
+	})
+}
+
+// writeTo writes a new file; without a name it writes standard output.
+func (c *cli) writeTo(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return write(c.out)
+	}
+	return newFile(name, func(part string) error {
+		file, err := os.OpenFile(part, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Sync(), file.Close())
 	})
 }
 
@@ -92,27 +129,6 @@ func newFile(name string, write func(part string) error) (err error) {
 }
 
 const existsAlready = "%s exists already; name another, or remove it"
-
-// verifiedCopy has a copy of the journal written to path, and verifies its audit.
-func (c *cli) verifiedCopy(
-	ctx context.Context, write func(context.Context, string) error, path string,
-) (audit.Report, error) {
-	if err := write(ctx, path); err != nil {
-		return audit.Report{}, err
-	}
-	copied, err := store.OpenReader(ctx, "sqlite:"+path)
-	if err != nil {
-		return audit.Report{}, err
-	}
-	defer copied.Close() // it only reads
-	line := c.progress("records hold")
-	defer line.end()
-	report, err := audit.Verify(ctx, copied, audit.VerifyOptions{}, line.show)
-	if err != nil {
-		err = fmt.Errorf("the copy does not hold: %w; see whether the journal does: `retry-worker audit verify`", err)
-	}
-	return report, err
-}
 
 func (c *cli) journalRebuildCommand() *cobra.Command {
 	var unverified bool

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (c *cli) run(args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.errOut)
 	err := root.ExecuteContext(context.Background())
-	if err == nil && c.out.failed() {
+	if err == nil && c.out.err != nil {
 		err = fmt.Errorf("write the output: %w", c.out.err)
 	}
 	if err == nil {
@@ -66,8 +67,7 @@ func (c *cli) run(args []string) int {
 	return exitFailed
 }
 
-// checkedWriter remembers that something could not be written, so that printing need not be checked
-// line by line.
+// checkedWriter remembers that something could not be written, so that printing need not be checked line by line.
 type checkedWriter struct {
 	w   io.Writer
 	err error
@@ -75,13 +75,9 @@ type checkedWriter struct {
 
 func (c *checkedWriter) Write(b []byte) (int, error) {
 	n, err := c.w.Write(b)
-	if err != nil && c.err == nil {
-		c.err = err
-	}
+	c.err = cmp.Or(c.err, err)
 	return n, err
 }
-
-func (c *checkedWriter) failed() bool { return c.err != nil }
 
 // cli is what the subcommands share.
 type cli struct {
@@ -115,6 +111,7 @@ func (c *cli) root() *cobra.Command {
 			"and if not, who must act.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			c.begun = c.format == "text" || c.json()
@@ -130,13 +127,13 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-			err = fmt.Errorf("--%s is %q, expected a value of type %s",
-				invalid.GetFlag().Name, invalid.GetValue(), invalid.GetFlag().Value.Type())
+			err = fmt.Errorf("--%s is %q, expected %s", invalid.GetFlag().Name, invalid.GetValue(),
+				map[string]string{"bool": "true or false", "int64": "a whole number", "float64": "a number"}[invalid.GetFlag().Value.Type()])
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.decideCommand(), c.historyCommand(),
-		c.auditCommand(), c.journalCommand(), c.planCommand(), c.calendarCommand(), c.policiesCommand(), c.kpiCommand(),
+		c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.resource("dead-letters", c.verdictCommand(journal.BulkRetry, anID+` --reason "portal voltou" --force --when now`),
 			c.verdictCommand(journal.BulkDiscard, anID+` --reason "paga à vista"`),
 			c.resource("dead-letters runs", c.watchCommand())),
@@ -149,7 +146,7 @@ func (c *cli) root() *cobra.Command {
 // takeNothing has the commands refuse arguments that do not say which they take.
 func takeNothing(cmd *cobra.Command) {
 	if cmd.Args == nil {
-		cmd.Args = noArgs
+		cmd.Args = takes(0)
 	}
 	for _, below := range cmd.Commands() {
 		takeNothing(below)
@@ -158,28 +155,29 @@ func takeNothing(cmd *cobra.Command) {
 
 // group returns a command that does nothing but hold others, which it names in that order.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Long: long, RunE: func(*cobra.Command, []string) error { return nil }}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noSuchCommand,
+		RunE: func(*cobra.Command, []string) error { return nil }}
 	cmd.AddCommand(commands...)
-	var names []string
-	for _, below := range commands {
-		names = append(names, below.Name())
-	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q; `%s --help` lists the commands", args[0], cmd.CommandPath())
-		}
-		return fmt.Errorf("expected a command behind %s, one of %s; `%s --help` says more", use, listed(names), cmd.CommandPath())
-	}
 	return cmd
 }
 
-// listed returns names as a sentence lists them.
-func listed[T ~string](names []T) string {
-	texts := make([]string, len(names))
-	for i := range names {
-		texts[i] = string(names[i])
+// noSuchCommand says which command is expected behind a group's.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !cmd.HasParent() {
+		return nil
 	}
-	return strings.Join(texts, ", ")
+	found, expected := "no command is given", each(cmd.Commands(), (*cobra.Command).Name)
+	if len(args) > 0 {
+		cmd.SuggestionsMinimumDistance = 2
+		found = fmt.Sprintf("unknown command %q", args[0])
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 || !cmd.HasParent() {
+			expected = near
+		}
+	}
+	if len(expected) > 0 {
+		found += ", expected " + strings.Join(expected, " or ")
+	}
+	return fmt.Errorf("%s; `%s --help` lists the commands", found, cmd.CommandPath())
 }
 
 // takes accepts so many arguments.
@@ -217,22 +215,6 @@ func value(s *string) string {
 	return *s
 }
 
-// noArgs refuses arguments: what is no flag can only be a command that does not exist.
-func noArgs(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return nil
-	case cmd.HasParent():
-		return fmt.Errorf("unexpected argument %q; `%s --help` lists the flags", args[0], cmd.CommandPath())
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	meant := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		meant = "did you mean " + strings.Join(near, " or ") + "? "
-	}
-	return fmt.Errorf("unknown command %q; %s`%s --help` lists the commands", args[0], meant, cmd.CommandPath())
-}
-
 // Set by the linker (see the Makefile).
 var (
 	version = "dev"
@@ -249,14 +231,10 @@ func (c *cli) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		RunE: func(*cobra.Command, []string) error {
-			b := build()
-			shown := map[string]string{"version": b.Version, "commit": b.Commit, "date": date, "goVersion": b.GoVersion}
-			return c.print(shown)
+			return c.print(map[string]string{"version": version, "commit": commit, "date": date, "goVersion": runtime.Version()})
 		},
 	}
 }
-
-const readyTimeout = 3 * time.Second
 
 func (c *cli) readyCommand() *cobra.Command {
 	return &cobra.Command{
@@ -273,10 +251,11 @@ func (c *cli) ready() error {
 		return &usageError{err}
 	}
 	// Straight to the worker, whatever proxy the environment names for the world outside.
-	client := http.Client{Timeout: readyTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + reachable(addr) + "/readyz")
 	if err != nil {
-		return fmt.Errorf("no worker answers at %s: %w; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR", addr, err)
+		return fmt.Errorf("no worker answers at %s: %w; start `retry-worker serve`, or set RETRY_WORKER_OPS_ADDR", addr,
+			errors.Unwrap(err))
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, 4096))
@@ -285,11 +264,10 @@ func (c *cli) ready() error {
 	}
 	detail := strings.TrimSpace(string(answer))
 	ready := response.StatusCode == http.StatusOK
-	err = c.print(map[string]any{"ready": ready, "detail": detail})
-	if err == nil && !ready {
-		err = fmt.Errorf("not ready: %s", detail)
+	if err := c.print(map[string]any{"ready": ready, "detail": detail}); err != nil || ready {
+		return err
 	}
-	return err
+	return fmt.Errorf("not ready: %s", detail)
 }
 
 // reachable turns an address to listen on into one to call: every interface means this machine.

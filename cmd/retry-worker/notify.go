@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +22,9 @@ import (
 // testTime bounds a test of all of a team's ways.
 const testTime = 2 * time.Minute
 
-func (c *cli) notifyCommand() *cobra.Command {
-	return group("notify", "Try whether a team can be told of its dead letters",
-		"Tries whether a team can be told of its dead letters, by e-mail and by webhook, as the policy\n"+
-			"catalogue's teams say. The worker tells them by itself; this is for who sets it up.",
-		c.notifyTestCommand())
-}
-
 type notifyFlags struct{ team, channel, policiesFile string }
 
-func (c *cli) notifyTestCommand() *cobra.Command {
+func (c *cli) notifyCommand() *cobra.Command {
 	var f notifyFlags
 	cmd := &cobra.Command{
 		Use:   "test",
@@ -38,14 +32,14 @@ func (c *cli) notifyTestCommand() *cobra.Command {
 		Long: "Sends a test message to all addresses of a team and prints what the server said of each. It reads the\n" +
 			"catalogue and the settings that the worker reads (RETRY_WORKER_SMTP_URL and those beside it), and\n" +
 			"needs no running worker. Exit 0 where all took it, 1 where one did not.",
-		Example: `  retry-worker notify test --team ti
-  retry-worker notify test --team ti --channel webhook -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.notifyTest(cmd.Context(), f) },
+		Example: "  retry-worker notify test --team ti --channel webhook",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.notifyTest(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.team, "team", "", "team to send it to")
 	cmd.Flags().StringVar(&f.channel, "channel", "", "email or webhook; left out: both, as far as the team has them")
 	policiesFileFlag(cmd, &f.policiesFile)
-	return cmd
+	return group("notify", "Try whether a team can be told of its dead letters",
+		"The worker tells teams of their dead letters by itself; this is for who sets it up.", cmd)
 }
 
 // trial is what `notify test -o json` prints.
@@ -65,17 +59,15 @@ type trialResult struct {
 }
 
 func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
-	settings, err := config.LoadNotify()
-	if err != nil {
-		return &usageError{err}
-	}
+	settings, noSettings := config.LoadNotify()
 	from, err := loadCatalogue(f.policiesFile)
-	if err != nil {
+	if err := wrongUse(noSettings, err); err != nil {
 		return err
 	}
-	team, err := f.chosen(from)
-	if err != nil {
-		return &usageError{err}
+	team := from.Teams[decision.Team(f.team)]
+	if ways := notify.ChannelsOf(&team); len(ways) == 0 || f.channel != "" && !slices.Contains(ways, notify.Channel(f.channel)) {
+		return &usageError{fmt.Errorf("--team is %q and --channel %q, expected a team and a way by which the catalogue tells it "+
+			"(%s names the catalogue): %s", f.team, f.channel, policiesFileVariable, waysOf(from))}
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
@@ -88,29 +80,21 @@ func (c *cli) notifyTest(ctx context.Context, f notifyFlags) error {
 		}
 		t.Results = append(t.Results, result)
 	}
-	if err := c.print(t); err != nil {
-		return err
+	err = c.print(t)
+	if err == nil && !t.OK {
+		err = errors.New("not every recipient took the test (see above)")
 	}
-	if !t.OK {
-		return errors.New("not every recipient took the test (see above)")
-	}
-	return nil
+	return err
 }
 
-// chosen returns the team that the flags name, which has the way that they name.
-func (f *notifyFlags) chosen(from *catalogue.Catalogue) (catalogue.Team, error) {
-	team, known := from.Teams[decision.Team(f.team)]
-	ways := notify.ChannelsOf(&team)
-	switch {
-	case !known:
-		return team, fmt.Errorf("--team is %q, expected one of the catalogue's teams: %s", f.team,
-			strings.Join(each(slices.Sorted(maps.Keys(from.Teams)), func(t decision.Team) string { return string(t) }), ", "))
-	case len(ways) == 0:
-		return team, fmt.Errorf("--team is %q, which the catalogue tells by no way, expected a team with email or webhook "+
-			"(%s names the catalogue)", f.team, policiesFileVariable)
-	case f.channel != "" && !slices.Contains(ways, notify.Channel(f.channel)):
-		return team, fmt.Errorf("--channel is %q, by which the catalogue does not tell the team %s, expected %s", f.channel,
-			f.team, ways[0])
+// waysOf says by which ways each team is told.
+func waysOf(from *catalogue.Catalogue) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(from.Teams)) {
+		team := from.Teams[name]
+		for _, way := range notify.ChannelsOf(&team) {
+			all = append(all, string(name)+" "+string(way))
+		}
 	}
-	return team, nil
+	return cmp.Or(strings.Join(all, ", "), "it tells none")
 }

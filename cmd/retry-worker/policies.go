@@ -1,39 +1,48 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/store"
 )
 
 func (c *cli) policiesCommand() *cobra.Command {
-	return group("policies", "Check a policy catalogue, show the one in force, say what another would have decided, or "+
-		"print the format's schema",
-		"Checks a policy catalogue before it goes live, shows the one in force, says what another would have\n"+
-			"decided on recorded failures, and prints the JSON Schema of the format.\n"+
-			"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
-		c.policiesCheckCommand(), c.policiesShowCommand(), c.policiesDiffCommand(), c.policiesSchemaCommand())
-}
-
-func (c *cli) policiesCheckCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check a policy catalogue; say where what is wrong",
-		Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line\n" +
-			"for each problem: file, line, field, what was found and what was expected.",
-		Example: `  retry-worker policies check policies.yaml
-  retry-worker policies check policies.yaml -o json`,
-		Args: takes(1),
-		RunE: func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
-	}
+	return group("policies", "Check a policy catalogue, show the one in force, or say what another would have decided",
+		"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
+		&cobra.Command{
+			Use:   "check FILE",
+			Short: "Check a policy catalogue; say where what is wrong",
+			Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line\n" +
+				"for each problem: file, line, field, what was found and what was expected.",
+			Example: "  retry-worker policies check policies.yaml",
+			Args:    takes(1),
+			RunE:    func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
+		}, c.policiesShowCommand(), c.policiesDiffCommand(),
+		&cobra.Command{
+			Use:   "schema",
+			Short: "Print the JSON Schema of the catalogue's format, for editors",
+			Example: `  retry-worker policies schema > policies.schema.json
+  # and as the first line of policies.yaml:
+  # yaml-language-server: $schema=policies.schema.json`,
+			RunE: func(*cobra.Command, []string) error {
+				_, err := c.out.Write(catalogue.Schema())
+				return err
+			},
+		})
 }
 
 // checkedCatalogue is what `policies check -o json` prints.
@@ -52,9 +61,15 @@ type checkedCatalogue struct {
 func (c *cli) policiesCheck(file string) error {
 	checked := checkedCatalogue{File: file, Problems: []catalogue.Problem{}}
 	policies, err := catalogue.Load(file)
-	if err != nil {
-		checked.fail(err)
-	} else {
+	wrong, invalid := errors.AsType[*catalogue.Error](err)
+	switch {
+	case invalid:
+		checked.Problems, checked.More = wrong.Problems, wrong.More
+	case err != nil:
+		const expected = "a readable YAML file"
+		checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Expected: expected,
+			Found: strings.TrimSuffix(err.Error(), ", expected "+expected)})
+	default:
 		rules := 0
 		for _, p := range policies.Policies {
 			rules += len(p.Rules.Rules())
@@ -70,32 +85,6 @@ func (c *cli) policiesCheck(file string) error {
 	return wrongUse(err)
 }
 
-func (checked *checkedCatalogue) fail(err error) {
-	if wrong, is := errors.AsType[*catalogue.Error](err); is {
-		checked.Problems, checked.More = wrong.Problems, wrong.More
-		return
-	}
-	const expected = "a readable YAML file"
-	found := strings.TrimSuffix(err.Error(), ", expected "+expected)
-	checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Found: found, Expected: expected})
-}
-
-func (c *cli) policiesSchemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of the catalogue's format, for editors",
-		Long: "Prints the JSON Schema of the catalogue's format. An editor with a YAML language server then helps and " +
-			"checks as you write.",
-		Example: `  retry-worker policies schema > policies.schema.json
-  # and as the first line of policies.yaml:
-  # yaml-language-server: $schema=policies.schema.json`,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := c.out.Write(catalogue.Schema())
-			return err
-		},
-	}
-}
-
 func (c *cli) policiesShowCommand() *cobra.Command {
 	var file string
 	var effective bool
@@ -103,24 +92,21 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 		Use:   "show [NAME]",
 		Short: "Show the catalogue in force, or what one of its policies says",
 		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective " +
-			"the whole,\n" +
-			"where the file extends the built-in one. With a policy's name, that policy alone, of the whole.",
-		Example: `  retry-worker policies show --effective
-  retry-worker policies show tiss-submission`,
-		Args: cobra.MaximumNArgs(1),
+			"the whole,\nwhere the file extends the built-in one. With a policy's name, that policy alone, of the whole.",
+		Example: "  retry-worker policies show --effective\n  retry-worker policies show tiss-submission",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, err := loadCatalogue(file)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if len(args) > 0 {
+			case len(args) > 0:
 				return c.showPolicy(from, args[0])
+			case effective:
+				return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source}, from.Effective())
+			default:
+				return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source}, from.YAML())
 			}
-			content := from.YAML()
-			if effective {
-				content = from.Effective()
-			}
-			return c.showCatalogue(from, content)
 		},
 	}
 	policiesFileFlag(cmd, &file)
@@ -137,43 +123,39 @@ type shownCatalogue struct {
 	Policy    any    `json:"policy,omitempty"`
 }
 
-func (c *cli) showCatalogue(from *catalogue.Catalogue, content []byte) error {
-	if !c.json() {
-		return c.printYAML(from, bytes.TrimPrefix(content, []byte("\uFEFF")))
-	}
-	var document any
-	if err := yaml.Unmarshal(content, &document); err != nil {
-		return fmt.Errorf("turn the catalogue into JSON: %w", err)
-	}
-	return c.print(shownCatalogue{Version: from.Version, Source: from.Source, Catalogue: document})
-}
-
 func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
 	if err := knownPolicy(from, name); err != nil {
 		return err
 	}
 	var document struct {
-		Policies map[string]any `yaml:"policies"`
+		Policies map[string]yaml.Node `yaml:"policies"`
 	}
 	if err := yaml.Unmarshal(from.Effective(), &document); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
 	policy := document.Policies[name]
-	if c.json() {
-		return c.print(shownCatalogue{Version: from.Version, Source: from.Source, Name: name, Policy: policy})
-	}
-	text, err := yaml.Marshal(policy)
+	text, err := yaml.Marshal(&policy)
 	if err != nil {
 		return fmt.Errorf("write the policy: %w", err)
 	}
-	return c.printYAML(from, text)
+	return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source, Name: name}, text)
 }
 
-// printYAML prints what a catalogue says, below where it is from.
-func (c *cli) printYAML(from *catalogue.Catalogue, text []byte) error {
-	fmt.Fprintf(c.out, "# version %s, source %s\n", from.Version, strconv.Quote(from.Source))
-	_, err := c.out.Write(text)
-	return err
+// showYAML prints what a catalogue says, below where it is from.
+func (c *cli) showYAML(shown shownCatalogue, text []byte) error {
+	if !c.json() {
+		_, err := fmt.Fprintf(c.out, "# version %s, source %s\n%s", shown.Version, strconv.Quote(shown.Source),
+			strings.TrimPrefix(string(text), "\uFEFF"))
+		return err
+	}
+	says := &shown.Catalogue
+	if shown.Name != "" {
+		says = &shown.Policy
+	}
+	if err := yaml.Unmarshal(text, says); err != nil {
+		return fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	return c.print(shown)
 }
 
 // knownPolicy says that a catalogue has no policy of that name, if so.
@@ -195,19 +177,83 @@ func policiesFileFlag(cmd *cobra.Command, file *string) {
 
 // loadCatalogue returns the catalogue in file, or in the one that the environment names, or the built-in one. A wrong
 // one is wrong input, a line for each problem.
-func loadCatalogue(file string) (*catalogue.Catalogue, error) {
+func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if file == "" {
-		var err error
-		if file, err = config.PoliciesFile(); err != nil {
-			return nil, &usageError{err}
-		}
+		file, err = config.PoliciesFile()
 	}
-	if file == "" {
+	if err == nil && file == "" {
 		return catalogue.Default(), nil
 	}
-	c, err := catalogue.Load(file)
-	if err != nil {
-		return nil, &usageError{err}
+	var from *catalogue.Catalogue
+	if err == nil {
+		from, err = catalogue.Load(file)
 	}
-	return c, nil
+	return from, wrongUse(err)
+}
+
+func (c *cli) policiesDiffCommand() *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Say what catalogue B would have decided otherwise than A on recorded failures",
+		Long: "Replays the failures that the journal holds through two catalogues, and counts by policy those that B\n" +
+			"decides otherwise than A (one retries, the other gives up, or to another team) and those that B retries\n" +
+			"earlier or later. Not comparable are those of which the journal does not hold all that a decision\n" +
+			"needs, such as a retry policy that the job brought. A and B are files, or " + builtInName + ". What was taught\n" +
+			"holds in both. Reads the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
+		Example: "  retry-worker policies diff built-in policies.yaml --since 30d",
+		Args:    takes(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.policiesDiff(cmd.Context(), args[0], args[1], since)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "90d", "first failure: an instant, a date, or an age such as 30d")
+	return cmd
+}
+
+// builtInName names the built-in catalogue in place of a file.
+const builtInName = "built-in"
+
+// policiesDiff is what `policies diff -o json` prints.
+type policiesDiff struct {
+	Since string `json:"since"`
+	A     string `json:"a"` // the catalogues' versions
+	B     string `json:"b"`
+	audit.Differences
+	Policies []policyDiff `json:"policies"`
+}
+
+type policyDiff struct {
+	Policy string `json:"policy"`
+	audit.Differences
+}
+
+func (c *cli) policiesDiff(ctx context.Context, a, b, since string) error {
+	from, err := instantOrAge("--since", since, time.Now())
+	if err != nil {
+		return err
+	}
+	var catalogues [2]*catalogue.Catalogue
+	for i, file := range []string{a, b} {
+		if catalogues[i] = catalogue.Default(); file != builtInName {
+			if catalogues[i], err = loadCatalogue(file); err != nil {
+				return err
+			}
+		}
+	}
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		line := c.progress("failures replayed")
+		defer line.end()
+		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)
+		if err != nil {
+			return err
+		}
+		diff := policiesDiff{Since: decision.Instant(from), A: catalogues[0].Version, B: catalogues[1].Version,
+			Policies: []policyDiff{}}
+		for _, policy := range slices.Sorted(maps.Keys(differences)) {
+			diff.Differences.Add(differences[policy])
+			diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})
+		}
+		return c.print(diff)
+	})
 }

@@ -93,7 +93,7 @@ func (c *cli) action(path string, a *action) *cobra.Command {
 	words := strings.Fields(a.use)
 	short := op.Summary + " (role " + op.Action.Least().String() + ")"
 	cmd := &cobra.Command{
-		Use: a.use, Short: short, Long: strings.TrimSpace(short + ".\n" + wrapped(op.Detail, "", helpWidth)), Args: takes(len(words) - 1),
+		Use: a.use, Short: short, Long: strings.TrimSpace(short + ".\n" + wrapped(op.Detail, "")), Args: takes(len(words) - 1),
 		Example: "  retry-worker " + path + " " + words[0] + " " + a.example,
 	}
 	op.register(cmd)
@@ -178,7 +178,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		case first && !more:
 			fmt.Fprintln(c.out, "Nothing was found.")
 		}
-		if err != nil || !more || !c.all || c.out.failed() { // nobody reads on where it cannot be written
+		if err != nil || !more || !c.all || c.out.err != nil { // nobody reads on where it cannot be written
 			if more && !c.all && !c.json() {
 				fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
 			}

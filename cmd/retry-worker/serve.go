@@ -1,16 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -49,26 +50,23 @@ func settingsHelp() string {
 			v.Default = " (" + v.Default + ")"
 		}
 		b.WriteString("  " + strings.Join(append([]string{v.Name}, v.Also...), ", ") + v.Default + "\n" +
-			wrapped(v.Meaning, "      ", helpWidth))
+			wrapped(v.Meaning, "      "))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// wrapped returns the words of a text in lines of at most width characters, indent included.
-func wrapped(text, indent string, width int) string {
+// wrapped returns the words of a text in lines of at most helpWidth characters, indent included.
+func wrapped(text, indent string) string {
 	var b strings.Builder
 	line := indent
 	for word := range strings.FieldsSeq(text) {
-		if line != indent && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			b.WriteString(line + "\n")
+		if len([]rune(line+word)) > helpWidth {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = indent
 		}
-		if line != indent {
-			line += " "
-		}
-		line += word
+		line += word + " "
 	}
-	return b.String() + line + "\n"
+	return b.String() + strings.TrimRight(line, " ") + "\n"
 }
 
 func (c *cli) serve() error {
@@ -78,7 +76,7 @@ func (c *cli) serve() error {
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the work goes on
 	var log *zap.Logger
-	lines := newLogLines(c.out.w, func(n int) { log.Warn("lines of the log were lost: nobody read them", zap.Int("lines", n)) })
+	lines := newLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
 	defer lines.Stop()
 	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
 	app.RedirectLogs(log)
@@ -110,13 +108,13 @@ func signals(log *zap.Logger) (stop, kill context.Context) {
 	return stop, kill
 }
 
-// A line of the log waits for others up to logDelay, or until there are logBytes of them: one write for many lines is a
-// tenth of the worker's CPU time under load.
 const (
+	// logDelay is how long a line of the log waits for others, up to logBytes: one write for many lines is a tenth of the
+	// worker's CPU time under load.
 	logDelay = 100 * time.Millisecond
 	logBytes = 64 << 10
-	// mostPending bytes wait for a reader of standard output; lines beyond them are lost, and counted.
-	mostPending = 4 << 20
+	// mostPending lines wait for a reader of standard output; those beyond them are lost, and counted.
+	mostPending = 8 << 10
 	// logEnd is how long the last lines may take at the end.
 	logEnd = time.Second
 )
@@ -124,60 +122,57 @@ const (
 // logLines writes a log in the background: whoever logs goes on, whether anybody reads it or not. Safe for concurrent
 // use.
 type logLines struct {
-	to io.Writer
-	// lost is told how many lines were, once some are taken again.
-	lost func(lines int)
+	to     io.Writer
+	lost   func(lines int64) // is called with how many were lost, once some are written again
+	lines  chan []byte
+	missed atomic.Int64
 
-	wake, end, ended chan struct{}
-	mu               sync.Mutex
-	pending          []byte
-	missed           int
+	end, ended chan struct{}
 }
 
-func newLogLines(to io.Writer, lost func(lines int)) *logLines {
-	l := &logLines{to: to, lost: lost, wake: make(chan struct{}, 1), end: make(chan struct{}), ended: make(chan struct{})}
+func newLogLines(to io.Writer, lost func(lines int64)) *logLines {
+	l := &logLines{to: to, lost: lost, lines: make(chan []byte, mostPending), end: make(chan struct{}),
+		ended: make(chan struct{})}
 	go l.run()
 	return l
 }
 
 // Write takes one line, and never fails nor waits.
 func (l *logLines) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.pending)+len(line) > mostPending {
-		l.missed++
-	} else {
-		l.pending = append(l.pending, line...)
-	}
-	if len(l.pending) >= logBytes {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+	select {
+	case l.lines <- bytes.Clone(line):
+	default:
+		l.missed.Add(1)
 	}
 	return len(line), nil
 }
 
 func (l *logLines) run() {
 	defer close(l.ended)
+	w := bufio.NewWriterSize(l.to, logBytes)
+	written := func(err error) {
+		if err != nil {
+			w.Reset(l.to) // there is nowhere to say so; the next lines may be taken
+		}
+	}
+	write := func(line []byte) { _, err := w.Write(line); written(err) }
 	every := time.NewTicker(logDelay)
 	defer every.Stop()
-	for ending := false; !ending; {
+	for {
 		select {
+		case line := <-l.lines:
+			write(line)
 		case <-every.C:
-		case <-l.wake:
+			written(w.Flush())
+			if n := l.missed.Swap(0); n > 0 {
+				l.lost(n)
+			}
 		case <-l.end:
-			ending = true
-		}
-		l.mu.Lock()
-		lines, missed := l.pending, l.missed
-		l.pending, l.missed = nil, 0
-		l.mu.Unlock()
-		if len(lines) > 0 {
-			_, _ = l.to.Write(lines) // there is nowhere else to say so
-		}
-		if missed > 0 {
-			l.lost(missed)
+			for len(l.lines) > 0 {
+				write(<-l.lines)
+			}
+			written(w.Flush())
+			return
 		}
 	}
 }

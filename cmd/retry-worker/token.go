@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/journal"
 )
 
 // tokensFileVariable names the tokens file for the worker.
@@ -17,11 +18,10 @@ const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
 
 func (c *cli) tokenCommand() *cobra.Command {
 	return group("token", "Make a token that lets somebody use the console and the API",
-		"Makes tokens for the console and the API. The worker reads them from the file that "+tokensFileVariable+"\n"+
-			"names, and looks every 10 seconds whether it has changed; a line taken out ends that token and its sessions.\n"+
-			"Roles: viewer reads; operator retries and discards too, once more at the limit, and in bulk for the teams that "+
-			"the\n"+
-			"token is bound to; admin also begins the whole ladder again, and in bulk for all.",
+		"The worker reads the tokens from the file that "+tokensFileVariable+" names, and looks every\n"+
+			"10 seconds whether it has changed; a line taken out ends that token and its sessions. Roles: viewer reads;\n"+
+			"operator retries and discards too, once more at the limit, and in bulk for the teams that the token is\n"+
+			"bound to; admin also begins the whole ladder again, and in bulk for all.",
 		c.tokenNewCommand())
 }
 
@@ -76,38 +76,34 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	if err := f.store(secret, &t); errors.Is(err, fs.ErrExist) {
+	if _, err := os.Lstat(f.tokenFile); f.tokenFile != "" && err == nil {
 		fmt.Fprintf(c.errOut, "retry-worker: %s exists, no token was made\n", f.tokenFile)
 		return nil
-	} else if err != nil {
-		return err
 	}
-	return c.printToken(f, &t, secret)
-}
-
-// printToken says what was made. The token itself stands in --token-file, where there is one, and nowhere else.
-func (c *cli) printToken(f tokenFlags, t *access.Token, secret string) error {
-	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line()}
+	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(f.teams), File: journal.OrNull(f.file)}
+	if !t.Expires.IsZero() {
+		made.Expires = journal.OrNull(t.Until())
+	}
 	if f.tokenFile == "" {
 		made.Token = secret
+		err = addToken(f.file, &t)
+	} else {
+		err = c.writeTo(f.tokenFile, func(to io.Writer) error { // both files or neither
+			_, err := fmt.Fprintln(to, secret)
+			return errors.Join(err, addToken(f.file, &t))
+		})
 	}
-	if f.file != "" {
-		made.File = &f.file
+	if err == nil {
+		err = c.print(made)
 	}
-	if f.teams != "" {
-		made.Teams = &f.teams
-	}
-	if day := t.Until(); !t.Expires.IsZero() {
-		made.Expires = &day
-	}
-	if err := c.print(made); err != nil || c.json() {
+	if err != nil || c.json() {
 		return err
 	}
+	next := "Add the line to the file that " + tokensFileVariable + " names (chmod 600)."
 	if f.file != "" {
-		fmt.Fprintln(c.out, "\nA worker that reads the file takes it up within 11 seconds.")
-	} else {
-		fmt.Fprintf(c.out, "\nAdd the line to the file that %s names (chmod 600).\n", tokensFileVariable)
+		next = "A worker that reads the file takes it up within 11 seconds."
 	}
+	fmt.Fprintln(c.out, "\n"+next)
 	return nil
 }
 
@@ -139,38 +135,11 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	return secret, t, err
 }
 
-// store writes the token to --token-file, which must not exist, and its line to --file: both or neither.
-func (f *tokenFlags) store(secret string, t *access.Token) error {
-	if f.tokenFile != "" {
-		if err := writeToken(f.tokenFile, secret); err != nil {
-			return err
-		}
-	}
-	if f.file == "" {
+// addToken adds a token to a file, if one is named. A name that is taken, and a file that is wrong, are wrong input.
+func addToken(file string, t *access.Token) error {
+	if file == "" {
 		return nil
 	}
-	err := addToken(f.file, t)
-	if err != nil && f.tokenFile != "" {
-		err = errors.Join(err, os.Remove(f.tokenFile))
-	}
-	return err
-}
-
-// writeToken writes a token to a new file, for its owner only. The error is fs.ErrExist where the file exists.
-func writeToken(path, secret string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("write --token-file: %w", err)
-	}
-	_, err = file.WriteString(secret + "\n")
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return fmt.Errorf("write --token-file: %w", errors.Join(err, os.Remove(path)))
-	}
-	return nil
-}
-
-// addToken adds a token to a file. A name that is taken, and a file that is wrong, are wrong input.
-func addToken(file string, t *access.Token) error {
 	err := access.Append(file, t)
 	if taken, is := errors.AsType[*access.DuplicateError](err); is {
 		return &usageError{fmt.Errorf("--name: %w", taken)}

@@ -423,7 +423,9 @@ func (g *Gate) public(r *http.Request) bool {
 
 // checkJSON refuses what a form of another site could send without the browser asking first.
 func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := params["charset"]; err == nil && kind == "application/json" &&
+		(charset == "" || strings.EqualFold(charset, "utf-8")) {
 		return nil
 	}
 	return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,

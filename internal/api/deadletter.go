@@ -26,7 +26,7 @@ type DeadLetter struct {
 	Context             decision.Context        `json:"context" doc:"What the claim brought of what its policy names."`
 	RetryCount          int64                   `json:"retryCount"`
 	MaxRetries          int64                   `json:"maxRetries"`
-	ForceNeeded         bool                    `json:"forceNeeded" doc:"A retry takes forceRetry: at the limit, or too late."`
+	ForceNeeded         bool                    `json:"forceNeeded" doc:"A retry takes forceRetry: the limit, or too late."`
 	Episode             int64                   `json:"episode"`
 	FirstFailure        *string                 `json:"firstFailure" format:"date-time"`
 	Deadline            *string                 `json:"deadline" format:"date-time" doc:"The claim's own."`
@@ -34,7 +34,7 @@ type DeadLetter struct {
 	ChangedAt           string                  `json:"changedAt" format:"date-time"`
 	ProcessInstanceKey  int64                   `json:"processInstanceKey,string"`
 	Process             deadletter.Process      `json:"process" doc:"Whether one waits for a decision."`
-	Delivery            string                  `json:"delivery" enum:"none,pending,taken,nobody" doc:"Of the answer to it."`
+	Delivery            string                  `json:"delivery" enum:"none,pending,taken,nobody" doc:"Of the answer."`
 	ReviewJobKey        *string                 `json:"reviewJobKey" doc:"The job by which the process waits."`
 	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
 	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
@@ -118,7 +118,8 @@ type DeadLetterGroup struct {
 func groupOf(g *deadletter.Group) DeadLetterGroup {
 	shown := DeadLetterGroup{
 		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason,
-		Classification: journal.OrNull(string(g.Cause.Classification)), Pattern: g.Cause.Pattern, Count: g.N, Amount: decision.Amount(g.Cents),
+		Classification: journal.OrNull(string(g.Cause.Classification)), Pattern: g.Cause.Pattern,
+		Count: g.N, Amount: decision.Amount(g.Cents),
 		FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last),
 		Teams: append([]decision.Team{}, g.Teams...),
 	}
@@ -159,15 +160,15 @@ type pageInput struct {
 }
 
 func (f *filterInput) filter() journal.DeadLetterFilter {
-	return journal.DeadLetterFilter{Policy: f.Policy, Team: f.Team, Reason: f.Reason, Fingerprint: f.Fingerprint, IDs: f.IDs,
-		Context: f.Context, Query: f.Query, Since: f.Since, Until: f.Until}
+	return journal.DeadLetterFilter{Policy: f.Policy, Team: f.Team, Reason: f.Reason, Fingerprint: f.Fingerprint,
+		IDs: f.IDs, Context: f.Context, Query: f.Query, Since: f.Since, Until: f.Until}
 }
 
 // deadLetters answers GET /api/v1/dead-letters.
 func (c *call) deadLetters(in *struct {
 	stateInput
 	filterInput
-	Sort string `query:"sort" enum:"deadline,amount,age" doc:"The nearest, the largest or the oldest first; none: the newest."`
+	Sort string `query:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f := in.filter()

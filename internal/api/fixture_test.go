@@ -130,3 +130,20 @@ func (c *fixture) refuses(who, path, body string, status int, code string) {
 	}
 	a.refused(c.t, who+" "+short(path)+" "+short(body), status, code)
 }
+
+// retryAll is the command that most tests do not look at.
+const retryAll = `"action":"retry","filter":{}`
+
+// cause returns the id of the one cause of that reason.
+func (c *fixture) cause(reason string) string {
+	c.t.Helper()
+	for _, of := range c.get("vera", "/causes").body["items"].([]any) {
+		if f := of.(map[string]any); f["reason"] == reason {
+			return f["id"].(string)
+		}
+	}
+	c.t.Fatalf("no cause has the reason %s", reason)
+	return ""
+}
+
+func short(s string) string { return s[:min(len(s), 80)] }

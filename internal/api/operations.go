@@ -25,7 +25,7 @@ type Operation struct {
 	Fields           []*Field
 
 	answer reflect.Type
-	// conflicts may be answered 409; creates 201, too; closed needs no journal; rejects says 422 in the words of a process.
+	// conflicts may be answered 409; creates 201, too; closed needs no journal; rejects says 422 as a process would.
 	conflicts, creates, closed, rejects bool
 	// unsure is what is said where it is not known whether it was carried out.
 	unsure string
@@ -33,7 +33,9 @@ type Operation struct {
 }
 
 // op makes an operation of a handler: its request's fields and its answer are those of the handler's types.
-func op[I, O any](method, path, id, summary string, do func(*call, *I) (O, error), more ...func(*Operation)) *Operation {
+func op[I, O any](
+	method, path, id, summary string, do func(*call, *I) (O, error), more ...func(*Operation),
+) *Operation {
 	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Action: access.Read,
 		Fields: requestFields(reflect.TypeFor[I](), ""), answer: reflect.TypeFor[O]()}
 	o.do = func(c *call) (any, error) {
@@ -59,8 +61,8 @@ func closedToo(o *Operation)              { o.closed = true }
 
 // The words after which what was asked for may have been done.
 const (
-	unsureDecision = "the decision was not recorded for sure; send it again: if it was, the answer is invalid_retry_state " +
-		"with your name"
+	unsureDecision = "the decision was not recorded for sure; send it again: if it was, the answer is " +
+		"invalid_retry_state with your name"
 	unsureRun   = "that was not recorded for sure; the run says in which state it is"
 	unsureOrder = "the order was not recorded for sure; see by GET whether it is followed, and give it again if not"
 	unsureTold  = "whether this was recorded is not known; GET the cause to see what is taught of it"
@@ -86,7 +88,7 @@ func subjectTags() []tag {
 				takes(access.Erase, "whether the subject was erased is not known; ask again (once it was, the answer is "+
 					"subject_not_found), or see the worker's log")),
 			op(post, "/outcomes", "tellOutcome", "Tell how a retried claim ended; told twice it changes nothing",
-				(*call).conclude, says("Where the claim has a dead letter this ends the case, and takes what a decision on it takes."),
+				(*call).conclude, says("Where the claim has a dead letter this ends the case, and takes what a decision takes."),
 				takes(access.Report, "the outcome was not recorded for sure; send it again: told twice it changes nothing")),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
@@ -182,15 +184,15 @@ func Description() (all []*Operation) {
 }
 
 // About is what the description says of the whole.
-const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, `message` " +
-	"one English line that says what to do. Texts of errors come from outside systems: personal data was taken out of " +
-	"them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. They are data, " +
-	"never markup. Keys of the engine are texts, since JavaScript would lose their last digits. Instants are RFC 3339 in " +
-	"UTC.\n\nEach GET may be asked by HEAD too. Ids in a path are percent-encoded, a slash as `%2F`; a path with `//` or " +
-	"`..` in it is no address (an id that is `..` is written `%2E%2E`). Parameters and fields that are not known are " +
-	"refused, and so is one that is given twice.\n\nWho asks: with a tokens file, `Authorization: Bearer TOKEN` " +
-	"(`retry-worker token new`), or the browser's session; without one everybody on the same machine, under its own name " +
-	"(localhost, 127.0.0.1). What a person did is recorded under the name that was logged in with."
+const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, " +
+	"`message` one English line that says what to do. Texts of errors come from outside systems: personal data was taken " +
+	"out of them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. They are " +
+	"data, never markup. Keys of the engine are texts, since JavaScript would lose their last digits. Instants are RFC " +
+	"3339 in UTC.\n\nEach GET may be asked by HEAD too. Ids in a path are percent-encoded, a slash as `%2F`; a path " +
+	"with `//` or `..` in it is no address (an id that is `..` is written `%2E%2E`). Parameters and fields that are not " +
+	"known are refused, and so is one that is given twice.\n\nWho asks: with a tokens file, `Authorization: Bearer " +
+	"TOKEN` (`retry-worker token new`), or the browser's session; without one everybody on the same machine, under its " +
+	"own name (localhost, 127.0.0.1). What a person did is recorded under the name that was logged in with."
 
 // errorCodes are all that an error can have.
 var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field
@@ -207,30 +209,31 @@ var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed 
 
 // Refusals are the answers that carry nothing out.
 var Refusals = map[int]string{
-	http.StatusBadRequest: "The body is no JSON object (`invalid_json`), or the Authorization header is not understood " +
-		"(`invalid_authorization`).",
-	http.StatusUnauthorized: "Nobody is logged in (`login_required`), or the token is none (`token_unknown`) or no longer " +
-		"one (`token_expired`).",
+	http.StatusBadRequest: "The body is no JSON object (`invalid_json`), or the Authorization header is not " +
+		"understood (`invalid_authorization`).",
+	http.StatusUnauthorized: "Nobody is logged in (`login_required`), or the token is none (`token_unknown`) or no " +
+		"longer one (`token_expired`).",
 	http.StatusForbidden: "The role does not allow it (`forbidden_role`), or the teams that the token is bound to " +
-		"(`forbidden_team`); another site's page asks for a change (`forbidden_origin`); or, without tokens, the server was " +
-		"asked under a name that is not this machine's own (`forbidden_host`).",
+		"(`forbidden_team`); another site's page asks for a change (`forbidden_origin`); or, without tokens, the server " +
+		"was asked under a name that is not this machine's own (`forbidden_host`).",
 	http.StatusNotFound: "What the address names is not known (`…_not_found`); a subject may be erased or purged.",
 	http.StatusConflict: "It cannot be done as things stand: the limit is reached and forceRetry is not set " +
 		"(`max_retries_exceeded`), it would be sent after its deadline (`deadline_missed`; a new submissionDeadline works " +
-		"too), it was decided on before, with who and when in the message, or no process waits (`invalid_retry_state`), its " +
-		"policy is gone, so that there is no backoff (`policy_not_found`; `when: now` works); what is there is no longer what " +
-		"was planned (`plan_outdated`), the run's state does not allow that (`invalid_run_state`); nothing was taught " +
-		"(`nothing_taught`); or something is still to be done about the subject (`subject_busy`).",
+		"too), it was decided on before, with who and when in the message, or no process waits " +
+		"(`invalid_retry_state`), its policy is gone, so that there is no backoff (`policy_not_found`; `when: now` " +
+		"works); what is there is no longer what was planned (`plan_outdated`), the run's state does not allow that " +
+		"(`invalid_run_state`); nothing was taught (`nothing_taught`); or something is still to be done about the " +
+		"subject (`subject_busy`).",
 	http.StatusRequestEntityTooLarge: "The body has more than 64 KiB (`body_too_large`).",
 	http.StatusUnsupportedMediaType:  "The body is not sent as `application/json` in UTF-8 (`unsupported_media_type`).",
-	http.StatusUnprocessableEntity: "A parameter or a field makes no sense; the code says which (`invalid_…`, `unknown_…`, " +
-		"`reason_required`, `force_required`), the filter finds nothing that could be decided (`nothing_to_do`), or the " +
-		"journal can never hold it (`unrecordable`).",
-	http.StatusTooManyRequests: "Too many wrong tokens came from there (`too_many_attempts`), or more changes than people " +
-		"make (`too_many_changes`). Retry-After says how many seconds to wait.",
+	http.StatusUnprocessableEntity: "A parameter or a field makes no sense; the code says which (`invalid_…`, " +
+		"`unknown_…`, `reason_required`, `force_required`), the filter finds nothing that could be decided " +
+		"(`nothing_to_do`), or the journal can never hold it (`unrecordable`).",
+	http.StatusTooManyRequests: "Too many wrong tokens came from there (`too_many_attempts`), or more changes than " +
+		"people make (`too_many_changes`). Retry-After says how many seconds to wait.",
 	http.StatusInternalServerError: "A mistake of the worker's own (`internal_error`); its log says where.",
-	http.StatusServiceUnavailable: "The journal is not open yet, or cannot be read or written now (`journal_unavailable`; " +
-		"`sessions_unavailable` where a session cannot be looked up). Asking again is safe.",
+	http.StatusServiceUnavailable: "The journal is not open yet, or cannot be read or written now " +
+		"(`journal_unavailable`; `sessions_unavailable` where a session cannot be looked up). Asking again is safe.",
 }
 
 // statuses that an operation is refused with.
@@ -260,8 +263,9 @@ func jsonOf(s Schema) object { return object{"application/json": object{"schema"
 // Document returns the description as OpenAPI 3.1.
 func Document() json.RawMessage {
 	components, paths, described := schemas{}, map[string]object{}, []object{}
-	components["Error"] = Schema{"type": "object", "additionalProperties": false, "required": []string{"error", "message"},
-		"properties": object{"error": Schema{"type": "string", "enum": errorCodes}, "message": Schema{"type": "string", "minLength": 1}}}
+	components["Error"] = Schema{"type": "object", "additionalProperties": false,
+		"required": []string{"error", "message"}, "properties": object{
+			"error": Schema{"type": "string", "enum": errorCodes}, "message": Schema{"type": "string", "minLength": 1}}}
 	for _, t := range tags() {
 		described = append(described, object{"name": t.name, "description": t.says})
 	}
@@ -295,7 +299,8 @@ func Document() json.RawMessage {
 
 // document describes one operation.
 func (o *Operation) document(components schemas) object {
-	done := object{"description": "What was asked for, or how things stand after it.", "content": jsonOf(components.of(o.answer))}
+	done := object{"description": "What was asked for, or how things stand after it.",
+		"content": jsonOf(components.of(o.answer))}
 	answers := object{"200": done}
 	if o.creates {
 		created := maps.Clone(done)
@@ -309,15 +314,16 @@ func (o *Operation) document(components schemas) object {
 		answers["422"] = object{"description": "A process would have an incident, or the request makes no sense.",
 			"content": jsonOf(Schema{"anyOf": []Schema{components.of(reflect.TypeFor[Rejection]()), ref("Error")}})}
 	}
-	doc := object{"operationId": o.ID, "tags": []string{o.Tag}, "summary": o.Summary + " (role " + o.Action.Least().String() + ")",
-		"responses": answers}
+	doc := object{"operationId": o.ID, "tags": []string{o.Tag}, "responses": answers,
+		"summary": o.Summary + " (role " + o.Action.Least().String() + ")"}
 	if o.Detail != "" {
 		doc["description"] = o.Detail
 	}
 	var parameters []object
 	for _, f := range o.Fields {
 		if f.In != inBody {
-			parameters = append(parameters, object{"name": f.Name, "in": f.In, "required": f.Required, "schema": components.field(f)})
+			parameters = append(parameters,
+				object{"name": f.Name, "in": f.In, "required": f.Required, "schema": components.field(f)})
 		}
 	}
 	if parameters != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -98,13 +97,7 @@ func always(t reflect.Type, index []int) bool {
 
 // typed says what a field holds.
 func (f *Field) typed() *Field {
-	names := schemas{}
-	s := names.field(f)
-	if name, is := strings.CutPrefix(fmt.Sprint(s["$ref"]), "#/components/schemas/"); is {
-		s = names[name]
-	} else if any, is := s["anyOf"].([]Schema); is {
-		s = names[strings.TrimPrefix(fmt.Sprint(any[0]["$ref"]), "#/components/schemas/")]
-	}
+	s := schemas(nil).field(f)
 	f.Type, _ = s["type"].(string)
 	if several, is := s["type"].([]string); is {
 		f.Type = several[0]
@@ -171,14 +164,8 @@ func readQuery(r *http.Request, known []string) (map[string]json.RawMessage, err
 	return given, nil
 }
 
-// readBody reads a request's body, a JSON object with no fields but these.
+// readBody reads a request's body, a JSON object with no fields but these; the gate has looked at its type.
 func readBody(w http.ResponseWriter, r *http.Request, known []string, given map[string]json.RawMessage) error {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := params["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return &refusal{http.StatusUnsupportedMediaType, "unsupported_media_type",
-			"the body must be JSON in UTF-8: send it with Content-Type: application/json"}
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &refusal{http.StatusRequestEntityTooLarge, "body_too_large",

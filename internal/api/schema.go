@@ -63,7 +63,7 @@ func closedSetOf(t reflect.Type) *closedSet {
 	return nil
 }
 
-// schemas are the named schemas that the others refer to.
+// schemas are the named schemas that the others refer to; without any, closed sets stand where they are used.
 type schemas map[string]Schema
 
 func ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + name} }
@@ -71,7 +71,11 @@ func ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + n
 // of describes a type.
 func (all schemas) of(t reflect.Type) Schema {
 	if set := closedSetOf(t); set != nil {
-		all[set.name] = Schema{"type": "string", "enum": set.values}
+		values := Schema{"type": "string", "enum": set.values}
+		if all == nil {
+			return values
+		}
+		all[set.name] = values
 		return ref(set.name)
 	}
 	switch t {

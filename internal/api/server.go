@@ -82,17 +82,19 @@ func (s *API) endedSessions() access.EndedSessions {
 // Open gives the API what it answers from and what it records with.
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
-// Listen has open open addr (host:port; port 0 picks one) and serves API and pages in the background until the server is
+// Listen has open open addr (host:port; port 0 picks one), and serves API and pages in the background until the server is
 // closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
 // is not nil), and believes proxies as webserver.Listen does.
-func (s *API) Listen(open webserver.Opener, addr string, c *webserver.Certificate, proxies ...netip.Prefix) (*webserver.Server, error) {
+func (s *API) Listen(
+	open webserver.Opener, addr string, c *webserver.Certificate, proxies ...netip.Prefix,
+) (*webserver.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR", access.Limited(s.Handler(), time.Now, s.gate.Hooks),
-		c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
+	return webserver.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
+		access.Limited(s.Handler(), time.Now, s.gate.Hooks), c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
 }
 
 // Handler is everything that is served, behind the gate.

@@ -269,7 +269,8 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 		return nil, nil, rejected(rejection, "outcome")
 	}
 	if in.At.Sub(c.now()) > journal.ClockTolerance {
-		return nil, nil, invalid("invalid_at", "at is %s, which lies in the future; leave it out for now", decision.Instant(in.At))
+		return nil, nil, invalid("invalid_at", "at is %s, which lies in the future; leave it out for now",
+			decision.Instant(in.At))
 	}
 	o := &journal.Outcome{Success: success, At: in.At, Team: policy.LimitTeam}
 	o.Subject = journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: policy.Name, ID: failure.ID}

@@ -227,8 +227,7 @@ func (c *Calendar) Zone() *time.Location { return c.zone }
 
 // Interval is from From until before Until.
 type Interval struct {
-	From  time.Time `json:"from"`
-	Until time.Time `json:"until"`
+	From, Until time.Time
 }
 
 // Openings returns when c is open between two instants, one behind the other.

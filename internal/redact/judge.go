@@ -16,24 +16,22 @@ func (r *reader) readNumber(i int) edit {
 		}
 		return edit{end: end}
 	}
-	n := r.cluster(i, c.direct)
+	n := r.clusterAt(i, c.direct)
 	if e := r.dialled(i, n); e.kind != none {
 		return e
 	}
 	if (c.kept == keep || c.kept == keepAll) && !n.isPunctuated() {
-		return edit{end: max(r.keptEnd(start), n.groups[0].end)}
+		return edit{end: max(r.keptEnd(start), n.end(1))}
 	}
 	k, groups := r.judge(i, &c, n)
 	if groups == 0 && !r.tokens[i].path {
 		k, groups = r.labelledBehind(i, n)
 	}
 	switch {
-	case groups == 0 && n.whole && n.count(n.n) < enough:
-		return edit{end: n.groups[n.n-1].end}
-	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.groups[groups-1].end):
-		return edit{end: n.groups[0].end}
+	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.end(groups)):
+		return edit{end: n.end(1)}
 	}
-	return edit{start, n.groups[groups-1].end, k}
+	return edit{start, n.end(groups), k}
 }
 
 // isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
@@ -42,7 +40,7 @@ func (r *reader) isTime(i int) bool {
 }
 
 // holdsAddress reports whether an IP address begins within the first groups.
-func (n *numbers) holdsAddress(groups int) bool {
+func (n *cluster) holdsAddress(groups int) bool {
 	for i := 1; i < groups; i++ {
 		if n.address(i) > 0 {
 			return true
@@ -53,8 +51,8 @@ func (n *numbers) holdsAddress(groups int) bool {
 
 // judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
 // where there is nothing to say.
-func (r *reader) judge(i int, c *context, n *numbers) (kind, int) {
-	size := n.groups[0].size
+func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
+	size := n.size(0)
 	switch {
 	case n.isPunctuated():
 		return cpf, 4
@@ -79,7 +77,7 @@ func (r *reader) judge(i int, c *context, n *numbers) (kind, int) {
 }
 
 // personal goes from the certain to the likely. A label that leaves the kind open comes last.
-func (n *numbers) personal(c *context) (kind, int) {
+func (n *cluster) personal(c *context) (kind, int) {
 	if k, groups := n.first(certain, 0, n.n, false); k != none {
 		return k, groups
 	}
@@ -95,12 +93,12 @@ func (n *numbers) personal(c *context) (kind, int) {
 }
 
 // inPath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.
-func (n *numbers) inPath(c *context) (kind, int) {
+func (n *cluster) inPath(c *context) (kind, int) {
 	switch {
 	case !c.direct:
 		return none, 0
 	case c.label == id:
-		if k := verified(n.span(0, 1)); k == cpf || k == cns {
+		if k := verified(n.digits(0, 1)); k == cpf || k == cns {
 			return k, 1
 		}
 		return none, 0
@@ -109,7 +107,7 @@ func (n *numbers) inPath(c *context) (kind, int) {
 }
 
 // dialled returns the telephone number that n is behind a '+' or '('.
-func (r *reader) dialled(i int, n *numbers) edit {
+func (r *reader) dialled(i int, n *cluster) edit {
 	start := int(r.tokens[i].start) - 1
 	opener := r.char(start)
 	if opener == '(' && r.char(start-1) == '+' {
@@ -120,22 +118,22 @@ func (r *reader) dialled(i int, n *numbers) edit {
 	case r.tokens[i].path:
 	case opener == '+':
 		groups = n.international()
-	case opener == '(' && n.n > 1 && n.groups[1].before&paren != 0 && n.count(1) <= 3:
+	case opener == '(' && n.n > 1 && n.joint(1)&paren != 0 && n.size(0) <= 3:
 		if k, likely := n.likelyFirst(true); k == phone {
 			groups = likely
 		}
 	}
-	if groups == 0 || r.isTime(n.groups[groups-1].end) {
+	if groups == 0 || r.isTime(n.end(groups)) {
 		return edit{}
 	}
-	return edit{start, n.groups[groups-1].end, phone}
+	return edit{start, n.end(groups), phone}
 }
 
 // labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
 // não é um CPF válido".
-func (r *reader) labelledBehind(i int, n *numbers) (kind, int) {
+func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	k := none
-	switch n.count(1) {
+	switch n.size(0) {
 	case 11:
 		k = cpf
 	case 15:

@@ -20,7 +20,7 @@ const (
 	qualifier              // named: "nome completo"; connects
 	filler                 // of an error text; it may stand between a label and its number
 	health                 // the same, and makes "cartão" a CNS
-	field                  // the same: "campo 'x'": a validator quotes where it found it
+	fielded                // the same: "campo 'x'": a validator quotes where it found it
 	element                // such a field, that does not connect
 	quoting                // "value 'x'": a validator quotes what it found
 	paper                  // may stand between a document's label and its number
@@ -64,16 +64,13 @@ func setOf(all ...class) (set classes) {
 }
 
 var (
-	connecting = setOf(article, qualifier, filler, health, field)
+	connecting = setOf(article, qualifier, filler, health, fielded)
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
-	fields     = setOf(field, element)
-	// openers mean something where nothing came before.
-	openers = setOf(label, person, named, vague, keep, keepAll, engineKey, registry, company, currency, claim, secretive,
-		header, cookie, token_, scheme, digest, vendor, logon)
-	secrets = setOf(secretive, header, cookie, token_)
+	fields     = setOf(fielded, element)
+	secrets    = setOf(secretive, header, cookie, token_)
 	// messages are the words of error texts.
-	messages = setOf(qualifier, filler, health, field, element, quoting, paper, house, stop, login, keyOwner) | connecting
+	messages = setOf(qualifier, filler, health, fielded, element, quoting, paper, house, stop, login, keyOwner) | connecting
 )
 
 // entry is what the lexicon knows of a word.
@@ -179,7 +176,7 @@ var reaches = [taxpayer + 1]reach{
 	cns:      {11, 16, 15, 15},
 	card:     {5, 20, 13, 20}, // a TISS numeroCarteira has up to 20
 	phone:    {7, 15, 10, 13},
-	id:       {6, 20, 0, 0}, // not from afar: six digits may be an ANS registry
+	id:       {6, 21, 0, 0}, // not from afar: six digits may be an ANS registry
 	record:   {3, 20, 0, 0},
 	birth:    {4, 8, 0, 0},
 	address:  {8, 8, 0, 0}, // CEP

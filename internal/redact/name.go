@@ -1,8 +1,13 @@
 package redact
 
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
+
 const (
 	maxNameWords = 12  // of one name
-	maxQuoted    = 200 // characters of a quoted value, and to the name of its element
 	leastQuoted  = 6   // digits that a quoted number has at least
 	maxAddress   = 200 // characters
 	streetWords  = 16  // words and numbers of an address that nothing encloses
@@ -219,6 +224,12 @@ func (r *reader) endsAsMessage(t *token) bool {
 	return false
 }
 
+var (
+	quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]{1,200})'|"([^"\n]{1,200})")`)
+	field  = regexp.MustCompile(`(?i)^(?:[^\n;.]|\.[^ ]){0,200}?\b` +
+		`(?:campo|field|elemento?|attribute|atributo|type|tipo|tag)[ :=]?['"]([^'"\n]{1,200})['"]`)
+)
+
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
@@ -226,11 +237,15 @@ func (r *reader) quotedAt(i int) edit {
 	if t.class != quoting || t.path {
 		return edit{}
 	}
-	start, end := r.quoted(int(t.end))
-	if end <= start {
+	m := quoted.FindSubmatchIndex(r.Chars[t.start:])
+	if m == nil {
 		return edit{}
 	}
-	k := r.fieldBehind(i, end)
+	start, end := int(t.start)+max(m[2], m[4]), int(t.start)+max(m[3], m[5])
+	k := none
+	if m := field.FindSubmatchIndex(r.Chars[end+1:]); m != nil && !slices.ContainsFunc(r.Chars[end+1:end+1+m[0]], isMark) {
+		k = r.fieldKind(end+1+m[2], end+1+m[3])
+	}
 	if !r.suits(start, end, k) {
 		if k = r.fieldBefore(i); !r.suits(start, end, k) {
 			return edit{}
@@ -239,79 +254,35 @@ func (r *reader) quotedAt(i int) edit {
 	return edit{start, end, k}
 }
 
-// quoted finds the text that follows at i in quotation marks; the end is 0 where none does.
-func (r *reader) quoted(i int) (start, end int) {
-	if isOneOf(r.char(i), " :=") {
-		i++
-	}
-	quote := r.char(i)
-	if quote != '\'' && quote != '"' {
-		return 0, 0
-	}
-	for end = i + 1; end-i <= maxQuoted; end++ {
-		switch c := r.char(end); {
-		case c == quote:
-			return i + 1, end
-		case c == 0 || c == '\n' || isMark(c):
-			return i + 1, 0
-		}
-	}
-	return i + 1, 0
-}
-
-// fieldBehind returns the kind of the element, attribute or type that is named in the rest of the sentence.
-func (r *reader) fieldBehind(i, end int) kind {
-	for i++; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
-		t := &r.tokens[i]
-		if int(t.start) < end {
-			continue
-		}
-		if t.form == mark || t.gap&line != 0 || t.gap&hard != 0 {
-			return none
-		}
-		if is(t.class, fields) && t.form == word {
-			if from, to := r.quoted(int(t.end)); to > from {
-				return r.fieldKind(i+1, to)
-			}
-		}
-	}
-	return none
-}
-
 // fieldBefore returns the kind of the label that stands some words before the token i.
 func (r *reader) fieldBefore(i int) kind {
 	for j := i - 1; j >= 0 && i-j <= 2*near; j-- {
 		switch t := &r.tokens[j]; {
 		case t.form == mark || is(t.class, keeping) && t.form == word:
 			return none
-		case t.form == word && (t.class == label || t.class == named):
+		case t.form == word && is(t.class, setOf(label, named, person)):
 			return t.kind
-		case t.form == word && t.class == person:
-			return id
 		}
 	}
 	return none
 }
 
-// fieldKind returns the kind of the field that the tokens from i up to end name: st_CPF, numeroCarteira. Its namespace
-// does not count.
-func (r *reader) fieldKind(i, end int) kind {
+// fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. Its namespace does
+// not count.
+func (r *reader) fieldKind(start, end int) kind {
+	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
 	k := none
-	for ; i < len(r.tokens) && int(r.tokens[i].end) <= end; i++ {
-		t := &r.tokens[i]
-		if r.char(int(t.end)) == ':' || r.char(int(t.end)) == '}' {
-			k = none
-			continue
-		}
+	for i := start; i < end && (k == none || k == id); i++ {
+		t := r.lookup(i)
 		switch {
-		case k != none && k != id || t.form != word:
 		case t.class == secretive:
 			k = secret
-		case t.class == label || t.class == named || t.class == person:
+		case is(t.class, setOf(label, named, person)):
 			k = t.kind
 		case is(t.class, keeping):
 			return none
 		}
+		i = max(i, int(t.end)-1)
 	}
 	return k
 }

@@ -7,10 +7,9 @@ import (
 
 const (
 	maxGroups = 12 // one digit each and no more is the longest form of a CPF
-	maxRun    = 21 // digits of a group; one longer than any number is of no kind
+	maxRun    = 21 // digits of a group that are read; one longer than any number is of no kind
 	maxGap    = 3  // separators between two groups, as in ") - "
 	maxRead   = 36 // digits after which no further group is read: a number and what may overlap it
-	enough    = 8  // digits of the shortest unlabelled datum
 )
 
 // separators is a set of them.
@@ -37,78 +36,45 @@ var separatorSets = [256]separators{
 	':': colon, '_': low, '*': low, '|': low, '~': low,
 }
 
-// group is a run of digits.
-type group struct {
-	start, end int
-	size       int        // digits, maxRun for more
-	before     separators // between the group before and this one
-	gap        int        // how many they are
-	date       bool
+// cluster is numbers with separators between them, as far as one number may reach.
+type cluster struct {
+	r     *reader
+	at    int                // the first token
+	n     int                // groups of digits
+	sum   [maxGroups + 1]int // digits before each group
+	all   [maxRead + 24]byte // the digits
+	until int                // groups before the first certain shape that does not begin it; 0 for not yet known
 }
 
-// numbers is groups of digits with separators between them, as far as one number may reach.
-type numbers struct {
-	groups [maxGroups]group
-	n      int
-	sum    [maxGroups + 1]int // digits before each group
-	digits [maxRead + maxRun]byte
-	whole  bool // nothing follows that may belong to it
-}
-
-// cluster reads the groups that begin with the token i. A date ends them, but not behind a label.
-func (r *reader) cluster(i int, dates bool) *numbers {
-	c := &r.n
-	c.n, c.whole = 0, false
-	for ; c.n < maxGroups && c.sum[c.n] < maxRead; i++ {
-		g, ok := group{}, true
-		if c.n > 0 {
-			if g, ok = r.groupBehind(i, c.groups[c.n-1].end); ok && r.tokens[i].form == date && !dates {
-				c.whole = true
-				break
-			}
-		}
-		if !ok {
-			c.whole = true
+// clusterAt returns the cluster that the token i begins. A date ends it, but not where dates says so.
+func (r *reader) clusterAt(i int, dates bool) *cluster {
+	c := &r.cluster
+	c.r, c.at, c.n, c.until = r, i, 0, 0
+	for ; i < len(r.tokens) && c.n < maxGroups && c.sum[c.n] < maxRead; i++ {
+		t := &r.tokens[i]
+		if c.n > 0 && (t.joint == 0 || t.form != number && (t.form != date || !dates)) {
 			break
 		}
-		t := &r.tokens[i]
-		g.start, g.end, g.size, g.date = int(t.start), int(t.end), min(t.size(), maxRun), t.form == date
-		n := min(g.size, maxRun-1)
-		copy(c.digits[c.sum[c.n]:], r.Chars[g.start:g.start+n])
-		c.groups[c.n] = g
+		n := copy(c.all[c.sum[c.n]:min(len(c.all), c.sum[c.n]+maxRun)], r.Chars[t.start:t.end])
 		c.n++
-		if c.sum[c.n] = c.sum[c.n-1] + n; g.size == maxRun {
+		if c.sum[c.n] = c.sum[c.n-1] + n; n == maxRun {
 			break
 		}
 	}
 	return c
 }
 
-// groupBehind returns the separators before the group i, and whether it may belong to the one that ends at end.
-func (r *reader) groupBehind(i, end int) (g group, ok bool) {
-	if i >= len(r.tokens) || r.tokens[i].form != number && r.tokens[i].form != date || int(r.tokens[i].start)-end > maxGap {
-		return g, false
-	}
-	for _, c := range r.Chars[end:r.tokens[i].start] {
-		if separatorSets[c] == 0 {
-			return g, false
-		}
-		g.before |= separatorSets[c]
-		g.gap++
-	}
-	return g, true
-}
+func (c *cluster) size(i int) int         { return c.sum[i+1] - c.sum[i] }
+func (c *cluster) joint(i int) separators { return c.r.tokens[c.at+i].joint }
+func (c *cluster) end(n int) int          { return int(c.r.tokens[c.at+n-1].end) }
 
-// span returns the digits of the groups from and up to, but without, to.
-func (c *numbers) span(from, to int) []byte { return c.digits[c.sum[from]:c.sum[to]] }
-
-// count returns how many digits the first n groups have.
-func (c *numbers) count(n int) int { return c.sum[n] }
+// digits returns those of the groups from and up to, but without, to.
+func (c *cluster) digits(from, to int) []byte { return c.all[c.sum[from]:c.sum[to]] }
 
 // between returns the separators between the groups from … to−1.
-func (c *numbers) between(from, to int) (seen separators) {
-	for _, g := range c.groups[from+1 : to] {
-		seen |= g.before
+func (c *cluster) between(from, to int) (seen separators) {
+	for i := from + 1; i < to; i++ {
+		seen |= c.joint(i)
 	}
 	return seen
 }
@@ -190,24 +156,24 @@ var companies = []shape{{between: odd, lengths: []int{2, 3, 3, 4, 2}}, {between:
 
 // fits reports whether the groups from `from` on are as long and as far apart as those of s. A comma is the decimal
 // sign unless a hyphen follows it.
-func (c *numbers) fits(s *shape, from int) bool {
+func (c *cluster) fits(s *shape, from int) bool {
 	end := from + len(s.lengths)
 	for i, n := range s.lengths {
-		if c.groups[from+i].size != n {
+		if c.size(from+i) != n {
 			return false
 		}
 	}
 	between := c.between(from, end)
-	return between&^s.between == 0 && (between&decimal == 0 || c.groups[end-1].before&(hyphen|slash) != 0)
+	return between&^s.between == 0 && (between&decimal == 0 || c.joint(end-1)&(hyphen|slash) != 0)
 }
 
 // proves reports whether the groups are what s says they look like; opened: they stand behind a '(' or '+'.
-func (c *numbers) proves(s *shape, from int, opened bool) bool {
+func (c *cluster) proves(s *shape, from int, opened bool) bool {
 	end := from + len(s.lengths)
-	d, between := c.span(from, end), c.between(from, end)
+	d, between := c.digits(from, end), c.between(from, end)
 	switch s.proof {
 	case byHyphen:
-		return c.groups[end-1].before == hyphen
+		return c.joint(end-1) == hyphen
 	case byDigits:
 		return verified(d) == s.kind
 	case byPhone:
@@ -225,8 +191,8 @@ func (c *numbers) proves(s *shape, from int, opened bool) bool {
 }
 
 // first returns the first of the shapes that the group `from` begins and that ends before limit: its kind and its end.
-func (c *numbers) first(of *shapes, from, limit int, opened bool) (kind, int) {
-	set := of[c.groups[from].size]
+func (c *cluster) first(of *shapes, from, limit int, opened bool) (kind, int) {
+	set := of[c.size(from)]
 	for i := range set {
 		if s := &set[i]; from+len(s.lengths) <= limit && c.fits(s, from) && c.proves(s, from, opened) {
 			return s.kind, from + len(s.lengths)
@@ -237,7 +203,7 @@ func (c *numbers) first(of *shapes, from, limit int, opened bool) (kind, int) {
 
 // likelyFirst returns the likely shape that begins the cluster. One in which a certain shape begins is none: what is
 // left of the certain one would stay.
-func (c *numbers) likelyFirst(opened bool) (kind, int) {
+func (c *cluster) likelyFirst(opened bool) (kind, int) {
 	k, n := c.first(likely, 0, c.n, opened)
 	if n > 1 {
 		if limit := c.untilCertain(); n > limit {
@@ -248,32 +214,34 @@ func (c *numbers) likelyFirst(opened bool) (kind, int) {
 }
 
 // untilCertain returns how many groups stand before the first certain shape that does not begin the cluster.
-func (c *numbers) untilCertain() int {
-	for from := 1; from < c.n; from++ {
-		if k, _ := c.first(certain, from, c.n, false); k != none {
-			return from
+func (c *cluster) untilCertain() int {
+	for from := 1; c.until == 0; from++ {
+		if from == c.n {
+			c.until = c.n
+		} else if k, _ := c.first(certain, from, c.n, false); k != none {
+			c.until = from
 		}
 	}
-	return c.n
+	return c.until
 }
 
 // international returns how many groups behind a '+' are a telephone number; 0 for none. A country code and
 // eight to fifteen digits (E.164); a blank ends it once eleven are there.
-func (c *numbers) international() int {
-	if string(c.digits[:2]) == "55" {
+func (c *cluster) international() int {
+	if string(c.all[:2]) == "55" {
 		if k, n := c.likelyFirst(true); k == phone {
 			return n
 		}
 	}
 	n, limit := 1, c.untilCertain()
-	for n < limit && c.groups[n].before&^dialed == 0 && c.count(n+1) <= 15 {
-		before := c.groups[n].before
-		if c.count(n) >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
+	for n < limit && c.joint(n)&^dialed == 0 && c.sum[n+1] <= 15 {
+		before := c.joint(n)
+		if c.sum[n] >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
 			break
 		}
 		n++
 	}
-	if 8 <= c.count(n) && c.count(n) <= 15 {
+	if 8 <= c.sum[n] && c.sum[n] <= 15 {
 		return n
 	}
 	return 0
@@ -281,7 +249,7 @@ func (c *numbers) international() int {
 
 // labelled returns how many groups are the number that a label of kind k stands before. direct: right
 // behind it. Blanks join groups only where the first are too short to be the number.
-func (c *numbers) labelled(k kind, direct bool) int {
+func (c *cluster) labelled(k kind, direct bool) int {
 	r, limit := reaches[k], c.untilCertain()
 	if !direct {
 		return c.most(limit, r.nearLeast, r.nearMost, dot|hyphen|low)
@@ -296,7 +264,7 @@ func (c *numbers) labelled(k kind, direct bool) int {
 		joints |= slash
 	}
 	n := c.most(limit, r.least, r.most, joints)
-	if n > 0 && c.count(n) >= min(8, r.most) {
+	if n > 0 && c.sum[n] >= min(8, r.most) {
 		return n
 	}
 	return max(n, c.most(limit, r.least, r.most, dialed|low))
@@ -304,13 +272,13 @@ func (c *numbers) labelled(k kind, direct bool) int {
 
 // most returns the largest number of the first groups, up to limit, that are joined by such separators and
 // have least to most digits.
-func (c *numbers) most(limit, least, most int, joints separators) int {
+func (c *cluster) most(limit, least, most int, joints separators) int {
 	best := 0
-	for n := 1; n <= limit && c.count(n) <= most; n++ {
-		if n > 1 && c.groups[n-1].before&^joints != 0 {
+	for n := 1; n <= limit && c.sum[n] <= most; n++ {
+		if n > 1 && c.joint(n-1)&^joints != 0 {
 			break
 		}
-		if c.count(n) >= least {
+		if c.sum[n] >= least {
 			best = n
 		}
 	}
@@ -318,29 +286,26 @@ func (c *numbers) most(limit, least, most int, joints separators) int {
 }
 
 // isPunctuated reports whether it is 000.000.000-00: nothing but a CPF is written so.
-func (c *numbers) isPunctuated() bool {
-	return c.n > 3 && c.fits(&certain[3][0], 0) && c.between(0, 3) == dot && c.groups[3].before == hyphen &&
-		c.groups[1].gap+c.groups[2].gap+c.groups[3].gap == 3
-}
+func (c *cluster) isPunctuated() bool { return c.r.isPunctuated(int(c.r.tokens[c.at].start)) }
 
 // amount returns how many groups an amount has: 1.504,00.
-func (c *numbers) amount() int {
+func (c *cluster) amount() int {
 	n := 1
-	for n < c.n && c.groups[n].gap == 1 && c.groups[n].before&^(dot|decimal) == 0 {
+	for n < c.n && c.joint(n)&^(dot|decimal) == 0 {
 		n++
 	}
 	return n
 }
 
 // address returns how many groups the IPv4 address has that begins with the group `from`; 0 for none.
-func (c *numbers) address(from int) int {
+func (c *cluster) address(from int) int {
 	end := from + 4
-	if c.n < end || c.n > end && c.groups[end].before == dot && c.groups[end].gap == 1 {
+	if c.n < end || c.n > end && c.joint(end) == dot {
 		return 0
 	}
 	for n := from; n < end; n++ {
-		d := c.span(n, n+1)
-		if g := &c.groups[n]; n > from && (g.before != dot || g.gap != 1) ||
+		d := c.digits(n, n+1)
+		if n > from && c.joint(n) != dot ||
 			len(d) > 3 || value(d) > 255 || len(d) > 1 && d[0] == '0' {
 			return 0
 		}
@@ -349,10 +314,10 @@ func (c *numbers) address(from int) int {
 }
 
 // company returns how many groups the CNPJ has that begins the cluster, a company's number.
-func (c *numbers) company() int {
+func (c *cluster) company() int {
 	for i := range companies {
 		s := &companies[i]
-		if n := len(s.lengths); n <= c.n && c.fits(s, 0) && (c.groups[n-2].before == slash || isCNPJ(c.span(0, n))) {
+		if n := len(s.lengths); n <= c.n && c.fits(s, 0) && (c.joint(n-2) == slash || isCNPJ(c.digits(0, n))) {
 			return n
 		}
 	}

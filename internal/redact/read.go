@@ -17,8 +17,9 @@ type token struct {
 	class      class // of a word
 	kind       kind  // of a mark, or that a word labels
 	gap        gap
-	inner      bool // one of several words that are written together, and not the first
-	host, path bool // stands in a URL
+	joint      separators // between the number before and this one, if they may be of one
+	inner      bool       // one of several words that are written together, and not the first
+	host, path bool       // stands in a URL
 }
 
 type form uint8
@@ -57,12 +58,12 @@ type edit struct {
 // reader reads one text.
 type reader struct {
 	text.Reading
-	in     string
-	source []edit // in bytes of the text
-	edits  []edit // of this pass
-	tokens []token
-	skip   edit // ahead of what is read: an element's text
-	n      numbers
+	in      string
+	source  []edit // in bytes of the text
+	edits   []edit // of this pass
+	tokens  []token
+	skip    edit // ahead of what is read: an element's text
+	cluster cluster
 }
 
 // readers keeps the room of finished ones.

@@ -127,7 +127,6 @@ type way struct {
 	far    bool // words that do not merely connect are among them
 	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
-	comma  bool // behind the word
 	line   bool // the secret is all of a line
 }
 
@@ -242,96 +241,70 @@ func (r *reader) elementAt(i int) edit {
 	return edit{start, start + len(bytes.TrimRight(v, " \n")), secret}
 }
 
-// follow goes from the name that ends at i to where its secret would begin; 0 where it cannot be.
+var (
+	formPart = regexp.MustCompile(`^["'] *\n *\n[ \n]*`)
+	assigns  = regexp.MustCompile(`^["']?(?: *,)? *([:=])[=>]*( *\n)? *\[?(["']?)`)
+	leadsOn  = regexp.MustCompile(`^["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
+)
+
+// follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
+// be.
 func (r *reader) follow(w *way, i int) int {
-	for limit := i + maxToSecret; i < min(limit, len(r.Chars)); {
-		c := r.Chars[i]
-		switch {
-		case c == ' ':
-		case c == '\n':
-			if i = r.nextLine(w, i); i == 0 || w.line {
-				return i
-			}
-			continue
-		case c == '"' || c == '\'':
-			if w.sign != 0 || r.char(i-1) == ' ' && !w.comma {
-				w.quote = c
-				return i + 1
-			}
-		case w.sign == 0 && (c == ':' || c == '=') || w.sign != 0 && (c == '>' || c == '='):
-			w.sign, w.tight = c, w.tight || w.words == 0
-		case w.sign == 0 && looks[c] == isLetter:
-			v := r.lookup(i)
-			if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") { // password for user admin: …
-				v.class = stop
-			}
-			if !is(v.class, messages|openers) || is(v.class, openers) || w.words == near || r.isMixed(i) {
-				return r.unsigned(w, i)
-			}
-			w.passes(r.Chars[v.start:v.end], v.class)
-			i = int(v.end)
-			continue
-		case c == '(' && w.sign == 0, c == '[' && w.sign != 0:
-		case c == ',' && w.sign == 0 && w.quoted:
-			w.comma = true
-		case isMark(c) || isOneOf(c, "[<>;,)]}|"):
-			return 0
-		default:
-			return r.unsigned(w, i)
+	for {
+		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
+		if m := formPart.FindIndex(rest); m != nil && w.quoted && w.words == 0 {
+			w.sign, w.line = ':', true
+			return i + m[1]
 		}
+		if m := assigns.FindSubmatchIndex(rest); m != nil {
+			w.sign, w.tight = rest[m[2]], w.words == 0
+			if m[6] < m[7] {
+				w.quote = rest[m[6]]
+			} else if m[4] >= 0 { // on the next line it has to look like one
+				if w.words++; r.isKeyAt(i + m[1]) {
+					return 0
+				}
+			}
+			return i + m[1]
+		}
+		m := leadsOn.FindSubmatchIndex(rest)
+		if m == nil {
+			return 0
+		}
+		if m[2] >= 0 {
+			w.quote = rest[m[2]]
+			return i + m[1]
+		}
+		start := i + m[1] - 1
+		v := r.lookup(start)
+		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' { // password for user admin: …
+			v.class = stop
+		}
+		if !is(v.class, messages) || w.words == near || r.isMixed(start) {
+			if w.far || !isOneOf(r.char(start-1), " (") {
+				return 0
+			}
+			return start
+		}
+		if v.class != quoting {
+			w.words++
+			comes := strings.Contains(" e is foi era was ", " "+string(r.Chars[v.start:v.end])+" ")
+			w.far = (w.far || !is(v.class, connecting)) && !comes
+		}
+		i = int(v.end)
+	}
+}
+
+// keyEnd returns the end of what is at i as keys are.
+func (r *reader) keyEnd(i int) int {
+	for isAlnum(r.char(i)) || isOneOf(r.char(i), "_-.") {
 		i++
 	}
-	return 0
-}
-
-// passes takes account of a word between; "é" and its like say that the secret comes.
-func (w *way) passes(text []byte, c class) {
-	switch string(text) {
-	case "e", "is", "foi", "era", "was":
-		w.words, w.far = w.words+1, false
-	default:
-		if c != quoting {
-			w.words++
-			w.far = w.far || !is(c, connecting)
-		}
-	}
-}
-
-// nextLine returns where the secret may begin that a line's end at i stands before; 0 for none. It does in a part of
-// a form, behind an empty line, and where a sign ends the line and no other key begins the next.
-func (r *reader) nextLine(w *way, i int) int {
-	lines := 0
-	for ; r.char(i) == ' ' || r.char(i) == '\n'; i++ {
-		if r.Chars[i] == '\n' {
-			lines++
-		}
-	}
-	switch {
-	case w.quoted && w.sign == 0 && lines > 1:
-		w.sign, w.line = ':', true
-		return i
-	case w.sign == 0 || lines > 1 || w.quote != 0 || r.isKeyAt(i):
-		return 0
-	}
-	w.words++ // it has to look like one
 	return i
 }
 
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
-func (r *reader) isKeyAt(i int) bool {
-	for isAlnum(r.char(i)) || isOneOf(r.char(i), "_-.") {
-		i++
-	}
-	return i == len(r.Chars) || isOneOf(r.Chars[i], `=:"'`)
-}
-
-// unsigned is i where a secret may begin there without a sign before it.
-func (r *reader) unsigned(w *way, i int) int {
-	if w.sign == 0 && (w.far || !isAlnum(r.Chars[i]) || !isOneOf(r.char(i-1), " (")) {
-		return 0
-	}
-	return i
-}
+func (r *reader) isKeyAt(i int) bool { return isOneOf(r.char(r.keyEnd(i)), `=:"'`) }
 
 // isMixed reports whether the token at i is made of letters and digits, so that it is no word.
 func (r *reader) isMixed(i int) bool {
@@ -373,7 +346,7 @@ func (r *reader) isOwnLine(i int) bool {
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
-	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i)
+	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars)
 }
 
 // cookieAttributes are no cookies.

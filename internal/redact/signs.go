@@ -1,12 +1,28 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // What signs tell of: e-mail addresses and the users of URLs.
 
 const (
 	maxLocal    = 64 // bytes of an e-mail address's local part that is quoted or spelled
 	maxPassword = 64 // bytes behind the slash in a URL's password
+)
+
+const (
+	maxDomain = 300 // bytes of a domain
+	aLabel    = `[a-z0-9\x{fffd}](?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`
+	aDot      = `(?:\.| ?[(\[{](?:dot|ponto)[)\]}] ?)`
+)
+
+var (
+	spelledAt = regexp.MustCompile(`(?i)^[(\[{](?:at|arroba)[)\]}] {0,2}`)
+	// domain is one whose last label begins with two letters; host any.
+	domain = regexp.MustCompile(`(?i)^(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
+	host   = regexp.MustCompile(`(?i)^[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
 )
 
 // readSigns finds e-mail addresses and users.
@@ -19,14 +35,18 @@ func (r *reader) readSigns() {
 		}
 		i += next
 		e := edit{}
-		switch c := r.Chars[i]; {
-		case c == '@':
-			e = r.mailAt(i, i+1, read)
-		case c != ':':
-			if at := r.spelled(i, "at", "arroba"); at > 0 {
-				e = r.spelledMail(i, at, read)
+		switch {
+		case r.Chars[i] == '@':
+			e = r.mailAt(i, i, i+1, read)
+		case r.has(i+1, "a"):
+			if m := spelledAt.FindIndex(r.Chars[i:]); m != nil { // maria (at) x
+				local := i
+				for i-local < 2 && r.char(local-1) == ' ' {
+					local--
+				}
+				e = r.mailAt(i, local, i+m[1], read)
 			}
-		case r.char(i+1) == '/' && r.char(i+2) == '/':
+		case r.has(i, "://"):
 			if e = r.userAt(i + 3); e.kind == none {
 				i = r.authorityEnd(i+3) - 1
 			}
@@ -39,43 +59,43 @@ func (r *reader) readSigns() {
 	}
 }
 
-// mailAt returns the address whose sign is the characters from i to end; its local part begins at from or later.
-func (r *reader) mailAt(i, end, from int) edit {
-	start := i
+// mailAt returns the address whose sign is at i. Its local part ends at local and begins at from or later, its domain
+// begins at end.
+func (r *reader) mailAt(i, local, end, from int) edit {
+	start := local
 	for start > from && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], ".-_'+")) {
 		start--
 	}
-	for start < i && isOneOf(r.Chars[start], ".'-+") {
+	for start < local && isOneOf(r.Chars[start], ".'-+") {
 		start++
 	}
-	isQuoted := r.char(i-1) == '"'
-	if isQuoted {
-		start = r.quotedLocal(i-1, from)
+	form, isSpelled := domain, r.Chars[i] != '@'
+	if quote := r.quotedLocal(i-1, from); quote >= 0 {
+		start, form = quote, host
+	} else if isSpelled || r.isBehindMail(start) {
+		form = host
 	}
-	if start == i {
+	m := form.FindIndex(r.Chars[end:min(len(r.Chars), end+maxDomain)])
+	if m == nil || start == local || isSpelled && (local-start > maxLocal || start > 0 && !isOneOf(r.Chars[start-1], " \n\"'<(,;:=")) {
 		return edit{}
 	}
-	domain := r.domainEnd(end, isQuoted || r.isBehindMail(start))
-	switch {
-	case domain == 0:
-		return edit{}
-	case bytes.HasSuffix(r.Chars[end:domain], []byte("whatsapp.net")) || string(r.Chars[end:domain]) == "c.us":
-		return edit{start, domain, phone} // a WhatsApp account is a telephone number
+	if v := r.Chars[end : end+m[1]]; bytes.HasSuffix(v, []byte("whatsapp.net")) || string(v) == "c.us" {
+		return edit{start, end + m[1], phone} // a WhatsApp account is a telephone number
 	}
-	return edit{start, domain, mail}
+	return edit{start, end + m[1], mail}
 }
 
-// quotedLocal returns where the local part begins whose closing quotation mark is at i: "maria silva"@x; i+1 for none.
+// quotedLocal returns where the local part begins whose closing quotation mark is at i: "maria silva"@x; -1 for none.
 func (r *reader) quotedLocal(i, from int) int {
-	for j := i - 1; j >= max(from, i-maxLocal); j-- {
-		switch c := r.Chars[j]; {
-		case c == '"':
-			return j
-		case c == '\n' || isMark(c):
-			return i + 1
-		}
+	if r.char(i) != '"' {
+		return -1
 	}
-	return i + 1
+	first := max(from, i-maxLocal)
+	quote := bytes.LastIndexByte(r.Chars[first:i], '"')
+	if quote < 0 || bytes.IndexByte(r.Chars[first+quote:i], '\n') >= 0 {
+		return -1
+	}
+	return first + quote
 }
 
 // isBehindMail reports whether a label of an e-mail address stands right before i: then any domain will do.
@@ -84,67 +104,6 @@ func (r *reader) isBehindMail(i int) bool {
 		i--
 	}
 	return r.has(i-len("mail"), "mail")
-}
-
-// domainEnd returns the end of the longest domain at i whose last label begins with two letters; 0 for none. A
-// single label will do where simple.
-func (r *reader) domainEnd(i int, simple bool) int {
-	best := 0
-	for labels := 0; ; labels++ {
-		end := i
-		for isAlnum(r.char(end)) || end > i && r.char(end) == '-' {
-			end++
-		}
-		for end > i && r.char(end-1) == '-' {
-			end--
-		}
-		if end == i {
-			return best
-		}
-		if looks[r.char(i)] == isLetter && (simple || labels > 0 && looks[r.char(i+1)] == isLetter) {
-			best = end
-		}
-		if i = end + 1; r.char(end) != '.' {
-			if i = r.spelled(r.pastBlank(end), "dot", "ponto"); i == 0 {
-				return best
-			}
-		}
-	}
-}
-
-func (r *reader) pastBlank(i int) int {
-	if r.char(i) == ' ' {
-		return i + 1
-	}
-	return i
-}
-
-// spelled returns where what follows the sign begins that is spelled at i as one of the words: (at), [arroba]; 0 for
-// another.
-func (r *reader) spelled(i int, words ...string) int {
-	for _, w := range words {
-		if end := i + 1 + len(w); isOneOf(r.char(i), "([{") && isOneOf(r.char(end), ")]}") && r.has(i+1, w) {
-			return r.pastBlank(r.pastBlank(end + 1))
-		}
-	}
-	return 0
-}
-
-// spelledMail returns the address whose spelled sign is the characters from i to end: maria (at) x.
-func (r *reader) spelledMail(i, end, from int) edit {
-	local := i
-	for local > from && r.Chars[local-1] == ' ' && i-local < 2 {
-		local--
-	}
-	start := local
-	for start > max(from, local-maxLocal) && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "._+-")) {
-		start--
-	}
-	domain := r.domainEnd(end, true)
-	if start == local || domain == 0 || start > 0 && !isOneOf(r.Chars[start-1], " \n\"'<(,;:=") {
-		return edit{}
-	}
-	return edit{start, domain, mail}
 }
 
 // authorityEnd returns where a URL's host ends that begins at i.

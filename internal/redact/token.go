@@ -78,7 +78,7 @@ func (r *reader) tokenise() {
 			r.addWords(t, i)
 		case isDigit:
 			i = r.run(i, isDigit)
-			t.end, t.form = int32(i), number
+			t.end, t.form, t.joint = int32(i), number, r.jointAt(start)
 			r.tokens = append(r.tokens, t)
 		case isPlaceholder:
 			i++
@@ -115,6 +115,21 @@ func (r *reader) tokenise() {
 		between = 0
 	}
 	r.findFixed()
+}
+
+// jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
+func (r *reader) jointAt(i int) (joint separators) {
+	last := i - 1
+	for ; i-last <= maxGap+1 && last >= 0 && looks[r.Chars[last]] != isDigit; last-- {
+		if separatorSets[r.Chars[last]] == 0 {
+			return 0
+		}
+		joint |= separatorSets[r.Chars[last]]
+	}
+	if last < 0 || looks[r.Chars[last]] != isDigit {
+		return 0
+	}
+	return joint
 }
 
 // inflection returns the length of the ending in parentheses at i.

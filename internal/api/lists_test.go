@@ -8,6 +8,27 @@ import (
 	"retry-worker/internal/decision"
 )
 
+// pages are the items of a list, page by page.
+func (c *fixture) pages(path string) (pages [][]map[string]any) {
+	c.t.Helper()
+	for cursor := ""; ; {
+		a := c.get("vera", path+cursor)
+		if a.status != http.StatusOK || len(pages) > 50 {
+			c.t.Fatalf("%s: got %d %s", path, a.status, a.text)
+		}
+		var page []map[string]any
+		for _, i := range a.body["items"].([]any) {
+			page = append(page, i.(map[string]any))
+		}
+		pages = append(pages, page)
+		next, more := a.body["next"].(string)
+		if !more {
+			return pages
+		}
+		cursor = "&cursor=" + next
+	}
+}
+
 // What a record holds is compared with the journal by TestAWorkerSaysWhatItsJournalSays (cmd/retry-worker).
 func TestAuditPages(t *testing.T) {
 	const claim, all = "CLM-001-1", 205
@@ -36,5 +57,22 @@ func TestAuditPages(t *testing.T) {
 	}
 	if a := c.get("vera", path+fmt.Sprintf("?cursor=%d", all+1)); a.status != http.StatusOK || len(a.body["items"].([]any)) != 0 || a.body["next"] != nil {
 		t.Errorf("behind the last: got %d %v", a.status, a.body)
+	}
+}
+
+// A list is bounded whatever is asked for.
+func TestDeadLetterListIsBounded(t *testing.T) {
+	c := open(t)
+	for n := range 205 {
+		c.permanent(fmt.Sprintf("CLM-%03d-1", n))
+	}
+	for query, want := range map[string]string{"": "[50 50 50 50 5]", "limit=200": "[200 5]"} {
+		var sizes []int
+		for _, page := range c.pages("/dead-letters?" + query) {
+			sizes = append(sizes, len(page))
+		}
+		if fmt.Sprint(sizes) != want {
+			t.Errorf("%q: the pages have %v, want %s", query, sizes, want)
+		}
 	}
 }

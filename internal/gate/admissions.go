@@ -11,20 +11,14 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// minuteOf is a destination in a minute since 1970.
-type minuteOf struct {
-	destination string
-	minute      int64
-}
-
-// passed counts claims that go while their destination is up.
-type passed map[minuteOf]int
+// passed counts claims that go while their destination is up, by destination and minute: Count of the key is 0.
+type passed map[journal.Admission]int
 
 func minuteAt(now time.Time) int64 { return now.Unix() / 60 }
 
 // pass counts a claim that this replica let through. Where it acts, the destination's breaker knows already.
 func (g *Gates) pass(d *destination.Gate) {
-	at := minuteOf{d.Name, minuteAt(g.Clock.Now())}
+	at := journal.Admission{Destination: d.Name, Minute: minuteAt(g.Clock.Now())}
 	if g.passed[at]++; g.leads {
 		g.weighed[at]++
 	}
@@ -62,9 +56,10 @@ func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 	defer g.mu.Unlock()
 	now := minuteAt(g.Clock.Now())
 	for at, n := range g.passed {
-		if g.failing || at.minute < now {
-			due = append(due, journal.Admission{Destination: at.destination, Minute: at.minute, Count: n})
+		if g.failing || at.Minute < now {
 			delete(g.passed, at)
+			at.Count = n
+			due = append(due, at)
 		}
 	}
 	slices.SortFunc(due, func(a, b journal.Admission) int {
@@ -83,12 +78,13 @@ func (g *Gates) weigh(sums []journal.Admission) {
 	}
 	now := g.Clock.Now()
 	for _, a := range sums {
-		at, d := minuteOf{a.Destination, a.Minute}, g.registry.Gate(a.Destination, now)
+		count, d := a.Count, g.registry.Gate(a.Destination, now)
+		a.Count = 0
 		within := minuteAt(now.Add(-d.Settings.OpensAt.Within))
-		if n := a.Count + g.passed[at] - g.weighed[at]; n > 0 && a.Minute >= within {
+		if n := count + g.passed[a] - g.weighed[a]; n > 0 && a.Minute >= within {
 			d.Apply(destination.Admitted{Count: n}, now)
-			g.weighed[at] += n
+			g.weighed[a] += n
 		}
 	}
-	maps.DeleteFunc(g.weighed, func(at minuteOf, _ int) bool { return at.minute < minuteAt(now)-journal.AdmissionsKept })
+	maps.DeleteFunc(g.weighed, func(at journal.Admission, _ int) bool { return at.Minute < minuteAt(now)-journal.AdmissionsKept })
 }

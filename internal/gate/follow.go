@@ -162,10 +162,10 @@ const wordPages = 100
 // words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
 // failed, before the destination's state was recorded.
 func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
-	canaries, after := map[int64]bool{}, k.seen
+	canaries, after := map[string]bool{}, k.seen
 	for _, d := range k.registry.All() {
 		if d.Phase == destination.Testing && d.Canary.Claim != "" {
-			canaries[jobOf(d.Canary.Claim)] = true
+			canaries[d.Canary.Claim] = true
 			after = min(after, k.record(d.Name).Record)
 		}
 	}
@@ -179,21 +179,12 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 		}
 		after = page[len(page)-1].Number()
 		for i := range page {
-			if r := &page[i]; r.Number() <= k.seen && canaries[sentBy(r)] {
-				words = append(words, *r)
+			if _, o := outcomeOf(&page[i]); page[i].Number() <= k.seen && canaries[o.Claim] {
+				words = append(words, page[i])
 			}
 		}
 	}
 	return words, nil
-}
-
-// sentBy returns the job of the gate that let the claim go of which a record tells an outcome; 0 for none.
-func sentBy(r *journal.Record) int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Sent.JobKey
-	}
-	sent, _ := journal.ReadSent(r.Entry)
-	return sent.JobKey
 }
 
 // page returns the next records behind one, and whether more may follow. One that cannot be read is among them, and says
@@ -259,39 +250,40 @@ func (g *Gates) take(r *journal.Record) {
 	}
 }
 
+// outcomeOf returns what a record tells of a claim that went, and its destination; that is empty where it tells nothing.
+func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
+	if a := r.Attempt; a != nil {
+		o = destination.Outcome{Tells: a.Tells, Sent: a.Sent.At, RetryAfter: a.RetryAfter}
+		if name = a.Destination; a.Tells == "" {
+			name = a.Sent.Destination
+		}
+		if !o.Sent.IsZero() {
+			o.Claim = claimOf(a.Sent.JobKey)
+		}
+	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
+		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.JobKey != 0 {
+			return sent.Destination,
+				destination.Outcome{Tells: destination.TellsAnswered, Claim: claimOf(sent.JobKey), Sent: sent.At}
+		}
+	}
+	return name, o
+}
+
 // evidence tells a destination what became of a claim. The one that acts alone weighs it: the others know a destination
 // as it is recorded.
 func (g *Gates) evidence(r *journal.Record) {
-	if a := r.Attempt; a != nil {
-		g.attempt(a)
-	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
-		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.JobKey != 0 {
-			g.tell(sent.Destination,
-				destination.Outcome{Tells: destination.TellsAnswered, Claim: claimOf(sent.JobKey), Sent: sent.At})
-		}
-	}
-}
-
-// attempt tells a destination of a failure, which may say nothing of it.
-func (g *Gates) attempt(a *journal.Attempt) {
-	o := destination.Outcome{Tells: a.Tells, Sent: a.Sent.At, RetryAfter: a.RetryAfter}
-	if !o.Sent.IsZero() {
-		o.Claim = claimOf(a.Sent.JobKey)
-	}
-	if a.Tells == "" {
-		if o.Claim != "" {
-			g.tell(a.Sent.Destination, o)
-		}
+	name, o := outcomeOf(r)
+	if name == "" {
 		return
 	}
-	d := g.registry.Gate(a.Destination, g.Clock.Now())
+	d := g.registry.Gate(name, g.Clock.Now())
 	if o.Claim == "" && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
-		o.Sent = d.Outage.Since // its gate let it go before: what goes now has a.Sent
+		o.Sent = d.Outage.Since // its gate let it go before: what goes now says so
 	}
-	if a.Tells == destination.TellsFailed && d.Phase != destination.Up {
+	if o.Tells == destination.TellsFailed && d.Phase != destination.Up {
 		g.Hooks.Wasted(g.Settings().Label(d.Name))
 	}
-	g.tell(a.Destination, o)
+	g.tell(name, o)
 }
 
 // tell tells a destination what happened.

@@ -49,24 +49,27 @@ func (g *Gates) Run(stop context.Context) {
 }
 
 // Lead has this process act until stop ends; what it began then goes on until hard ends. Who calls it holds the lease.
+// Who acts begins with what is recorded: until that is read, people see what this process knew.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.act(hard)
+	g.betweenTurns(func() {
+		if g.term = hard; g.read(hard) != nil {
+			g.forget() // the turn that follows says why
+		}
+	})
 	<-stop.Done()
-	g.act(nil)
+	g.betweenTurns(func() {
+		g.term = nil
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.leads, g.anew = false, true
+	})
 }
 
-// act begins a term, or ends it where it is nil; a turn that has begun is awaited. Who acts begins with what is
-// recorded: until that is read, people see what this process knew.
-func (g *Gates) act(term context.Context) {
+// betweenTurns calls do when a turn that has begun is over, and has the next begin at once.
+func (g *Gates) betweenTurns(do func()) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	if g.term = term; term == nil {
-		g.mu.Lock()
-		g.leads, g.anew = false, true
-		g.mu.Unlock()
-	} else if g.read(term) != nil {
-		g.forget() // the turn that follows says why
-	}
+	do()
 	g.woken.Send()
 }
 

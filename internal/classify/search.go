@@ -184,8 +184,8 @@ func (s *search) take(u use, from, to int) {
 	case contrastRole:
 		s.All[from].Before = text.Clause
 	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
-		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].from >= from; n-- {
-			if s.hits[n-1].from == from && s.hits[n-1].to == to {
+		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].to > from; n-- {
+			if s.hits[n-1].from <= from && s.hits[n-1].to >= to {
 				return
 			}
 			s.hits = s.hits[:n-1]

@@ -96,8 +96,8 @@ func gapOf(c byte) Gap {
 }
 
 // abbreviations end in a full stop that ends no sentence.
-var abbreviations = map[string]bool{"n": true, "nr": true, "num": true, "art": true, "sr": true, "sra": true, "dr": true,
-	"dra": true, "cod": true, "ref": true}
+var abbreviations = map[string]bool{"n": true, "no": true, "nr": true, "num": true, "art": true, "sr": true, "sra": true,
+	"dr": true, "dra": true, "cod": true, "ref": true}
 
 // endsSentence reports whether a full stop before rest does.
 func (w *Words) endsSentence(rest string) bool {

@@ -20,7 +20,7 @@
 //   - Dates behind nascimento. Addresses behind endereço that are quoted, tagged or begin with a street's word; CEP.
 //   - What a schema validator quotes: The value 'MARIA' of element 'ans:nomeBeneficiario'.
 //   - Secrets: what is assigned to senha, client_secret, x-api-key and the like as far as its notation says, what looks
-//     like no word behind them without a sign; credentials of headers, cookies, web tokens, private keys, vendors' keys.
+//     like no word behind them without a sign; credentials of headers, cookies, web tokens, private keys, keys.
 //
 // # What stays
 //

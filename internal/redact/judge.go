@@ -36,7 +36,7 @@ func (r *reader) readNumber(i int) edit {
 
 // isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
 func (r *reader) isTime(i int) bool {
-	return lower(r.char(i)) == 't' && looks[r.char(i+1)] == isDigit && looks[r.char(i+2)] == isDigit && r.char(i+3) == ':'
+	return lower(r.char(i)) == 't' && r.matches(i+1, "00:") > 0
 }
 
 // holdsAddress reports whether an IP address begins within the first groups.
@@ -58,7 +58,9 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		return cpf, 4
 	case c.money:
 		return none, n.amount()
-	case c.kept == engineKey && 13 <= size && size <= 19, c.kept == registry && size == 6, c.kept == company && size == 14:
+	case c.kept == engineKey && 13 <= size && size <= 19,
+		c.kept == registry && size == 6,
+		c.kept == company && size == 14:
 		return none, 1
 	}
 	if groups := n.address(0); groups > 0 && !(c.isPersons() && n.fits(&certain[3][0], 0)) {
@@ -85,6 +87,9 @@ func (n *cluster) personal(c *context) (kind, int) {
 		if groups := n.labelled(c.label, true); groups > 0 {
 			return c.label, groups
 		}
+	}
+	if string(n.all[:4]) == "0800" { // everybody's
+		return none, 1
 	}
 	if k, groups := n.likelyFirst(false); k != none {
 		return k, groups

@@ -6,8 +6,8 @@ import "strings"
 
 const maxHash = 128 // digits: SHA-512
 
-// matches returns where what is at i ends if it is as pattern says, in which 0 is a digit, x a hexadecimal one, - one of
-// "-/.", and anything else itself; 0 where it is not.
+// matches returns where what is at i ends if it is as pattern says, in which 0 is a digit, x a hexadecimal one, - one
+// of "-/.", and anything else itself; 0 where it is not.
 func (r *reader) matches(i int, pattern string) int {
 	for j := range len(pattern) {
 		c := r.char(i + j)
@@ -96,7 +96,7 @@ func (r *reader) instantEnd(i int) int {
 }
 
 // dates are ways to write one.
-var dates = []string{"0000-00-00", "0000-0-00", "0000-00-0", "0000-0-0", "00-00-0000", "0-00-0000", "00-0-0000", "0-0-0000"}
+var dates = strings.Fields("0000-00-00 0000-0-00 0000-00-0 0000-0-0 00-00-0000 0-00-0000 00-0-0000 0-0-0000")
 
 // dateEnd returns the end of the date at i; 0 where there is none.
 func (r *reader) dateEnd(i int) int {
@@ -108,7 +108,8 @@ func (r *reader) dateEnd(i int) int {
 		first := i + strings.IndexByte(pattern, '-')
 		second := i + strings.LastIndexByte(pattern, '-')
 		a, b, c := value(r.Chars[i:first]), value(r.Chars[first+1:second]), value(r.Chars[second+1:end])
-		if r.Chars[first] == r.Chars[second] && (isYear(a) && isDay(b, c) || isYear(c) && (isDay(a, b) || isDay(b, a))) {
+		isDate := isYear(a) && isDay(b, c) || isYear(c) && (isDay(a, b) || isDay(b, a))
+		if isDate && r.Chars[first] == r.Chars[second] {
 			return end
 		}
 	}

@@ -79,6 +79,7 @@ var kept = []struct{ why, text string }{
 	{"roles in small letters", "paciente internado em estado grave"},
 	{"a role's cover", "beneficiário sem cobertura"},
 	{"a house that is named for somebody", "Hospital Dr. Mário Gatti; Assistência Médica Internacional"},
+	{"everybody's telephone, a department", "telefone da central 08001234567; responsável: setor de faturamento"},
 	{"names of houses", "Hospital Santa Maria; Unimed São Paulo"},
 	{"labels in messages", "O campo 'nome' é obrigatório; nome: campo obrigatório; nomeBeneficiario: must not be blank; \"nome\":null; \"nome\":\"\"; cpf inválido; e-mail ausente; telefone: undefined"},
 	{"names of things", "nome do arquivo: lote.xml; nomeArquivo=Lote; nome_fantasia: Hospital; file name: x; host name Portal; Name or service not known; name=tiss-submission; nome da operadora: Unimed; paciente: foo=bar"},

@@ -37,7 +37,7 @@ const (
 	secretive              // a password or key follows
 	header                 // one follows a sign that assigns it
 	cookie                 // the same, in pairs
-	token_                 // one follows, if it looks like one
+	opaque                 // one follows, if it looks like one
 	scheme                 // credentials follow: Bearer, Basic
 	digest                 // the same, in pairs
 	logon                  // user and password follow: scott/tiger@
@@ -47,9 +47,9 @@ const (
 	ending                 // of words of messages: suspenso, recusou, ambulatorial
 )
 
-var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field element quoting
-	paper street house stop keep keepAll engineKey registry company currency claim secretive header cookie token scheme digest
-	logon keyOwner vendor given ending`)
+var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
+	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
+	header cookie opaque scheme digest logon keyOwner vendor given ending`)
 
 // classes is a set of them.
 type classes uint64
@@ -68,9 +68,9 @@ var (
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
 	fields     = setOf(fielded, element)
-	secrets    = setOf(secretive, header, cookie, token_)
+	secrets    = setOf(secretive, header, cookie, opaque)
 	// messages are the words of error texts.
-	messages = setOf(qualifier, filler, health, fielded, element, quoting, paper, house, stop, login, keyOwner) | connecting
+	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner)
 )
 
 // entry is what the lexicon knows of a word.

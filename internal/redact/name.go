@@ -3,11 +3,11 @@ package redact
 import (
 	"bytes"
 	"regexp"
-	"slices"
 )
 
 const (
 	maxNameWords = 12  // of one name
+	maxQuoted    = 220 // characters of a word and a quoted value, and to the name of its element
 	leastQuoted  = 6   // digits that a quoted number has at least
 	maxAddress   = 200 // characters
 	streetWords  = 16  // words and numbers of an address that nothing encloses
@@ -17,65 +17,70 @@ const (
 type expectation struct {
 	words    int  // at least; 0 for none
 	assigned bool // behind a sign that assigns: then small letters will do
+	dashed   bool // behind a hyphen, and no such sign
 	person   bool // behind a person's word or "nome"
+	given    bool // the word is a given name
+	enclosed bool // and stands in quotation marks or parentheses in a sentence
 }
 
 // expectedAt returns what the words before the token i let expect.
-func (r *reader) expectedAt(i int) (e expectation) {
-	dashed, lined, half := false, false, false
-	likely := r.tokens[i].class == given
+func (r *reader) expectedAt(i int) expectation {
 	start := int(r.tokens[i].start)
-	enclosed := likely && isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3)) // in a sentence
+	e := expectation{given: r.tokens[i].class == given}
+	e.enclosed = e.given && isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
-		g, t := r.tokens[j+1].gap, &r.tokens[j]
-		if g&(hard|open|endTag|url) != 0 || g&(comma|closer) != 0 && !enclosed {
+		if g := r.tokens[j+1].gap; !e.crosses(g) || e.meets(r, j, g) {
 			break
 		}
-		e.assigned = e.assigned || g&sign != 0
-		dashed = dashed || g&dash != 0 && !e.assigned
-		if lined = (lined || g&line != 0) && !e.assigned; lined {
-			break
-		}
-		if t.form == mark && t.kind == name && enclosed { // informado [NAME], cadastrado 'Maria'
-			e.words, e.assigned = 1, true
-			return e
-		}
-		if t.form == mark && t.kind != name && t.kind != secret {
-			continue
-		}
-		if t.form != word || t.host {
-			break
-		}
-		switch {
-		case t.class == person, t.class == named, t.class == qualifier && t.kind == name && g&sign != 0:
-			if t.size() <= 3 && j > 0 && r.tokens[j-1].class == house {
-				return e
-			}
-			e.words, e.person = 1, true
-			if dashed {
-				e.words = 2
-			}
-			return e
-		case t.class == vague, t.class == login, t.class == qualifier && t.kind == name, t.class == label && t.kind == birth:
-			half = true
-		case t.class == qualifier && t.kind == user && likely:
-			half = true
-		case enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)), t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
-		default:
-			j = 0
-		}
-	}
-	if half {
-		e.words = 2
 	}
 	return e
+}
+
+// crosses takes account of what stands between two tokens, and reports whether a label may stand before it.
+func (e *expectation) crosses(g gap) bool {
+	e.assigned = e.assigned || g&sign != 0
+	e.dashed = (e.dashed || g&dash != 0) && !e.assigned
+	return g&(hard|open|endTag|url) == 0 && (g&(comma|closer) == 0 || e.enclosed) && (g&line == 0 || e.assigned)
+}
+
+// meets takes account of the token j, before the gap g, and reports whether it settles what is expected.
+func (e *expectation) meets(r *reader, j int, g gap) bool {
+	t := &r.tokens[j]
+	isKin := t.class == qualifier && t.kind == name
+	switch {
+	case t.form == mark:
+		if t.kind == name && e.enclosed { // informado [NAME], cadastrado 'Maria'
+			e.words, e.assigned = 1, true
+		}
+		return t.kind == name || t.kind == secret
+	case t.form != word || t.host:
+		return true
+	case t.class == person, t.class == named, isKin && g&sign != 0:
+		e.words, e.person = 1, true
+		if e.dashed {
+			e.words = 2
+		}
+		if t.size() <= maxShort && j > 0 && r.tokens[j-1].class == house {
+			e.words = 0
+		}
+		return true
+	case isKin, t.class == vague, t.class == login, t.class == label && t.kind == birth,
+		t.class == qualifier && t.kind == user && e.given:
+		e.words = 2
+	case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
+	case e.enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)):
+	default:
+		return true
+	}
+	return false
 }
 
 // nameAt returns the name that begins with the word i, if one is expected.
 func (r *reader) nameAt(i int) edit {
 	t := &r.tokens[i]
 	start := int(t.start)
-	if !is(t.class, nameable) && !r.isInitial(i) || t.class == article || t.path || t.inner || r.char(start-1) == '_' {
+	if !is(t.class, nameable) && !r.isInitial(i) || t.class == article || t.path || isAlnum(r.char(start-1)) ||
+		isMark(r.char(start-1)) || r.char(start-1) == '_' {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
 	e := r.expectedAt(i)
@@ -157,7 +162,7 @@ func (r *reader) partAt(i int, later bool) part {
 // isInitial recognises the "A." of "Maria A. Silva".
 func (r *reader) isInitial(i int) bool {
 	t := &r.tokens[i]
-	return t.size() == 1 && !isSmall(r.Chars[t.start]) && r.char(int(t.end)) == '.'
+	return t.size() == 1 && (!isSmall(r.Chars[t.start]) || t.class == unknown) && r.char(int(t.end)) == '.'
 }
 
 // isMiddle recognises the initial of "JANE A not found".
@@ -178,7 +183,7 @@ func (r *reader) joins(p *part, listed, surname bool) bool {
 		case c == ' ' || c == '+':
 			blanks++
 		case c == '.' && p.initial && i == p.end:
-		case c == ',' && (listed || surname && is(r.tokens[p.next].class, setOf(unknown, given)) && !isSmall(r.Chars[start])):
+		case c == ',' && (listed || surname && !isSmall(r.Chars[start]) && is(r.tokens[p.next].class, setOf(unknown, given))):
 		default:
 			return false
 		}
@@ -224,11 +229,16 @@ func (r *reader) endsAsMessage(t *token) bool {
 	return false
 }
 
-var (
-	quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]{1,200})'|"([^"\n]{1,200})")`)
-	field  = regexp.MustCompile(`(?i)^(?:[^\n;.]|\.[^ ]){0,200}?\b` +
-		`(?:campo|field|elemento?|attribute|atributo|type|tipo|tag)[ :=]?['"]([^'"\n]{1,200})['"]`)
-)
+var quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]+)'|"([^"\n]+)")`)
+
+// quotedBehind returns what is quoted right behind the word t.
+func (r *reader) quotedBehind(t *token) (start, end int) {
+	m := quoted.FindSubmatchIndex(r.Chars[t.start:min(len(r.Chars), int(t.start)+maxQuoted)])
+	if m == nil {
+		return 0, 0
+	}
+	return int(t.start) + max(m[2], m[4]), int(t.start) + max(m[3], m[5])
+}
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
@@ -237,21 +247,37 @@ func (r *reader) quotedAt(i int) edit {
 	if t.class != quoting || t.path {
 		return edit{}
 	}
-	m := quoted.FindSubmatchIndex(r.Chars[t.start:])
-	if m == nil {
+	start, end := r.quotedBehind(t)
+	if end == 0 {
 		return edit{}
 	}
-	start, end := int(t.start)+max(m[2], m[4]), int(t.start)+max(m[3], m[5])
-	k := none
-	if m := field.FindSubmatchIndex(r.Chars[end+1:]); m != nil && !slices.ContainsFunc(r.Chars[end+1:end+1+m[0]], isMark) {
-		k = r.fieldKind(end+1+m[2], end+1+m[3])
-	}
+	k := r.fieldBehind(i+1, end)
 	if !r.suits(start, end, k) {
 		if k = r.fieldBefore(i); !r.suits(start, end, k) {
 			return edit{}
 		}
 	}
 	return edit{start, end, k}
+}
+
+// fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
+// and the character end on.
+func (r *reader) fieldBehind(i, end int) kind {
+	for ; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
+		t := &r.tokens[i]
+		if int(t.start) < end {
+			continue
+		}
+		if t.form == mark || t.gap&(line|hard) != 0 {
+			break
+		}
+		if is(t.class, fields) {
+			if from, to := r.quotedBehind(t); to > 0 {
+				return r.fieldKind(from, to)
+			}
+		}
+	}
+	return none
 }
 
 // fieldBefore returns the kind of the label that stands some words before the token i.
@@ -321,7 +347,8 @@ func (r *reader) addressAt(i int) edit {
 	if t.path || !enclosed && !isStreet && !assigned {
 		return edit{}
 	}
-	if c := r.contextOf(i); c.label != address || !c.direct {
+	c := r.contextOf(i)
+	if isLabelled := c.label == address && c.direct; !isLabelled && !(isStreet && t.size() > 2 && r.isNumbered(i)) {
 		return edit{}
 	}
 	if !enclosed {
@@ -342,13 +369,29 @@ func (r *reader) addressAt(i int) edit {
 	return edit{}
 }
 
+// isNumbered reports whether a street's name and a number follow the word i.
+func (r *reader) isNumbered(i int) bool {
+	for j := i + 1; j < len(r.tokens) && j-i < streetWords/2; j++ {
+		t := &r.tokens[j]
+		switch {
+		case t.gap&^(comma|other) != 0:
+			return false
+		case t.form == number:
+			return j > i+1
+		case t.form != word || !is(t.class, nameable) || t.class != article && isSmall(r.Chars[t.start]):
+			return false
+		}
+	}
+	return false
+}
+
 // streetEnd returns where the address ends that begins with the word i: before what is no part of one.
 func (r *reader) streetEnd(i int) int {
 	end := r.tokens[i].end
 	for words := 1; i+words < len(r.tokens) && words < streetWords; words++ {
 		t := &r.tokens[i+words]
-		if t.gap&(line|hard|closer|open|sign|endTag) != 0 || t.form == mark || t.form == word && !is(t.class, nameable) &&
-			isSmall(r.Chars[t.start]) || t.class == label {
+		isMessage := t.form == word && !is(t.class, nameable) && isSmall(r.Chars[t.start])
+		if t.gap&(line|hard|closer|open|sign|endTag) != 0 || t.form == mark || isMessage || t.class == label {
 			break
 		}
 		end = t.end

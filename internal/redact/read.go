@@ -58,12 +58,14 @@ type edit struct {
 // reader reads one text.
 type reader struct {
 	text.Reading
-	in      string
-	source  []edit // in bytes of the text
-	edits   []edit // of this pass
-	tokens  []token
-	skip    edit // ahead of what is read: an element's text
-	cluster cluster
+	in         string
+	source     []edit // in bytes of the text
+	edits      []edit // of this pass
+	tokens     []token
+	skip       edit // ahead of what is read: an element's text
+	cluster    cluster
+	gap        gap // since the last token
+	host, path int // ends of a URL's parts
 }
 
 // readers keeps the room of finished ones.

@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,46 +20,88 @@ const (
 
 // notation is a way to write a secret that begins with a word.
 type notation struct {
-	begins func(r *reader, t *token) bool // whether it may begin with t
-	form   *regexp.Regexp                 // at t, the secret as its group
+	class  class          // of the word
+	before string         // what may stand right before it
+	within int            // so many characters it begins and ends, if nothing ends it sooner
+	form   *regexp.Regexp // the secret is its group
 	kind   kind
 	looks  func(v []byte) bool // whether the group is one; nil where the form says it
 }
 
+var privateKey = regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`)
+
+var userName = regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`)
+
 var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
 
 var notations = []notation{
-	{is1(vendor), regexp.MustCompile(`^(\w+[-_.][\w.=~+/-]{15,})`), secret, nil},
-	{isWebToken, webToken, secret, nil},
-	{isPrivateKey, regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`), secret, nil},
-	{is1(scheme), regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
-	{is1(digest), regexp.MustCompile(`^\w+ [^\n]{0,600}?response="([^"]*)`), secret, nil},
-	{isQuery, regexp.MustCompile(`^(?:code|state)=([\w.=~+/-]{8,})`), secret, isOpaque},
-	{is1(logon), regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
-	{isOption, regexp.MustCompile(`^(?:u|user) +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{is1(login), regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`), user, isPersons},
-	{isOption, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
-	{isOption, regexp.MustCompile(`^p([^\s"']{4,})`), secret, func(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }},
+	{vendor, "", 128, regexp.MustCompile(`^(\w+[-_.][\w.=~+/-]{15,})`), secret, nil},
+	{unknown, "", 128, webToken, secret, nil},
+	{unknown, "-", 128, privateKey, secret, nil},
+	{scheme, "", 128, regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
+	{digest, "", 600, regexp.MustCompile(`^\w+ [^\n]*?response="([^"]*)`), secret, nil},
+	{unknown, "?&", 128, regexp.MustCompile(`^state=([\w.=~+/-]{8,})`), secret, isOpaque},
+	{filler, "?&", 128, regexp.MustCompile(`^code=([\w.=~+/-]{8,})`), secret, isOpaque},
+	{logon, "", 128, regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
+	{unknown, "-", 128, regexp.MustCompile(`^u +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
+	{login, "-", 128, regexp.MustCompile(`^user +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
+	{login, "", 128, userName, user, isPersons},
+	{unknown, "-", 128, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
+	{unknown, "-", 128, regexp.MustCompile(`^p([^\s"']{4,})`), secret, isGlued},
 }
 
-func is1(c class) func(*reader, *token) bool {
-	return func(_ *reader, t *token) bool { return t.class == c }
+// noted are the classes of words with which a notation begins.
+var noted = setOf(vendor, scheme, digest, logon, login)
+
+// notedAt returns the secret in a notation that the word t begins.
+func (r *reader) notedAt(t *token) edit {
+	start := int(t.start)
+	before := r.char(start - 1)
+	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
+	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&") && !isOneOf(r.Chars[start], "eA") {
+		return edit{}
+	}
+	for i := range notations {
+		n := &notations[i]
+		isMeant := n.before == "" || isOneOf(before, n.before) && (isOption || before != '-')
+		if n.class != t.class || !isMeant {
+			continue
+		}
+		rest := r.Chars[start:min(len(r.Chars), start+n.within)]
+		m := n.form.FindSubmatchIndex(rest)
+		if m == nil || n.looks != nil && !n.looks(rest[m[2]:m[3]]) {
+			continue
+		}
+		end := start + m[3]
+		if m[3] == n.within {
+			end = n.goOn(r, end)
+		}
+		return edit{start + m[2], end, n.kind}
+	}
+	return edit{}
 }
 
-func isWebToken(r *reader, t *token) bool {
-	return !t.inner && (r.has(int(t.start), "ey") || r.has(int(t.start), "ai") || r.has(int(t.start), "ak") || r.has(int(t.start), "as"))
+// goOn returns the end of the secret that goes on at i.
+func (n *notation) goOn(r *reader, i int) int {
+	if n.form == privateKey {
+		if end := bytes.Index(r.Chars[i:], []byte("-----END")); end >= 0 {
+			return i + end
+		}
+		return len(r.Chars)
+	}
+	for i < len(r.Chars) && !isOneOf(r.Chars[i], " \n\"'") {
+		i++
+	}
+	return i
 }
 
-func isPrivateKey(r *reader, t *token) bool { return r.has(int(t.start)-1, "-BEGIN ") }
-func isOption(r *reader, t *token) bool {
-	return r.char(int(t.start)-1) == '-' && isOneOf(r.char(int(t.start)-2), " -")
-}
-func isQuery(r *reader, t *token) bool { return isOneOf(r.char(int(t.start)-1), "?&") }
+// endings of hosts' and files' names.
+var endings = strings.Fields("com br net org gov local java xml json")
 
 // isPersons reports whether v is a person's user name, and neither a host's nor a file's.
 func isPersons(v []byte) bool {
 	last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
-	return !strings.Contains(" com br net org gov local java xml json ", " "+last+" ")
+	return !slices.Contains(endings, last)
 }
 
 // isOpaque reports whether v is of letters and digits as no code of an error is.
@@ -68,25 +111,22 @@ func isOpaque(v []byte) bool {
 
 func looksMixed(v []byte) bool { return looksSecret(v, false, false) }
 
+// isGlued reports whether v is a password behind the letter of its option: -pSecret.
+func isGlued(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }
+
 func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 // secretAt returns the secret that the word i begins or says that it follows.
 func (r *reader) secretAt(i int) edit {
 	t := &r.tokens[i]
-	start := int(t.start)
-	for n := range notations {
-		n := &notations[n]
-		if !n.begins(r, t) {
-			continue
-		}
-		m := n.form.FindSubmatchIndex(r.Chars[start:])
-		if m != nil && (n.looks == nil || n.looks(r.Chars[start+m[2]:start+m[3]])) {
-			return edit{start + m[2], start + m[3], n.kind}
-		}
+	start, end := int(t.start), int(t.end)
+	if e := r.notedAt(t); e.kind != none {
+		return e
 	}
-	end := int(t.end)
-	if m := accessCode.FindIndex(r.Chars[start:min(len(r.Chars), start+maxToSecret)]); t.class == filler && m != nil {
-		return r.labelledSecret(start, start+m[1], secretive)
+	for _, name := range [...]string{"codigo de acesso", "codigo de seguranca", "codigo de verificacao", "codigo sms"} {
+		if r.has(start, name) {
+			return r.labelledSecret(start, start+len(name), secretive)
+		}
 	}
 	if t.class == engineKey && r.isKey(i) {
 		return r.labelledSecret(start, end, secretive)
@@ -96,9 +136,6 @@ func (r *reader) secretAt(i int) edit {
 	}
 	return r.labelledSecret(start, end, t.class)
 }
-
-// accessCode is a secret's name of several words.
-var accessCode = regexp.MustCompile(`(?i)^codigo de (?:acesso|seguranca)`)
 
 // tokenEnd returns the end of the letters, digits and signs at i that tokens for the web are made of.
 func (r *reader) tokenEnd(i int) int {
@@ -170,8 +207,8 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	return edit{start, end, secret}
 }
 
-// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador, client_secret_key. It is no
-// secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador,
+// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) secretNameEnd(start, end int) (int, bool) {
 	digits := 0
 	for i := end; i-end <= maxToSecret; {
@@ -209,16 +246,6 @@ func (r *reader) nameStart(start int) int {
 	return i
 }
 
-// lookup returns the first word of the letters at i; an empty one where there are none.
-func (r *reader) lookup(i int) token {
-	t := token{start: int32(i), end: int32(r.run(i, isLetter))}
-	if t.entry(r.Chars); t.class == unknown && t.size() > 0 && r.isCamel(i, int(t.end)) {
-		t.end = int32(r.humpEnd(i, int(t.end)))
-		t.entry(r.Chars)
-	}
-	return t
-}
-
 var tagRest = regexp.MustCompile(`^(?:[^<>/]|/[^<>]){0,300}>`)
 
 // elementAt returns the secret in the element whose name ends at i: all of its text.
@@ -229,43 +256,68 @@ func (r *reader) elementAt(i int) edit {
 	}
 	start := i + m[1]
 	const cdata = "<![CDATA["
-	end, over := start, "<"
+	over := "<"
 	if r.has(start, cdata) {
 		start, over = start+len(cdata), "]]>"
 	}
-	if end = bytes.Index(r.Chars[start:], []byte(over)) + start; end < start {
-		end = len(r.Chars)
-	}
-	v := bytes.TrimLeft(r.Chars[start:end], " \n")
-	start = end - len(v)
-	return edit{start, start + len(bytes.TrimRight(v, " \n")), secret}
+	v, _, _ := bytes.Cut(r.Chars[start:], []byte(over))
+	start += len(v) - len(bytes.TrimLeft(v, " \n"))
+	return edit{start, start + len(bytes.TrimSpace(v)), secret}
 }
 
 var (
 	formPart = regexp.MustCompile(`^["'] *\n *\n[ \n]*`)
-	assigns  = regexp.MustCompile(`^["']?(?: *,)? *([:=])[=>]*( *\n)? *\[?(["']?)`)
 	leadsOn  = regexp.MustCompile(`^["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
+
+// assigned returns where what a sign at i assigns begins; 0 where there is no sign, -1 where another key follows it.
+func (r *reader) assigned(w *way, i int) int {
+	if isOneOf(r.char(i), `"'`) {
+		i++
+	}
+	if i = r.pastBlanks(i); !isOneOf(r.char(i), ":=") {
+		return 0
+	}
+	w.sign, w.tight = r.Chars[i], w.words == 0
+	for i++; isOneOf(r.char(i), "=>"); {
+		i++
+	}
+	i = r.pastBlanks(i)
+	isNext := r.char(i) == '\n'
+	if isNext {
+		i = r.pastBlanks(i + 1)
+	}
+	if r.char(i) == '[' {
+		i++
+	}
+	switch c := r.char(i); {
+	case isOneOf(c, `"'`):
+		w.quote = c
+		return i + 1
+	case isNext && r.isKeyAt(i):
+		return -1
+	case isNext: // it has to look like one
+		w.words++
+	}
+	return i
+}
+
+// verbs say that the secret comes: "a senha é …".
+var verbs = strings.Fields("e is foi era was")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
 func (r *reader) follow(w *way, i int) int {
 	for {
-		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
-		if m := formPart.FindIndex(rest); m != nil && w.quoted && w.words == 0 {
-			w.sign, w.line = ':', true
-			return i + m[1]
+		if start := r.assigned(w, i); start != 0 {
+			return max(start, 0)
 		}
-		if m := assigns.FindSubmatchIndex(rest); m != nil {
-			w.sign, w.tight = rest[m[2]], w.words == 0
-			if m[6] < m[7] {
-				w.quote = rest[m[6]]
-			} else if m[4] >= 0 { // on the next line it has to look like one
-				if w.words++; r.isKeyAt(i + m[1]) {
-					return 0
-				}
+		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
+		if w.quoted && w.words == 0 {
+			if m := formPart.FindIndex(rest); m != nil {
+				w.sign, w.line = ':', true
+				return i + m[1]
 			}
-			return i + m[1]
 		}
 		m := leadsOn.FindSubmatchIndex(rest)
 		if m == nil {
@@ -277,8 +329,8 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		start := i + m[1] - 1
 		v := r.lookup(start)
-		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' { // password for user admin: …
-			v.class = stop
+		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' {
+			v.class = stop // password for user admin: …
 		}
 		if !is(v.class, messages) || w.words == near || r.isMixed(start) {
 			if w.far || !isOneOf(r.char(start-1), " (") {
@@ -288,8 +340,7 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		if v.class != quoting {
 			w.words++
-			comes := strings.Contains(" e is foi era was ", " "+string(r.Chars[v.start:v.end])+" ")
-			w.far = (w.far || !is(v.class, connecting)) && !comes
+			w.far = (w.far || !is(v.class, connecting)) && !slices.Contains(verbs, string(r.Chars[v.start:v.end]))
 		}
 		i = int(v.end)
 	}
@@ -312,8 +363,8 @@ func (r *reader) isMixed(i int) bool {
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or what
-// nothing but another key follows.
+// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or
+// what nothing but another key follows.
 func (r *reader) secretEnd(i int, w *way) int {
 	end := i
 	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
@@ -340,7 +391,7 @@ func (r *reader) isOwnLine(i int) bool {
 		return false
 	}
 	key := bytes.Trim(r.Chars[max(0, i-maxToSecret)+line+1:i], " -:=")
-	return !bytes.ContainsFunc(key, func(c rune) bool { return c < 0x80 && !isAlnum(byte(c)) && !isOneOf(byte(c), "_.-") })
+	return !bytes.ContainsAny(key, " \n\"'(){}[]<>,;&|@/")
 }
 
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
@@ -381,12 +432,12 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case w.class == cookie:
 		return bytes.IndexByte(v, '=') >= 0
 	case w.sign == 0 && w.quote == 0:
-		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == token_)
+		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
 		return looksSecret(v, w.class == secretive && !w.far, false)
-	case w.class == token_ && !w.quoted && (w.sign != '=' || !w.tight):
+	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}
 	return len(v) >= shortSecret

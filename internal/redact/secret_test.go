@@ -83,10 +83,10 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"cookies are disabled; Cookie: ausente; Set-Cookie missing", "value 'null' of element 'senha'", "token=; senha=; password:",
 		"Bad credentials at br.hosp.AuthFilter.doFilter(AuthFilter.java:39) TokenStore.java:1234567890",
 		"password=\nTIMEOUT",
-		"token_type: bearer",
+		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
 		"password expired; token expired",
-		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; token_type: bearer", "the secret is out, API key not found",
+		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",
 	} {
 		if got := redact.Text(text); got != text {
 			t.Errorf("%q\n became %q", text, got)

@@ -21,8 +21,9 @@ const (
 var (
 	spelledAt = regexp.MustCompile(`(?i)^[(\[{](?:at|arroba)[)\]}] {0,2}`)
 	// domain is one whose last label begins with two letters; host any.
-	domain = regexp.MustCompile(`(?i)^(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
-	host   = regexp.MustCompile(`(?i)^[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
+	domain = regexp.MustCompile(`(?i)^(?:` + aLabel + aDot + `)+` +
+		`[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
+	host = regexp.MustCompile(`(?i)^[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
 )
 
 // readSigns finds e-mail addresses and users.
@@ -76,7 +77,8 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 		form = host
 	}
 	m := form.FindIndex(r.Chars[end:min(len(r.Chars), end+maxDomain)])
-	if m == nil || start == local || isSpelled && (local-start > maxLocal || start > 0 && !isOneOf(r.Chars[start-1], " \n\"'<(,;:=")) {
+	isTorn := isSpelled && (local-start > maxLocal || start > 0 && !isOneOf(r.Chars[start-1], " \n\"'<(,;:="))
+	if m == nil || start == local || isTorn {
 		return edit{}
 	}
 	if v := r.Chars[end : end+m[1]]; bytes.HasSuffix(v, []byte("whatsapp.net")) || string(v) == "c.us" {

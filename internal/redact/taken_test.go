@@ -215,6 +215,10 @@ var taken = []struct{ why, text, want string }{
 	{"birth dates of two figures", "nascido em 3/5/75, nasceu em 10/10/2010", "nascido em [BIRTHDATE], nasceu em [BIRTHDATE]"},
 	{"an address without a street's word", "bairro: Jardim Paulista", "bairro: [ADDRESS]"},
 
+	{"abbreviated roles", "Pcte. Antônio Nunes, benef: CARLOS LIMA, nomePac=Ana, Prof. Carlos Lima", "Pcte. [NAME], benef: [NAME], nomePac=[NAME], Prof. [NAME]"},
+	{"small initials", "paciente: j. silva", "paciente: [NAME]"},
+	{"a street and a number without a label", "mora em RUA DAS PALMEIRAS 100 AP 12", "mora em [ADDRESS]"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

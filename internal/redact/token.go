@@ -30,7 +30,8 @@ var looks = func() (table [256]look) {
 }()
 
 var gaps = [256]gap{
-	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard, ')': closer, ']': closer, '}': closer, '|': closer,
+	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard,
+	')': closer, ']': closer, '}': closer, '|': closer,
 	'<': open, '{': open, ':': sign, '=': sign, '>': sign, '"': sign, '\'': sign, '-': dash, '$': dollar,
 }
 
@@ -55,66 +56,72 @@ func (r *reader) run(i int, l look) int {
 
 // tokenise splits the characters.
 func (r *reader) tokenise() {
-	r.tokens = r.tokens[:0]
-	var between gap
-	host, path := 0, 0 // ends of a URL's parts
+	r.tokens, r.gap, r.host, r.path = r.tokens[:0], 0, 0, 0
 	mails := r.edits
 	for i := 0; i < len(r.Chars); {
-		start := i
-		t := token{start: int32(i), gap: between, host: i < host, path: i < path}
 		if len(mails) > 0 && i >= mails[0].start {
-			i, t.form, t.kind = mails[0].end, mark, mails[0].kind
-			t.end, mails = int32(i), mails[1:]
+			t := token{start: int32(i), end: int32(mails[0].end), form: mark, kind: mails[0].kind, gap: r.gap}
 			r.tokens = append(r.tokens, t)
-			between = 0
+			i, r.gap, mails = mails[0].end, 0, mails[1:]
 			continue
 		}
-		switch c := r.Chars[i]; looks[c] {
-		case isBlank:
-			i++
-			continue
-		case isLetter:
-			i = r.run(i, isLetter)
-			r.addWords(t, i)
-		case isDigit:
-			i = r.run(i, isDigit)
-			t.end, t.form, t.joint = int32(i), number, r.jointAt(start)
-			r.tokens = append(r.tokens, t)
-		case isPlaceholder:
-			i++
-			t.end, t.form, t.kind = int32(i), mark, kind(c&0xf)
-			r.tokens = append(r.tokens, t)
-		default:
-			if c == '\'' && looks[r.char(i-1)] == isLetter { // the patient's: it opens nothing
-				c = 0
-			}
-			between |= gaps[c] | other
-			i++
-			if c == '(' && looks[r.char(i-2)] == isLetter { // beneficiário(a)
-				if end := i + r.inflection(i); end > i {
-					i = end
-					continue
-				}
-			}
-			switch {
-			case c == '.' && (r.char(i) == ' ' || r.char(i) == '\n') && !r.abbreviates(start):
-				between |= hard
-			case c == '<':
-				i, between = r.tag(i, between)
-			case c == ':' && r.char(i) == '/' && r.char(i+1) == '/':
-				between |= url
-				if i >= host {
-					host = r.authorityEnd(i + 2)
-				}
-				if host >= path {
-					path = r.pathEnd(host, len(r.Chars))
-				}
-			}
-			continue
-		}
-		between = 0
+		i = r.tokenAt(i)
 	}
 	r.findFixed()
+}
+
+// tokenAt reads the token or the sign at i, and returns where it ends.
+func (r *reader) tokenAt(i int) int {
+	t := token{start: int32(i), end: int32(i + 1), gap: r.gap, host: i < r.host, path: i < r.path}
+	switch c := r.Chars[i]; looks[c] {
+	case isBlank:
+		return i + 1
+	case isSign:
+		return r.signAt(i)
+	case isLetter:
+		end := r.run(i, isLetter)
+		r.addWords(t, end)
+		r.gap = 0
+		return end
+	case isDigit:
+		t.end, t.form, t.joint = int32(r.run(i, isDigit)), number, r.jointAt(i)
+	case isPlaceholder:
+		t.form, t.kind = mark, kind(c&0xf)
+	}
+	r.tokens = append(r.tokens, t)
+	r.gap = 0
+	return int(t.end)
+}
+
+// signAt takes account of the sign at i, and returns where it ends.
+func (r *reader) signAt(i int) int {
+	c, next := r.Chars[i], r.char(i+1)
+	isBehindLetter := looks[r.char(i-1)] == isLetter
+	r.gap |= other
+	if c != '\'' || !isBehindLetter { // the patient's: it opens nothing
+		r.gap |= gaps[c]
+	}
+	switch {
+	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
+		r.gap |= hard
+	case c == '<':
+		return r.tagAt(i + 1)
+	case c == '(' && isBehindLetter:
+		for _, ending := range [...]string{"a)", "s)", "as)", "es)"} { // beneficiário(a)
+			if r.has(i+1, ending) {
+				return i + 1 + len(ending)
+			}
+		}
+	case r.has(i, "://"):
+		r.gap |= url
+		if i >= r.host {
+			r.host = r.authorityEnd(i + 3)
+		}
+		if r.host >= r.path {
+			r.path = r.pathEnd(r.host, len(r.Chars))
+		}
+	}
+	return i + 1
 }
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
@@ -132,58 +139,58 @@ func (r *reader) jointAt(i int) (joint separators) {
 	return joint
 }
 
-// inflection returns the length of the ending in parentheses at i.
-func (r *reader) inflection(i int) int {
-	for _, ending := range [...]string{"a)", "s)", "as)", "es)"} {
-		if r.has(i, ending) {
-			return len(ending)
-		}
-	}
-	return 0
-}
+const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
 
-// abbreviates reports whether a full stop at i is an abbreviation's: n., tel., Sra.
+// abbreviates reports whether a full stop at i is an abbreviation's.
 func (r *reader) abbreviates(i int) bool {
-	const maxShort = 3
 	if len(r.tokens) == 0 {
 		return false
 	}
 	t := &r.tokens[len(r.tokens)-1]
-	return (int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')') && t.form == word && (t.size() <= maxShort || t.class == keep && t.size() <= maxShort+1)
+	isBehind := int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')'
+	isKnown := is(t.class, setOf(keep, person)) || t.kind == user
+	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
 }
 
-// tag reads on behind a '<' at i-1: the name in a closing tag says nothing of what follows, CDATA nothing at all.
-func (r *reader) tag(i int, between gap) (int, gap) {
+// tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
+func (r *reader) tagAt(i int) int {
 	const cdata = "![CDATA["
 	if r.has(i, cdata) {
-		return i + len(cdata), between &^ open
+		r.gap &^= open
+		return i + len(cdata)
 	}
 	if r.char(i) != '/' {
-		return i, between
+		return i
 	}
+	r.gap |= endTag
 	for i < len(r.Chars) && (looks[r.Chars[i]] == isLetter || isOneOf(r.Chars[i], "/:-_.")) {
 		i++
 	}
-	return i, between | endTag
+	return i
 }
 
-// addWords adds the word t, which ends at end; an identifier of several that is not known as a whole as its words:
+// addWords adds the word that ends at end, where t begins; an identifier that is not known as a whole as its words:
 // numero|Carteira, CPF|Beneficiario.
 func (r *reader) addWords(t token, end int) {
-	t.end = int32(end)
-	t.entry(r.Chars)
-	if t.class != unknown || !r.isCamel(int(t.start), end) {
-		r.tokens = append(r.tokens, t)
-		return
-	}
-	for start := int(t.start); start < end; {
-		t.start = int32(start)
-		start = r.humpEnd(start, end)
-		t.end = int32(start)
-		t.entry(r.Chars)
+	for start := int(t.start); start < end; start = int(t.end) {
+		w := r.wordAt(start, end)
+		t.start, t.end, t.class, t.kind = w.start, w.end, w.class, w.kind
 		r.tokens = append(r.tokens, t)
 		t.gap, t.inner = 0, true
 	}
+}
+
+// lookup returns the first word of the letters at i; an empty one where there are none.
+func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
+
+// wordAt returns the letters from i to end as one word, or the first of several.
+func (r *reader) wordAt(i, end int) token {
+	t := token{start: int32(i), end: int32(end)}
+	if t.entry(r.Chars); t.class == unknown && r.isCamel(i, end) {
+		t.end = int32(r.humpEnd(i, end))
+		t.entry(r.Chars)
+	}
+	return t
 }
 
 // isCamel reports whether there may be several words in one.

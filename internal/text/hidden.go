@@ -3,6 +3,7 @@ package text
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -11,6 +12,22 @@ import (
 // direction and of no width, separators of lines.
 func Hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// Inert returns s as one line with nothing hidden in it, but for the joiners of scripts and emoji. Line breaks and tabs
+// become blanks, what else is hidden (an ANSI sequence's ESC among it) and bytes that are no UTF-8 U+FFFD.
+func Inert(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case ' ' <= r && r < 0x7f, r == '\u200c', r == '\u200d':
+			return r
+		case '\t' <= r && r <= '\r', r == 0x85, r == 0x2028, r == 0x2029:
+			return ' '
+		case Hidden(r):
+			return utf8.RuneError
+		}
+		return r
+	}, s)
 }
 
 // InertJSON returns a JSON text that says the same with nothing in it that a terminal, an editor or a browser acts on:

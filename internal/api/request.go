@@ -136,7 +136,7 @@ func read(w http.ResponseWriter, r *http.Request, fields []*Field, in reflect.Va
 			given[f.Name], _ = json.Marshal(r.PathValue(f.Name)) // a text always can be
 		}
 	}
-	return set(in, fields, given, "")
+	return set(in, fields, given)
 }
 
 // readQuery reads a request's query, which has no parameters but these, each at most once: a slip in a name would go
@@ -225,10 +225,10 @@ func listed(begin string, known []string, none string) string {
 }
 
 // set sets the fields of a struct to what is given. What is not there, or null, stays the zero value.
-func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage, within string) error {
+func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) error {
 	for _, f := range fields {
 		if raw := given[f.Name]; f.fields != nil || len(raw) > 0 && (string(raw) != "null" || f.of == rawValue) {
-			if err := f.set(in.FieldByIndex(f.index), raw, within); err != nil {
+			if err := f.set(in.FieldByIndex(f.index), raw); err != nil {
 				return err
 			}
 		}
@@ -239,103 +239,85 @@ func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage, wi
 var rawValue = reflect.TypeFor[decision.Value]()
 
 // set sets v, of the field's type, to what is given.
-func (f *Field) set(v reflect.Value, raw json.RawMessage, within string) error {
+func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
+	if f.fields != nil {
+		return f.setObject(v, raw)
+	}
+	plain := raw
+	if f.In == inQuery && f.Type != "string" {
+		plain = raw[1 : len(raw)-1] // without the quotation marks of JSON
+	}
+	ok := true
 	switch p := v.Addr().Interface().(type) {
 	case *decision.Value:
 		*p = decision.Value(raw)
-		return nil
 	case *time.Time:
-		return f.setInstant(p, raw)
-	case *map[string]json.RawMessage:
-		if json.Unmarshal(raw, p) != nil {
-			return f.invalid("%s is no JSON object, expected one, or none", f.Name)
-		}
+		*p, ok = instant(raw)
+	case *int, *int64:
+		var n float64 // 60.0 is a whole number, too
+		ok = json.Unmarshal(plain, &n) == nil && n >= f.bound("min") && n <= f.bound("max") && n == math.Trunc(n)
+		v.SetInt(int64(n))
+	default:
+		ok = json.Unmarshal(plain, p) == nil
+	}
+	switch {
+	case !ok:
+		return f.invalid("%s is %s%s", f.Name, f.otherThan(raw), f.orNone())
+	case v.Kind() != reflect.String || f.of == rawValue || f.In == inPath || f.tag.Get("long") != "":
 		return nil
 	}
-	switch v.Kind() {
-	case reflect.Struct:
-		return f.setObject(v, raw, within)
-	case reflect.Bool:
-		is, err := strconv.ParseBool(f.unquoted(raw))
-		if v.SetBool(is); err != nil || len(f.unquoted(raw)) < len("true") {
-			return f.invalid("%s is %.60s, expected true or false", f.Name, raw)
-		}
-	case reflect.Int, reflect.Int64:
-		return f.setWhole(v, raw)
-	case reflect.Pointer:
-		if json.Unmarshal(raw, v.Addr().Interface()) != nil {
-			return f.invalid("%s is %.60s, expected a number", f.Name, raw)
-		}
-	default:
-		return f.setText(v, raw)
+	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
+	if !isName(v.String(), most) {
+		return f.invalid(notName, f.Name, most)
 	}
 	return nil
 }
 
-// unquoted is what is given, of a query without the quotation marks of JSON.
-func (f *Field) unquoted(raw json.RawMessage) string {
-	if f.In == inQuery {
-		return string(raw[1 : len(raw)-1])
-	}
-	return string(raw)
+func (f *Field) bound(tag string) float64 {
+	n, _ := strconv.ParseFloat(f.tag.Get(tag), 64) // each whole number has both
+	return n
 }
 
-// setInstant reads a point in time. Years have four digits: later ones have no RFC 3339 form.
-func (f *Field) setInstant(p *time.Time, raw json.RawMessage) (err error) {
+// otherThan says what a field is given, and what it takes. What should be a text, and is none, may be personal all the
+// same.
+func (f *Field) otherThan(raw json.RawMessage) string {
+	expected := "a number"
+	switch {
+	case f.Format == "date-time":
+		expected = "an instant such as 2026-03-01T08:00:00-03:00"
+	case f.Type == "string":
+		return "no text, expected one"
+	case f.Type == "object":
+		return "no JSON object, expected one"
+	case f.Type == "boolean":
+		expected = "true or false"
+	case f.Type == "integer":
+		expected = fmt.Sprintf("a whole number from %.0f to %.0f", f.bound("min"), f.bound("max"))
+	}
+	return fmt.Sprintf("%.60s, expected %s", raw, expected)
+}
+
+// instant reads a point in time. Years have four digits: later ones have no RFC 3339 form.
+func instant(raw json.RawMessage) (at time.Time, ok bool) {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return f.invalid("%s is no text, expected one%s", f.Name, f.orNone())
+	if json.Unmarshal(raw, &text) == nil {
+		at, ok = decision.ParseInstant(text)
 	}
-	var known bool
-	if *p, known = decision.ParseInstant(text); !known || p.Year() < 1 || p.Year() > 9998 {
-		return f.invalid("%s is %.60q, expected an instant such as 2026-03-01T08:00:00-03:00%s", f.Name, text,
-			f.orNone())
-	}
-	return nil
+	return at, ok && at.Year() >= 1 && at.Year() <= 9998
 }
 
-func (f *Field) setObject(v reflect.Value, raw json.RawMessage, within string) error {
+func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	var given map[string]json.RawMessage
 	known := names(f.fields, inBody)
 	if json.Unmarshal(raw, &given) != nil || given == nil {
 		return f.invalid("%s is no JSON object, expected %s", f.Name, listed("one with the fields ", known, "{}"))
 	}
-	within += f.Name + "."
 	for name := range given {
 		if !slices.Contains(known, name) {
-			return unknownField(within+name, known)
+			return unknownField(f.Name+"."+name, known)
 		}
 	}
-	return set(v, f.fields, given, within)
-}
-
-func (f *Field) setWhole(v reflect.Value, raw json.RawMessage) error {
-	bound := func(tag string, otherwise float64) float64 {
-		if n, err := strconv.ParseFloat(f.tag.Get(tag), 64); err == nil {
-			return n
-		}
-		return otherwise
-	}
-	least, most := bound("min", 0), bound("max", 1<<53)
-	n, err := strconv.ParseFloat(f.unquoted(raw), 64)
-	if err != nil || n < least || n > most || n != math.Trunc(n) {
-		return f.invalid("%s is %.60s, expected a whole number from %.0f to %.0f%s", f.Name, raw, least, most, f.orNone())
-	}
-	v.SetInt(int64(n))
-	return nil
-}
-
-func (f *Field) setText(v reflect.Value, raw json.RawMessage) error {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return f.invalid("%s is no text, expected one%s", f.Name, f.orNone())
-	}
-	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
-	if f.In != inPath && f.tag.Get("long") == "" && !isName(text, most) {
-		return f.invalid(notName, f.Name, most)
-	}
-	v.SetString(text)
-	return nil
+	return set(v, f.fields, given)
 }
 
 // orNone says that a field may be left out, where it may.

@@ -52,41 +52,43 @@ func whoMay(t *testing.T) (verdicts map[string][]string, requests []request) {
 type reached struct {
 	guard.DeadLetters
 	guard.Gates
-	n int
+	guard.Recorder
+	n  int
+	by string // whose the last one is
 }
 
-func (r *reached) refuse() error {
+func (r *reached) refuse(by string) error {
 	r.n++
+	r.by = by
 	return &deadletter.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
 }
 
-func (r *reached) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, r.refuse()
+func (r *reached) Retry(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse(c.By)
 }
-func (r *reached) Discard(context.Context, deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, r.refuse()
+func (r *reached) Discard(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse(c.By)
 }
-func (r *reached) Note(context.Context, deadletter.Command, journal.NoteVerb) (deadletter.Item, error) {
-	return deadletter.Item{}, r.refuse()
+func (r *reached) Note(_ context.Context, c deadletter.Command, _ journal.NoteVerb) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse(c.By)
 }
-func (r *reached) Expunge(context.Context, journal.Scope,
-	func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {
-	return r.refuse()
+func (r *reached) Erase(_ context.Context, _ journal.Expunger, e journal.Erasure) (journal.Erased, error) {
+	return journal.Erased{}, r.refuse(e.By)
 }
 func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) { return p }
 func (r *reached) Teams() []decision.Team                         { return nil }
 func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadletter.Waiting }
-func (r *reached) Start(context.Context, deadletter.BulkCommand, string) (journal.BulkRun, bool, error) {
-	return journal.BulkRun{}, false, r.refuse()
+func (r *reached) Start(_ context.Context, c deadletter.BulkCommand, _ string) (journal.BulkRun, bool, error) {
+	return journal.BulkRun{}, false, r.refuse(c.By)
 }
-func (r *reached) Steer(context.Context, string, journal.BulkVerb, string) (journal.BulkRun, error) {
-	return journal.BulkRun{}, r.refuse()
+func (r *reached) Steer(_ context.Context, _ string, _ journal.BulkVerb, by string) (journal.BulkRun, error) {
+	return journal.BulkRun{}, r.refuse(by)
 }
-func (r *reached) Teach(context.Context, string, journal.Teaching) (journal.Cause, error) {
-	return journal.Cause{}, r.refuse()
+func (r *reached) Teach(_ context.Context, _ string, t journal.Teaching) (journal.Cause, error) {
+	return journal.Cause{}, r.refuse(t.By)
 }
-func (r *reached) Command(context.Context, string, destination.Order) error {
-	return r.refuse()
+func (r *reached) Command(_ context.Context, _ string, o destination.Order) error {
+	return r.refuse(o.By)
 }
 
 // TestWhoMayWhat asks for every route, in every state of dead letters and runs, by every role, bound to every kind of team.
@@ -114,13 +116,17 @@ func TestWhoMayWhat(t *testing.T) {
 				fill := strings.NewReplacer("LETTER", id, "RUN", id, "PAUSED", id, "CLAIM", "CLM-999-9")
 				l := call{r.method, fill.Replace(r.path), fill.Replace(r.body)}
 				through.n = 0
-				got := verdict(l.by(t, handler, c.Tokens.Secret(strings.ReplaceAll(name, "/", "-"))))
+				token := strings.ReplaceAll(name, "/", "-")
+				got := verdict(l.by(t, handler, c.Tokens.Secret(token)))
 				if want := verdicts[what][i]; got != want {
 					t.Errorf("%s asks %s %s %s (%s): %s, want %s", name, l.method, l.path, l.body, what, got, want)
 				}
 				decides := r.method == http.MethodPost && what != "read" && what != "report" && strings.HasPrefix(l.path, "/api/")
 				if got != "in" && through.n != 0 || decides && got == "in" && through.n == 0 {
 					t.Errorf("%s asks %s %s %s: %s, and %d decisions come through", name, l.method, l.path, l.body, got, through.n)
+				}
+				if through.n > 0 && through.by != token {
+					t.Errorf("%s asks %s %s %s, and %q would have done it", name, l.method, l.path, l.body, through.by)
 				}
 			}
 		}
@@ -183,8 +189,8 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 
 // everything is API and pages over the fixture, and what counts the decisions that come through.
 func (c *fixture) everything() (http.Handler, *reached) {
-	through := &reached{DeadLetters: c.DeadLetters, Gates: c.Gates()}
-	people := guard.New(guard.Services{DeadLetters: through, Gates: through, Journal: c.Journal, Store: through, Log: zap.NewNop()})
+	through := &reached{DeadLetters: c.DeadLetters, Gates: c.Gates(), Recorder: c.Journal}
+	people := guard.New(guard.Services{DeadLetters: through, Gates: through, Journal: through, Store: c.Memory, Log: zap.NewNop()})
 	p := console.New(console.Options{Now: c.Now, Zone: time.UTC, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, people)
 	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()}

@@ -96,7 +96,6 @@ func openCauses(t *testing.T) *fixture {
 		w.DieWaiting("no-retry", fmt.Sprintf("lote-%d", n), "exit status 1", 0)
 	}
 	old := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
-	w.Gather(old)
 	w.DecideBulk(old, 3)
 	w.Deliver(true)
 	w.FinishBulk(old)
@@ -109,11 +108,10 @@ func openCauses(t *testing.T) *fixture {
 	return w
 }
 
-// course is how a run of openCauses goes from look to look: it is gathered, half decided, held, and ends.
+// course is how a run of openCauses goes from look to look: it is half decided, held, and ends.
 func (w *fixture) course() []func(run string) error {
 	return []func(string) error{
 		func(string) error { return nil },
-		func(run string) error { w.Gather(run); return nil },
 		func(run string) error {
 			items := w.DecideBulk(run, 5)
 			w.Deliver(true)

@@ -43,7 +43,7 @@ func TestWatchingInterrupted(t *testing.T) {
 		testkit.Must(t, err)
 		r, run := <-done, w.runs()[0]
 		says := "retry-worker: no longer watched, the run goes on; `retry-worker dead-letters runs cancel " + run.ID + "` ends it, `retry-worker dead-letters runs watch " + run.ID + "` watches it again\n"
-		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkPreparing {
+		if r.code != exitDone || !strings.HasSuffix(r.stderr, says) || run.State != journal.BulkRunning {
 			t.Errorf("%s: exit %d, %s", format, r.code, r.stderr)
 		}
 		if format == "json" && strings.Count(r.stdout, "\n") != 1 { // the plan
@@ -55,7 +55,7 @@ func TestWatchingInterrupted(t *testing.T) {
 // Somebody else's cancelling is a failure of what was asked for.
 func TestWatchedRunIsCancelled(t *testing.T) {
 	w := openCauses(t)
-	w.steps = append(w.steps[:3:3], func(run string) error {
+	w.steps = append(w.steps[:2:2], func(run string) error {
 		_, err := w.DeadLetters.Steer(t.Context(), run, journal.BulkCancel, "bia")
 		return err
 	})

@@ -34,7 +34,7 @@ func hostile() map[string]any {
 	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: api.BulkFilter{
 		Policy: &text, Team: &text, Reason: &text, Fingerprint: &text, Query: &text, Since: &text, Until: &text}}
 	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &text, HeldAt: &text, ChangedBy: &text, ChangedAt: &text,
-		CreatedAt: nasty, StartedAt: &text, EndedAt: &text, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
+		CreatedAt: nasty, EndedAt: &text, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := api.DeadLetterGroup{Fingerprint: &text, Policy: nasty, Pattern: long, Count: 1, FirstSeen: nasty, LastSeen: nasty}
 	return map[string]any{
 		"/dead-letters": api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: &text}, someID: d, "/retry": d,

@@ -62,16 +62,15 @@ type BulkRun struct {
 	ChangedBy *string           `json:"changedBy" doc:"Who paused, resumed or cancelled it last."`
 	ChangedAt *string           `json:"changedAt" format:"date-time"`
 	CreatedAt string            `json:"createdAt" format:"date-time"`
-	StartedAt *string           `json:"startedAt" format:"date-time"`
 	EndedAt   *string           `json:"endedAt" format:"date-time"`
-	Total     int64             `json:"total" doc:"Grows while it is preparing."`
+	Total     int64             `json:"total"`
 	// Counts by outcome, all of them.
 	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; they add up to the total."`
 }
 
 // BulkItem is one dead letter of a bulk run.
 type BulkItem struct {
-	Number     int64               `json:"number" min:"1" doc:"In the run, the oldest dead letter first."`
+	Number     int64               `json:"number" min:"1" doc:"In the run, the most urgent dead letter first."`
 	DeadLetter string              `json:"deadLetterId" format:"uuid"`
 	Subject    SubjectName         `json:"subject"`
 	Outcome    journal.BulkOutcome `json:"outcome"`
@@ -109,8 +108,7 @@ func bulkRunOf(r *journal.BulkRun) BulkRun {
 		Reason: r.Reason, By: r.By, State: r.State,
 		Hold: journal.OrNull(r.Hold), HeldAt: journal.InstantOrNull(r.HeldAt),
 		ChangedBy: journal.OrNull(r.ChangedBy), ChangedAt: journal.InstantOrNull(r.ChangedAt),
-		CreatedAt: decision.Instant(r.CreatedAt),
-		StartedAt: journal.InstantOrNull(r.StartedAt), EndedAt: journal.InstantOrNull(r.EndedAt), Total: r.Total,
+		CreatedAt: decision.Instant(r.CreatedAt), EndedAt: journal.InstantOrNull(r.EndedAt), Total: r.Total,
 		Counts: make(map[journal.BulkOutcome]int64),
 	}
 	for _, o := range journal.BulkOutcomes() {

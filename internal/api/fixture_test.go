@@ -97,7 +97,6 @@ func (c *fixture) run(text string) (id string) {
 	f := journal.DeadLetterFilter{Reason: decision.Reason(text)}
 	id = c.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "portal voltou", By: "ada"})
 	c.Advance(time.Second)
-	c.Gather(id)
 	return id
 }
 

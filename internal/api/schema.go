@@ -49,8 +49,7 @@ var closedSets = []closedSet{
 	closed("Process", deadletter.Waiting, deadletter.Expected, deadletter.Nobody, answered),
 	closed("When", deadletter.Backoff, deadletter.Now),
 	closed("BulkAction", journal.BulkRetry, journal.BulkDiscard),
-	closed("BulkState", journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled,
-		journal.BulkDone),
+	closed("BulkState", journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone),
 	closed("BulkOutcome", journal.BulkOutcomes()...),
 	closed("DestinationState", destination.Up, destination.Down, destination.Testing, destination.Ramping),
 }

@@ -176,7 +176,7 @@ var tones = map[any]string{
 	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
 	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",
 	journal.DeliveryPending: "wait", journal.DeliveryTaken: "ok", journal.DeliveryNobody: "warn",
-	journal.BulkPreparing: "wait", journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
+	journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
 	journal.BulkDone: "ok", journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait",
 	journal.BulkRecovered: "ok", journal.BulkDiscarded: "off", journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn",
 	journal.BulkRefused: "warn", journal.BulkSuperseded: "off",

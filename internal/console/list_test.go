@@ -57,7 +57,6 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 		t.Error("whoever sends it again is not told which deadline was missed (R29)")
 	}
 	run := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "x", By: "ada"})
-	w.Gather(run)
 	items, err := w.Memory.BulkItems(t.Context(), run, "", 0, 9)
 	testkit.Must(t, err)
 	if len(items) != 3 || items[0].Subject.ID != "CLM-1-1" || items[2].Subject.ID != "CLM-3-3" {

@@ -57,7 +57,7 @@ func (l Lang) runBadge(r *journal.BulkRun) Badge {
 
 // held reports whether a run that goes on decides nothing for the moment.
 func held(r *journal.BulkRun) bool {
-	return r.Hold != "" && (r.State == journal.BulkRunning || r.State == journal.BulkPreparing)
+	return r.Hold != "" && r.State == journal.BulkRunning
 }
 
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
@@ -121,19 +121,13 @@ func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) strin
 	return strings.Join(words, ", ")
 }
 
-// what a run does, to how many once that is known.
+// what a run does, to how many.
 func (v *visit) what(r *journal.BulkRun) string {
-	if r.StartedAt.IsZero() {
-		return v.T("run.what." + string(r.Action))
-	}
 	return v.Count("run.what."+string(r.Action), r.Total)
 }
 
 // progress is how many of a run are decided or refused: the others wait for their turn.
 func (v *visit) progress(r *journal.BulkRun) string {
-	if r.StartedAt.IsZero() {
-		return v.Count("run.gathered", r.Total)
-	}
 	return v.T("run.progress", v.Number(r.Total-r.Counts[journal.BulkPlanned]), v.Number(r.Total))
 }
 

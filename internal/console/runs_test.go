@@ -133,19 +133,6 @@ func TestAHeldRunSaysThatItGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestARunThatIsBeingPreparedPromisesNoNumbers(t *testing.T) {
-	s, _, _ := planned(t)
-	at := "/bulk-runs/" + s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: groupFilter(s), Reason: "Senha trocada.", By: "marta.lima"})
-	for _, address := range []string{at, "/bulk-runs", "/"} {
-		d := s.page(address)
-		d.mustSay("Bulk retry", "preparing")
-		d.mustNotSay("0 of 0")
-	}
-	if d := s.page(at); !d.says("Each dead letter appears here") || d.id("pause") == nil {
-		t.Error("it does not say what will appear, or cannot be paused")
-	}
-}
-
 func TestRunsAreListed(t *testing.T) {
 	s, _, run := running(t)
 	s.world.becomes(t, run, 38, journal.BulkRecovered)
@@ -175,9 +162,7 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}
 	_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, By: hostile, Run: hostileRun})
 	testkit.Must(t, err)
-	w.Gather(run)
 	refused := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
-	w.Gather(refused)
 	testkit.Must(t, w.Journal.HoldBulkRun(t.Context(), run, "<b>"))
 	testkit.Must(t, w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
 	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run, "/bulk-runs/" + refused, "/"} {
@@ -197,10 +182,8 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	step(journal.BulkStart, "marta.lima")
-	_, err := w.Journal.GatherBulkItems(t.Context(), w.Memory, id, 10, "in_other_run")
-	testkit.Must(t, err)
 	letter := w.letterOf(t, "CLM-T-0000")
-	_, err = w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id})
+	_, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id})
 	testkit.Must(t, err)
 	step(journal.BulkCancel, "ana.souza")
 	s := open(t, w)
@@ -218,7 +201,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	}
 	d = s.page("/audit")
 	d.mustSay("Bulk run started. “Senha trocada.” (marta.lima)", "Bulk run cancelled. (ana.souza)")
-	if len(d.all(func(n *html.Node) bool { return attr(n, "href") == "/bulk-runs/"+id })) != 3 { // started, gathered, cancelled
+	if len(d.all(func(n *html.Node) bool { return attr(n, "href") == "/bulk-runs/"+id })) != 2 { // started, cancelled
 		t.Error("the audit's records do not lead to the run")
 	}
 }

@@ -127,14 +127,14 @@ func namesOfSets() []string {
 			"portal.order.*", "portal.order.*.text", "portal.order.*.go", "portal.done.*", "event.order.*"),
 		// Bulk runs, their outcomes and their refusals.
 		named(journal.BulkOutcomes(), "outcome.*", "item.*", "outcome.*.text"),
-		named([]journal.BulkState{journal.BulkPreparing, journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}, "run.state.*", "run.means.*"),
+		named([]journal.BulkState{journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}, "run.state.*", "run.means.*"),
 		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other"),
-		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.InOtherRun, deadletter.NotRecordable,
+		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.NotRecordable,
 			deadletter.DeadlineMissed}, "refused.*"),
 		named([]deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext,
-			deadletter.InvalidIDs, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo}, "plan.wrong.*"),
+			deadletter.InvalidIDs, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "run.done.*", "event.bulk.*"),
-		named([]string{string(journal.BulkFinish), "gather", "refuse", "hold"}, "event.bulk.*"),
+		named([]string{string(journal.BulkFinish), "refuse", "hold"}, "event.bulk.*"),
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
 		named([]string{"permanent", "unknown", "time", "limit"}, "event.final.*"),
@@ -146,7 +146,7 @@ func namesOfSets() []string {
 		named([]string{"email", "webhook"}, "health.way.*"),
 		named([]string{"invalid_until", "invalid_pace"}, "portal.wrong.*"),
 		named([]string{"America/Sao_Paulo", "America/Manaus", "America/Rio_Branco", "America/Noronha"}, "zone.*"),
-		[]string{"event.delivery.waiting", "run.hold." + deadletter.HoldEngine, "run.hold." + deadletter.HoldJournal, "run.wrong." + string(deadletter.InvalidRunState)},
+		[]string{"event.delivery.waiting", "run.hold." + deadletter.HoldEngine, "run.wrong." + string(deadletter.InvalidRunState)},
 	)
 }
 

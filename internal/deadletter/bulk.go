@@ -97,8 +97,8 @@ func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen
 }
 
 // steerable says in which states a run must be for a verb.
-var steerable = map[journal.BulkVerb]string{journal.BulkPause: "preparing or running", journal.BulkResume: "paused",
-	journal.BulkCancel: "preparing, running or paused"}
+var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journal.BulkResume: "paused",
+	journal.BulkCancel: "running or paused"}
 
 // Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not
 // decided by then stays open, and what is goes its way.
@@ -128,7 +128,7 @@ func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVe
 	switch r.State {
 	case journal.BulkDone:
 		since = r.EndedAt
-	case journal.BulkPreparing, journal.BulkRunning:
+	case journal.BulkRunning:
 		since = r.CreatedAt
 	default:
 		by = " by " + r.ChangedBy
@@ -193,22 +193,15 @@ func (s *Service) Items(
 	return items, nil
 }
 
-// Why a running run decides nothing for the moment (journal.BulkRun.Hold). The set is closed. It goes on by itself.
-const (
-	// HoldEngine: the engine does not answer.
-	HoldEngine = "engine_down"
-	// HoldJournal: the journal cannot be read or written. It is noted as soon as that can be.
-	HoldJournal = "journal_down"
-)
+// HoldEngine is why a running run decides nothing for the moment (journal.BulkRun.Hold): the engine does not answer. It
+// goes on by itself.
+const HoldEngine = "engine_down"
 
 const (
 	// lookEvery is how often a runner looks for runs, and a run at what holds it.
 	lookEvery = time.Second
 	// storeTime bounds one call of the store.
 	storeTime = 10 * time.Second
-	// gatherItems is how many items are gathered in one transaction; gatherRest is what is rested after each at least.
-	gatherItems = 500
-	gatherRest  = 10 * time.Millisecond
 	// pageItems is how many items are read at once.
 	pageItems = 100
 	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
@@ -229,7 +222,6 @@ type Decider interface {
 // Memory records what a Runner does (journal.Journal does).
 type Memory interface {
 	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
-	GatherBulkItems(ctx context.Context, store journal.Gatherer, run string, limit int, busyCode string) (bool, error)
 	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
 	HoldBulkRun(ctx context.Context, run, why string) error
 }
@@ -243,7 +235,7 @@ type Hooks struct {
 // Runner carries bulk runs out, each at its own pace.
 type Runner struct {
 	items    BulkStore
-	decide   Decider
+	decider  Decider
 	memory   Memory
 	clock    clock.Clock
 	engineUp func() time.Time
@@ -254,10 +246,10 @@ type Runner struct {
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
 // time where it does not: nothing is decided then.
 func NewRunner(
-	items BulkStore, decide Decider, memory Memory, c clock.Clock, engineUp func() time.Time, hooks Hooks,
+	items BulkStore, decider Decider, memory Memory, c clock.Clock, engineUp func() time.Time, hooks Hooks,
 	log *zap.Logger,
 ) *Runner {
-	return &Runner{items, decide, memory, c, engineUp, hooks, log}
+	return &Runner{items, decider, memory, c, engineUp, hooks, log}
 }
 
 // Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
@@ -309,43 +301,3 @@ func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool 
 
 // rest is on this machine's clock, whatever clock the pace is by.
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
-
-// mostLate is how far behind its schedule a run that catches up is at most: from there it begins a schedule anew. So the
-// herd after a stall is a second's worth at most.
-const mostLate = time.Second
-
-// pace is the schedule of a run's decisions: each is due an interval after the one before was, however long it took.
-type pace struct {
-	clock    clock.Clock
-	interval time.Duration
-	due      time.Time // of the next
-}
-
-// newPace begins a schedule. last is when the run's last decision was made, by whichever process; the zero time where
-// there is none.
-func newPace(c clock.Clock, perMinute int64, last time.Time) *pace {
-	p := &pace{clock: c, interval: interval(perMinute), due: c.Now()}
-	if next := last.Add(p.interval); !last.IsZero() && next.After(p.due) {
-		p.due = p.due.Add(min(next.Sub(p.due), p.interval)) // another machine's clock may be ahead
-	}
-	return p
-}
-
-// wait is how long until the next is due; 0 where it is.
-func (p *pace) wait() time.Duration {
-	now := p.clock.Now()
-	if now.Sub(p.due) >= mostLate {
-		p.due = now
-	}
-	return max(p.due.Sub(now), 0)
-}
-
-// spend notes that one is made.
-func (p *pace) spend() { p.due = p.due.Add(p.interval) }
-
-// refund gives back the turn of what was refused.
-func (p *pace) refund() {
-	if early := p.due.Sub(p.clock.Now()); early > 0 {
-		p.due = p.due.Add(-min(early, p.interval))
-	}
-}

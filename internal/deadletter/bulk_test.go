@@ -1,6 +1,7 @@
 package deadletter_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,7 +19,6 @@ func TestPlan(t *testing.T) {
 	waiting := func(f *fixture) { f.die(0, 1, badPassword, 0) }
 	atLimit := func(f *fixture) { f.die(0, 1, "TIMEOUT", 5) }
 	late := func(f *fixture) { f.Due = time.Now().Add(time.Second); waiting(f) }
-	busy := func(f *fixture) { f.Gather(f.begin(1, 60)) }
 	gone := func(f *fixture) { // its process was away when it was decided on
 		id := f.DieWaiting(tiss, claim(0), badPassword, 0)
 		_, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: id, Reason: "r", By: "ana"})
@@ -48,9 +48,7 @@ func TestPlan(t *testing.T) {
 		{name: "gone", happens: gone, code: deadletter.InvalidRetryState, message: "no process waits"},
 		{name: "of a policy that is gone", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, code: deadletter.PolicyNotFound, message: tiss},
 		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *deadletter.BulkCommand) { c.When = deadletter.Now }},
-		{name: "in another run", happens: busy, code: deadletter.InOtherRun, message: "another"},
 		{name: "discarded, though nobody waits", happens: gone, change: discard},
-		{name: "discarded, in another run", happens: busy, change: discard, code: deadletter.InOtherRun, message: "another"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(f *fixture) {
@@ -156,12 +154,31 @@ func TestStart(t *testing.T) {
 			t.Fatalf("the run is %q (%v)", run.ID, err)
 		}
 		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Action: journal.BulkRetry, Filter: c.Filter, Through: through,
-			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkPreparing, CreatedAt: run.CreatedAt, Begun: run.Begun}))
+			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkRunning, CreatedAt: run.CreatedAt, Begun: run.Begun,
+			Total: 5, Counts: map[journal.BulkOutcome]int64{journal.BulkPlanned: 5}}))
 		other, _, err := f.DeadLetters.Start(t.Context(), c, f.plan(c).Token)
 		if err != nil || other.ID <= run.ID {
 			t.Errorf("another run is %q (%v), want an id that sorts behind %q", other.ID, err, run.ID)
 		}
 	})
+}
+
+// TestTooManyForOneRun: a plan of more than a run may have is refused, and says how many there are.
+func TestTooManyForOneRun(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		s := deadletter.New(crowded{f.Store}, f.Journal, func() decision.Policies { return nil }, time.Now, f.EngineUp)
+		_, err := s.Plan(f.t.Context(), retryAll(journal.DeadLetterFilter{}))
+		if r := refused(f.t, "a plan", err, deadletter.InvalidFilter); !strings.Contains(r.Message, "10001") {
+			f.t.Error(r)
+		}
+	})
+}
+
+// crowded is a store with more dead letters than a run may have.
+type crowded struct{ deadletter.Store }
+
+func (crowded) DeadLetterTallies(context.Context, journal.DeadLetterFilter, int64, time.Time) ([]deadletter.Tally, int64, error) {
+	return []deadletter.Tally{{N: journal.MostBulkItems + 1}}, 1, nil
 }
 
 // TestTokenIsOfItsCommand: whoever starts something else than he has seen is told.
@@ -253,10 +270,10 @@ func TestSteps(t *testing.T) {
 			refused string
 		}{
 			{journal.BulkPause, journal.BulkPaused, ""},
-			{journal.BulkPause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is preparing or running"},
-			{journal.BulkResume, journal.BulkPreparing, ""},
+			{journal.BulkPause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is running"},
+			{journal.BulkResume, journal.BulkRunning, ""},
 			{journal.BulkCancel, journal.BulkCancelled, ""},
-			{journal.BulkCancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is preparing, running or paused"},
+			{journal.BulkCancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is running or paused"},
 		} {
 			done, err := f.DeadLetters.Steer(t.Context(), run, test.verb, "jose")
 			if test.refused != "" {

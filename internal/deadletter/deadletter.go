@@ -79,7 +79,6 @@ type Reader interface {
 // BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method
 // is safe for concurrent use.
 type BulkStore interface {
-	journal.Gatherer
 	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
 	// most through (0: the newest there is) as they stand now, and says up to which record it looked.
 	DeadLetterTallies(
@@ -90,7 +89,7 @@ type BulkStore interface {
 	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held
 	// in 1 to MostItems. The error is ErrBadCursor, or holds a *journal.StoreError.
 	BulkRuns(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
-	// ActiveBulkRuns are those that are preparing, running or paused, the oldest first.
+	// ActiveBulkRuns are those that are running or paused, the oldest first.
 	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
 	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
 	BulkItems(
@@ -220,8 +219,8 @@ const (
 	InvalidPace    Code = "invalid_pace"
 	InvalidPlan    Code = "invalid_plan"
 	InvalidOutcome Code = "invalid_outcome" // of a list of items
-	// InOtherRun: another run that has not ended has planned that dead letter.
-	InOtherRun Code = "in_other_run"
+	// InvalidFilter: it lets more through than a run may have.
+	InvalidFilter Code = "invalid_filter"
 	// NotRecordable: the journal can never hold the decision on that dead letter.
 	NotRecordable Code = "not_recordable"
 )

@@ -68,7 +68,6 @@ func TestRunWithOneThatFails(t *testing.T) {
 		c := retryAll(journal.DeadLetterFilter{})
 		c.Action, c.PerMinute = journal.BulkDiscard, 600
 		run := f.StartBulk(c)
-		f.Gather(run)
 		damage()
 		f.runner()
 		f.within(time.Minute, "done", f.done(run))

@@ -138,6 +138,10 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (*plan
 	for i := range tallies {
 		p.add(&tallies[i])
 	}
+	if p.Total > journal.MostBulkItems {
+		return nil, refuse(InvalidFilter, "the filter lets %d dead letters through, expected at most %d in a bulk run; narrow it, such "+
+			"as by a cause or a period", p.Total, journal.MostBulkItems)
+	}
 	return p, nil
 }
 
@@ -175,8 +179,6 @@ func (p *planner) add(t *Tally) {
 func (p *planner) refusal(t *Tally) *Refusal {
 	c := &p.Command
 	switch {
-	case t.Busy:
-		return refuse(InOtherRun, "another bulk run that has not ended has them in its plan; wait for it, or cancel it")
 	case c.Action == journal.BulkDiscard:
 		return nil
 	case t.Waits && !t.Gone:
@@ -236,8 +238,6 @@ type Tally struct {
 	Waits, Gone bool
 	// Recent: born within ExpectedFor.
 	Recent bool
-	// Busy: they are in another bulk run that has not come to them yet.
-	Busy bool
 	// N of them, and what they are worth.
 	N, Cents int64
 	// Oldest and Newest of their births.
@@ -279,7 +279,7 @@ func (s Sums) Tallies() []Tally {
 
 // fate orders what would become of them.
 func (t *Tally) fate() (bits int) {
-	for _, is := range [...]bool{t.AtLimit, t.Late, t.Waits, t.Gone, t.Recent, t.Busy} {
+	for _, is := range [...]bool{t.AtLimit, t.Late, t.Waits, t.Gone, t.Recent} {
 		if bits *= 2; is {
 			bits++
 		}

@@ -185,33 +185,6 @@ func TestRunWhileTheJournalIsDown(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileGathering: a run that is paused is gathered to the end and waits; where the store fails, it begins when the
-// store is back.
-func TestStoppedWhileGathering(t *testing.T) {
-	for _, paused := range []bool{false, true} {
-		bubble(t, func(d *fixture) {
-			run := d.begin(1200, 6000)
-			d.runner()
-			for d.state(run).Total == 0 {
-				time.Sleep(time.Millisecond)
-			}
-			if paused {
-				d.steer(journal.BulkPause, run)
-				time.Sleep(time.Minute)
-				want(t, "gathered", d.state(run).Total, 1200)
-				want(t, "decided", len(d.decisions()), 0)
-				d.steer(journal.BulkResume, run)
-			} else {
-				d.Memory.SetDown(true)
-				time.Sleep(time.Minute)
-				d.Memory.SetDown(false)
-			}
-			d.within(4*time.Minute, "done", d.done(run))
-			want(t, "decided", len(d.decisions()), 1200)
-		})
-	}
-}
-
 // TestSteering: a run that somebody pauses or cancels, by whichever replica, decides nothing more from that moment on, and
 // says so once, however many decisions are on their way then.
 func TestSteering(t *testing.T) {
@@ -249,7 +222,6 @@ func TestSteering(t *testing.T) {
 func TestDecidedByOthers(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		run := d.begin(200, 60)
-		d.Gather(run)
 		items, err := d.DeadLetters.Items(d.t.Context(), run, "", 0, 200)
 		testkit.Must(t, err)
 		for n, i := range items {
@@ -366,15 +338,15 @@ func TestKilledAtAnyMoment(t *testing.T) {
 func TestStopAwaitsWhatHasBegun(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		d.takes = func() time.Duration { return 3 * time.Second }
-		d.begin(100, 1200) // 20 are on their way at once
+		d.begin(100, 1200)
 		r := d.runner()
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		began := time.Now()
 		r.stop()
 		<-r.done
-		want(t, "decided", len(d.decisions()), 20)
-		want(t, "counted", d.counted.decided, 20)
+		want(t, "decided", len(d.decisions()), 1)
+		want(t, "counted", d.counted.decided, 1)
 		if took := time.Since(began); took == 0 || took > 3*time.Second {
 			t.Errorf("the stop took %s, expected the rest of a decision of 3 s", took)
 		}

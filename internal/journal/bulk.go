@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"crypto/sha256"
 	"strings"
 	"time"
@@ -23,7 +22,6 @@ type BulkState string
 
 // The states. The last two are ends: nothing is decided in them any more, though what was decided goes on.
 const (
-	BulkPreparing BulkState = "preparing" // its dead letters are being gathered
 	BulkRunning   BulkState = "running"
 	BulkPaused    BulkState = "paused" // by a person
 	BulkCancelled BulkState = "cancelled"
@@ -144,28 +142,27 @@ type BulkRun struct {
 	ChangedBy string    `json:"changedBy,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
 	CreatedAt time.Time `json:"createdAt,omitzero"`
-	// StartedAt is when all of its dead letters were in it, so that the first could be decided; EndedAt when nothing was
-	// left to decide; the zero time before.
-	StartedAt time.Time `json:"startedAt,omitzero"`
-	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// Begun is the record of its start, Ended that of its end; 0 before. Gathered is where the last of its dead letters stands so far, the most urgent first.
-	Begun    int64 `json:"begun"`
-	Ended    int64 `json:"ended,omitempty"`
-	Gathered Place `json:"gathered,omitzero"`
-	// Total dead letters in it; grows until StartedAt.
-	Total int64 `json:"-"`
-	// Counts of them by outcome, which add up to Total; kept up to date with each of them. Those that are 0 are absent.
+	// EndedAt is when nothing was left to decide; the zero time before.
+	EndedAt time.Time `json:"endedAt,omitzero"`
+	// Begun is the record of its start, Ended that of its end; 0 before.
+	Begun int64 `json:"begun"`
+	Ended int64 `json:"ended,omitempty"`
+	// Total dead letters in it, at most MostBulkItems.
+	Total int64 `json:"total"`
+	// Counts of them by outcome, which add up to Total. Those that are 0 are absent.
 	Counts map[BulkOutcome]int64 `json:"-"`
 }
+
+// MostBulkItems dead letters are in a bulk run.
+const MostBulkItems = 10_000
 
 // BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
 // purged.
 type BulkItem struct {
-	// Number in the run, from 1 on, the most urgent dead letter first.
+	// Number in the run, from 1 on, the most urgent dead letter first. Record is the one that the dead letter was born with.
 	Number int64 `json:"number"`
-	// Letter is the dead letter's Record; DeadLetter is its ID and Subject whose it is, as a store tells them: both are
-	// empty once it is expunged.
-	Letter     int64       `json:"letter"`
+	Record int64 `json:"record"`
+	// DeadLetter and Subject are its id and name, as a store finds them; empty where it is gone.
 	DeadLetter string      `json:"-"`
 	Subject    Subject     `json:"-"`
 	Outcome    BulkOutcome `json:"outcome"`
@@ -182,15 +179,15 @@ type RunItem struct {
 	Item BulkItem
 }
 
-// BulkItemChange is what became of a run's dead letter.
+// BulkItemChange is what became of a run's dead letter, which was born with Record.
 type BulkItemChange struct {
-	Run string
-	// Letter is the dead letter's Record.
-	Letter   int64
-	From, To BulkOutcome
-	Code     string
+	Run    string      `json:"bulkRun"`
+	Record int64       `json:"record"`
+	To     BulkOutcome `json:"outcome"`
+	Code   string      `json:"code,omitempty"`
 	// ChangedAt is now, DecidedAt when it was decided on.
-	ChangedAt, DecidedAt time.Time
+	ChangedAt time.Time `json:"changedAt"`
+	DecidedAt time.Time `json:"decidedAt,omitzero"`
 }
 
 // Apply makes i what became of it.
@@ -207,10 +204,9 @@ const (
 	BulkPause  BulkVerb = "pause"
 	BulkResume BulkVerb = "resume"
 	BulkCancel BulkVerb = "cancel"
-	// BulkFinish is the worker's own: nothing is left to decide. So are the others: dead letters are added, one is
-	// refused, the run rests.
+	// BulkFinish is the worker's own: nothing is left to decide. So are the others: a dead letter is refused, the run
+	// rests.
 	BulkFinish BulkVerb = "finish"
-	bulkGather BulkVerb = "gather"
 	bulkRefuse BulkVerb = "refuse"
 	bulkHold   BulkVerb = "hold"
 )
@@ -223,14 +219,4 @@ type BulkStep struct {
 	Run BulkRun
 	// By is who does it.
 	By string
-}
-
-// Gatherer adds dead letters to bulk runs. Its errors hold a *StoreError.
-type Gatherer interface {
-	// GatherBulkItems adds the next of a run's dead letters to it, at most limit (1 to 1000), in one short transaction,
-	// the most urgent first (nearest deadline, larger amount, longest wait), as step says; one that is open no longer is not added. done tells that all are there, or that the
-	// run has ended or is not known: it is running then where it was preparing; one that a person has paused meanwhile is
-	// gathered all the same, and stays paused. It may be called by several at once.
-	GatherBulkItems(ctx context.Context, run string, limit int, step func(Head, *Gathering) *Changes) (done bool,
-		err error)
 }

@@ -21,40 +21,26 @@ func (c *clinic) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun
 	return c.j.Bulk(c.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
 }
 
-// gather has all of the run's dead letters in it.
-func (c *clinic) gather(id string) {
-	c.t.Helper()
-	if done, err := c.j.GatherBulkItems(c.t.Context(), c.store, id, 10, "busy"); err != nil || !done {
-		c.t.Fatal(done, err)
-	}
-}
-
-// TestBulkSteps: which step is possible in which state, and what it leads to. gathered tells that all dead letters are in it.
+// TestBulkSteps: which step is possible in which state, and what it leads to.
 func TestBulkSteps(t *testing.T) {
 	const refused = journal.BulkState("")
 	ways := map[journal.BulkState][]journal.BulkVerb{
-		journal.BulkPreparing: {}, journal.BulkRunning: {}, journal.BulkPaused: {journal.BulkPause}, journal.BulkCancelled: {journal.BulkCancel}, journal.BulkDone: {journal.BulkFinish},
+		journal.BulkRunning: {}, journal.BulkPaused: {journal.BulkPause}, journal.BulkCancelled: {journal.BulkCancel}, journal.BulkDone: {journal.BulkFinish},
 	}
 	for _, tt := range []struct {
 		state                         journal.BulkState
-		gathered                      bool
 		pause, resume, cancel, finish journal.BulkState
 	}{
-		{journal.BulkPreparing, false, journal.BulkPaused, refused, journal.BulkCancelled, refused},
-		{journal.BulkRunning, true, journal.BulkPaused, refused, journal.BulkCancelled, journal.BulkDone},
-		{journal.BulkPaused, false, refused, journal.BulkPreparing, journal.BulkCancelled, refused},
-		{journal.BulkPaused, true, refused, journal.BulkRunning, journal.BulkCancelled, refused},
-		{journal.BulkCancelled, true, refused, refused, refused, refused},
-		{journal.BulkDone, true, refused, refused, refused, refused},
+		{journal.BulkRunning, journal.BulkPaused, refused, journal.BulkCancelled, journal.BulkDone},
+		{journal.BulkPaused, refused, journal.BulkRunning, journal.BulkCancelled, refused},
+		{journal.BulkCancelled, refused, refused, refused, refused},
+		{journal.BulkDone, refused, refused, refused, refused},
 	} {
 		for verb, want := range map[journal.BulkVerb]journal.BulkState{journal.BulkPause: tt.pause, journal.BulkResume: tt.resume,
 			journal.BulkCancel: tt.cancel, journal.BulkFinish: tt.finish, journal.BulkStart: refused} {
 			c := openClinic(t)
 			_, err := c.step(journal.BulkStart, aRun("run"))
 			testkit.Must(t, err)
-			if tt.gathered {
-				c.gather("run")
-			}
 			for _, v := range ways[tt.state] {
 				_, err := c.step(v, journal.BulkRun{ID: "run"})
 				testkit.Must(t, err)
@@ -72,9 +58,9 @@ func TestBulkSteps(t *testing.T) {
 			var state *journal.BulkStateError
 			switch {
 			case want != refused && (err != nil || got.State != want || kept.State != want):
-				t.Errorf("%s of a run that is %s (gathered %t): %s, kept %s (%v), want %s", verb, tt.state, tt.gathered, got.State, kept.State, err, want)
+				t.Errorf("%s of a run that is %s: %s, kept %s (%v), want %s", verb, tt.state, got.State, kept.State, err, want)
 			case want == refused && (!errors.As(err, &state) || state.State != tt.state || kept.State != tt.state || !errors.Is(err, journal.ErrInvalidRunState)):
-				t.Errorf("%s of a run that is %s (gathered %t): %s (%v)", verb, tt.state, tt.gathered, kept.State, err)
+				t.Errorf("%s of a run that is %s: %s (%v)", verb, tt.state, kept.State, err)
 			case want == journal.BulkCancelled || want == journal.BulkDone:
 				if !kept.EndedAt.Equal(c.now) {
 					t.Errorf("%s: it ended at %s, want %s", verb, kept.EndedAt, c.now)
@@ -166,7 +152,6 @@ func TestBulkOutcomes(t *testing.T) {
 		run := journal.BulkRun{ID: "run", Action: tt.action, Through: 99, Reason: "r", PerMinute: 60}
 		_, err := c.step(journal.BulkStart, run)
 		testkit.Must(t, err)
-		c.gather(run.ID)
 		review := journal.Review{Subject: c.subject(id), DeadLetter: letter, Discard: tt.action == journal.BulkDiscard, Reason: "r", By: "ana", Run: run.ID}
 		_, err = c.j.Review(t.Context(), &review)
 		testkit.Must(t, err)

@@ -197,8 +197,6 @@ func TestNoDecisionBehindAPause(t *testing.T) {
 		run := journal.BulkRun{ID: "run"}
 		_, err := b.journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: aRun(run.ID), By: "ana"})
 		testkit.Must(t, err)
-		_, err = b.journal.GatherBulkItems(t.Context(), b.memory, run.ID, 10, "busy")
-		testkit.Must(t, err)
 		b.memory.Delay(10 * time.Millisecond)
 		b.ask(t.Context(), failure(claim(1), 1)) // the next two wait for its commit
 		go func() {

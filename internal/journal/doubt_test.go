@@ -103,9 +103,6 @@ func (b *bench) playDoubted(j *journal.Journal) {
 			return err
 		})
 	}
-	if done, err := j.GatherBulkItems(ctx, b.memory, "run", 10, "busy"); err != nil || !done {
-		t.Fatal(done, err)
-	}
 	b.doubted("hold of a bulk run", func() error { return j.HoldBulkRun(ctx, "run", "engine") })
 	b.doubted("decision of a bulk run", func() error {
 		done, err := j.Review(ctx, &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana", Run: "run"})

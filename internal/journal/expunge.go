@@ -354,7 +354,7 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *life) error {
 		}
 	}
 	for _, i := range s.Items {
-		if slices.Contains(x.out.DeadLetters, i.Item.Letter) {
+		if slices.Contains(x.out.DeadLetters, i.Item.Record) {
 			x.body.Items = append(x.body.Items, goneItem{i.Run, i.Item})
 		}
 	}

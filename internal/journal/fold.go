@@ -169,7 +169,7 @@ func (p *projection) move(l *life, t *touched) {
 	}
 	if to := d.outcome(l); from.going() && from != to {
 		p.items = append(p.items,
-			BulkItemChange{Run: d.Run, Letter: d.Record, From: from, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+			BulkItemChange{Run: d.Run, Record: d.Record, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
 	}
 }
 

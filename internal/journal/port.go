@@ -138,6 +138,9 @@ type Lookup struct {
 	// dead letters by its number; 0 for none.
 	Run  string
 	Item int64
+	// Filter asks for the records of the open dead letters up to Through that it finds, at most MostBulkItems; nil for none.
+	Filter  *DeadLetterFilter
+	Through int64
 }
 
 // History is what is remembered of a subject. Its zero value means nothing.
@@ -158,9 +161,12 @@ type History struct {
 	SameDeadLetter DeadLetterState
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
-	// Run is the bulk run that was asked for, Item its dead letter; nil where there is none.
-	Run  *BulkRun
-	Item *BulkItem
+	// Run is the bulk run that was asked for, with its Counts where no subject was; Item is its dead letter; nil where
+	// there is none. Found are the dead letters by the records that they were born with, the most urgent first: nearest
+	// deadline, larger amount, longest wait.
+	Run   *BulkRun
+	Item  *BulkItem
+	Found []int64
 	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
 	Teaching *Teaching
 	// life is what the fold makes of it.
@@ -267,7 +273,7 @@ type Changes struct {
 	Subjects []KeyedState
 	// DeadLetters that are new or changed.
 	DeadLetters []KeyedDeadLetter
-	// Runs are bulk runs that are new or changed, each whole but for Total and Counts; NewItems are gathered into them.
+	// Runs are bulk runs that are new or changed, each whole but for Counts; NewItems are in those that are new.
 	Runs     []BulkRun
 	NewItems []RunItem
 	// Items are bulk runs' items whose outcome changed.

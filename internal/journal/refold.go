@@ -103,7 +103,7 @@ func (f *Refold) expunged(b *expungeBody) {
 	}
 	for i := range b.Items {
 		if r := f.runs[b.Items[i].Run]; r != nil {
-			r.items[b.Items[i].Letter] = &b.Items[i].BulkItem
+			r.items[b.Items[i].Record] = &b.Items[i].BulkItem
 		}
 	}
 	for _, id := range b.Words {
@@ -128,15 +128,15 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 	if b.Verb == BulkStart {
 		r = &foldedRun{words: b.Words, items: map[int64]*BulkItem{}}
 		f.runs[b.Run] = r
+		for _, i := range b.items(e.At) {
+			r.items[i.Record] = &i
+		}
 	}
 	if r == nil {
 		return // its start is missing
 	}
 	r.fold(e.Record, e.At, b)
-	for i := range b.Items {
-		r.items[b.Items[i].Letter] = &b.Items[i]
-	}
-	if i := r.items[b.Letter]; i != nil && b.Verb == bulkRefuse {
+	if i := r.items[b.Record]; i != nil && b.Verb == bulkRefuse {
 		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
 	}
 }
@@ -155,8 +155,8 @@ func (f *Refold) subject(
 	}
 	for n := range f.items { // what became of runs' dead letters
 		c := &f.items[n]
-		if r := f.runs[c.Run]; r != nil && r.items[c.Letter] != nil {
-			c.Apply(r.items[c.Letter])
+		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
+			c.Apply(r.items[c.Record])
 		}
 	}
 	f.items = f.items[:0]

@@ -27,7 +27,7 @@ var (
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen")
 	RunsTable  = table("bulk_runs", 1, "id state body")
-	ItemsTable = table("bulk_items", 2, "run number letter outcome body")
+	ItemsTable = table("bulk_items", 2, "run number record outcome code changed decided")
 )
 
 // Row is a row of a table: texts and whole numbers, nil for none.
@@ -98,7 +98,8 @@ func (r *BulkRun) Row() Row { return Row{r.ID, string(r.State), string(encoded(r
 
 // Row returns the item's row.
 func (i *RunItem) Row() Row {
-	return Row{i.Run, i.Item.Number, i.Item.Letter, string(i.Item.Outcome), string(encoded(&i.Item))}
+	return Row{i.Run, i.Item.Number, i.Item.Record, string(i.Item.Outcome), i.Item.Code, Milli(i.Item.ChangedAt),
+		Milli(i.Item.DecidedAt)}
 }
 
 // Moment is one state of a journal, which does not change while it is read.

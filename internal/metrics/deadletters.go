@@ -114,8 +114,7 @@ func (m *Metrics) BulkRefused(a journal.BulkAction) {
 
 // SetBulkRuns takes over which runs have not ended.
 func (m *Metrics) SetBulkRuns(active []journal.BulkRun) {
-	n := map[string]int{string(journal.BulkPreparing): 0, string(journal.BulkRunning): 0, string(journal.BulkPaused): 0,
-		bulkHeld: 0}
+	n := map[string]int{string(journal.BulkRunning): 0, string(journal.BulkPaused): 0, bulkHeld: 0}
 	for i := range active {
 		state := string(active[i].State)
 		if active[i].State == journal.BulkRunning && active[i].Hold != "" {

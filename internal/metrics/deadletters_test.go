@@ -80,7 +80,6 @@ func TestBulkRuns(t *testing.T) {
 		`retry_worker_bulk_runs{state="running"} 2`:                           true,
 		`retry_worker_bulk_runs{state="held"} 1`:                              true,
 		`retry_worker_bulk_runs{state="paused"} 1`:                            true,
-		`retry_worker_bulk_runs{state="preparing"} 0`:                         true,
 	})
 	m.SetBulkRuns(nil)
 	wantLines(t, scrape(t, url), map[string]bool{

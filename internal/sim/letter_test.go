@@ -280,9 +280,6 @@ func (r *replica) startRun(who string, letters int) {
 	r.mu.Unlock()
 	all := time.Duration(letters) * time.Minute / time.Duration(c.PerMinute)
 	what, soon := dice.IntN(6), time.Duration(dice.Int64N(int64(all)+1)).Truncate(time.Millisecond)
-	if dice.IntN(4) == 0 { // while its dead letters are gathered
-		soon = 0
-	}
 	r.Rest(r.life, soon)
 	r.port("steer " + who)
 	r.steer(run.ID, what, who)

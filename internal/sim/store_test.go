@@ -252,22 +252,6 @@ func (v *store) Held(ctx context.Context, take func(*journal.KeyedState)) (journ
 	return v.Memory.Held(ctx, take)
 }
 
-// GatherBulkItems implements journal.Gatherer.
-func (v *store) GatherBulkItems(
-	ctx context.Context, run string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes,
-) (bool, error) {
-	if err := v.ofRun("gather", run); err != nil || v.refuses() {
-		return false, errStore
-	}
-	if v.sometimes("paused as it is gathered "+v.name, 1, 12) {
-		who := "ana" + v.another()
-		v.running.Go(func() { v.port(who + " pauses"); v.steer(run, 0, who) })
-		v.Rest(ctx, time.Second)
-		v.port(v.name + " gathers" + v.nameOfRun(run))
-	}
-	return v.Memory.GatherBulkItems(ctx, run, min(limit, 7), step) // so that not all are at once
-}
-
 // BulkItems implements deadletter.BulkStore.
 func (v *store) BulkItems(ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error) {
 	if err := v.ofRun(fmt.Sprint("items ", after), run); err != nil {
@@ -316,6 +300,19 @@ func as(ctx context.Context, who string) context.Context {
 func by(ctx context.Context) string {
 	who, _ := ctx.Value(caller{}).(string)
 	return who
+}
+
+// decider decides as the bulk runs of a replica, two of which may decide on one dead letter at one instant.
+type decider struct{ *replica }
+
+// Retry implements deadletter.Decider.
+func (d decider) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return d.letters.Retry(as(ctx, d.nameOfRun(c.Run)), c)
+}
+
+// Discard implements deadletter.Decider.
+func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return d.letters.Discard(as(ctx, d.nameOfRun(c.Run)), c)
 }
 
 // DeadLetter implements deadletter.Reader.

@@ -19,7 +19,7 @@ type run struct {
 // told is the run as a store tells it.
 func (r *run) told() journal.BulkRun {
 	all := r.BulkRun
-	all.Counts, all.Total = map[journal.BulkOutcome]int64{}, int64(len(r.items))
+	all.Counts = map[journal.BulkOutcome]int64{}
 	for _, i := range r.items {
 		all.Counts[i.Outcome]++
 	}
@@ -29,7 +29,7 @@ func (r *run) told() journal.BulkRun {
 // keepRuns saves bulk runs that are new or changed, and what became of their dead letters.
 func (m *Memory) keepRuns(c *journal.Changes) {
 	for _, n := range c.Runs {
-		n.Total, n.Counts = 0, nil
+		n.Counts = nil
 		if old := m.runs[n.ID]; old != nil {
 			old.BulkRun = n
 		} else {
@@ -42,7 +42,7 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 	for _, change := range c.Items {
 		r := m.runs[change.Run]
 		for i := 0; r != nil && i < len(r.items); i++ {
-			if n := &r.items[i]; n.Letter == change.Letter {
+			if n := &r.items[i]; n.Record == change.Record {
 				change.Apply(n)
 			}
 		}
@@ -54,18 +54,6 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.
 	all := m.passing(deadletter.OpenQuery(f, through))
 	sortItems(all, deadletter.ByDeadline)
 	return all
-}
-
-// busy reports whether a run that has not ended has planned the dead letter.
-func (m *Memory) busy(letter int64) bool {
-	for _, r := range m.runs {
-		if !r.State.Ended() && slices.ContainsFunc(r.items, func(i journal.BulkItem) bool {
-			return i.Letter == letter && i.Outcome == journal.BulkPlanned
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // DeadLetterTallies implements deadletter.BulkStore.
@@ -83,8 +71,8 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 		d := &all[i]
 		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
 			AtLimit: d.AtLimit(), Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
-			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)), Busy: m.busy(d.Record),
-			N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
+			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)),
+			N:      1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
 	}
 	return sums.Tallies(), through, nil
 }
@@ -139,46 +127,15 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 	return ask(ctx, m, func() []journal.BulkItem {
 		var all []journal.BulkItem
 		if r := m.runs[id]; r != nil {
-			all = slices.DeleteFunc(slices.Clone(r.items), func(i journal.BulkItem) bool {
-				return i.Number <= after || outcome != "" && i.Outcome != outcome
-			})
+			for _, i := range r.items {
+				if i.Number > after && (outcome == "" || i.Outcome == outcome) {
+					if d := m.letters[i.Record]; d != nil {
+						i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
+					}
+					all = append(all, i)
+				}
+			}
 		}
-		all = first(all, limit)
-		for i := range all {
-			m.tell(&all[i])
-		}
-		return all
-	})
-}
-
-// tell names an item's dead letter, where that is there.
-func (m *Memory) tell(i *journal.BulkItem) {
-	if d := m.letters[i.Letter]; d != nil {
-		i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
-	}
-}
-
-// GatherBulkItems implements deadletter.BulkStore.
-func (m *Memory) GatherBulkItems(ctx context.Context, id string, limit int, step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
-	return ask(ctx, m, func() bool {
-		r := m.runs[id]
-		if r == nil || r.State.Ended() || !r.StartedAt.IsZero() {
-			return true
-		}
-		all := slices.DeleteFunc(m.chosen(r.Filter, r.Through), func(d deadletter.Item) bool {
-			at := d.Place()
-			return r.Gathered != (journal.Place{}) && deadletter.Compare(deadletter.ByDeadline, &at, &r.Gathered) <= 0
-		})
-		limit = min(max(limit, 1), 1000)
-		told := r.told()
-		g := &journal.Gathering{Run: &told, Through: r.Gathered, Last: len(all) < limit}
-		for _, d := range first(all, limit) {
-			g.Found = append(g.Found, journal.Candidate{Record: d.Record, Busy: m.busy(d.Record)})
-		}
-		if !g.Last {
-			g.Through = all[limit-1].Place()
-		}
-		m.keep(step(m.head, g))
-		return g.Last
+		return first(all, limit)
 	})
 }

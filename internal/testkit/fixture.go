@@ -241,16 +241,6 @@ func (f *Fixture) StartBulk(c deadletter.BulkCommand) (run string) {
 	return r.ID
 }
 
-// Gather puts into a bulk run what it is to decide on, as whoever carries it out does first.
-func (f *Fixture) Gather(run string) {
-	f.t.Helper()
-	for done := false; !done; {
-		var err error
-		done, err = f.Journal.GatherBulkItems(f.t.Context(), f.Store, run, 1000, string(deadletter.InOtherRun))
-		Must(f.t, err)
-	}
-}
-
 // DecideBulk decides on the next n planned dead letters of a bulk run as whoever carries it out does, and returns them.
 func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	f.t.Helper()

@@ -156,10 +156,16 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 	for i := range lookups {
 		hs[i] = m.history(&lookups[i])
 		if r := m.runs[lookups[i].Run]; r != nil {
-			hs[i].Run = new(r.told())
+			if hs[i].Run = new(r.BulkRun); lookups[i].Subject == (journal.Subject{}) {
+				hs[i].Run = new(r.told())
+			}
 			if n := slices.IndexFunc(r.items, func(b journal.BulkItem) bool { return b.Number == lookups[i].Item }); n >= 0 {
 				hs[i].Item = new(r.items[n])
-				m.tell(hs[i].Item)
+			}
+		}
+		if f := lookups[i].Filter; f != nil {
+			for _, d := range first(m.chosen(*f, lookups[i].Through), journal.MostBulkItems) {
+				hs[i].Found = append(hs[i].Found, d.Record)
 			}
 		}
 	}

@@ -69,7 +69,6 @@ func TestErasedFromTheFile(t *testing.T) {
 	id := f.DieWaiting("tiss-submission", "CLM-GONE-1", "DUPLICATE_CLAIM", 0)
 	run := f.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"},
 		Reason: "x", By: "ana"})
-	f.Gather(run)
 	f.DecideBulk(run, 1)
 	f.Deliver(true)
 	f.FinishBulk(run)

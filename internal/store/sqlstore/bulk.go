@@ -8,33 +8,34 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// mostGathered dead letters are added in one transaction.
-const mostGathered = 1000
+const unfinished = "('running', 'paused')"
 
-const unfinished = "('preparing', 'running', 'paused')"
-
-// run is the bulk run of that id; false where there is none.
+// run is the bulk run of that id, without its Counts; false where there is none.
 func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
-	all, err := s.bulkRuns("WHERE id = ?", id)
+	all, err := collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun])
 	if err != nil || len(all) == 0 {
 		return journal.BulkRun{}, false, err
 	}
 	return all[0], true, nil
 }
 
+// count sets the run's Counts.
+func (s *snapshot) count(r *journal.BulkRun) error {
+	r.Counts = map[journal.BulkOutcome]int64{}
+	return s.each("SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome", func(scan scanner) error {
+		var outcome journal.BulkOutcome
+		var n int64
+		err := scan(&outcome, &n)
+		r.Counts[outcome] = n
+		return err
+	}, r.ID)
+}
+
 func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, err error) {
 	all, err = collect(s, "SELECT body FROM bulk_runs "+clause, args, fromJSON[journal.BulkRun])
 	for i := range all {
-		r := &all[i]
-		r.Counts = map[journal.BulkOutcome]int64{}
 		if err == nil {
-			err = s.each("SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome", func(scan scanner) error {
-				var outcome journal.BulkOutcome
-				var n int64
-				err := scan(&outcome, &n)
-				r.Counts[outcome], r.Total = n, r.Total+n
-				return err
-			}, r.ID)
+			err = s.count(&all[i])
 		}
 	}
 	return all, err
@@ -47,7 +48,9 @@ func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any
 // BulkRun implements deadletter.BulkStore.
 func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
 	err = r.read(ctx, "read a bulk run", func(s *snapshot) error {
-		run, found, err = s.run(id)
+		if run, found, err = s.run(id); err == nil && found {
+			err = s.count(&run)
+		}
 		return err
 	})
 	return run, found && err == nil, err
@@ -88,79 +91,16 @@ func (r *Reader) BulkItems(
 	})
 }
 
+// items are bulk runs' items i.
 func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
-	return collect(s, "SELECT i.body, COALESCE(d.id, ''), COALESCE(s.tenant, ''), COALESCE(s.policy, ''), COALESCE(s.id, '') "+
-		"FROM bulk_items i LEFT JOIN dead_letters d ON d.record = i.letter LEFT JOIN subjects s ON s.key = d.subject "+clause,
-		args, func(scan scanner, i *journal.BulkItem) error {
-			return scan(asJSON{i}, &i.DeadLetter, &i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID)
-		})
-}
-
-// GatherBulkItems implements deadletter.BulkStore. It finds what is next beside who writes, and has the writer's turn
-// only to add it.
-func (s *Store) GatherBulkItems(ctx context.Context, run string, limit int,
-	step func(journal.Head, *journal.Gathering) *journal.Changes) (done bool, err error) {
-	limit = min(max(limit, 1), mostGathered)
-	var gathered journal.Place
-	var next []letter
-	err = s.read(ctx, "find a bulk run's dead letters", func(s *snapshot) error {
-		r, gathers, err := s.gathering(run)
-		if done = !gathers; err != nil || done {
-			return err
-		}
-		gathered = r.Gathered
-		after := &gathered
-		if gathered == (journal.Place{}) {
-			after = nil
-		}
-		next, err = s.letters(deadletter.OpenQuery(r.Filter, r.Through), deadletter.ByDeadline, after, limit)
-		return err
+	const query = `SELECT i.number, i.record, i.outcome, i.code, i.changed, i.decided, COALESCE(d.id, ''),
+		COALESCE(s.tenant, ''), COALESCE(s.policy, ''), COALESCE(s.id, '')
+		FROM bulk_items i LEFT JOIN dead_letters d ON d.record = i.record LEFT JOIN subjects s ON s.key = d.subject`
+	return collect(s, query+clause, args, func(scan scanner, i *journal.BulkItem) error {
+		return scan(&i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt}, &i.DeadLetter,
+			&i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID)
 	})
-	if err != nil || done {
-		return done && err == nil, err
-	}
-	err = s.change(ctx, "add to a bulk run", func(w *writer, head journal.Head) (*journal.Changes, error) {
-		r, gathers, err := w.gathering(run)
-		if done = !gathers; err != nil || done || r.Gathered != gathered { // by another call
-			return nil, err
-		}
-		g := &journal.Gathering{Run: &r, Through: gathered, Last: len(next) < limit}
-		if done = g.Last; !done {
-			g.Through = next[len(next)-1]
-		}
-		if g.Found, err = w.candidates(next); err != nil {
-			return nil, err
-		}
-		return step(head, g), nil
-	})
-	return done && err == nil, err
 }
-
-// gathering is the bulk run of that id; false where it gathers nothing any more.
-func (s *snapshot) gathering(id string) (journal.BulkRun, bool, error) {
-	r, found, err := s.run(id)
-	return r, found && r.StartedAt.IsZero() && !r.State.Ended(), err
-}
-
-// candidates are those of the dead letters that are still open.
-func (w *writer) candidates(found []letter) (all []journal.Candidate, err error) {
-	for i := range found {
-		c := journal.Candidate{Record: found[i].Record}
-		open, err := w.one("SELECT "+isBusy+" FROM dead_letters d WHERE d.record = ? AND d.state = 'open'", []any{c.Record},
-			&c.Busy)
-		if err != nil {
-			return nil, err
-		}
-		if open {
-			all = append(all, c)
-		}
-	}
-	return all, nil
-}
-
-// isBusy is true where a run that has not ended has planned the dead letter d.
-const isBusy = `EXISTS (SELECT 1 FROM bulk_items i JOIN bulk_runs b ON b.id = i.run
-	WHERE i.letter = d.record AND i.outcome = 'planned' AND b.state IN ` + unfinished + ")"
 
 // DeadLetterTallies implements deadletter.BulkStore.
 func (r *Reader) DeadLetterTallies(
@@ -192,10 +132,10 @@ func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tal
 	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
 	err := s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			`+isBusy+`, count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
-		FROM dead_letters d JOIN subjects s ON s.key = d.subject`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9", func(scan scanner) error {
+			count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
+		FROM dead_letters d JOIN subjects s ON s.key = d.subject`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(scan scanner) error {
 		var t deadletter.Tally
-		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.Busy, &t.N,
+		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.N,
 			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)
 		sums.Merge(t)
 		return err

@@ -145,11 +145,13 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Entry.Subject, append(s.Records, r)
 	}
-	err = w.each("SELECT d.subject, i.run, i.body FROM dead_letters d JOIN bulk_items i ON i.letter = d.record WHERE d."+these,
+	err = w.each("SELECT d.subject, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided FROM dead_letters d "+
+		"JOIN bulk_items i ON i.record = d.record WHERE d."+these,
 		func(scan scanner) error {
 			var key int64
 			var i journal.RunItem
-			err := scan(&key, &i.Run, asJSON{&i.Item})
+			err := scan(&key, &i.Run, &i.Item.Number, &i.Item.Record, &i.Item.Outcome, &i.Item.Code, milli{&i.Item.ChangedAt},
+				milli{&i.Item.DecidedAt})
 			all[place[key]].Items = append(all[place[key]].Items, i)
 			return err
 		})

@@ -144,15 +144,17 @@ CREATE TABLE bulk_runs (
 CREATE TABLE bulk_items (
     run     TEXT NOT NULL,
     number  INT  NOT NULL,
-    letter  INT  NOT NULL, -- dead_letters.record; the dead letter may be gone
+    record  INT  NOT NULL, -- dead_letters.record
     outcome TEXT NOT NULL,
-    body    JSON NOT NULL,
+    code    TEXT NOT NULL,
+    changed INT  NOT NULL,
+    decided INT  NOT NULL,
     PRIMARY KEY (run, number)
 )KEYED;
 
 CREATE INDEX bulk_items_by_outcome ON bulk_items (run, outcome, number);
 
-CREATE INDEX bulk_items_of_letter ON bulk_items (letter, run);
+CREATE INDEX bulk_items_of_letter ON bulk_items (record, run);
 
 -- Events and answers on their way, one queue per destination, in order of sequence per key; the queue sessions is of those
 -- that were ended. Links vouch for what is there.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -193,6 +194,9 @@ func readLetter(body string, seen int64) (*journal.DeadLetter, error) {
 func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if l.Run != "" {
 		run, found, err := w.run(l.Run)
+		if found && err == nil && l.Subject == (journal.Subject{}) {
+			err = w.count(&run)
+		}
 		if err != nil {
 			return err
 		}
@@ -200,8 +204,17 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 			h.Run = &run
 		}
 	}
+	if l.Filter != nil {
+		found, err := w.letters(deadletter.OpenQuery(*l.Filter, l.Through), deadletter.ByDeadline, nil, journal.MostBulkItems)
+		if err != nil {
+			return err
+		}
+		for _, d := range found {
+			h.Found = append(h.Found, d.Record)
+		}
+	}
 	if l.Item != 0 {
-		items, err := w.items("WHERE i.run = ? AND i.number = ?", l.Run, l.Item)
+		items, err := w.items(" WHERE i.run = ? AND i.number = ?", l.Run, l.Item)
 		if err != nil {
 			return err
 		}
@@ -249,9 +262,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	}
 	b.upsert(journal.SubjectsTable, rows(c.Subjects), replaceSubject)
 	b.upsert(journal.DeadLettersTable, rows(c.DeadLetters), replaceDeadLetter)
-	if err := w.runs(b, c); err != nil {
-		return err
-	}
+	b.runs(c)
 	b.upsert(journal.SumsTable, rows(c.Sums), addSum)
 	b.upsert(journal.FingerprintsTable, rows(c.Fingerprints), addFingerprint)
 	b.messages(c.Outbox...)
@@ -338,28 +349,14 @@ func (b *batch) records(records []journal.KeyedRecord) error {
 }
 
 // runs adds what changes of bulk runs.
-func (w *writer) runs(b *batch, c *journal.Changes) error {
+func (b *batch) runs(c *journal.Changes) {
 	b.upsert(journal.RunsTable, rows(c.Runs), replaceRun)
 	b.upsert(journal.ItemsTable, rows(c.NewItems), "")
 	for i := range c.Items {
-		if err := w.changeItem(b, &c.Items[i]); err != nil {
-			return err
-		}
+		n := &c.Items[i]
+		b.add("UPDATE bulk_items SET outcome = ?, code = ?, changed = ?, decided = ? WHERE record = ? AND run = ?",
+			string(n.To), n.Code, journal.Milli(n.ChangedAt), journal.Milli(n.DecidedAt), n.Record, n.Run)
 	}
-	return nil
-}
-
-// changeItem adds the statement that changes an item, where the run has it.
-func (w *writer) changeItem(b *batch, c *journal.BulkItemChange) error {
-	items, err := w.items("WHERE i.letter = ? AND i.run = ? ORDER BY i.number LIMIT 1", c.Letter, c.Run)
-	if err != nil || len(items) == 0 {
-		return err
-	}
-	i := items[0]
-	c.Apply(&i)
-	row := (&journal.RunItem{Run: c.Run, Item: i}).Row()
-	b.add("UPDATE bulk_items SET outcome = ?, body = ? WHERE run = ? AND number = ?", row[3], row[4], row[0], row[1])
-	return nil
 }
 
 func (b *batch) messages(messages ...journal.Message) {

@@ -50,19 +50,6 @@ func (d *doubled) differs() error {
 	return d.broken
 }
 
-// GatherBulkItems has both gather.
-func (d *doubled) GatherBulkItems(ctx context.Context, run string, limit int,
-	step func(journal.Head, *journal.Gathering) *journal.Changes) (bool, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	salted := sameSalts()
-	twice := func(head journal.Head, g *journal.Gathering) *journal.Changes { return salted(head, step(head, g)) }
-	want, _ := d.memory.GatherBulkItems(ctx, run, limit, twice)
-	got, err := d.Store.GatherBulkItems(ctx, run, limit, twice)
-	d.compare(got, want, err)
-	return got, err
-}
-
 // Expunge has both expunge, and compares what they found.
 func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	step func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {

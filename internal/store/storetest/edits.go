@@ -247,7 +247,8 @@ func Fill(t *testing.T, s Store) {
 	testkit.Must(t, err)
 	w.Await(w.die("CLM-WAIT-1", 8))
 	gone := w.die("CLM-GONE-1", 9) // record 7
-	w.begin("run-0")
+	w.step(journal.BulkStart, journal.BulkRun{ID: "run-0", Action: journal.BulkDiscard, Through: 9, Reason: "x", PerMinute: 1,
+		Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}})
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {
@@ -298,7 +299,7 @@ var tables = []struct {
 	{"sums", "slot, name, policy, cause, destination, bucket", columnsOf("slot INT, name TEXT, policy TEXT, cause TEXT, destination TEXT, bucket INT, n INT")},
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT")},
 	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
-	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, letter INT, outcome TEXT, body JSON")},
+	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, record INT, outcome TEXT, code TEXT, changed INT, decided INT")},
 	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, subject INT, type TEXT, body TEXT, at INT")},
 	// Work in hand is no part of the audit.
 	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
@@ -348,7 +349,7 @@ func edits(body string) (all []edit) {
 		{"a cause put in", []string{"INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen FROM fingerprints LIMIT 1"}, false},
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8, 0)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
-		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, letter, outcome, body FROM bulk_items"}, false},
+		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, record, outcome, code, changed, decided FROM bulk_items"}, false},
 		{"a message put in", []string{"INSERT INTO outbox SELECT sequence + 900, id, queue, key, subject, type, body, at FROM outbox"}, false},
 		{"a message put in again", []string{"INSERT INTO outbox SELECT 1, id, queue, key, subject, type, body, at FROM outbox LIMIT 1"}, false},
 		{"all messages gone", []string{"DELETE FROM outbox"}, false},

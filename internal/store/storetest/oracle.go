@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "gather", "gather", "decide", "decide", "refuse", "hold", "verb", "teach", "purge", "erase"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "purge", "erase"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -145,8 +145,6 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		err = o.journal.RecordDestination(ctx, "d"+o.policy, b)
 	case "start":
 		o.start(ctx, r)
-	case "gather":
-		_, err = o.journal.GatherBulkItems(ctx, o.both, run, rapid.SampledFrom([]int{1, 2, 100}).Draw(r, "gathered"), "busy")
 	case "decide":
 		var items []journal.BulkItem
 		if items, err = o.memory.BulkItems(ctx, run, journal.BulkPlanned, 0, 1); err == nil && len(items) > 0 {

@@ -205,20 +205,15 @@ func (c *cli) agreed(p *api.BulkPlan) bool {
 }
 
 func (c *cli) watchCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "watch RUN",
-		Short: "Follow a bulk run to its end",
-		Long: "Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n" +
-			"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not answer.",
-		Example: "  retry-worker dead-letters runs watch " + anID,
-		Args:    takes(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(cmd.Context())
-			defer stop()
-			return c.follow(ctx, args[0])
-		},
+	cmd := c.action("dead-letters runs", &action{use: "watch RUN", request: "GET /bulk-runs/{id}", example: anID})
+	cmd.Short = "Follow a bulk run to its end"
+	cmd.Long = "Shows how far the run has come, to its end. Ctrl-C ends the watching, not the run.\n" +
+		"Exit 0 when the run has ended, or is no longer watched; 1 when it was cancelled, or the API does not answer."
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		return c.follow(ctx, args[0])
 	}
-	c.server.register(cmd.Flags())
 	return cmd
 }
 
@@ -234,16 +229,14 @@ func (c *cli) follow(ctx context.Context, id string) error {
 	line := c.progress("")
 	run, text, err := c.watch(ctx, id, line)
 	line.end()
-	switch {
-	case ctx.Err() != nil:
+	if err == nil {
+		err = c.print(text)
+	} else if ctx.Err() != nil {
 		fmt.Fprintf(c.errOut, "retry-worker: no longer watched, the run goes on; `%s` ends it, `%s` watches it again\n",
 			runs("cancel", id), runs("watch", id))
-		return nil
-	case err != nil:
-		return err
+		err = nil
 	}
-	err = c.print(text)
-	if err == nil && run.State == journal.BulkCancelled {
+	if err == nil && run != nil && run.State == journal.BulkCancelled {
 		err = fmt.Errorf("the run was cancelled by %s: %d of %s were not decided", inertLine(value(run.ChangedBy), maxCell),
 			run.Counts[journal.BulkPlanned], counted(run.Total, "dead letter"))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/bpmn"
-	"retry-worker/internal/access"
 	"retry-worker/internal/app"
 	"retry-worker/internal/config"
-	"retry-worker/internal/events"
-	"retry-worker/internal/notify"
-	"retry-worker/internal/store"
-	"retry-worker/internal/store/sqlstore"
-	"retry-worker/internal/webserver"
 	"retry-worker/internal/zeebe"
 )
 
@@ -35,13 +28,6 @@ func (c *cli) checkCommand() *cobra.Command {
 	}
 }
 
-// step is one of a check; one that has nothing to say is not there. Where it fails and is needed, the check ends.
-type step struct {
-	name   string
-	needed bool
-	do     func(context.Context) (detail string, err error)
-}
-
 // finding is one step of what `check -o json` prints.
 type finding struct {
 	Step   string `json:"step"`
@@ -51,18 +37,15 @@ type finding struct {
 
 func (c *cli) check(ctx context.Context) error {
 	settings, err := config.Load()
-	steps := []step{{"settings", true, func(context.Context) (string, error) { return "the environment is understood", err }}}
+	steps := []app.CheckStep{{Name: "settings", Needed: true, Do: func(context.Context) (string, error) {
+		return "the environment is understood", err
+	}}}
 	if err == nil {
-		client, err := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
-		if err == nil {
+		client, noClient := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
+		if noClient == nil {
 			defer client.Close()
 		}
-		for _, hint := range settings.Unread {
-			steps = append(steps, step{"settings", false, func(context.Context) (string, error) { return hint, nil }})
-		}
-		steps = slices.Concat(steps, consoleSteps(&settings, time.Now()), connectionSteps(&settings),
-			[]step{{"engine", true, func(context.Context) (string, error) { return settings.Engine.String(), err }}},
-			engineSteps(client, &settings))
+		steps = append(steps, app.CheckSteps(&settings, client, noClient, version)...)
 	}
 	ok, findings := true, []finding{}
 	for _, s := range steps {
@@ -70,7 +53,7 @@ func (c *cli) check(ctx context.Context) error {
 		if f != nil {
 			findings = append(findings, *f)
 		}
-		if ok = ok && err == nil; err != nil && s.needed {
+		if ok = ok && err == nil; err != nil && s.Needed {
 			break
 		}
 	}
@@ -86,10 +69,10 @@ func (c *cli) check(ctx context.Context) error {
 }
 
 // inspect carries out a step and prints what it found.
-func (c *cli) inspect(ctx context.Context, s *step) (*finding, error) {
+func (c *cli) inspect(ctx context.Context, s *app.CheckStep) (*finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	detail, err := s.do(ctx)
+	detail, err := s.Do(ctx)
 	mark := "ok  "
 	switch {
 	case err != nil:
@@ -98,161 +81,15 @@ func (c *cli) inspect(ctx context.Context, s *step) (*finding, error) {
 		return nil, nil
 	}
 	if !c.json() {
-		fmt.Fprintf(c.out, "%s  %-24s %s\n", mark, s.name, detail)
+		fmt.Fprintf(c.out, "%s  %-24s %s\n", mark, s.Name, detail)
 	}
-	return &finding{s.name, err == nil, detail}, err
+	return &finding{s.Name, err == nil, detail}, err
 }
 
 // engineOptions returns the settings of the engine for this program.
 func engineOptions(o zeebe.Options) zeebe.Options {
 	o.UserAgent = zeebe.UserAgent(version)
 	return o
-}
-
-func engineSteps(client *zeebe.Client, s *config.Settings) []step {
-	advised := func(err error) error {
-		if err != nil {
-			err = fmt.Errorf("%w; %s", err, s.Engine.Advice(err))
-		}
-		return err
-	}
-	return []step{
-		{"address", true, func(ctx context.Context) (string, error) {
-			address, err := zeebe.CheckAddress(ctx, s.Engine)
-			return address + " takes connections", err
-		}},
-		{"tls", true, func(ctx context.Context) (string, error) { return zeebe.CheckTLS(ctx, s.Engine) }},
-		{"token", true, func(ctx context.Context) (string, error) {
-			if s.Engine.Username != "" {
-				return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
-			}
-			if s.Engine.OAuth == nil {
-				return "none configured (ZEEBE_CLIENT_ID)", nil
-			}
-			claims, err := client.CheckToken(ctx)
-			return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
-		}},
-		{"cluster", true, func(ctx context.Context) (string, error) {
-			t, err := client.Topology(ctx)
-			if err == nil && t.Leaders < t.Partitions {
-				err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
-			}
-			return fmt.Sprintf("gateway %s, %s, %s with %s", t.GatewayVersion, counted(int64(t.Brokers), "broker"),
-				counted(int64(t.Partitions), "partition"), counted(int64(t.Leaders), "leader")), advised(err)
-		}},
-		{"clock", false, func(ctx context.Context) (string, error) {
-			if s.Engine.RESTAddress == "" {
-				return "", nil
-			}
-			return zeebe.CheckClock(ctx, s.Engine, time.Now)
-		}},
-		{"tenants", false, func(ctx context.Context) (string, error) {
-			return "jobs may be taken from " + cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant"),
-				advised(client.MayActivate(ctx, s.TenantIDs))
-		}},
-	}
-}
-
-// consoleSteps look at the files that let people in, as far as there are any.
-func consoleSteps(s *config.Settings, now time.Time) []step {
-	return []step{
-		{"tokens", false, func(context.Context) (string, error) {
-			if s.AuthTokensFile == "" {
-				return "", nil
-			}
-			t, err := access.Load(s.AuthTokensFile)
-			if err != nil {
-				return "", err
-			}
-			if t.Expired(now) == t.Len() {
-				return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
-					"token new`", s.AuthTokensFile)
-			}
-			return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
-		}},
-		{"certificate", false, func(context.Context) (string, error) {
-			if s.TLSCertFile == "" {
-				return "", nil
-			}
-			c, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{})
-			if err != nil {
-				return "", err
-			}
-			until := c.Until().UTC()
-			if !now.Before(until) {
-				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
-					until.Format(time.RFC3339))
-			}
-			return fmt.Sprintf("of %s, until %s", strings.Join(c.Names(), ", "), until.Format(time.RFC3339)), nil
-		}},
-	}
-}
-
-// connectionSteps open what the worker connects to beside the engine.
-func connectionSteps(s *config.Settings) []step {
-	return []step{
-		{"teams", false, func(context.Context) (string, error) { return inspectTeams(s) }},
-		{"mail server", false, func(ctx context.Context) (string, error) {
-			if s.Notify.SMTP == nil {
-				return "", nil
-			}
-			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
-				app.Senders(s.Notify, version).Mailer.Check(ctx)
-		}},
-		{"database", false, func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) }},
-		{"OpenID provider", false, func(ctx context.Context) (string, error) {
-			if s.Provider == nil {
-				return "", nil
-			}
-			return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
-		}},
-		{"NATS", false, func(ctx context.Context) (string, error) {
-			if s.EventsURL == "" {
-				return "", nil
-			}
-			sink, err := events.NewSink(s.EventsURL, s.WorkerName)
-			if err == nil {
-				err = sink.Check(ctx)
-			}
-			return "the server takes connections and has JetStream", err
-		}},
-	}
-}
-
-func inspectDatabase(ctx context.Context, url string) (string, error) {
-	found, err := store.Inspect(ctx, url)
-	if err != nil {
-		return "", err
-	}
-	err = readStore(ctx, url, func(ctx context.Context, reader store.Reader) error {
-		_, err := reader.Head(ctx)
-		return err
-	})
-	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
-		return found + "; no journal yet: the worker makes it at its first start", nil
-	}
-	return found + "; the journal can be read", err
-}
-
-// inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
-func inspectTeams(s *config.Settings) (string, error) {
-	from, err := loadCatalogue(s.PoliciesFile)
-	if err != nil {
-		return "", err
-	}
-	told := int64(0)
-	for _, t := range from.Teams {
-		if len(notify.ChannelsOf(&t)) > 0 {
-			told++
-		}
-	}
-	if told == 0 {
-		return "", nil
-	}
-	if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
-		err = errors.New(strings.Join(wrong, "; "))
-	}
-	return counted(told, "team") + " to be told of dead letters by e-mail or webhook", err
 }
 
 const deployTimeout = 30 * time.Second

@@ -122,7 +122,7 @@ func (c *cli) askDecision(cmd *cobra.Command, f decideFlags) error {
 	if !f.explain {
 		answer = worker.WithoutEvidence(answer)
 	}
-	return c.print([]byte(answer))
+	return c.print(answer)
 }
 
 // rejected returns what is wrong with the input, by the flags that gave it.

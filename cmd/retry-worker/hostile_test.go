@@ -20,8 +20,8 @@ const nasty = "<script>alert(1)</script>\x1b]0;owned\a\x1b[2J\u009b31m\u202egnp.
 
 // active reports whether printing a text does something else than showing it.
 func active(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == utf8.RuneError
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' || unicode.Is(unicode.Cf, r) || r == 0x2028
 	})
 }
 

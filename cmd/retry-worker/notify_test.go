@@ -67,7 +67,7 @@ func TestCheckTeams(t *testing.T) {
 	t.Setenv("RETRY_WORKER_SMTP_URL", "smtp://"+mailServer)
 	t.Setenv("RETRY_WORKER_MAIL_FROM", "retry-worker@hospital.example")
 	r = retryWorker("check")
-	for _, want := range []string{"ok    teams                    1 team to be told of dead letters by e-mail or webhook\n", "FAIL  mail server              connect to the mail server " + mailServer + ": dial: connect: connection refused\n"} {
+	for _, want := range []string{"ok    teams                    told of dead letters by e-mail or webhook: 1\n", "FAIL  mail server              connect to the mail server " + mailServer + ": dial: connect: connection refused\n"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("%s, want %s", r.stdout, want)
 		}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"retry-worker/internal/text"
 )
 
 // Characters of a value: in a table, and where it is to be read whole.
@@ -26,7 +28,7 @@ const (
 // print prints v as one line of JSON with -o json. Otherwise it prints the same for people: a line for each member, and
 // a table for each list of objects. columns name the columns of those tables, each as "list: path path …".
 func (c *cli) print(v any, columns ...string) error {
-	text, is := v.([]byte)
+	encoded, is := v.([]byte)
 	if !is {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
@@ -34,13 +36,13 @@ func (c *cli) print(v any, columns ...string) error {
 		if err := e.Encode(v); err != nil {
 			return err
 		}
-		text = b.Bytes()
+		encoded = b.Bytes()
 	}
 	if c.json() {
-		_, err := fmt.Fprintf(c.out, "%s\n", bytes.TrimSuffix(text, []byte("\n")))
+		_, err := fmt.Fprintf(c.out, "%s\n", bytes.TrimSuffix(encoded, []byte("\n")))
 		return err
 	}
-	shown, err := decoded(text)
+	shown, err := decoded(encoded)
 	if err != nil {
 		return fmt.Errorf("read what is to be printed: %w", err)
 	}
@@ -78,8 +80,8 @@ func (o object) get(path string) any {
 }
 
 // decoded returns the value of a JSON text: an object, []any, string, json.Number, bool or nil.
-func decoded(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
+func decoded(encoded []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(encoded))
 	d.UseNumber()
 	return decode(d)
 }
@@ -151,11 +153,11 @@ func (c *cli) sheet(v any, columns map[string]string) {
 
 // whole returns a value as it is.
 func whole(v any) string {
-	text, is := v.(string)
+	s, is := v.(string)
 	if !is {
-		text = cell(v)
+		s = cell(v)
 	}
-	return inertLine(text, maxValue)
+	return inertLine(s, maxValue)
 }
 
 func isObject(v any) bool { _, is := v.(object); return is }
@@ -171,8 +173,8 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 			}
 		}
 	}
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	var printed strings.Builder
+	w := tabwriter.NewWriter(&printed, 0, 0, 2, ' ', 0)
 	if head {
 		fmt.Fprintln(w, strings.ToUpper(strings.Join(each(names, func(path string) string {
 			path = strings.TrimSuffix(path, ".id")
@@ -186,12 +188,12 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 		least = max(least, utf8.RuneCountInString(cells[0]))
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // text takes everything
+	_ = w.Flush() // printed takes everything
 	width := 0
 	if most == maxCell {
 		width = terminalWidth(c.out.w)
 	}
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(printed.String()) {
 		line = strings.TrimRight(line, " \n")
 		switch {
 		case width == 0 || utf8.RuneCountInString(line) <= width:
@@ -251,23 +253,9 @@ func worded(name string) string {
 	return b.String()
 }
 
-// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on: white space
-// is one blank, other characters that do not show stand as \u escapes.
+// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on.
 func inertLine(s string, most int) string {
-	var b strings.Builder
-	for i, word := range strings.Fields(s) {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		for _, r := range word {
-			if strconv.IsPrint(r) {
-				b.WriteRune(r)
-			} else {
-				fmt.Fprintf(&b, `\u%04x`, r)
-			}
-		}
-	}
-	return cutLine(b.String(), most)
+	return cutLine(strings.Join(strings.Fields(text.Inert(s)), " "), most)
 }
 
 // cutLine returns a line, or its beginning where it is longer.

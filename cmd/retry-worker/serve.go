@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -76,7 +71,7 @@ func (c *cli) serve() error {
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the work goes on
 	var log *zap.Logger
-	lines := newLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
+	lines := app.NewLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
 	defer lines.Stop()
 	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
 	app.RedirectLogs(log)
@@ -106,82 +101,4 @@ func signals(log *zap.Logger) (stop, kill context.Context) {
 		killNow()
 	}()
 	return stop, kill
-}
-
-const (
-	// logDelay is how long a line of the log waits for others, up to logBytes: one write for many lines is a tenth of the
-	// worker's CPU time under load.
-	logDelay = 100 * time.Millisecond
-	logBytes = 64 << 10
-	// mostPending lines wait for a reader of standard output; those beyond them are lost, and counted.
-	mostPending = 8 << 10
-	// logEnd is how long the last lines may take at the end.
-	logEnd = time.Second
-)
-
-// logLines writes a log in the background: whoever logs goes on, whether anybody reads it or not. Safe for concurrent
-// use.
-type logLines struct {
-	to     io.Writer
-	lost   func(lines int64) // is called with how many were lost, once some are written again
-	lines  chan []byte
-	missed atomic.Int64
-
-	end, ended chan struct{}
-}
-
-func newLogLines(to io.Writer, lost func(lines int64)) *logLines {
-	l := &logLines{to: to, lost: lost, lines: make(chan []byte, mostPending), end: make(chan struct{}),
-		ended: make(chan struct{})}
-	go l.run()
-	return l
-}
-
-// Write takes one line, and never fails nor waits.
-func (l *logLines) Write(line []byte) (int, error) {
-	select {
-	case l.lines <- bytes.Clone(line):
-	default:
-		l.missed.Add(1)
-	}
-	return len(line), nil
-}
-
-func (l *logLines) run() {
-	defer close(l.ended)
-	w := bufio.NewWriterSize(l.to, logBytes)
-	written := func(err error) {
-		if err != nil {
-			w.Reset(l.to) // there is nowhere to say so; the next lines may be taken
-		}
-	}
-	write := func(line []byte) { _, err := w.Write(line); written(err) }
-	every := time.NewTicker(logDelay)
-	defer every.Stop()
-	for {
-		select {
-		case line := <-l.lines:
-			write(line)
-		case <-every.C:
-			written(w.Flush())
-			if n := l.missed.Swap(0); n > 0 {
-				l.lost(n)
-			}
-		case <-l.end:
-			for len(l.lines) > 0 {
-				write(<-l.lines)
-			}
-			written(w.Flush())
-			return
-		}
-	}
-}
-
-// Stop writes what waits, as far as somebody reads it soon.
-func (l *logLines) Stop() {
-	close(l.end)
-	select {
-	case <-l.ended:
-	case <-time.After(logEnd):
-	}
 }

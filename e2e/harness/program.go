@@ -21,7 +21,7 @@ func Binary(t testing.TB) string {
 	return built(t, retryWorker)
 }
 
-// BinaryWithClock returns the path of the program whose clock goes faster than the machine's (see [Clock]), built as Binary's.
+// BinaryWithClock returns the path of the program whose clock tests move (see [SharedClock]), built as Binary's.
 func BinaryWithClock(t testing.TB) string {
 	t.Helper()
 	return built(t, withClock)
@@ -32,7 +32,7 @@ func DevBinary() (string, error) { return development() }
 
 var (
 	retryWorker = sync.OnceValues(func() (string, error) { return build("retry-worker", "retry-worker/cmd/retry-worker") })
-	withClock   = sync.OnceValues(func() (string, error) { return build("fast", "retry-worker/e2e/harness/fast") })
+	withClock   = sync.OnceValues(func() (string, error) { return build("moved", "retry-worker/e2e/harness/moved") })
 	development = sync.OnceValues(func() (string, error) { return build("retry-worker-dev", "retry-worker/cmd/retry-worker-dev") })
 )
 

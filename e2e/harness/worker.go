@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,17 +19,6 @@ const (
 	// loops of one worker, each of which says when the engine answers it.
 	loops = 5
 )
-
-// Clock is the environment by which the worker of BinaryWithClock, in all its lives, goes by that clock.
-func Clock(c testkit.FastClock) string {
-	return fmt.Sprintf("FAST_CLOCK=%d %g", c.Origin.UnixNano(), c.Times)
-}
-
-// ClockAt shows an instant now and goes times as fast as this machine's, which is not 1.
-func ClockAt(instant time.Time, times float64) testkit.FastClock {
-	now := time.Now()
-	return testkit.FastClock{Origin: now.Add(-time.Duration(float64(instant.Sub(now)) / (times - 1))), Times: times}
-}
 
 // Settings of a worker that a test starts: its engine, its journal in that folder, ports that are free, and nothing of this
 // process's environment. Later settings of the same name go before earlier ones.

@@ -36,7 +36,7 @@ type fixture struct {
 	gateway  *gateway.Gateway
 	mail     *mail.Server
 	receiver *receiver
-	clock    testkit.FastClock
+	clock    *harness.SharedClock
 	worker   *harness.Worker
 	claims   int            // that died so far
 	read     map[string]int // how many mails to an address, and webhooks, a test has read
@@ -57,7 +57,7 @@ teams:
   cadastro: {email: [cadastro@hospital.example]}
 `, s.receiver.URL, s.path("secret")))
 	harness.BinaryWithClock(t) // built before the clock begins
-	s.clock = harness.ClockAt(at, times)
+	s.goFrom(at)
 	s.begin()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -67,10 +67,34 @@ teams:
 	return s
 }
 
+// goFrom has the clock show an instant now, and go times as fast as this machine's until the test ends.
+func (s *fixture) goFrom(at time.Time) {
+	s.t.Helper()
+	var err error
+	s.clock, err = harness.OpenSharedClock(s.path("clock"))
+	testkit.Must(s.t, err)
+	began, first := time.Now(), time.Until(at)
+	testkit.Must(s.t, s.clock.SetAhead(first))
+	tick, ended := time.NewTicker(10*time.Millisecond), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range tick.C {
+			if s.t.Context().Err() != nil || s.clock.SetAhead(first+(times-1)*time.Since(began)) != nil {
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() {
+		<-ended // it ends with the test's context
+		tick.Stop()
+		_ = s.clock.Close()
+	})
+}
+
 // begin a life of the worker.
 func (s *fixture) begin() {
 	s.t.Helper()
-	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, harness.Clock(s.clock),
+	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, s.clock.Environment(),
 		"RETRY_WORKER_POLICIES_FILE="+s.path("policies.yaml"), "RETRY_WORKER_NOTIFY_INTERVAL="+interval.String(),
 		"RETRY_WORKER_SMTP_URL="+s.mail.URL(), "RETRY_WORKER_SMTP_PASSWORD_FILE="+s.path("password"), "RETRY_WORKER_SMTP_CA_FILE="+s.mail.CertificateFile(),
 		"RETRY_WORKER_MAIL_FROM=retry-worker@hospital.example", "RETRY_WORKER_PUBLIC_URL=https://retry.hospital.example",

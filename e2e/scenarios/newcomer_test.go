@@ -22,9 +22,9 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 			run := func(args ...string) (string, int) {
 				return harness.RunCommand(t, harness.Binary(t), s.environment(), args...)
 			}
-			out, code := run("deploy")
+			out, code := run("deploy", "-o", "json")
 			for _, process := range []string{"SUB_06", "WHATSAPP_MESSAGE", "FAILED_JOB", "JOB_QUEUE"} {
-				if code != 0 || !strings.Contains(out, process+" version 1 deployed (") {
+				if code != 0 || !strings.Contains(out, `{"process":"`+process+`","version":1,`) {
 					t.Errorf("deploy: exit %d, expected 0 and %s version 1:\n%s", code, process, out)
 				}
 			}

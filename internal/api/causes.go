@@ -41,11 +41,6 @@ type Teaching struct {
 	Record         int64                        `json:"record" doc:"The record of the audit that tells of it."`
 }
 
-// Forgetting takes back what was taught: what Ask sends of it is a DELETE.
-type Forgetting struct {
-	Reason string `json:"reason"`
-}
-
 func (c *call) causeOf(f *journal.Cause) Cause {
 	shown := Cause{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern,
 		FirstSeen: decision.Instant(f.FirstSeen), LastSeen: decision.Instant(f.LastSeen), Failures: f.Failures,

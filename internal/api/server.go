@@ -82,7 +82,7 @@ func (s *API) endedSessions() access.EndedSessions {
 // Open gives the API what it answers from and what it records with.
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
-// Listen has open open addr (host:port; port 0 picks one), and serves API and pages in the background until the server is
+// Listen opens addr by open (host:port; port 0 picks one) and serves API and pages in the background until the server is
 // closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
 // is not nil), and believes proxies as webserver.Listen does.
 func (s *API) Listen(

@@ -217,6 +217,12 @@ func TestProbe(t *testing.T) {
 	if r := f.until(f.now.Add(time.Hour)); len(r) != 1 || r[0].Kind != Test {
 		t.Errorf("%v goes, want one canary that distrusts the probe", r)
 	}
+	f.arrive("c")
+	f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Hour)})
+	f.apply(Probed{OK: true})
+	if r := f.until(f.now.Add(59 * time.Minute)); len(r) != 0 {
+		t.Errorf("%v goes by a probe while a person holds all", r)
+	}
 }
 
 // TestFewWait: canaries go further apart where more went than claims wait. Another follows after ten minutes without word, and

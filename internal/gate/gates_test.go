@@ -1,346 +1,20 @@
 package gate_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/catalogue"
-	"retry-worker/internal/clock"
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/outbox"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/worker"
 )
-
-const (
-	portal = "unimed-sp"
-	// mostIn10s claims go at the pace of a destination that nobody configured.
-	mostIn10s = 10
-)
-
-// world is a portal, the processes that send claims to it, an engine that keeps their jobs, and replicas over one store.
-type world struct {
-	t      *testing.T
-	memory *testkit.Memory
-	// fails returns why a submission fails, empty where it does not; the lock is held.
-	fails func(w *world) string
-	// probe answers for the portal's status URL; nil: it fails. version is that of the settings.
-	probe   func() bool
-	version atomic.Int64
-	// recorded is told what was, before gates are.
-	recorded func(records []journal.Happening)
-	began    time.Time
-
-	mu       sync.Mutex
-	settings destination.Settings
-	replicas []*replica
-	key      int64
-	waits    map[int64]chan answer
-	sent     []sending
-	failed   map[string]int
-	ended    map[string]string // claims, and what became of them
-	draw     *rand.Rand
-}
-
-// sending is a submission.
-type sending struct {
-	claim  string
-	at     time.Duration
-	canary bool // of a gate that was down
-	ok     bool
-}
-
-// answer is what a process that waits is told.
-type answer struct {
-	thrown    bool
-	variables string
-}
-
-// replica is one worker.
-type replica struct {
-	*world
-	gates  *gate.Gates
-	handle map[string]worker.Handler
-	// admitted claims went at once.
-	admitted int
-	kill     context.CancelFunc
-	ctx      context.Context
-	running  sync.WaitGroup
-}
-
-// slowlyHeld takes a while to tell who is held.
-type slowlyHeld struct{ *testkit.Memory }
-
-func (s slowlyHeld) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
-	time.Sleep(50 * time.Millisecond)
-	return s.Memory.Held(ctx, take)
-}
-
-func newWorld(t *testing.T, fails func(w *world) string) *world {
-	return &world{t: t, memory: testkit.NewMemory(), fails: fails, recorded: func([]journal.Happening) {}, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
-		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
-}
-
-func (w *world) now() time.Duration { return time.Since(w.began) }
-
-// start starts a replica.
-func (w *world) start() *replica {
-	r := &replica{world: w}
-	r.ctx, r.kill = context.WithCancel(context.Background())
-	hooks := journal.NoHooks()
-	hooks.Recorded = func(records []journal.Happening) { w.recorded(records); r.gates.Recorded(records) }
-	memory := journal.New(w.memory, time.Now, nil, hooks)
-	told := gate.NoHooks()
-	told.Admitted = func(string) { r.admitted++ }
-	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
-		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
-		Settings: func() gate.Settings {
-			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
-		}})
-	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
-	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}
-	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
-	no, log := worker.NoHooks(), zap.NewNop()
-	r.handle = map[string]worker.Handler{
-		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, memory, no, log).Begin().Handler,
-		worker.AnalyzeRetry:       worker.NewAnalyzer(policies, decision.RNBIL005, memory, time.Now, no, log).Begin().Handler,
-		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, memory, no, log).Begin().Handler,
-	}
-	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
-	r.running.Go(func() { r.gates.Run(r.ctx) })
-	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
-	r.running.Go(func() { outbox.Lead(r.ctx, r.ctx, w.memory, gate.Lease, holder, r.gates.Lead) })
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.replicas = append(w.replicas, r)
-	return r
-}
-
-// stop kills all replicas.
-func (w *world) stop() {
-	for _, r := range w.replicas {
-		r.kill()
-		r.running.Wait()
-	}
-}
-
-// replace kills a replica and starts another.
-func (w *world) replace(n int) {
-	old := w.replicas[n]
-	old.kill()
-	old.running.Wait()
-	w.start()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.replicas[n] = w.replicas[len(w.replicas)-1]
-	w.replicas = w.replicas[:len(w.replicas)-1]
-}
-
-// job has a replica handle a job, and another one where that was killed.
-func (w *world) job(jobType, claim string, key int64, variables map[string]any) worker.Reply {
-	variables["claimId"], variables["operadora"] = claim, portal
-	text, _ := json.Marshal(variables)
-	for {
-		w.mu.Lock()
-		r := w.replicas[w.draw.IntN(len(w.replicas))]
-		w.mu.Unlock()
-		j := &worker.Job{Key: key, ElementInstanceKey: key + 1, ProcessInstanceKey: key + 2, Type: jobType, Variables: string(text), Retries: 3}
-		if reply := r.handle[jobType](r.ctx, j); r.ctx.Err() == nil && reply.Action != worker.Released {
-			return reply
-		}
-		time.Sleep(30 * time.Second)
-	}
-}
-
-// process sends a claim as a model with a gate does.
-func (w *world) process(claim string, deadline time.Time) {
-	for {
-		a := w.gate(claim, deadline)
-		var told struct{ GateCanary bool }
-		_ = json.Unmarshal([]byte(a.variables), &told)
-		if a.thrown {
-			w.end(claim, a.variables)
-			return
-		}
-		w.mu.Lock()
-		problem := w.fails(w)
-		w.sent = append(w.sent, sending{claim, w.now(), told.GateCanary, problem == ""})
-		w.mu.Unlock()
-		time.Sleep(time.Second)
-		if problem == "" {
-			if told.GateCanary {
-				w.job(worker.RecordRetryOutcome, claim, w.newKey(nil), map[string]any{})
-			}
-			w.end(claim, "sent")
-			return
-		}
-		reply := w.job(worker.AnalyzeRetry, claim, w.newKey(nil), with(map[string]any{"submissionError": problem}, deadline))
-		w.mu.Lock()
-		w.failed[claim]++
-		w.mu.Unlock()
-		if reply.Action == worker.Thrown {
-			w.end(claim, "given up: "+reply.Error.Message)
-			return
-		}
-		var next struct{ NextRetryTime time.Time }
-		_ = json.Unmarshal([]byte(reply.Variables), &next)
-		time.Sleep(time.Until(next.NextRetryTime))
-	}
-}
-
-// gate waits until the claim may go, or is given up.
-func (w *world) gate(claim string, deadline time.Time) answer {
-	variables := with(map[string]any{}, deadline)
-	waits := make(chan answer, 1)
-	key := w.newKey(waits)
-	if reply := w.job(worker.SubmissionGate, claim, key, variables); reply.Action == worker.Completed {
-		return answer{variables: reply.Variables}
-	}
-	return <-waits
-}
-
-func with(variables map[string]any, deadline time.Time) map[string]any {
-	if !deadline.IsZero() {
-		variables["submissionDeadline"] = deadline
-	}
-	return variables
-}
-
-func (w *world) newKey(waits chan answer) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.key += 10
-	w.waits[w.key] = waits
-	return w.key
-}
-
-func (w *world) end(claim, how string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended[claim] = how
-}
-
-// all reports how many claims have ended.
-func (w *world) all() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.ended)
-}
-
-// The engine: a job is answered once; an answer of a replica that is killed may arrive, and nobody knows.
-
-func (r *replica) Complete(ctx context.Context, j *worker.Job, variables string) error {
-	return r.answer(ctx, j.Key, answer{variables: variables})
-}
-
-func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
-	return r.answer(ctx, j.Key, answer{true, e.Variables})
-}
-
-func (r *replica) answer(ctx context.Context, key int64, a answer) error {
-	time.Sleep(5 * time.Millisecond)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waits[key] == nil {
-		return &worker.EngineError{Kind: worker.Gone, Err: context.Canceled}
-	}
-	if ctx.Err() == nil || r.draw.IntN(2) == 0 {
-		r.waits[key] <- a
-		r.waits[key] = nil
-	}
-	if ctx.Err() != nil {
-		return &worker.EngineError{Kind: worker.Ambiguous, Err: ctx.Err()}
-	}
-	return nil
-}
-
-func (*replica) Activate(context.Context, worker.ActivateRequest) ([]worker.Job, error) {
-	return nil, nil
-}
-func (*replica) Fail(context.Context, *worker.Job, worker.Failure) error { return nil }
-func (*replica) Hold(context.Context, *worker.Job, time.Duration) error  { return nil }
-
-// arrive has claims arrive one after another, the deadline of every third nearer than that of the one before.
-func (w *world) arrive(n int, apart time.Duration) {
-	for i := range n {
-		claim, deadline := fmt.Sprintf("CLM-%d-1", i), time.Time{}
-		if i%3 == 0 {
-			deadline = w.began.Add(24*time.Hour - time.Duration(i)*time.Minute)
-		}
-		go w.process(claim, deadline)
-		time.Sleep(apart)
-	}
-}
-
-// check holds what was sent against what may be, and how many of n claims were given up.
-func (w *world) check(n, mostGiven int) {
-	w.t.Helper()
-	if len(w.ended) != n {
-		w.t.Errorf("%d of %d claims have ended", len(w.ended), n)
-	}
-	given := 0
-	for claim, how := range w.ended {
-		if how == "sent" {
-			continue
-		}
-		if given++; given > mostGiven {
-			w.t.Errorf("%s: %s", claim, how)
-		}
-	}
-	slices.SortFunc(w.sent, func(a, b sending) int { return int(a.at - b.at) })
-	lastCanary := -time.Hour
-	for i, s := range w.sent {
-		in := 0
-		for _, later := range w.sent[i:] {
-			if later.at-s.at < 10*time.Second {
-				in++
-			}
-		}
-		if in > mostIn10s*11/10 {
-			w.t.Errorf("%d are sent within 10 s of %s, at most %d may be", in, s.at, mostIn10s*11/10)
-		}
-		if s.canary && !s.ok {
-			if s.at-lastCanary < time.Minute-time.Second {
-				w.t.Errorf("a canary goes at %s and one at %s", lastCanary, s.at)
-			}
-			lastCanary = s.at
-		}
-	}
-}
-
-// wasted are the submissions that failed.
-func (w *world) wasted() (n int) {
-	for _, f := range w.failed {
-		n += f
-	}
-	return n
-}
-
-// down has submissions time out from then until then, unless they do not though.
-func down(from, until time.Duration, though func(w *world) bool) func(w *world) string {
-	return func(w *world) string {
-		if at := w.now(); at < from || at > until || though(w) {
-			return ""
-		}
-		return "Read timed out after 30000 ms"
-	}
-}
-
-func never(*world) bool { return false }
 
 // TestOutage: of a portal that is down for three hours, one replica, two of which one is killed again and again, each claim is sent
 // once it is up, and few find it down.
@@ -372,14 +46,12 @@ func TestOutage(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, test.fails, func(w *world) {
 				const claims = 200
-				w := newWorld(t, test.fails)
 				w.settings.Pace.Limited = strings.Contains(name, "pace of their own")
 				for range test.replicas {
 					w.start()
 				}
-				defer w.stop()
 				time.Sleep(20 * time.Second) // for the lease
 				apart := time.Minute
 				if name == "takes half of what may come" {
@@ -406,9 +78,8 @@ func TestOutage(t *testing.T) {
 // TestCanaryHeardBeforeAFailure: what came of a canary is known where the store failed before the portal's state was
 // recorded: the next goes as if it had not.
 func TestCanaryHeardBeforeAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const outage, claims = 30 * time.Minute, 30
-		w := newWorld(t, down(0, outage, never))
+	const outage, claims = 30 * time.Minute, 30
+	inBubble(t, down(0, outage, never), func(w *world) {
 		w.recorded = func(records []journal.Happening) {
 			for _, r := range records {
 				if r.Attempt != nil && r.Attempt.Sent.JobKey != 0 && w.now() < outage {
@@ -417,7 +88,6 @@ func TestCanaryHeardBeforeAFailure(t *testing.T) {
 			}
 		}
 		w.start()
-		defer w.stop()
 		go w.arrive(claims, time.Second)
 		for w.all() < claims && w.now() < 12*time.Hour {
 			time.Sleep(time.Minute)
@@ -430,6 +100,303 @@ func TestCanaryHeardBeforeAFailure(t *testing.T) {
 		}
 		if len(canaries) < 5 {
 			t.Errorf("in half an hour canaries went after %s, expected one every 5 minutes", canaries)
+		}
+	})
+}
+
+// TestGivenUpInTime: while a person holds a portal nothing goes, and a claim is given to a person an hour before its
+// deadline passes; the others go when the time is over.
+func TestGivenUpInTime(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		w.start()
+		time.Sleep(2 * time.Minute)
+		w.order(destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(6 * time.Hour)})
+		deadline := time.Now().Add(5 * time.Hour).Truncate(time.Millisecond)
+		go w.process("CLM-late-1", deadline)
+		w.arrive(3, time.Second)
+		for w.all() == 0 {
+			time.Sleep(time.Second)
+		}
+		if left := time.Until(deadline); left < 59*time.Minute || left > time.Hour {
+			t.Errorf("given up %s before its deadline", left)
+		}
+		var told struct {
+			ShouldRetry                                     bool
+			RetryCount                                      int
+			RetryReason, ErrorClassification, OriginalError string
+			RetryPolicy, DeadLetterID, ResponsibleTeam      string
+		}
+		testkit.Must(t, json.Unmarshal([]byte(w.ended["CLM-late-1"]), &told))
+		if told.ShouldRetry || told.RetryCount != 0 || told.RetryReason != "Deadline "+decision.Instant(deadline)+" cannot be met" ||
+			told.ErrorClassification != "UNKNOWN" || told.OriginalError != "" || told.RetryPolicy != decision.DefaultPolicy || told.ResponsibleTeam == "" {
+			t.Errorf("the process is told %+v", told)
+		}
+		d, found, err := w.memory.DeadLetter(t.Context(), told.DeadLetterID)
+		if err != nil || !found || d.DeadLetter.Reason != decision.ReasonDeadline || d.DeadLetter.State != journal.DeadLetterOpen {
+			t.Errorf("the dead letter is %+v (%t, %v)", d, found, err)
+		}
+		for w.all() < 4 {
+			time.Sleep(time.Second)
+		}
+		if w.check(4, 1); w.now() < 6*time.Hour {
+			t.Errorf("they go after %s", w.now())
+		}
+	})
+}
+
+// TestCanaryOfAnotherGoesAtOnce: a replica recorded a canary and ended before it let it go. The next one does.
+func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		key, told := w.waiting()
+		p := w.portal()
+		p.Hold(t, "CLM-gate-1", key, time.Time{})
+		p.Fails(t, time.Now())
+		time.Sleep(time.Minute)
+		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: strconv.FormatInt(key, 10)})
+		w.start()
+		time.Sleep(time.Minute)
+		if len(told) == 0 {
+			t.Error("the canary has not gone within a minute")
+		}
+	})
+}
+
+// TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.
+func TestInstantsOfAWrongClock(t *testing.T) {
+	test, order := destination.Turn{Waiting: 1, Canary: "9"}, destination.Order{Verb: destination.SendCanary}
+	down := testkit.Failures()
+	for name, events := range map[string][]destination.Event{
+		"down": down, "testing": append(down, order, test),
+		"ramping":          append(down, order, test, testkit.Answered("9")),
+		"up, with a limit": {destination.Outcome{Tells: destination.TellsRateLimited, RetryAfter: 10 * time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nothing, func(w *world) {
+				key, told := w.waiting()
+				p := w.portal()
+				p.Hold(t, "CLM-gate-1", key, time.Time{})
+				p.Happens(t, time.Now().Add(24*time.Hour), events...)
+				w.start()
+				time.Sleep(20 * time.Minute)
+				if len(told) == 0 {
+					t.Error("the claim has not gone within 20 minutes")
+				}
+			})
+		})
+	}
+}
+
+// TestHeldJobIsNotLetThrough: a job that waits is not let through where the engine offers it again, though others that come
+// go at once; it goes when its turn comes.
+func TestHeldJobIsNotLetThrough(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		w.settings.Pace.Most = 1
+		before, first := w.waiting()
+		key, second := w.waiting()
+		p := w.portal()
+		p.Hold(t, "CLM-gate-1", before, time.Time{})
+		p.Hold(t, "CLM-gate-2", key, time.Time{})
+		r := w.start()
+		for len(first) == 0 {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		if r.gates.Admit(portal, key, time.Time{}) || !r.gates.Admit(portal, key+10, time.Time{}) {
+			t.Error("the job that waits is let through, or another one waits")
+		}
+		if time.Sleep(2 * time.Minute); len(second) == 0 {
+			t.Error("the job that waits has not gone")
+		}
+	})
+}
+
+// TestReloadWhileProbing takes other settings over while the URL of those before is asked: the race detector finds what
+// both use.
+func TestReloadWhileProbing(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		w.settings.Probe.URL = "https://portal.example/status"
+		w.probe = func() bool {
+			time.Sleep(time.Minute)
+			return true
+		}
+		w.start()
+		for range 100 {
+			w.version.Add(1)
+			time.Sleep(2 * time.Second)
+		}
+		w.stop()
+		time.Sleep(2 * time.Minute) // the URL may still be asked
+	})
+}
+
+// TestReplicasLetThrough: while a portal is up and has no pace of its own, each of three replicas lets claims through at
+// once and records none of it; what they let through adds up, the last minute once it is over.
+func TestReplicasLetThrough(t *testing.T) {
+	const claims = 300
+	inBubble(t, nothing, func(w *world) {
+		w.recorded = func(records []journal.Happening) { t.Errorf("recorded are %v", records) }
+		for range 3 {
+			w.start()
+		}
+		time.Sleep(time.Minute) // for the lease
+		w.arrive(claims, time.Second/2)
+		time.Sleep(time.Minute + 2*time.Second)
+		for _, r := range w.replicas {
+			if r.admitted < claims/6 {
+				t.Errorf("one of the replicas lets %d through", r.admitted)
+			}
+		}
+		all, err := w.memory.Admissions(t.Context(), 0)
+		n := 0
+		for _, a := range all {
+			n += a.Count
+		}
+		if w.all() != claims || n != claims || err != nil {
+			t.Errorf("%d go of %d, %d are counted (%v)", w.all(), claims, n, err)
+		}
+	})
+}
+
+// TestOneReplicaKeepsThePace: where the policies set a pace, one of three replicas lets all claims through: in no 10 s more
+// than at that pace, and none later than that needs.
+func TestOneReplicaKeepsThePace(t *testing.T) {
+	for name, test := range map[string]struct {
+		apart  time.Duration
+		within time.Duration
+	}{
+		"a sixth of the pace": {6 * time.Second, 31 * time.Minute}, "twice the pace": {time.Second / 2, 7 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nothing, func(w *world) {
+				const claims = 300
+				w.settings.Pace.Limited = true
+				for range 3 {
+					w.start()
+				}
+				time.Sleep(time.Minute) // for the lease
+				w.arrive(claims, test.apart)
+				for w.all() < claims && w.now() < time.Hour {
+					time.Sleep(time.Second)
+				}
+				if w.check(claims, 0); w.now() > test.within+time.Minute {
+					t.Errorf("all have gone after %s", w.now())
+				}
+				leading := 0
+				for _, r := range w.replicas {
+					if r.admitted > 0 {
+						leading++
+					}
+				}
+				if leading > 1 || leading == 0 && test.apart > time.Second { // where all wait, none goes at once
+					t.Errorf("%d replicas let claims through at once", leading)
+				}
+			})
+		})
+	}
+}
+
+// TestFailuresAgainstAdmissions: a portal fails one claim in three, which is less than counts as down. The one of four
+// replicas that acts hears of all failures, and in time of what the others let through: nobody takes the portal for down.
+// The others go on telling while one takes over.
+func TestFailuresAgainstAdmissions(t *testing.T) {
+	sent := 0
+	inBubble(t, func(*world) string {
+		if sent++; sent%3 == 0 {
+			return "Read timed out after 30000 ms"
+		}
+		return ""
+	}, func(w *world) {
+		w.start()
+		time.Sleep(time.Minute)
+		for range 3 {
+			w.start()
+		}
+		time.Sleep(time.Minute)
+		w.recorded = func(records []journal.Happening) {
+			for _, r := range records {
+				if r.Attempt == nil && r.Entry.Kind == journal.DestinationEntry {
+					t.Errorf("recorded is %s", r.Entry.Body)
+				}
+			}
+		}
+		go w.arrive(400, time.Second)
+		for w.all() < 400 {
+			time.Sleep(time.Second)
+			for i, r := range w.replicas {
+				all, err := r.gates.Destinations()
+				if err != nil || len(all) != 1 || all[0].State.Phase != destination.Up || !r.gates.Expected(all[0].Name).IsZero() {
+					t.Fatalf("replica %d tells of %+v, %v, expected back at %s", i, all, err, r.gates.Expected(all[0].Name))
+				}
+			}
+		}
+		w.recorded = func([]journal.Happening) {}
+		w.replicas[0].kill()
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for i, r := range w.replicas[1:] {
+				if _, err := r.gates.Destinations(); err != nil {
+					t.Fatalf("replica %d tells nothing: %v", i+1, err)
+				}
+			}
+		}
+	})
+}
+
+// TestPortalShuts: a portal takes claims until 18:00, and is down from 13:00 to 16:00. Claims that must go that day go
+// before the others; what cannot go is given to a person an hour before the portal shuts; the others go when it opens on
+// the next day, and none while it is shut.
+func TestPortalShuts(t *testing.T) {
+	const claims = 200
+	hour := func(n int) time.Time { return time.Date(2000, 1, 1, n, 0, 0, 0, time.UTC) }
+	inBubble(t, func(*world) string {
+		if now := time.Now(); now.After(hour(13)) && now.Before(hour(16)) {
+			return "Read timed out after 30000 ms"
+		}
+		return ""
+	}, func(w *world) {
+		hours, _ := calendar.ParseHours("06:00-18:00")
+		var err error
+		w.settings.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, nil)
+		testkit.Must(t, err)
+		w.settings.Pace.Most = 1
+		w.start()
+		time.Sleep(time.Until(hour(13).Add(time.Minute)))
+		for i := range claims {
+			deadline := time.Time{}
+			if i%2 == 0 {
+				deadline = hour(24)
+			}
+			go w.process(fmt.Sprintf("CLM-%d-1", i), deadline)
+			time.Sleep(30 * time.Second)
+		}
+		for end := hour(24 + 18); w.all() < claims && time.Now().Before(end); {
+			time.Sleep(time.Minute)
+		}
+		var urgent, early, givenUp, later int
+		for i := range claims {
+			claim := fmt.Sprintf("CLM-%d-1", i)
+			n := slices.IndexFunc(w.sent, func(s sending) bool { return s.claim == claim && s.ok })
+			switch {
+			case n < 0 && i%2 == 0 && strings.Contains(w.ended[claim], "cannot be met"):
+				givenUp++
+			case n < 0:
+				t.Errorf("%s is not sent: %s", claim, w.ended[claim])
+			case w.began.Add(w.sent[n].at).After(hour(18)):
+				later++
+			case i%2 == 0:
+				urgent++
+			case w.began.Add(w.sent[n].at).Before(hour(17)):
+				early++
+			}
+		}
+		for _, s := range w.sent {
+			if at := w.began.Add(s.at); !w.settings.Calendar.IsOpen(at) {
+				t.Errorf("%s is sent at %s", s.claim, at)
+			}
+		}
+		const canaries = 2
+		if urgent < 40 || urgent+givenUp != claims/2 || early > canaries || later == 0 {
+			t.Errorf("of those that must go that day %d go and %d are given up; of the others %d go before, and %d on the next day",
+				urgent, givenUp, early, later)
 		}
 	})
 }

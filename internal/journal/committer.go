@@ -12,6 +12,11 @@ import (
 const (
 	// maxBatch of one transaction: what a commit costs is shared by so many, and one of them waits no longer.
 	maxBatch = 256
+	// companyTime is how soon after another a commit begins at the earliest where commits were shared lately and fewer
+	// than enough items wait: what a commit costs is shared by more then. sharedFor is for how many commits that holds.
+	companyTime = 10 * time.Millisecond
+	enough      = 16
+	sharedFor   = 16
 	// tries of a transaction before the journal is taken to be down (RN-BIL-005 §8.2), and the pauses between.
 	tries      = 3
 	firstPause = 100 * time.Millisecond
@@ -51,6 +56,9 @@ type committer struct {
 	// carry waits for the next transaction: a subject is in each only once.
 	carry  []*item
 	behind bool
+	// began is when the last commit did, shared for how many more company is waited for.
+	began  time.Time
+	shared int
 	// answeredAt is when the store did what it was asked last.
 	answeredAt time.Time
 	// reopened is when the journal came back last, and pause what was between two probes then.
@@ -73,6 +81,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 			select {
 			case i := <-j.queue:
 				c.carry = append(c.carry, i)
+				c.awaitCompany(stop)
 			case <-marks.C:
 				if len(c.queue) == 0 { // otherwise they go with what waits
 					c.mark(kill)
@@ -85,13 +94,25 @@ func (j *Journal) Run(stop, kill context.Context) {
 				continue
 			}
 		}
-		c.commit(stop, kill, c.gather())
+		batch := c.gather()
+		c.commit(stop, kill, batch)
+		if c.shared = max(c.shared-1, 0); len(batch) > 1 || len(c.queue) > 0 {
+			c.shared = sharedFor
+		}
 		marks.Reset(markPause)
 	}
 	for batch := c.gather(); len(batch) > 0; batch = c.gather() {
 		c.commit(stop, kill, batch)
 	}
 	c.mark(kill)
+}
+
+// awaitCompany lets others come to share a commit, for a moment: who comes alone waits for nobody.
+func (c *committer) awaitCompany(stop context.Context) {
+	if c.shared > 0 && len(c.queue) < enough {
+		clock.Machine{}.Rest(stop, time.Until(c.began.Add(companyTime)))
+	}
+	c.began = time.Now()
 }
 
 // of returns what a transaction holds once of: a subject, or a bulk run where there is none.

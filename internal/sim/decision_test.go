@@ -185,17 +185,17 @@ func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
 }
 
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
-// where it is permanent, the retries are used up or the next would be too late.
+// where it is permanent, the retries are used up or the next would be too late. None is earlier than its portal asks (R37).
 func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent, w := &a.Decision, s.isPermanent(a), s.portals[s.jobs[a.JobKey].portal]
-	wait := d.Backoff.Delay
+	wait, least := d.Backoff.Delay, asked(a.Error)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
-	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(min(nominal(d.RetryCount+1)*6/5, 4*time.Hour)))
+	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(max(min(nominal(d.RetryCount+1)*6/5, 4*time.Hour), least)))
 	var right bool
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			(w.hoursChanged() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait))) &&
+			(w.hoursChanged() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(max(wait, least)))) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
@@ -213,6 +213,15 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 		s.fail("%s: %s %s, %d of %d retries, at %s, of a first failure at %s, for %q", d.SubjectID, d.Outcome, d.Reason, d.RetryCount,
 			d.MaxRetries, d.NextRetryTime, d.FirstFailure, a.Error)
 	}
+}
+
+// asked returns how long an error asks to wait, in whole minutes.
+func asked(text string) time.Duration {
+	var seconds time.Duration
+	if _, after, is := strings.Cut(text, "Retry-After: "); is {
+		_, _ = fmt.Sscan(after, &seconds)
+	}
+	return (seconds*time.Second + time.Minute - 1).Truncate(time.Minute)
 }
 
 // isPlanned reports whether a retry that is wanted at an instant is planned for another: soon after its portal opens, or when one

@@ -1,5 +1,5 @@
-// Command fast is `retry-worker serve` with a clock that goes faster than the machine's, or that tests move: they cannot wait
-// as long as a hospital does. Nothing else differs.
+// Command moved is `retry-worker serve` with a clock that tests move: they cannot wait as long as a hospital does. Nothing
+// else differs.
 package main
 
 import (
@@ -9,16 +9,13 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
-	"time"
 
 	"go.uber.org/zap"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/app"
-	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
-	"retry-worker/internal/testkit"
 )
 
 func main() {
@@ -35,16 +32,11 @@ func serve() error {
 	}
 	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
 	app.RedirectLogs(log)
-	var c clock.Clock
-	if file := os.Getenv("SHARED_CLOCK"); file != "" { // see harness.SharedClock
-		shared, err := harness.OpenSharedClock(file)
-		if err != nil {
-			return err
-		}
-		c, log = shared, log.WithOptions(zap.WithClock(shared))
-	} else if c, err = fastClock(); err != nil {
+	c, err := harness.OpenSharedClock(os.Getenv("SHARED_CLOCK"))
+	if err != nil {
 		return err
 	}
+	log = log.WithOptions(zap.WithClock(c))
 	build := metrics.Build{Version: "test", Commit: "unknown", GoVersion: runtime.Version()}
 	a, err := app.New(app.Options{Settings: settings, Build: build, Clock: c, Log: log})
 	if err != nil {
@@ -54,14 +46,4 @@ func serve() error {
 	defer end()
 	log.Info("serving", zap.String("ops", a.OpsAddr()), zap.String("api", a.HTTPAddr()))
 	return a.Run(stop, context.Background())
-}
-
-// fastClock is the one that the environment asks for; see harness.Clock.
-func fastClock() (c testkit.FastClock, err error) {
-	var origin int64
-	if _, err = fmt.Sscan(os.Getenv("FAST_CLOCK"), &origin, &c.Times); err != nil {
-		err = fmt.Errorf("FAST_CLOCK: %w", err)
-	}
-	c.Origin = time.Unix(0, origin)
-	return c, err
 }

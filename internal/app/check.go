@@ -1,0 +1,191 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/config"
+	"retry-worker/internal/events"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/store"
+	"retry-worker/internal/store/sqlstore"
+	"retry-worker/internal/webserver"
+	"retry-worker/internal/zeebe"
+)
+
+// CheckStep is one step of a check of what a worker needs. It has nothing to say where it returns neither. Where it
+// fails and is needed, the check ends.
+type CheckStep struct {
+	Name   string
+	Needed bool
+	Do     func(context.Context) (detail string, err error)
+}
+
+// CheckSteps returns the steps that check what a worker with these settings needs, in their order; client may be nil
+// where noClient says why. They change nothing anywhere.
+func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) []CheckStep {
+	var steps []CheckStep
+	for _, hint := range s.Unread {
+		steps = append(steps, CheckStep{"settings", false, func(context.Context) (string, error) { return hint, nil }})
+	}
+	return slices.Concat(steps, consoleSteps(s, time.Now()), connectionSteps(s, version),
+		[]CheckStep{{"engine", true, func(context.Context) (string, error) { return s.Engine.String(), noClient }}},
+		engineSteps(client, s))
+}
+
+func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
+	advised := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("%w; %s", err, s.Engine.Advice(err))
+		}
+		return err
+	}
+	return []CheckStep{
+		{"address", true, func(ctx context.Context) (string, error) {
+			address, err := zeebe.CheckAddress(ctx, s.Engine)
+			return address + " takes connections", err
+		}},
+		{"tls", true, func(ctx context.Context) (string, error) { return zeebe.CheckTLS(ctx, s.Engine) }},
+		{"token", true, func(ctx context.Context) (string, error) {
+			if s.Engine.Username != "" {
+				return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
+			}
+			if s.Engine.OAuth == nil {
+				return "none configured (ZEEBE_CLIENT_ID)", nil
+			}
+			claims, err := client.CheckToken(ctx)
+			return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
+		}},
+		{"cluster", true, func(ctx context.Context) (string, error) {
+			t, err := client.Topology(ctx)
+			if err == nil && t.Leaders < t.Partitions {
+				err = fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", t.Leaders, t.Partitions)
+			}
+			return fmt.Sprintf("gateway %s, brokers: %d, partitions: %d, with a leader: %d", t.GatewayVersion, t.Brokers,
+				t.Partitions, t.Leaders), advised(err)
+		}},
+		{"clock", false, func(ctx context.Context) (string, error) {
+			if s.Engine.RESTAddress == "" {
+				return "", nil
+			}
+			return zeebe.CheckClock(ctx, s.Engine, time.Now)
+		}},
+		{"tenants", false, func(ctx context.Context) (string, error) {
+			return "jobs may be taken from " + cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant"),
+				advised(client.MayActivate(ctx, s.TenantIDs))
+		}},
+	}
+}
+
+// consoleSteps look at the files that let people in, as far as there are any.
+func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
+	return []CheckStep{
+		{"tokens", false, func(context.Context) (string, error) {
+			if s.AuthTokensFile == "" {
+				return "", nil
+			}
+			t, err := access.Load(s.AuthTokensFile)
+			if err != nil {
+				return "", err
+			}
+			if t.Expired(now) == t.Len() {
+				return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
+					"token new`", s.AuthTokensFile)
+			}
+			return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
+		}},
+		{"certificate", false, func(context.Context) (string, error) {
+			if s.TLSCertFile == "" {
+				return "", nil
+			}
+			c, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{})
+			if err != nil {
+				return "", err
+			}
+			until := c.Until().UTC()
+			if !now.Before(until) {
+				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
+					until.Format(time.RFC3339))
+			}
+			return fmt.Sprintf("of %s, until %s", strings.Join(c.Names(), ", "), until.Format(time.RFC3339)), nil
+		}},
+	}
+}
+
+// connectionSteps open what the worker connects to beside the engine.
+func connectionSteps(s *config.Settings, version string) []CheckStep {
+	return []CheckStep{
+		{"teams", false, func(context.Context) (string, error) { return inspectTeams(s) }},
+		{"mail server", false, func(ctx context.Context) (string, error) {
+			if s.Notify.SMTP == nil {
+				return "", nil
+			}
+			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
+				Senders(s.Notify, version).Mailer.Check(ctx)
+		}},
+		{"database", false, func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) }},
+		{"OpenID provider", false, func(ctx context.Context) (string, error) {
+			if s.Provider == nil {
+				return "", nil
+			}
+			return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
+		}},
+		{"NATS", false, func(ctx context.Context) (string, error) {
+			if s.EventsURL == "" {
+				return "", nil
+			}
+			sink, err := events.NewSink(s.EventsURL, s.WorkerName)
+			if err == nil {
+				err = sink.Check(ctx)
+			}
+			return "the server takes connections and has JetStream", err
+		}},
+	}
+}
+
+func inspectDatabase(ctx context.Context, url string) (string, error) {
+	found, err := store.Inspect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	r, err := store.OpenReader(ctx, url)
+	if err == nil {
+		defer r.Close() // it only reads
+		_, err = r.Head(ctx)
+	}
+	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
+		return found + "; no journal yet: the worker makes it at its first start", nil
+	}
+	return found + "; the journal can be read", err
+}
+
+// inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
+func inspectTeams(s *config.Settings) (string, error) {
+	from, err := catalogue.Default(), error(nil)
+	if s.PoliciesFile != "" {
+		from, err = catalogue.Load(s.PoliciesFile)
+	}
+	if err != nil {
+		return "", err
+	}
+	told := 0
+	for _, t := range from.Teams {
+		if len(notify.ChannelsOf(&t)) > 0 {
+			told++
+		}
+	}
+	if told == 0 {
+		return "", nil
+	}
+	if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
+		err = errors.New(strings.Join(wrong, "; "))
+	}
+	return fmt.Sprintf("told of dead letters by e-mail or webhook: %d", told), err
+}

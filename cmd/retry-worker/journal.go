@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,33 +100,14 @@ func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	})
 }
 
-// newFile has write fill a new file, which gets its name once it is complete; where it is not, nothing is left.
-func newFile(name string, write func(part string) error) (err error) {
-	part := name + ".part"
-	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // what it says concerns patients
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return &usageError{fmt.Errorf(existsAlready, part)}
-	case err != nil:
-		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, smallfile.Cause(err))
+// newFile has write fill a new file.
+func newFile(name string, write func(part string) error) error {
+	err := smallfile.Create(name, write)
+	if errors.Is(err, smallfile.ErrThere) {
+		err = &usageError{err}
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(part)
-		}
-	}()
-	_ = file.Close() // nothing was written
-	// Looked for behind taking the other: of two writers of one file the second finds either.
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return &usageError{fmt.Errorf(existsAlready, name)}
-	}
-	if err := write(part); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(part, name), smallfile.Sync(filepath.Dir(name)))
+	return err
 }
-
-const existsAlready = "%s exists already; name another, or remove it"
 
 func (c *cli) journalRebuildCommand() *cobra.Command {
 	var unverified bool

@@ -108,7 +108,7 @@ func (c *cli) root() *cobra.Command {
 		Use:   "retry-worker",
 		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
 		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
-			"and if not, who must act.",
+			"and if not, who must act. `retry-worker completion --help` says how a shell completes commands and flags.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,

@@ -205,7 +205,7 @@ func instantOrAge(flag, text string, now time.Time) (time.Time, error) {
 	return t, err
 }
 
-var ageForm = regexp.MustCompile(`^(\d{1,4})([mhdw])$`)
+var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
 // instantOf reads an instant, or a date (midnight UTC); the zero time where there is none.
 func instantOf(flag, text string) (time.Time, error) {

@@ -1,4 +1,4 @@
-// Package smallfile reads the files that people name in settings and flags.
+// Package smallfile reads, and makes, the files that people name in settings and flags.
 package smallfile
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // ErrTooLong says that a file has more bytes than are read.
@@ -75,6 +76,36 @@ func Sync(path string) error {
 		return fmt.Errorf("make %s durable: %w", path, Cause(err))
 	}
 	return nil
+}
+
+// ErrThere says that a file that was to be made is there.
+var ErrThere = errors.New("exists already; name another, or remove it")
+
+// Create has write fill a new file, which only its owner may read, and which gets its name once it is complete and
+// durable; where it is not, nothing is left. Its error is an ErrThere where the file is there.
+func Create(name string, write func(part string) error) (err error) {
+	part := name + ".part"
+	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s %w", part, ErrThere)
+	case err != nil:
+		return fmt.Errorf("write %s: %w; name a file in a folder that can be written", name, Cause(err))
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	_ = file.Close() // nothing was written
+	// Looked for behind taking the other: of two writers of one file the second finds either.
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s %w", name, ErrThere)
+	}
+	if err := write(part); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(part, name), Sync(filepath.Dir(name)))
 }
 
 // maxAuthorities is the bytes of a file with certificates; those of all public authorities are a fifth of it.

@@ -60,6 +60,18 @@ func TestNoHalfNumberSurvivesTheCut(t *testing.T) {
 	}
 }
 
+// TestNoHalfNumberSurvivesTheEndOfWhatIsRead: of a long text only the beginning is read, and what is left of it may be
+// short.
+func TestNoHalfNumberSurvivesTheEndOfWhatIsRead(t *testing.T) {
+	const max, read = 100, 4*100 + 1<<15
+	for tail := range 60 {
+		text := `senha="` + strings.Repeat("a", read-tail) + `" ` + cpf + " recusado"
+		if line := redact.Line(text, max); strings.ContainsAny(line, "0123456789") {
+			t.Errorf("%d bytes before the end the line is %q", tail, line)
+		}
+	}
+}
+
 // TestHardTextsTakeLinearTime: 64 times what could make a scanner look ahead again and again costs about 64 times as much;
 // were it quadratic, 4096 times. What counts is this thread's CPU, which a busy machine makes dearer by a few times only.
 // BenchmarkLinear has the figures up to 1 MB.

@@ -64,8 +64,8 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 			e.words = 0
 		}
 		return true
-	case isKin, t.class == vague, t.class == login, t.class == label && t.kind == birth,
-		t.class == qualifier && t.kind == user && e.given:
+	case t.class == vague, t.class == login, t.class == label && t.kind == birth,
+		e.given && t.class == qualifier && (isKin || t.kind == user):
 		e.words = 2
 	case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
 	case e.enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)):

@@ -219,7 +219,7 @@ func (c *committer) transact(kill context.Context, t *transaction) error {
 	err, held := error(nil), false
 	if t.inDoubt {
 		if held, err = c.store.Holds(ctx, &t.saved.Link); err != nil {
-			return fmt.Errorf("ask whether a commit happened: %v", err) // of no kind: another try may tell
+			return fmt.Errorf("ask whether a commit happened: %w", err)
 		}
 		t.inDoubt = false
 	}

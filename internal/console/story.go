@@ -129,7 +129,9 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
-	e.Why = v.why(policy, d)
+	if e.Why = v.why(policy, d); decision.SaysNothing(a.Error) {
+		e.Why.Hint = v.T("decision.hint.no_text")
+	}
 	if d.Outcome == decision.MaxRetriesExceeded {
 		e.Why.Reason = "" // which the sentence says
 	}

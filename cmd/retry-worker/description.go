@@ -64,13 +64,24 @@ func (o operation) register(cmd *cobra.Command, only ...string) {
 // usage says what a flag means.
 func (o operation) usage(f *api.Field) string {
 	words := []string{strings.TrimRight(strings.ReplaceAll(f.Doc, "`", ""), ".,")}
-	if len(f.Enum) > 0 && len(f.Enum) < 12 {
+	switch {
+	case len(f.Enum) >= 12:
+		words = append(words, "such as "+f.Enum[0]+" or "+f.Enum[1])
+	case len(f.Enum) > 0:
 		words = append(words, strings.Join(f.Enum, ", "))
-	}
-	if f.In == "query" && f.Format == "date-time" {
+	case f.Format == "date-time" && f.In == "query":
 		words = append(words, "an instant, a date, or an age such as 3d")
+	case f.Format == "date-time":
+		words = append(words, "an instant such as 2026-03-01T18:00:00-03:00")
+	case f.Doc == "":
+		words = append(words, worded(f.Name))
 	}
-	usage := o.inFlags(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": "))
+	usage := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
+	for _, other := range o.Fields {
+		if strings.ToLower(other.Name) != other.Name {
+			usage = strings.ReplaceAll(usage, other.Name, "--"+flagOf(other.Name))
+		}
+	}
 	if f.Default != "" {
 		usage += " (default " + f.Default + ")"
 	}

@@ -42,7 +42,7 @@ var closedSets = []closedSet{
 	closed("BusinessRule", decision.RNBIL004, decision.RNBIL005),
 	closed("ContextType", decision.ContextTypes()...),
 	closed("EpisodeState", "", journal.Scheduled, journal.Due, journal.Recovered, journal.Dead, journal.Reprocessing,
-		journal.Discarded, journal.Superseded, journal.Abandoned),
+		journal.Discarded, journal.Superseded, journal.Abandoned, journal.Expired),
 	closed("Status", journal.StatusPending, journal.StatusResending, journal.StatusFailed, journal.StatusDelivered,
 		journal.StatusDiscarded),
 	closed("DeadLetterState", journal.DeadLetterStates()...),

@@ -206,13 +206,10 @@ func (c *call) audit(in *struct {
 	return pageOf(records, next, audit.Of), err
 }
 
-// Erased is what an erasure left of a subject.
+// Erased is what an erasure took of a subject.
 type Erased struct {
-	Tenant    string `json:"tenant"`
-	Policy    string `json:"policy"`
-	Pseudonym string `json:"pseudonym" doc:"Its id from then on."`
-	Records   int    `json:"records" doc:"How many were erased."`
-	Record    int64  `json:"record" doc:"The record that says so."`
+	Records int   `json:"records" doc:"How many were erased."`
+	Record  int64 `json:"record" doc:"The record that says so."`
 }
 
 // erase answers POST /api/v1/subjects/{policy}/{id}/erase.
@@ -225,7 +222,7 @@ func (c *call) erase(in *struct {
 		return Erased{}, err
 	}
 	done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
-	return Erased{done.Pseudonym.Tenant, done.Pseudonym.Policy, done.Pseudonym.ID, done.Records, done.Record}, err
+	return Erased(done), err
 }
 
 // Outcome is what became of a subject when an outcome was told.

@@ -72,7 +72,7 @@ func (r *reached) Discard(_ context.Context, c deadletter.Command) (deadletter.I
 func (r *reached) Note(_ context.Context, c deadletter.Command, _ journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse(c.By)
 }
-func (r *reached) Erase(_ context.Context, _ journal.Eraser, e journal.Erasure) (journal.Erased, error) {
+func (r *reached) Erase(_ context.Context, _ journal.Expunger, e journal.Erasure) (journal.Erased, error) {
 	return journal.Erased{}, r.refuse(e.By)
 }
 func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) { return p }

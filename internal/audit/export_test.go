@@ -25,7 +25,7 @@ import (
 func told(t *testing.T) *testkit.Memory {
 	t.Helper()
 	w := write(t)
-	w.fails("CLM-000-1", "TIMEOUT", -1) // to be purged
+	w.rejects() // to be purged
 	w.Advance(240 * time.Hour)
 	w.fails("CLM-001-1", "TIMEOUT", -1)
 	w.Advance(time.Hour)

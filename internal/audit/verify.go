@@ -118,16 +118,14 @@ type verifier struct {
 	report     Report
 	head       journal.Head
 	fold       *journal.Refold
-	erased     *journal.Erasures
+	gone       journal.Gone
 	answered   journal.Runs
 	// waiting are the digests of the outbox's messages by their numbers, message the last that was signed, letGo those
 	// that were let go of.
 	waiting map[int64]journal.Digest
 	message int64
 	letGo   journal.Runs
-	// purged is the last record that was purged, purge the record that says so.
-	purged, purge int64
-	record        int64 // the last one that was gone past
+	record  int64 // the last one that was gone past
 	// next gives the records one after the other, ahead is one that was read and not gone past.
 	next  func() (*journal.KeyedRecord, error, bool)
 	ahead *journal.KeyedRecord
@@ -144,23 +142,12 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	} else if err != nil {
 		return err
 	}
-	base, err := v.LastPurge()
+	v.fold = journal.NewRefold()
+	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.Add(e) == nil }) // the walk tells of one that is broken
 	if err != nil {
 		return err
 	}
-	if v.fold, err = journal.NewRefold(base); err != nil {
-		return &Broken{What: "record", Number: base.Record, Problem: err.Error()}
-	}
-	erasures, err := v.Erasures()
-	if err != nil {
-		return err
-	}
-	if v.erased, err = journal.NewErasures(erasures); err != nil {
-		return &Broken{What: "erasures", Problem: "cannot be read: " + err.Error()}
-	}
-	if base != nil {
-		v.purge, v.purged = base.Record, v.fold.Through()
-	}
+	v.gone.All()
 	steps := []func() error{v.outbox, v.walk, v.ends, v.messages, v.subjects, v.sums}
 	if recordsAlone {
 		steps = steps[1:3]
@@ -243,27 +230,21 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	switch {
 	case err != nil:
 		return err
-	case r == nil && v.record <= v.purged:
+	case r == nil && v.gone.Purged.Holds(v.record):
 		v.report.Purged++
 		return nil
-	case r == nil && v.erased.Gone(v.record):
+	case r == nil && v.gone.Erased.Holds(v.record):
 		v.report.Erased++
 		return nil
 	case r == nil:
-		return broken("record", v.record, "is missing: the ledger has its digest, and what was purged ends at record %d",
-			v.purged)
-	case v.record <= v.purged:
-		return broken("record", v.record, "was put in: what was purged ends at record %d", v.purged)
-	case v.erased.Gone(v.record):
-		return broken("record", v.record, "was put in: it is erased")
-	case !v.erased.Holds(&r.Entry, want):
+		return broken("record", v.record, "is missing: the ledger has its digest, and nothing says that it was purged or erased")
+	case v.gone.Purged.Holds(v.record), v.gone.Erased.Holds(v.record):
+		return broken("record", v.record, "was put in: it was purged or erased")
+	case journal.DigestEntry(r.Key, r.Entry) != want:
 		return broken("record", v.record, "was changed: its digest is %s, expected %s as in link %d",
-			journal.DigestEntry(r.Entry), want, l.Number)
+			journal.DigestEntry(r.Key, r.Entry), want, l.Number)
 	}
 	v.report.Records++
-	if r.Entry.Kind == journal.PurgeEntry && r.Entry.Record > v.purge {
-		return broken("record", v.record, "is a purge, which the head does not know: it says that record %d is the last", v.purge)
-	}
 	if err := v.fold.Entry(&r.Entry); err != nil {
 		return broken("record", v.record, "cannot be read: %v", err)
 	}
@@ -379,7 +360,7 @@ func (v *verifier) sums() error {
 	if err != nil {
 		return err
 	}
-	got, want := journal.After(answered, v.purged), journal.After(v.answered.All(), v.purged)
+	got, want := v.gone.Left(answered), v.gone.Left(v.answered.All())
 	if !slices.Equal(got, want) {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {

@@ -92,18 +92,21 @@ func cut(t testing.TB) *writer {
 func TestVerifyAfterAPurge(t *testing.T) {
 	w := write(t)
 	w.fail(6)
+	for i := range 6 {
+		w.succeeds(fmt.Sprintf("CLM-1-%d", i+1))
+	}
 	w.Advance(20 * time.Hour)
-	for i := range 6 { // the first three of them go on
+	for i := range 6 { // the first three of them come again
 		w.fails(fmt.Sprintf("CLM-1-%d", i+4), "DUPLICATE_CLAIM", -1)
 	}
 	for range 2 {
 		_, err := w.Journal.Purge(t.Context(), w.Memory, time.Hour, false)
 		report, broken := verify(t, w.Memory, audit.Checkpoint{})
-		if err != nil || broken != nil || report.Purged != 6 || report.Records != 7 || report.Links != 13 {
-			t.Errorf("got %+v, %v, %v, want 6 purged, 7 records, 13 links", report, err, broken)
+		if err != nil || broken != nil || report.Purged != 12 || report.Records != 7 || report.Links != 19 {
+			t.Errorf("got %+v, %v, %v, want 12 purged, 7 records, 19 links", report, err, broken)
 		}
 	}
-	w.succeeds("CLM-1-4") // it began before the purge
+	w.succeeds("CLM-1-4")
 	if report, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil || report.Records != 8 {
 		t.Errorf("with a record behind the purge: got %+v, %v", report, err)
 	}

@@ -316,6 +316,7 @@ func (c *checker) tenants(w *workerEnv) []string {
 // protocol keeps of the two addresses the one that is used (R36).
 func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 	address := cmp.Or(z.RestAddress, "http://127.0.0.1:8080")
+	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v2") // as documents of the API write it
 	c.url("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…", "http", "https")
 	switch c.oneOf("RETRY_WORKER_ENGINE", protocol, "auto", "grpc", "rest") {
 	case "auto":

@@ -220,6 +220,16 @@ func TestCommandsNeedTheirOwn(t *testing.T) {
 	}
 }
 
+// TestAddressOfTheRESTAPI: with the path that documents of the API write, or without.
+func TestAddressOfTheRESTAPI(t *testing.T) {
+	for _, given := range []string{"http://gateway:1", "http://gateway:1/", "http://gateway:1/v2", "http://gateway:1/v2/"} {
+		testkit.Environment(t, map[string]string{"ZEEBE_REST_ADDRESS": given})
+		if o, _, err := config.LoadEngine(); err != nil || o.RESTAddress != "http://gateway:1" {
+			t.Errorf("%s: %q, %v", given, o.RESTAddress, err)
+		}
+	}
+}
+
 // shipped matches NAME: value (YAML) and NAME=value (ENV). A broker's own ZEEBE_… are among them; the worker does not read
 // those.
 var shipped = regexp.MustCompile(`(?m)^(?:ENV )?\s*((?:RETRY_WORKER|ZEEBE|CAMUNDA)_[A-Z_]+)[:=]\s*"?([^"\s#]+)"?`)

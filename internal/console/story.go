@@ -129,7 +129,9 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
-	e.Why = v.why(policy, d)
+	if e.Why = v.why(policy, d); decision.SaysNothing(a.Error) {
+		e.Why.Hint = v.T("decision.hint.no_text")
+	}
 	if d.Outcome == decision.MaxRetriesExceeded {
 		e.Why.Reason = "" // which the sentence says
 	}
@@ -206,6 +208,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
 		e.Mark, e.Title, e.By = markRecovered, v.T("event.success"), b.By
+	case from.Kind == journal.OutcomeEntry && b.Outcome == "expired":
+		e.Mark, e.Title = markFinal, v.T("event.expired")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
 		e.Mark, e.Title, e.Text, e.By = markFinal, v.T("event.failure"), v.T("event.failure.text"), b.By
 	case from.Kind == journal.DeliveryEntry && b.Delivery != "":

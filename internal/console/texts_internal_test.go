@@ -94,7 +94,7 @@ func named[T any](set []T, keys ...string) (all []string) {
 
 // namesOfSets are the keys that are put together, by the sets that they name.
 func namesOfSets() []string {
-	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned}
+	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned, journal.Expired}
 	var statuses []string
 	for _, s := range claims {
 		statuses = append(statuses, string(s.Status()))

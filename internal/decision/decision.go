@@ -153,7 +153,11 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
-		d.giveUp(PermanentError, match.Reason, match.Team, "Permanent error, not retried"+d.taught())
+		sentence := "Permanent error, not retried"
+		if match.Presumed() && p.PresumedRetries > 0 { // it was, to be sure
+			sentence += " again"
+		}
+		d.giveUp(PermanentError, match.Reason, match.Team, sentence+d.taught())
 	case match.Class == Transient:
 		d.schedule(p, &backoff, f)
 	case f.Error == "":

@@ -228,7 +228,17 @@ func (p *Policy) Evidence(f *Failure) []classify.Found {
 
 // isKey reports whether an id can be a database key and stand in a log line.
 func isKey(id string) bool {
-	return len(id) <= maxIDBytes && strings.IndexFunc(id, unicode.IsControl) < 0
+	hidden := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	return len(id) <= maxIDBytes && !strings.ContainsFunc(id, hidden)
+}
+
+// SaysNothing reports whether an error's text is what scripts print of none.
+func SaysNothing(text string) bool {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "null", "undefined", "[object object]":
+		return true
+	}
+	return false
 }
 
 func (f *Failure) errorRejection(p *Policy) *Rejection {

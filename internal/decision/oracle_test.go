@@ -125,10 +125,10 @@ func oracleText(v decision.Value) (string, bool) {
 var visible = regexp.MustCompile(`[^\p{Cf}\pZ\t-\r\x{85}]`)
 
 var instant = regexp.MustCompile(
-	`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]+)?(Z|[+-]([0-9]{2}):([0-9]{2}))?)?$`)
+	`^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]+)?)?((?:Z|[+-]([0-9]{2}):([0-9]{2}))(?:\[[A-Z0-9_+/-]{1,64}\])?)?$`)
 
-// oracleInstant is R23: RFC 3339 (its T and Z in either case), or the same without a zone (UTC); then
-// the seconds may be missing, as java.time.LocalDateTime prints it (R7). No leap seconds.
+// oracleInstant is R23: RFC 3339 (its T and Z in either case), the same without seconds, with a zone's name behind the
+// offset, or without a zone (UTC). No leap seconds.
 func oracleInstant(v decision.Value) (time.Time, bool) {
 	s, ok := oracleText(v)
 	part := instant.FindStringSubmatch(strings.ToUpper(s))
@@ -153,7 +153,7 @@ func oracleInstant(v decision.Value) (time.Time, bool) {
 }
 
 var claimID = regexp.MustCompile(`^CLM-.*-[0-9]+$`)
-var controls = regexp.MustCompile(`[[:cntrl:]\x{80}-\x{9f}]`)
+var controls = regexp.MustCompile(`[[:cntrl:]\x{80}-\x{9f}\p{Cf}\p{Zl}\p{Zp}]`)
 
 // answer is what the oracle says of a failure under tiss-submission.
 type answer struct {

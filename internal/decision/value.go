@@ -2,6 +2,7 @@ package decision
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -105,9 +106,13 @@ func (v Value) decimal() (digits string, exponent int, ok bool) {
 	return digits, exponent - len(fraction), true
 }
 
-// instantLayouts are RFC 3339 and, read as UTC, what java.time.LocalDateTime prints: it leaves out
-// seconds that are zero (R7, R23).
-var instantLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04"}
+// instantLayouts are RFC 3339 and, read as UTC, the same without a zone. Java's types leave out seconds that are zero
+// (R7, R23).
+var instantLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999",
+	"2006-01-02T15:04"}
+
+// zoneName is what ZonedDateTime of Java, and FEEL, print behind the offset, which decides.
+var zoneName = regexp.MustCompile(`(Z|[+-][0-9]{2}:[0-9]{2})\[[A-Z0-9_+/-]{1,64}\]$`)
 
 // instant is the point in time that v holds, in UTC.
 func (v Value) instant() (time.Time, bool) {
@@ -117,9 +122,10 @@ func (v Value) instant() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ParseInstant reads a point in time: RFC 3339, or the same without a zone, which means UTC (R7).
+// ParseInstant reads a point in time: RFC 3339, the same without seconds, with the zone's name behind the offset, or
+// without a zone, which means UTC (R7, R23).
 func ParseInstant(s string) (time.Time, bool) {
-	s = strings.ToUpper(s) // RFC 3339 lets t and z stand for T and Z
+	s = zoneName.ReplaceAllString(strings.ToUpper(s), "$1") // RFC 3339 lets t and z stand for T and Z
 	for _, layout := range instantLayouts {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), isStrict(s)

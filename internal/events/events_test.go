@@ -48,12 +48,12 @@ func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Atte
 }
 
 func ofAttempt(a *journal.Attempt) *journal.Happening {
-	return &journal.Happening{Record: journal.Record{Subject: claim, Attempt: a}, Digest: journal.DigestEntry(journal.EntryOf(claim, a))}
+	return &journal.Happening{Record: journal.Record{Subject: claim, Attempt: a}, Digest: journal.DigestEntry(1, journal.EntryOf(claim, a))}
 }
 
 func ofEntry(s journal.Subject, kind journal.EntryKind, body string) *journal.Happening {
 	e := &journal.Entry{Record: 18, Kind: kind, Subject: s, At: noon.Add(5 * time.Millisecond), Body: body}
-	return &journal.Happening{Record: journal.Record{Subject: s, Entry: e}, Digest: journal.DigestEntry(*e)}
+	return &journal.Happening{Record: journal.Record{Subject: s, Entry: e}, Digest: journal.DigestEntry(1, *e)}
 }
 
 func recovered() *journal.Happening {
@@ -141,8 +141,8 @@ var happenings = map[string]struct {
 	"delivered":          {ofEntry(claim, journal.DeliveryEntry, `{"delivery":"taken","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","decision":"reprocess","state":"reprocessing","episode":1,"jobKey":"9007199254740993"}`), []string{"AuditRecorded"}},
 	"rejected":           {ofEntry(claim, journal.RejectionEntry, `{"rejection":"INVALID_RETRY_COUNT","message":"INVALID_RETRY_COUNT: retryCount is 2.5","jobKey":9007199254740993,"processInstanceKey":2}`), []string{"AuditRecorded"}},
 	"rejected-who":       {ofEntry(journal.Subject{}, journal.RejectionEntry, `{"rejection":"INVALID_CLAIM_ID","message":"INVALID_CLAIM_ID: claimId is missing","jobKey":3,"processInstanceKey":2}`), []string{"AuditRecorded"}},
-	"purged":             {ofEntry(journal.Subject{}, "purge", `{"through":1000,"link":7,"confirmed":true,"subjects":[{"ID":"CLM-1-1"}]}`), []string{"AuditRecorded"}},
-	"gathered":           {ofEntry(journal.Subject{}, "bulk", `{"bulkRun":"r","verb":"gather","by":"","items":[{"number":1,"subject":{"ID":"CLM-ana@exemplo.com-1"}}],"gathered":9}`), []string{"AuditRecorded"}},
+	"purged":             {ofEntry(journal.Subject{}, "purge", `{"through":1000,"link":7,"confirmed":true,"gone":[{"first":1,"last":2}],"sums":[{"name":"closed","n":1}]}`), []string{"AuditRecorded"}},
+	"gathered":           {ofEntry(journal.Subject{}, "bulk", `{"bulkRun":"r","verb":"gather","by":"","items":[{"number":1,"letter":7}],"gathered":9}`), []string{"AuditRecorded"}},
 	"given-up":           {givenUp(), []string{"MaxRetriesExceeded", "AuditRecorded"}},
 	"released":           {ofEntry(claim, journal.GateEntry, `{"action":"released","jobKey":"7","since":"2025-01-12T09:00:00Z"}`), []string{"AuditRecorded"}},
 	"destination-down":   {portal(destination.Up, destination.Down), []string{"DestinationDown", "AuditRecorded"}},
@@ -151,8 +151,8 @@ var happenings = map[string]struct {
 	"destination-same":   {portal("", destination.Up), []string{"AuditRecorded"}},
 	"destination-held": {ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry,
 		`{"command":{"verb":"hold","until":"2025-01-12T18:00:00Z","reason":"em manutenção, CPF 529.982.247-25","by":"ana"}}`), []string{"AuditRecorded"}},
-	"erased": {ofEntry(journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "erased-x"}, journal.ErasureEntry,
-		`{"reason":"protocolo 4711","by":"ana","erased":[{"first":1,"last":2}],"state":{"attempts":2},"figures":[{"policy":"tiss-submission"}]}`), []string{"AuditRecorded"}},
+	"erased": {ofEntry(journal.Subject{}, journal.ErasureEntry,
+		`{"reason":"protocolo 4711","by":"ana","gone":[{"first":1,"last":2}],"sums":[{"name":"closed","n":1}]}`), []string{"AuditRecorded"}},
 }
 
 func TestEventsAsTheyAreSent(t *testing.T) {
@@ -231,7 +231,7 @@ func TestIDsThatHoldPersonalData(t *testing.T) {
 	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
 	a := attempt(decision.RNBIL005, decision.PermanentError)
 	a.Decision.SubjectID = s.ID
-	decided := &journal.Happening{Record: journal.Record{Subject: s, Attempt: a}, Digest: journal.DigestEntry(journal.EntryOf(s, a))}
+	decided := &journal.Happening{Record: journal.Record{Subject: s, Attempt: a}, Digest: journal.DigestEntry(1, journal.EntryOf(s, a))}
 	entered := ofEntry(s, journal.GateEntry, `{"action":"held"}`)
 	for _, m := range append(publish(decided), publish(entered)...) {
 		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {

@@ -60,7 +60,7 @@ type Gates interface {
 // Recorder records what people tell (journal.Journal).
 type Recorder interface {
 	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
-	Erase(ctx context.Context, store journal.Eraser, e journal.Erasure) (journal.Erased, error)
+	Erase(ctx context.Context, store journal.Expunger, e journal.Erasure) (journal.Erased, error)
 }
 
 // Services are what a Guard stands before.
@@ -68,7 +68,7 @@ type Services struct {
 	DeadLetters DeadLetters
 	Gates       Gates
 	Journal     Recorder
-	Store       journal.Eraser
+	Store       journal.Expunger
 	Log         *zap.Logger
 }
 

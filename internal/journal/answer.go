@@ -67,6 +67,7 @@ const (
 	settledBy        = "retry-worker"
 	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
 	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
+	reasonExpired    = "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão"
 )
 
 // variables of an answer; those of a retry are only where there is one.
@@ -94,6 +95,10 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	note := &d.Review
 	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
 	switch d.State {
+	case DeadLetterDiscarded:
+		if !note.Discard { // by nobody
+			v.Reason, v.By = reasonExpired, settledBy
+		}
 	case DeadLetterRecovered:
 		v.Reason, v.By = reasonRecovered, settledBy
 	case DeadLetterSuperseded:

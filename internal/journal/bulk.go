@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"crypto/sha256"
 	"strings"
 	"time"
 
@@ -91,14 +92,39 @@ func (f *DeadLetterFilter) Search() string {
 	return bounded(strings.TrimSpace(f.Query))
 }
 
+// words are what of the filter may name somebody.
+func (f *DeadLetterFilter) words() []*string { return []*string{&f.IDs, &f.Context, &f.Query} }
+
+// withoutWords returns the filter without what may name somebody.
+func (f DeadLetterFilter) withoutWords() DeadLetterFilter {
+	for _, w := range f.words() {
+		*w = ""
+	}
+	return f
+}
+
+// wordsSum returns a digest of what of the filter may name somebody; empty where that is nothing.
+func (r *BulkRun) wordsSum() string {
+	if r.Filter == r.Filter.withoutWords() {
+		return ""
+	}
+	b := appendText(nil, r.WordsSalt)
+	for _, w := range r.Filter.words() {
+		b = appendText(b, *w)
+	}
+	return Digest(sha256.Sum256(b)).String()
+}
+
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
 type BulkRun struct {
 	// ID is a UUID; ids that are made later sort later.
 	ID     string     `json:"bulkRun"`
 	Action BulkAction `json:"action"`
-	// Filter chose the dead letters among those that were open and had a record of at most Through.
-	Filter  DeadLetterFilter `json:"filter"`
-	Through int64            `json:"through"`
+	// Filter chose the dead letters among those that were open and had a record of at most Through. What of it may name
+	// somebody (DeadLetterFilter.words) stands in the run's row alone; its records have a digest of that and WordsSalt.
+	Filter    DeadLetterFilter `json:"filter"`
+	WordsSalt string           `json:"wordsSalt,omitempty"`
+	Through   int64            `json:"through"`
 	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
 	Reason string `json:"reason"`
 	By     string `json:"by"`
@@ -118,8 +144,9 @@ type BulkRun struct {
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 	// EndedAt is when nothing was left to decide; the zero time before.
 	EndedAt time.Time `json:"endedAt,omitzero"`
-	// Begun is the record of its start.
+	// Begun is the record of its start, Ended that of its end; 0 before.
 	Begun int64 `json:"begun"`
+	Ended int64 `json:"ended,omitempty"`
 	// Total dead letters in it, at most MostBulkItems.
 	Total int64 `json:"total"`
 	// Counts of them by outcome, which add up to Total. Those that are 0 are absent.

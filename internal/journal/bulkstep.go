@@ -3,7 +3,6 @@ package journal
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -77,8 +76,8 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start; its words are
-// redacted, as they may be of a person's name, and Query is a digest of them as they are.
+// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start, but for its words, of
+// which Words is a digest (BulkRun.wordsSum).
 type bulkBody struct {
 	Run       string            `json:"bulkRun"`
 	Verb      BulkVerb          `json:"verb"`
@@ -86,7 +85,7 @@ type bulkBody struct {
 	State     BulkState         `json:"state,omitempty"`
 	Action    BulkAction        `json:"action,omitempty"`
 	Filter    *DeadLetterFilter `json:"filter,omitempty"`
-	Query     string            `json:"querySha256,omitempty"`
+	Words     string            `json:"wordsSha256,omitempty"`
 	Through   int64             `json:"through,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Force     bool              `json:"forceRetry,omitempty"`
@@ -110,38 +109,32 @@ func (b *bulkBody) items(at time.Time) []BulkItem {
 	return all
 }
 
-// started records that a run begins on the dead letters found. Its own row keeps the filter's words as they are.
+// started records that a run begins on the dead letters found.
 func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
-	f := r.Filter
-	f.State, f.Query = "", f.Search()
-	told := f
-	told.Query = redact.Line(f.Query, maxTextBytes)
+	begins := &BulkRun{Filter: r.Filter}
+	begins.Filter.State, begins.Filter.Query = "", r.Filter.Search()
+	told := begins.Filter.withoutWords()
+	if told != begins.Filter {
+		begins.WordsSalt = newSalt()
+	}
 	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, Action: r.Action, Filter: &told,
-		Query: querySum(f.Query), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+		Words: begins.wordsSum(), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute, Items: found}
 	for _, i := range body.items(b.milli()) {
 		b.changes.NewItems = append(b.changes.NewItems, RunItem{body.Run, i})
 	}
-	run := b.stepped(&BulkRun{Filter: f}, body)
+	run := b.stepped(begins, body)
 	if run.Total > 0 {
 		run.Counts = map[BulkOutcome]int64{BulkPlanned: run.Total}
 	}
 	return run
 }
 
-// querySum returns a digest of a filter's words; empty where there are none.
-func querySum(words string) string {
-	if words == "" {
-		return ""
-	}
-	return Digest(sha256.Sum256([]byte(words))).String()
-}
-
 // stepped records a step, and returns the run as it stands then.
 func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
-	next, words := *r, r.Filter.Query
+	next := *r
 	next.fold(b.next(), b.milli(), body)
-	next.Filter.Query = words
+	next.Filter, next.WordsSalt = r.Filter, r.WordsSalt
 	b.changes.Runs = append(b.changes.Runs, next)
 	b.entry(nil, Subject{}, BulkEntry, body, Happening{}, 0)
 	return next
@@ -173,7 +166,7 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 		r.ChangedBy, r.ChangedAt = b.By, at
 	}
 	if b.State.Ended() {
-		r.EndedAt = at
+		r.EndedAt, r.Ended = at, record
 	}
 }
 

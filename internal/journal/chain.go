@@ -75,10 +75,10 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// DigestEntry returns the digest of everything a record says.
-func DigestEntry(n Entry) Digest {
+// DigestEntry returns the digest of everything a record says, and of its subject's key.
+func DigestEntry(key int64, n Entry) Digest {
 	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
-	b = binary.AppendVarint(binary.AppendVarint(b, n.Record), Milli(n.At))
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.Record), key), Milli(n.At))
 	for _, s := range [...]string{n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Kept()} {
 		b = appendText(b, s)
 	}
@@ -88,7 +88,7 @@ func DigestEntry(n Entry) Digest {
 // Digest returns the digest of everything a message says, and of its place.
 func (m *Message) Digest() Digest {
 	b := append(make([]byte, 0, 2048), 'm', 1) // the version of the format
-	b = binary.AppendVarint(binary.AppendVarint(b, m.Sequence), Milli(m.At))
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, m.Sequence), m.Subject), Milli(m.At))
 	for _, s := range [...]string{m.ID, m.Queue, m.Key, m.Type, m.Body} {
 		b = appendText(b, s)
 	}

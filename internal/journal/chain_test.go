@@ -31,25 +31,25 @@ func fullAttempt() journal.Attempt {
 func TestDigestsTellEveryField(t *testing.T) {
 	a, e := fullAttempt(), journal.Entry{Record: 1, Kind: journal.ReviewEntry, At: time.UnixMilli(2), Body: "{}"}
 	subject := someSubject
-	want, wantEntry := journal.DigestEntry(journal.EntryOf(subject, &a)), journal.DigestEntry(e)
+	want, wantEntry := journal.DigestEntry(1, journal.EntryOf(subject, &a)), journal.DigestEntry(1, e)
 	// The policy and the id stand in the subject, and a rejection is no attempt.
 	elsewhere := []string{"Decision.Policy", "Decision.SubjectID", "Decision.Rejection"}
 	eachField(reflect.ValueOf(&a).Elem(), "", func(name string) {
-		if same := journal.DigestEntry(journal.EntryOf(subject, &a)) == want; same != slices.Contains(elsewhere, name) {
+		if same := journal.DigestEntry(1, journal.EntryOf(subject, &a)) == want; same != slices.Contains(elsewhere, name) {
 			t.Errorf("attempt's %s changed, its digest the same: %t", name, same)
 		}
 	})
 	eachField(reflect.ValueOf(&subject).Elem(), "", func(name string) {
-		if journal.DigestEntry(journal.EntryOf(subject, &a)) == want {
+		if journal.DigestEntry(1, journal.EntryOf(subject, &a)) == want {
 			t.Errorf("the subject's %s changed and the digest did not", name)
 		}
 	})
 	eachField(reflect.ValueOf(&e).Elem(), "", func(name string) {
-		if journal.DigestEntry(e) == wantEntry {
+		if journal.DigestEntry(1, e) == wantEntry {
 			t.Errorf("the entry's %s changed and its digest did not", name)
 		}
 	})
-	if journal.DigestEntry(journal.EntryOf(subject, &a)) != want || journal.DigestEntry(e) != wantEntry {
+	if journal.DigestEntry(1, journal.EntryOf(subject, &a)) != want || journal.DigestEntry(1, e) != wantEntry {
 		t.Error("the same record has two digests")
 	}
 }
@@ -101,8 +101,8 @@ func bump(f reflect.Value) {
 // TestDigestsKeepTextsApart: what ends one text cannot begin the next.
 func TestDigestsKeepTextsApart(t *testing.T) {
 	a := fullAttempt()
-	one := journal.DigestEntry(journal.EntryOf(journal.Subject{Tenant: "a", Policy: "bc", ID: "d"}, &a))
-	other := journal.DigestEntry(journal.EntryOf(journal.Subject{Tenant: "ab", Policy: "c", ID: "d"}, &a))
+	one := journal.DigestEntry(1, journal.EntryOf(journal.Subject{Tenant: "a", Policy: "bc", ID: "d"}, &a))
+	other := journal.DigestEntry(1, journal.EntryOf(journal.Subject{Tenant: "ab", Policy: "c", ID: "d"}, &a))
 	if one == other {
 		t.Error("two subjects have one digest")
 	}

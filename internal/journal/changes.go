@@ -94,19 +94,22 @@ func (b *batch) append(key int64, e Entry, about Happening) {
 	if about.Attempt == nil {
 		about.Entry = &e
 	}
-	about.Subject, about.Digest = e.Subject, DigestEntry(e)
+	about.Subject, about.Digest = e.Subject, DigestEntry(key, e)
 	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
 	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
 	b.happened = append(b.happened, about)
 	if b.publish != nil {
-		b.changes.Outbox = append(b.changes.Outbox, b.publish(&about)...)
+		for _, m := range b.publish(&about) {
+			m.Subject = key
+			b.changes.Outbox = append(b.changes.Outbox, m)
+		}
 	}
 }
 
 // keep saves the dead letters that the last record changed, and sends the answers.
 func (b *batch) keep(key int64, l *life, delay time.Duration) {
 	for _, d := range b.answers {
-		b.changes.Outbox = append(b.changes.Outbox, answerTo(l.subject, d, delay, b.milli()))
+		b.changes.Outbox = append(b.changes.Outbox, answerTo(key, l.subject, d, delay, b.milli()))
 	}
 	for i := range b.touched {
 		d := b.touched[i].letter
@@ -264,18 +267,18 @@ func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond
 
 // answerTo is the message that tells a process what became of its dead letter. delay is how long the retry lies ahead,
 // where one does.
-func answerTo(s Subject, d *DeadLetter, delay time.Duration, at time.Time) Message {
+func answerTo(key int64, s Subject, d *DeadLetter, delay time.Duration, at time.Time) Message {
 	v := d.variables(delay)
 	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
 		JobKey:   d.ReviewJobKey,
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: s.OutboxKey(), Type: answerType, Body: string(encoded(a)), At: at}
+		Key: s.OutboxKey(), Subject: key, Type: answerType, Body: string(encoded(a)), At: at}
 }
 
 // AnswerAnew is the message that tells a process, once more, what became of its dead letter.
 func (k *KeyedDeadLetter) AnswerAnew(at time.Time) Message {
-	return answerTo(k.Subject, &k.DeadLetter, k.DeadLetter.ahead(at), at)
+	return answerTo(k.Key, k.Subject, &k.DeadLetter, k.DeadLetter.ahead(at), at)
 }
 
 // ahead is how long its retry lies ahead, in whole seconds.

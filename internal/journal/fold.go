@@ -34,6 +34,8 @@ func (h *History) fold(s Subject) *life {
 	return h.life
 }
 
+func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*DeadLetter{}} }
+
 // latest is the subject's latest attempt, in its latest revision.
 func (l *life) latest(a *Attempt) { l.last, l.LastRecord = a, a.Record }
 
@@ -90,8 +92,6 @@ func (p *projection) apply(l *life, e *Entry, body any) {
 		p.delivery(l, b)
 	case *noteBody:
 		p.note(l, b)
-	case *erasureBody:
-		p.erasure(l, b)
 	case *GateBody:
 		p.gate(l, b)
 	case *DestinationBody:
@@ -112,8 +112,8 @@ var decoders = map[EntryKind]func(*Entry) (any, error){
 	DeliveryEntry:    decode[deliveryBody],
 	NoteEntry:        decode[noteBody],
 	BulkEntry:        decode[bulkBody],
-	PurgeEntry:       decode[purgeBody],
-	ErasureEntry:     decode[erasureBody],
+	PurgeEntry:       decode[expungeBody],
+	ErasureEntry:     decode[expungeBody],
 	GateEntry:        decode[GateBody],
 	DestinationEntry: decode[DestinationBody],
 	TeachingEntry:    decode[TeachingBody],
@@ -343,7 +343,11 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	l.Sent, l.Concluded = nil, cmp.Or(b.Delivered, l.Concluded)
 	p.reported(l, b.ProcessInstanceKey)
 	e, d := &l.Episode, l.letter()
-	if b.Outcome == outcomeSuccess {
+	switch b.Outcome {
+	case outcomeExpired:
+		p.expire(l, b)
+		return
+	case outcomeSuccess:
 		if l.last != nil && e.State == Scheduled {
 			p.countCase(l.subject.Policy, e, l.last, b.At)
 		}
@@ -370,11 +374,25 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	p.die(l, born, false)
 }
 
+// expire ends an episode of which nothing was heard for as long as records are kept. A process that waits for a review
+// is told that nobody makes one any more.
+func (p *projection) expire(l *life, b *outcomeBody) {
+	e, d := &l.Episode, l.letter()
+	if d != nil {
+		p.settle(d, DeadLetterDiscarded)
+	}
+	alive := e.State != Dead
+	e.Number, e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = b.Episode, Expired, b.At, "", time.Time{}
+	if alive {
+		p.countEnd(l.subject.Policy, e, false)
+	}
+}
+
 // review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
 func (p *projection) review(l *life, b *reviewBody) {
 	d, e := l.letters[b.DeadLetter], &l.Episode
 	if d == nil {
-		return // purged
+		return // expunged
 	}
 	p.touch(d)
 	if b.Decision == DeadLetterDiscarded {
@@ -404,7 +422,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 func (p *projection) delivery(l *life, b *deliveryBody) {
 	d := l.letters[b.DeadLetter]
 	if d == nil {
-		return // purged
+		return // expunged
 	}
 	p.touch(d)
 	switch b.Delivery {

@@ -189,7 +189,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 	}
 	b.entry(h, d.Subject, GateEntry, body, about, 0)
 	b.changes.Outbox = append(b.changes.Outbox, Message{
-		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.OutboxKey(),
+		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.OutboxKey(), Subject: h.Key,
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})
 }
 

@@ -86,7 +86,7 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	b.entry(h, n.Subject, NoteEntry, body, Happening{}, 0)
 	if n.Verb == DiscardLater {
 		b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Discarding.Record, 10),
-			Queue: DiscardQueue, Key: d.ID, Type: string(n.Verb), Body: "{}", At: d.Discarding.At})
+			Queue: DiscardQueue, Key: d.ID, Subject: h.Key, Type: string(n.Verb), Body: "{}", At: d.Discarding.At})
 	}
 	return *d, nil
 }

@@ -63,6 +63,7 @@ func (o *Outcome) stale(h *History) bool {
 const (
 	outcomeSuccess = "success"
 	outcomeFailure = "failure"
+	outcomeExpired = "expired"
 )
 
 // conclude records an outcome. One for a subject without an open episode, or one told twice, changes nothing.

@@ -112,18 +112,6 @@ type CauseFilter struct {
 	Taught bool
 }
 
-// Purger forgets what is older than it must be kept. Links and their digests, sums and fingerprints stay.
-// Its errors hold a *StoreError. Every method is safe for concurrent use.
-type Purger interface {
-	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
-	// t; 0 where there is none.
-	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
-	// Purge saves what step makes of at most limit records up to the given one, in one short transaction: they go, with
-	// the dead letters and subjects of which nothing else is left. It returns how many records it deleted: fewer than
-	// limit when there are no more.
-	Purge(ctx context.Context, through int64, limit int, step func(Head, *Purging) (*Changes, error)) (int, error)
-}
-
 // Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
 // hold a *StoreError. Every method is safe for concurrent use.
 type Outbox interface {
@@ -297,10 +285,8 @@ type Changes struct {
 	Outbox []Message
 	// Published are the sequences of the outbox's messages that need not be kept any longer.
 	Published []int64
-	// Forgotten is what a purge takes; nil where nothing is purged.
-	Forgotten *Forgotten
-	// Erased is what an erasure takes; nil where nothing is erased.
-	Erased *Expunged
+	// Expunged is what goes; nil where nothing does.
+	Expunged *Expunged
 }
 
 // KeyedRecord is a record of the subject with that key in the store; 0 where it is of none.
@@ -374,13 +360,9 @@ func kindOf(err error) Kind {
 	return Unavailable
 }
 
-// Tell folds the records of a subject, in their order, to its story. base is what the last purge carried of it.
-func Tell(s Subject, base *Entry, records []Entry) (Story, error) {
-	story, p := Story{Subject: s}, newProjection()
-	l, err := carriedLife(s, base)
-	if err != nil {
-		return story, err
-	}
+// Tell folds the records of a subject, in their order, to its story.
+func Tell(s Subject, records []Entry) (Story, error) {
+	story, p, l := Story{Subject: s}, newProjection(), newLife(s)
 	for i := range records {
 		e := &records[i]
 		body, err := decodeBody(e)

@@ -105,6 +105,7 @@ const (
 	Discarded    State = "discarded"    // a person let it go
 	Superseded   State = "superseded"   // another episode of the subject took its place
 	Abandoned    State = "abandoned"    // nothing was heard for longer than the policy's total limit
+	Expired      State = "expired"      // nothing was heard for as long as records are kept
 )
 
 // Open reports whether a failure of the subject can belong to an episode in this state: dead, but not
@@ -299,18 +300,14 @@ func newSalt() string {
 
 // Told returns what people are told of an entry: its body, without what the fold starts from.
 func (e *Entry) Told() json.RawMessage {
-	var p purgeBody
-	var x erasureBody
-	switch e.Kind { // one that somebody edited says nothing
-	case PurgeEntry:
-		_ = json.Unmarshal([]byte(e.Body), &p)
-		return encoded(purgeBody{Through: p.Through, Confirmed: p.Confirmed})
-	case ErasureEntry:
-		_ = json.Unmarshal([]byte(e.Body), &x)
-		return encoded(erasureBody{Reason: x.Reason, By: x.By, Erased: x.Erased})
-	default:
+	if e.Kind != PurgeEntry && e.Kind != ErasureEntry {
 		return json.RawMessage(e.Body)
 	}
+	b, _ := BodyOf[expungeBody](e) // one that somebody edited says nothing
+	if e.Kind == PurgeEntry {
+		b.Gone = nil
+	}
+	return encoded(expungeBody{Reason: b.Reason, By: b.By, Through: b.Through, Confirmed: b.Confirmed, Gone: b.Gone})
 }
 
 // EntryOf returns the record of an attempt.
@@ -381,8 +378,9 @@ type Message struct {
 	Sequence int64
 	// ID by which consumers tell a repetition.
 	ID string
-	// Queue is the destination, Key what is kept in order there.
+	// Queue is the destination, Key what is kept in order there, Subject the key of the subject that it is about; 0 for none.
 	Queue, Key string
+	Subject    int64
 	// Type is the event's name in the contract; Body what is sent.
 	Type, Body string
 	At         time.Time

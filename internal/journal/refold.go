@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,56 +57,111 @@ func (t *Table) compare(got, want []Row) error {
 
 // Refold folds all records anew, and is told of each part of the projections.
 type Refold struct {
-	*Fold
+	*projection
+	runs    map[string]*foldedRun
+	gone    Gone
 	letters int64
 }
 
-// Through returns the last record that was purged.
-func (f *Refold) Through() int64 { return f.through }
+type foldedRun struct {
+	BulkRun
+	words string
+	items map[int64]*BulkItem // by their dead letters
+}
+
+// NewRefold returns a fold of the whole journal.
+func NewRefold() *Refold { return &Refold{projection: newProjection(), runs: map[string]*foldedRun{}} }
+
+// Gone returns the records that expunges took, once those are folded.
+func (f *Refold) Gone() *Gone { return &f.gone }
 
 // Letters returns how many dead letters were held against their records.
 func (f *Refold) Letters() int64 { return f.letters }
 
-// NewRefold returns a fold of the whole journal.
-func NewRefold(base *Entry) (*Refold, error) {
-	f, err := NewFold(base)
-	if err != nil {
-		return nil, err
-	}
-	return &Refold{Fold: f}, nil
-}
-
-// Entry folds a record of no subject: bulk runs and purges. They come first, in their order.
+// Entry folds a record of a bulk run, or of an expunge. They come first, in their order.
 func (f *Refold) Entry(e *Entry) error {
-	if e.Kind == BulkEntry || e.Kind == PurgeEntry {
-		return f.Record(e)
+	switch e.Kind {
+	case BulkEntry:
+		b, err := BodyOf[bulkBody](e)
+		f.step(e, &b)
+		return err
+	case PurgeEntry, ErasureEntry:
+		b, err := BodyOf[expungeBody](e)
+		f.expunged(&b)
+		return cmp.Or(err, f.gone.Add(e))
 	}
 	return nil
 }
 
-// subject folds the records of one subject, in their order, and returns the rows that they come to. Of dead letters
-// that were born before the last purge those are there that the episode named then, or that an erasure left since.
+// expunged takes over what expunged records left.
+func (f *Refold) expunged(b *expungeBody) {
+	for _, s := range b.Sums {
+		f.sums.add(s)
+	}
+	for i := range b.Causes {
+		f.addCause(&b.Causes[i])
+	}
+	for i := range b.Items {
+		if r := f.runs[b.Items[i].Run]; r != nil {
+			r.items[b.Items[i].Record] = &b.Items[i].BulkItem
+		}
+	}
+	for _, id := range b.Words {
+		if r := f.runs[id]; r != nil {
+			r.words = ""
+		}
+	}
+}
+
+// addCause adds what records that are gone counted of a cause.
+func (p *projection) addCause(c *Fingerprint) {
+	if known := p.causes[c.ID]; known != nil {
+		known.Add(c)
+	} else {
+		p.causes[c.ID] = new(*c)
+	}
+}
+
+// step folds a record of a bulk run.
+func (f *Refold) step(e *Entry, b *bulkBody) {
+	r := f.runs[b.Run]
+	if b.Verb == BulkStart {
+		r = &foldedRun{words: b.Words, items: map[int64]*BulkItem{}}
+		f.runs[b.Run] = r
+		for _, i := range b.items(e.At) {
+			r.items[i.Record] = &i
+		}
+	}
+	if r == nil {
+		return // its start is missing
+	}
+	r.fold(e.Record, e.At, b)
+	if i := r.items[b.Record]; i != nil && b.Verb == bulkRefuse {
+		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
+	}
+}
+
+// subject folds the records of one subject, in their order, and returns the rows that they come to.
 func (f *Refold) subject(
 	key int64, s Subject, records []KeyedRecord,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
-	l, named, purged, erased := f.life(s), "", false, false
+	l := newLife(s)
 	for i := range records {
-		if !purged && records[i].Entry.Record > f.purge {
-			named, purged = l.Episode.DeadLetter, true
-		}
-		erased = erased || purged && records[i].Entry.Kind == ErasureEntry
-		if err := f.Record(&records[i].Entry); err != nil {
+		body, err := decodeBody(&records[i].Entry)
+		if err != nil {
 			return nil, nil, err
 		}
+		f.apply(l, &records[i].Entry, body)
 	}
-	delete(f.lives, s)
-	if !purged {
-		named = l.Episode.DeadLetter
-	}
-	for _, d := range l.deadLetters() {
-		if d.Record > f.through || d.ID == named || erased {
-			letters = append(letters, KeyedDeadLetter{key, s, d})
+	for n := range f.items { // what became of runs' dead letters
+		c := &f.items[n]
+		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
+			c.Apply(r.items[c.Record])
 		}
+	}
+	f.items = f.items[:0]
+	for _, d := range l.deadLetters() {
+		letters = append(letters, KeyedDeadLetter{key, s, d})
 	}
 	return (&KeyedState{Key: key, Subject: s, State: l.SubjectState}).Row(), letters, nil
 }
@@ -142,7 +198,7 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		}
 	case RunsTable:
 		for _, r := range f.runs {
-			all = append(all, r.words(got).Row())
+			all = append(all, r.worded(got).Row())
 		}
 	case ItemsTable:
 		for id, r := range f.runs {
@@ -170,14 +226,16 @@ func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 	return &c
 }
 
-// words is the run with the words of its filter that are there, where the digest of its start fits.
-func (r *foldedRun) words(got []Row) *BulkRun {
+// worded is the run with the words of its filter that are there, where the digest of its start fits.
+func (r *foldedRun) worded(got []Row) *BulkRun {
 	run := r.BulkRun
 	for _, row := range got {
 		var there BulkRun
-		if row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil &&
-			querySum(there.Filter.Query) == r.query {
-			run.Filter.Query = there.Filter.Query
+		if r.words != "" && row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil && there.wordsSum() == r.words {
+			for i, w := range run.Filter.words() {
+				*w = *there.Filter.words()[i]
+			}
+			run.WordsSalt = there.WordsSalt
 		}
 	}
 	return &run
@@ -204,7 +262,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	for _, row := range p.Subjects {
 		key := row[0].(int64)
 		s := Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}
-		if l := f.lives[s]; len(records[key]) == 0 && (l == nil || !l.waits()) {
+		if len(records[key]) == 0 {
 			continue
 		}
 		subject, born, err := f.subject(key, s, records[key])

@@ -120,10 +120,8 @@ type Moment interface {
 	Rows(t *Table) ([]Row, error)
 	// Messages of all queues after the one of that number, in order, at most limit.
 	Messages(after int64, limit int) ([]Message, error)
-	// LastPurge is the record that the head says is the last purge's; nil for none.
-	LastPurge() (*Entry, error)
-	// Erasures are the records of erasures, in order.
-	Erasures() ([]KeyedRecord, error)
+	// Expunges calls take for the records of expunges, in order, the last first where backwards, until it returns false.
+	Expunges(backwards bool, take func(*Entry) bool) error
 	// Schema returns in one line what differs from the schema, empty where nothing does.
 	Schema() (string, error)
 }
@@ -194,12 +192,20 @@ func (r *Runs) Missing(last int64) (gaps []Run) {
 	return gaps
 }
 
-// After returns the parts of runs behind a record.
-func After(runs []Run, record int64) (all []Run) {
-	for _, n := range runs {
-		if n.First = max(n.First, record+1); n.First <= n.Last {
-			all = append(all, n)
+// without returns the parts of n that are in none of the runs, which All was called for.
+func (r *Runs) without(n Run) (all []Run) {
+	from, _ := slices.BinarySearchFunc(r.all, n.First, func(r Run, n int64) int { return cmp.Compare(r.Last, n) })
+	for _, gone := range r.all[from:] {
+		if gone.First > n.Last {
+			break
 		}
+		if n.First < gone.First {
+			all = append(all, Run{First: n.First, Last: gone.First - 1, Until: n.Until})
+		}
+		n.First = gone.Last + 1
+	}
+	if n.First <= n.Last {
+		all = append(all, n)
 	}
 	return all
 }

@@ -391,24 +391,16 @@ func (m memory) HoldBulkRun(ctx context.Context, run, why string) error {
 	return m.Journal.HoldBulkRun(ctx, run, why)
 }
 
-// Purge implements journal.Purger.
-func (v *store) Purge(
-	ctx context.Context, through int64, limit int, step func(journal.Head, *journal.Purging) (*journal.Changes, error),
-) (int, error) {
-	if v.port(v.name + " purge"); v.refuses() {
-		return 0, errStore
-	}
-	defer v.anew()
-	return v.Memory.Purge(ctx, through, limit, step)
-}
-
-// Erase implements journal.Eraser. What is erased is not told any more.
-func (v *store) Erase(ctx context.Context, of journal.Subject, step func(journal.Head, *journal.Erasing) *journal.Changes) error {
-	if v.port(v.name + " erase"); v.refuses() {
+// Expunge implements journal.Expunger. What is erased is not told any more.
+func (v *store) Expunge(
+	ctx context.Context, of journal.Scope, step func(journal.Head, *journal.Expunging) (*journal.Changes, error),
+) error {
+	if v.port(v.name + " expunge"); v.refuses() {
 		return errStore
 	}
+	defer v.anew()
 	before := v.pending()
-	err := v.Memory.Erase(ctx, of, step)
+	err := v.Memory.Expunge(ctx, of, step)
 	after := v.pending() // with the erasure's own
 	gone := func(m journal.Message) bool {
 		return !slices.ContainsFunc(after, func(n journal.Message) bool { return n.Sequence == m.Sequence })

@@ -19,8 +19,7 @@ import (
 type Store interface {
 	Reader
 	journal.Store
-	journal.Purger
-	journal.Eraser
+	journal.PurgeStore
 	journal.Outbox
 	deadletter.BulkStore
 	deadletter.NoticeStore

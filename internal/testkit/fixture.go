@@ -32,7 +32,7 @@ type Store interface {
 	journal.Outbox
 	journal.Statistics
 	journal.Archive
-	journal.Eraser
+	journal.PurgeStore
 }
 
 // firstKey is the first key that an engine gives: a consumer that keeps keys as floating-point numbers loses it.

@@ -113,9 +113,6 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
-	if c.Erased != nil {
-		m.expunge(c.Erased)
-	}
 	for _, s := range c.Subjects {
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
 		m.head.Subject = max(m.head.Subject, s.Key)
@@ -139,8 +136,8 @@ func (m *Memory) keep(c *journal.Changes) {
 		m.head.Link, m.head.Record, m.head.Hash, m.head.At = l.Number, m.head.Record+int64(len(l.Digests)), l.Hash, l.At
 		m.head.Message += int64(len(l.Messages))
 	}
-	if c.Forgotten != nil {
-		m.forget(c.Forgotten)
+	if c.Expunged != nil {
+		m.expunge(c.Expunged)
 	}
 }
 
@@ -192,11 +189,6 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 			h.Same = new(*a)
 		}
 	}
-	if h.Last == nil && state.LastRecord != 0 {
-		if last, err := journal.CarriedLast(m.lastPurge()); err == nil {
-			h.Last, _ = last(l.Subject)
-		}
-	}
 	if h.Same != nil {
 		for _, a := range attempts {
 			if until, is := m.answered[a.Record]; is && a.Number == h.Same.Number {
@@ -245,7 +237,7 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 	}
 	defer m.mu.Unlock()
 	records := m.of(s)
-	story, err := journal.Tell(s, m.lastPurge(), records)
+	story, err := journal.Tell(s, records)
 	for i := range story.DeadLetters {
 		if d := &story.DeadLetters[i]; m.letters[d.Record] != nil {
 			d.ReviewSeen = m.letters[d.Record].DeadLetter.ReviewSeen

@@ -94,8 +94,17 @@ func (s *moment) Messages(after int64, limit int) ([]journal.Message, error) {
 	return first(all, limit), nil
 }
 
-func (s *moment) LastPurge() (*journal.Entry, error) { return s.m.lastPurge(), nil }
-
-func (s *moment) Erasures() ([]journal.KeyedRecord, error) { return s.m.erasures(), nil }
+func (s *moment) Expunges(backwards bool, take func(*journal.Entry) bool) error {
+	all := slices.DeleteFunc(slices.Clone(s.m.records), func(r journal.KeyedRecord) bool { return !isExpunge(&r) })
+	if backwards {
+		slices.Reverse(all)
+	}
+	for i := range all {
+		if !take(&all[i].Entry) {
+			break
+		}
+	}
+	return nil
+}
 
 func (s *moment) Schema() (string, error) { return "", nil }

@@ -115,6 +115,8 @@ func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 		return n.Policy.Own.Delay + " is 0 and was raised to 1s"
 	case r.Decision.Presumes() && r.Decision.ShouldRetry():
 		return "looks like " + string(r.Decision.Reason) + ", retried to be sure"
+	case decision.SaysNothing(n.Failure.Error):
+		return n.Policy.ErrorVariable + " holds " + n.Failure.Error + ": the process passes no error text; check its mapping"
 	default:
 		return ""
 	}

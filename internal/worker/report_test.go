@@ -43,6 +43,8 @@ func TestLogLine(t *testing.T) {
 		{"a submission time ahead (R23)", claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:40:01Z"`), zapcore.WarnLevel,
 			"retry_scheduled", append(scheduled, "warning"),
 			map[string]any{"warning": "lastSubmissionTime lies in the future and is ignored"}},
+		{"no error text", claim(`"submissionError":"undefined"`), zapcore.WarnLevel, "retry_scheduled", append(scheduled, "warning"),
+			map[string]any{"warning": "submissionError holds undefined: the process passes no error text; check its mapping"}},
 		{"a submission time that is past (R23)", claim(`"submissionError":"TIMEOUT","lastSubmissionTime":"2025-01-12T10:40:00.1Z"`), zapcore.InfoLevel,
 			"retry_scheduled", scheduled, map[string]any{}},
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,7 +106,7 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 		{"a probe", db.Probe},
 		{"a question", func(ctx context.Context) error { _, err := db.Holds(ctx, &journal.Link{}); return err }},
 		{"a purge", func(ctx context.Context) error {
-			_, err := db.Purge(ctx, 1, 4, testkit.PurgeAt(time.Now()))
+			_, _, err := testkit.PurgeAt(ctx, db, time.Now(), 0, 1, 4)
 			return err
 		}},
 	} {
@@ -115,9 +115,6 @@ func TestWritersWaitForAHeldHeadNoLongerThanTheirTime(t *testing.T) {
 	do(t, holder, "ROLLBACK")
 	if _, err := record(wait.Context(t), db, ask("CLM-HELD-1", "job")); err != nil {
 		t.Errorf("after the head was let go: %v", err)
-	}
-	if n, err := db.Purge(wait.Context(t), 9, 9, testkit.PurgeAt(time.Now())); err != nil || n != 2 {
-		t.Errorf("after the head was let go %d records are purged (%v), want 2: nothing was before", n, err)
 	}
 }
 
@@ -242,15 +239,17 @@ func TestAReaderSeesWhatIsCommittedAlone(t *testing.T) {
 func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	url := realserver.Database(t)
 	db, holder := open(t, url), connect(t, url)
-	for n := range 10 {
-		_, err := record(wait.Context(t), db, ask(fmt.Sprint("CLM-OLD-", n), "job"))
+	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: `{"n":1}`}}, 10)
+	testkit.Must(t, db.Transact(wait.Context(t), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+		c, err := journal.Append(head, time.Now(), nil, nil, entries...)
 		testkit.Must(t, err)
-	}
+		return c
+	}))
 	do(t, holder, "BEGIN")
 	do(t, holder, "SELECT FROM ledger_head WHERE one = 1 FOR UPDATE")
 	end := make(chan error, 1)
 	go func() {
-		_, err := db.Purge(wait.Context(t), 10, 4, testkit.PurgeAt(time.Now()))
+		_, _, err := testkit.PurgeAt(wait.Context(t), db, time.Now(), 0, 10, 4)
 		end <- err
 	}()
 	wait.Until(t, "the purge waits for the head and is ended", func() bool {
@@ -264,7 +263,7 @@ func TestAPurgeWhoseConnectionIsEndedPurgesNothing(t *testing.T) {
 	if left := one[int64](t, holder, "SELECT count(*) FROM records"); left != 10 {
 		t.Errorf("%d of 10 attempts are left", left)
 	}
-	if n, err := db.Purge(wait.Context(t), 10, 100, testkit.PurgeAt(time.Now())); err != nil || n != 10 {
+	if n, _, err := testkit.PurgeAt(wait.Context(t), db, time.Now(), 0, 10, 100); err != nil || n != 10 {
 		t.Errorf("%d were purged (%v), want 10", n, err)
 	}
 }

@@ -131,7 +131,7 @@ func purgeAll(ctx context.Context, path string) error {
 		return err
 	}
 	for steps := bufio.NewScanner(os.Stdin); steps.Scan(); {
-		n, err := db.Purge(ctx, 1000, 7, testkit.PurgeAt(time.Now()))
+		n, _, err := testkit.PurgeAt(ctx, db, time.Now(), 1000, 2000, 7)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -51,15 +52,30 @@ func (m *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) 
 	return all, m.failed("read the records", err)
 }
 
-func (m *moment) LastPurge() (*journal.Entry, error) {
-	e, err := m.lastPurge()
-	return e, m.failed("read the last purge", err)
+func (m *moment) Expunges(backwards bool, take func(*journal.Entry) bool) error {
+	order := ""
+	if backwards {
+		order = " DESC"
+	}
+	err := m.each("SELECT r.record, r.kind, r.at, r.body FROM records r WHERE "+expunges+" ORDER BY r.record"+order,
+		func(scan scanner) error {
+			var e journal.Entry
+			var body string
+			if err := scan(&e.Record, &e.Kind, milli{&e.At}, &body); err != nil {
+				return err
+			}
+			if e.Keep(body); !take(&e) {
+				return errEnough
+			}
+			return nil
+		})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return m.failed("read the expunges", err)
 }
 
-func (m *moment) Erasures() ([]journal.KeyedRecord, error) {
-	all, err := m.entries(erasures)
-	return all, m.failed("read the erasures", err)
-}
+var errEnough = errors.New("enough was read")
 
 func (m *moment) Schema() (string, error) {
 	want, err := m.Expected(m, m.Dialect.Schema())

@@ -22,23 +22,16 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 
 // messages of the outbox, each held against the link that it came with.
 func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, error) {
-	query := `SELECT sequence, id, queue, key, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
+	query := `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
 		THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
 		WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox ` + clause
 	return collect(s, query, args, func(scan scanner, m *journal.Message) error {
 		var signed []byte
-		err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Type, &m.Body, milli{&m.At}, &signed)
+		err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
 		digest := m.Digest()
 		m.Forged = !bytes.Equal(signed, digest[:])
 		return err
 	})
-}
-
-// keyed are the messages with one of the keys.
-func (s *snapshot) keyed(keys []string) ([]journal.Message, error) {
-	var w where
-	oneOf(&w, "key", keys)
-	return s.messages(w.String()+" ORDER BY sequence", w.args...)
 }
 
 // Backlog implements journal.Outbox.

@@ -51,18 +51,14 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	if err != nil {
 		return story, err
 	}
-	base, err := s.lastPurge()
-	if err != nil {
-		return story, err
-	}
 	all := make([]journal.Entry, len(records))
 	for i := range records {
 		all[i] = records[i].Entry
 	}
-	if story, err = journal.Tell(of, base, all); err != nil {
+	if story, err = journal.Tell(of, all); err != nil {
 		return story, err
 	}
-	for i := range story.DeadLetters { // one that is purged was seen when its last record says
+	for i := range story.DeadLetters {
 		d := &story.DeadLetters[i]
 		_, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, milli{&d.ReviewSeen})
 		if err != nil {
@@ -70,15 +66,6 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 		}
 	}
 	return story, nil
-}
-
-// lastPurge is the record of the last purge; nil where there was none.
-func (s *snapshot) lastPurge() (*journal.Entry, error) {
-	all, err := s.entries("WHERE r.record = (SELECT purged FROM ledger_head WHERE one = 1)")
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return &all[0].Entry, nil
 }
 
 // states calls take for the states of the subjects that the clause lets through.

@@ -32,12 +32,11 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 func (w *writer) mendHead() error {
 	b := &batch{Dialect: w.Dialect}
 	b.add("DELETE FROM ledger_head")
-	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, purged, probed_at)
+	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, probed_at)
 		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
-			message - 1 + length(messages) / 32, hash, at,
-			(SELECT coalesce(max(record), 0) FROM records WHERE kind = 'purge'), 0
+			message - 1 + length(messages) / 32, hash, at, 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
 	return w.execute(b)
 }
 
@@ -54,10 +53,7 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 	if err != nil {
 		return err
 	}
-	base, err := r.lastPurge()
-	if err == nil {
-		r.fold, err = journal.NewRefold(base)
-	}
+	r.fold = journal.NewRefold()
 	for _, step := range []func() error{r.ledger, func() error { return r.subjects(head.Subject) }, r.sums} {
 		if err == nil {
 			err = step()
@@ -138,17 +134,23 @@ func (r *rebuild) ledger() error {
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM answered")
 	r.letGo.All()
-	b.answered(journal.After(answered.All(), r.fold.Through()))
-	if err := r.execute(b); err != nil {
-		return err
-	}
-	records, err := r.entries("WHERE r.kind IN ('bulk', 'purge') ORDER BY r.record")
-	for i := range records {
-		if err == nil {
-			err = r.fold.Entry(&records[i].Entry)
+	for after := int64(-1 << 62); ; {
+		records, err := r.entries("WHERE r.subject = 0 AND r.record > ? ORDER BY r.record LIMIT ?", after, rebuildPage)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			after = records[i].Entry.Record
+			if err := r.fold.Entry(&records[i].Entry); err != nil {
+				return err
+			}
+		}
+		if len(records) == 0 {
+			break
 		}
 	}
-	return err
+	b.answered(r.fold.Gone().Left(answered.All()))
+	return r.execute(b)
 }
 
 // subjects makes subjects and dead letters anew. The names of subjects are what their records were signed with.

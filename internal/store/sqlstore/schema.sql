@@ -12,7 +12,7 @@ CREATE TABLE records (
 
 CREATE INDEX records_of_subject ON records (subject, record);
 
-CREATE INDEX records_of_erasures ON records (record) WHERE kind = 'erasure';
+CREATE INDEX records_of_expunges ON records (record) WHERE kind IN ('purge', 'erasure');
 
 -- The hash chain, one link per commit. digests are 32 bytes for each of its records; answered are runs of records whose
 -- answer the engine took. messages are those of the outbox that came with it, as digests and from the number in message
@@ -33,8 +33,7 @@ CREATE INDEX ledger_by_first ON ledger (first, number);
 
 CREATE INDEX ledger_by_message ON ledger (message, number);
 
--- One row: where the next link, record, subject and message are numbered from. purged is the record of the last purge, 0 for none;
--- what is below the record that it names is gone. Who writes takes the row first.
+-- One row: where the next link, record, subject and message are numbered from. Who writes takes the row first.
 CREATE TABLE ledger_head (
     one       INT  NOT NULL PRIMARY KEY CHECK (one = 1),
     link      INT  NOT NULL,
@@ -43,7 +42,6 @@ CREATE TABLE ledger_head (
     message   INT  NOT NULL,
     hash      BLOB NOT NULL,
     at        INT  NOT NULL,
-    purged    INT  NOT NULL,
     probed_at INT  NOT NULL
 )STRICT;
 
@@ -165,6 +163,7 @@ CREATE TABLE outbox (
     id       TEXT NOT NULL,
     queue    TEXT NOT NULL,
     key      TEXT NOT NULL,
+    subject  INT  NOT NULL, -- subjects.key, 0 for none
     type     TEXT NOT NULL,
     body     TEXT NOT NULL,
     at       INT  NOT NULL

@@ -86,7 +86,7 @@ func (d *Dialect) Schema() []string {
 			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
 	}
 	return append(all,
-		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.bytes(journal.Digest{})+", 0, 0, 0)",
+		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.bytes(journal.Digest{})+", 0, 0)",
 		"INSERT INTO identity_key VALUES ("+d.bytes(journal.NewIdentityKey())+")",
 		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
 }
@@ -261,11 +261,22 @@ func collect[T any](s *snapshot, query string, args []any, read func(scan scanne
 
 // fromJSON reads a row of one column, which is JSON.
 func fromJSON[T any](scan scanner, row *T) error {
-	var text string
-	if err := scan(&text); err != nil {
-		return err
+	return scan(asJSON{row})
+}
+
+// asJSON scans a text of JSON.
+type asJSON struct{ to any }
+
+// Scan implements sql.Scanner.
+func (j asJSON) Scan(from any) error {
+	text, is := from.(string)
+	if b, raw := from.([]byte); raw {
+		text, is = string(b), true
 	}
-	if err := json.Unmarshal([]byte(text), row); err != nil {
+	if !is {
+		return fmt.Errorf("%w row: it is %T, expected a text", journal.ErrUnreadable, from)
+	}
+	if err := json.Unmarshal([]byte(text), j.to); err != nil {
 		return fmt.Errorf("%w row: %w", journal.ErrUnreadable, err)
 	}
 	return nil

@@ -109,9 +109,6 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		}
 		at += n
 	}
-	if err := w.recallCarried(lookups, histories); err != nil {
-		return nil, err
-	}
 	for i := range lookups {
 		if err := w.recallMore(&lookups[i], &histories[i]); err != nil {
 			return nil, err
@@ -159,31 +156,6 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		}
 		return err
 	}, args...)
-}
-
-// recallCarried adds the last attempts of which the records are purged.
-func (w *writer) recallCarried(lookups []journal.Lookup, histories []journal.History) error {
-	var last func(journal.Subject) (*journal.Attempt, error)
-	for i := range histories {
-		h := &histories[i]
-		if h.LastRecord == 0 || h.Last != nil {
-			continue
-		}
-		if last == nil {
-			base, err := w.lastPurge()
-			if err != nil {
-				return err
-			}
-			if last, err = journal.CarriedLast(base); err != nil {
-				return err
-			}
-		}
-		var err error
-		if h.Last, err = last(lookups[i].Subject); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // nullRecord is a record that may not be there.
@@ -297,8 +269,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	for _, r := range c.Link.LetGo {
 		b.add("DELETE FROM outbox WHERE sequence >= ? AND sequence <= ?", r.First, r.Last)
 	}
-	b.forget(c)
-	b.expunge(c)
+	b.expunge(c.Expunged)
 	return w.execute(b)
 }
 
@@ -392,28 +363,7 @@ func (b *batch) messages(messages ...journal.Message) {
 	all := make([]journal.Row, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		all[i] = journal.Row{m.Sequence, m.ID, m.Queue, m.Key, m.Type, m.Body, journal.Milli(m.At)}
+		all[i] = journal.Row{m.Sequence, m.ID, m.Queue, m.Key, m.Subject, m.Type, m.Body, journal.Milli(m.At)}
 	}
-	b.insert("outbox (sequence, id, queue, key, type, body, at)", "", all)
-}
-
-// forget deletes what a purge takes; its record is the last one of the changes.
-func (b *batch) forget(c *journal.Changes) {
-	f := c.Forgotten
-	if f == nil {
-		return
-	}
-	b.add("UPDATE ledger_head SET purged = ? WHERE one = 1", c.Records[len(c.Records)-1].Entry.Record)
-	b.add("DELETE FROM records WHERE record <= ?", f.Through)
-	b.add("DELETE FROM answered WHERE last <= ?", f.Through)
-	for _, key := range f.Subjects {
-		b.add("DELETE FROM subjects WHERE key = ?", key)
-	}
-	for _, record := range f.DeadLetters {
-		b.add("DELETE FROM dead_letters WHERE record = ?", record)
-	}
-	for _, run := range f.Runs {
-		b.add("DELETE FROM bulk_items WHERE run = ?", run)
-		b.add("DELETE FROM bulk_runs WHERE id = ?", run)
-	}
+	b.insert("outbox (sequence, id, queue, key, subject, type, body, at)", "", all)
 }

@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/testkit"
@@ -82,7 +83,7 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
-		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2, purged = 0", "DELETE FROM ledger_head",
+		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
 	} {
 		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
@@ -196,9 +197,9 @@ func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
 		"another's answer": {"UPDATE outbox SET body = (SELECT body FROM outbox" + where(letters[2]) + ")" + where(letters[1]),
 			"UPDATE outbox SET key = (SELECT key FROM outbox" + where(letters[2]) + ")" + where(letters[1])},
 		"an answer gone":              {"DELETE FROM outbox" + where(letters[3])},
-		"an answer put in":            {"INSERT INTO outbox SELECT 90, id, queue, key, type, body, at FROM outbox" + where(letters[0])},
-		"an answer put in far behind": {"INSERT INTO outbox SELECT 9000000000000, id, queue, key, type, body, at FROM outbox" + where(letters[0])},
-		"an answer put in again": {fmt.Sprintf("INSERT INTO outbox VALUES (%d, '%s', 'reviews', '%s', '%s', '%s', %d)", taken.Sequence, taken.ID, taken.Key,
+		"an answer put in":            {"INSERT INTO outbox SELECT 90, id, queue, key, subject, type, body, at FROM outbox" + where(letters[0])},
+		"an answer put in far behind": {"INSERT INTO outbox SELECT 9000000000000, id, queue, key, subject, type, body, at FROM outbox" + where(letters[0])},
+		"an answer put in again": {fmt.Sprintf("INSERT INTO outbox VALUES (%d, '%s', 'reviews', '%s', %d, '%s', '%s', %d)", taken.Sequence, taken.ID, taken.Key, taken.Subject,
 			taken.Type, taken.Body, taken.At.UnixMilli())},
 		"all at once": {"UPDATE outbox SET body = replace(body, 'e', 'a')"},
 		"none left":   {"DELETE FROM outbox"},
@@ -239,10 +240,13 @@ func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 func Fill(t *testing.T, s Store) {
 	t.Helper()
 	w := newBulkWorld(t, s)
-	old := w.die("CLM-OLD-1", 1)
-	w.Await(old)
-	purge(t, s, 1, 9, 1)
-	gone := w.die("CLM-GONE-1", 9) // record 4
+	w.die("CLM-OLD-1", 1)
+	w.Succeed(decision.DefaultPolicy, "CLM-OLD-1")
+	w.die("CLM-OLD-1", 2) // record 3
+	_, _, err := testkit.PurgeAt(t.Context(), s, at(9), 0, 2, 9)
+	testkit.Must(t, err)
+	w.Await(w.die("CLM-WAIT-1", 8))
+	gone := w.die("CLM-GONE-1", 9) // record 7
 	w.step(journal.BulkStart, journal.BulkRun{ID: "run-0", Action: journal.BulkDiscard, Through: 9, Reason: "x", PerMinute: 1,
 		Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}})
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
@@ -288,7 +292,7 @@ var tables = []struct {
 }{
 	{"records", "record", columnsOf("record INT, kind TEXT, subject INT, at INT, body JSON")},
 	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, message INT, messages BLOB, letgo TEXT, hash BLOB")},
-	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, purged INT, probed_at IDLE")},
+	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, probed_at IDLE")},
 	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
 	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, seen IDLE, deadline INT, cents INT, body JSON")},
 	{"answered", "first", columnsOf("first INT, last INT, until INT")},
@@ -296,7 +300,7 @@ var tables = []struct {
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT")},
 	{"bulk_runs", "id", columnsOf("id TEXT, state TEXT, body JSON")},
 	{"bulk_items", "run, number", columnsOf("run TEXT, number INT, record INT, outcome TEXT, code TEXT, changed INT, decided INT")},
-	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, type TEXT, body TEXT, at INT")},
+	{"outbox", "sequence", columnsOf("sequence INT, id TEXT, queue TEXT, key TEXT, subject INT, type TEXT, body TEXT, at INT")},
 	// Work in hand is no part of the audit.
 	{"leases", "name", columnsOf("name IDLETEXT, holder IDLETEXT, expires_at IDLE")},
 	{"notice_marks", "team, channel, kind", columnsOf("team IDLETEXT, channel IDLETEXT, kind IDLETEXT, record IDLE, day IDLETEXT, at IDLE")},
@@ -337,9 +341,7 @@ func edits(body string) (all []edit) {
 		{"a record put in", []string{"INSERT INTO records SELECT 1000, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a record put in before all", []string{"INSERT INTO records SELECT -1, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a purged record put in", []string{"INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"}, false},
-		{"an erased record put in", []string{"INSERT INTO records SELECT 4, kind, subject, at, body FROM records WHERE record = 3"}, false},
-		{"a record that an erasure changed", []string{"UPDATE records SET body = " + strings.ReplaceAll(body, "%s", "body") + " WHERE record = 5"}, false},
-		{"a pseudonym", []string{"UPDATE subjects SET id = 'CLM-GONE-1' WHERE id LIKE 'erased-%'"}, false},
+		{"an erased record put in", []string{"INSERT INTO records SELECT 7, kind, subject, at, body FROM records WHERE record = 3"}, false},
 		{"a link put in", []string{"INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"}, false},
 		{"a subject put in", []string{"INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"}, false},
 		{"a dead letter put in", []string{"INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, deadline, cents, body FROM dead_letters LIMIT 1"}, false},
@@ -348,8 +350,8 @@ func edits(body string) (all []edit) {
 		{"a run of what was answered put in", []string{"INSERT INTO answered VALUES (7, 8, 0)"}, false},
 		{"a run put in", []string{"INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"}, false},
 		{"an item put in", []string{"INSERT INTO bulk_items SELECT run, number + 9, record, outcome, code, changed, decided FROM bulk_items"}, false},
-		{"a message put in", []string{"INSERT INTO outbox SELECT sequence + 900, id, queue, key, type, body, at FROM outbox"}, false},
-		{"a message put in again", []string{"INSERT INTO outbox SELECT 1, id, queue, key, type, body, at FROM outbox LIMIT 1"}, false},
+		{"a message put in", []string{"INSERT INTO outbox SELECT sequence + 900, id, queue, key, subject, type, body, at FROM outbox"}, false},
+		{"a message put in again", []string{"INSERT INTO outbox SELECT 1, id, queue, key, subject, type, body, at FROM outbox LIMIT 1"}, false},
 		{"all messages gone", []string{"DELETE FROM outbox"}, false},
 		{"an ended session brought back", []string{"DELETE FROM outbox WHERE queue = 'sessions'"}, false},
 		{"all records gone", []string{"DELETE FROM records"}, false},

@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "purge"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "purge", "erase"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -119,7 +119,10 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		}
 	case "purge":
 		through := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through")
-		_, err = o.both.Purge(ctx, through, rapid.IntRange(1, 30).Draw(r, "at most"), testkit.PurgeAt(o.now))
+		_, _, err = testkit.PurgeAt(ctx, o.both, o.now, rapid.Int64Range(0, through).Draw(r, "after"), through,
+			rapid.IntRange(1, 30).Draw(r, "at most"))
+	case "erase":
+		_, err = o.journal.Erase(ctx, o.both, journal.Erasure{Subject: of, Reason: "x", By: text().Draw(r, "by")})
 	case "arrive":
 		p := decisiontest.TISSSubmission()
 		p.Name = o.policy

@@ -24,7 +24,6 @@ import (
 type Store interface {
 	ports
 	journal.Store
-	journal.Eraser
 	access.EndedSessions
 	Close() error
 }
@@ -32,11 +31,11 @@ type Store interface {
 // ports are those whose answers are compared with the oracle's.
 type ports interface {
 	audit.Journal
+	journal.PurgeStore
 	journal.Reader
 	journal.Archive
 	journal.Holding
 	journal.Statistics
-	journal.Purger
 	journal.Outbox
 	deadletter.Reader
 	deadletter.BulkStore
@@ -100,15 +99,13 @@ var (
 		{"leases", testLeases},
 		{"a lease ends by itself", testLeaseEnds},
 		{"a lease of a wrong clock", testLeaseAhead},
-		{"what a purge leaves of a subject", testPurgeLeaves},
-		{"what a purge leaves of a cause", testPurgedCause},
+		{"what a purge leaves", testPurge},
 		{"a purge that is cut off", testPurgeCut},
 		{"a purge beside writers", testPurgeBeside},
 		{"a rebuild of nothing", testRebuildOfNothing},
 		{"erasures", testErase},
 		{"an erasure takes nothing of others", testEraseOne},
 		{"an erasure takes words that nobody shares", testEraseWords},
-		{"erasures of a name that comes again", testEraseAgain},
 	}
 )
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/seeded"
@@ -22,10 +24,8 @@ import (
 func testErase(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	const gone = "CLM-GONE-1"
-	w.die("CLM-OLD-1", 1)
 	letter := w.die(gone, 2)
 	w.die("CLM-OTHER-1", 3)
-	purge(t, s, 1, 9, 1) // its record carries the others
 	w.wantRefused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
 	w.wantRefused(gone, journal.ErrSubjectBusy, "discard that first")
 	w.Await(letter)
@@ -35,44 +35,46 @@ func testErase(t *testing.T, s Store) {
 	w.Deliver(true)
 	w.wantRefused(gone, journal.ErrSubjectBusy, "run-1")
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
+	_, h := recall(t, s, journal.Lookup{Subject: subject(gone)}, journal.Lookup{Subject: subject("CLM-OTHER-1")})
 	must(t, s, nil, func(x *transaction) {
-		x.Outbox = append(x.Outbox, journal.Message{ID: "gate/1", Queue: journal.GateQueue, Key: "<default>/tiss-submission/" + gone, Body: `{}`})
+		x.Outbox = append(x.Outbox, journal.Message{ID: "gate/1", Queue: journal.GateQueue, Subject: h[0].Key, Body: `{}`})
 	})
 	w.wantRefused(gone, journal.ErrSubjectBusy, "the answer of its gate")
 	going := pending(t, s, journal.GateQueue, 9)[0].Sequence
 	must(t, s, nil, func(x *transaction) { x.Published = append(x.Published, going) })
-	purge(t, s, 2, 9, 1) // its first record: the purge's record carries it
 	must(t, s, nil, func(x *transaction) {
-		for key, body := range map[string]string{
-			"<default>/tiss-submission/" + gone: `{}`, "b": `{"id":"` + gone + `0"}`,
-		} {
-			x.Outbox = append(x.Outbox, journal.Message{ID: key, Queue: "events", Key: key, Body: body})
+		for _, of := range h { // the keys tell nothing of whose they are
+			x.Outbox = append(x.Outbox, journal.Message{ID: fmt.Sprint(of.Key), Queue: "events", Key: "<default>/tiss-submission/" + gone, Subject: of.Key, Body: `{}`})
 		}
 	})
-	sums := func() (all [3]any) {
-		var errs [3]error
-		all[0], errs[0] = s.Sums(t.Context(), 0)
-		all[1], errs[1] = s.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
-		all[2], errs[2] = s.DeadLetterCounts(t.Context())
-		testkit.Must(t, errors.Join(errs[:]...))
-		return all
-	}
-	before := sums()
+	before := w.sums()
 	done, err := w.erase(gone)
-	if err != nil || done.Records != 3 || done.Pseudonym.ID == gone {
+	if err != nil || done.Records != 4 {
 		t.Fatalf("erased %+v (%v)", done, err)
 	}
 	w.wantNowhere("once it is erased", gone, letter)
-	wantSame(t, "the sums", sums(), before)
-	if left := pending(t, s, "events", 9); len(left) != 1 || left[0].Key != "b" {
+	wantSame(t, "the sums", w.sums(), before)
+	if left := pending(t, s, "events", 9); len(left) != 1 || left[0].ID != fmt.Sprint(h[1].Key) {
 		t.Errorf("%+v waits to be told", left)
 	}
-	if st := story(t, s, done.Pseudonym); len(st.Attempts) != 0 || len(st.Entries) != 1 || len(st.DeadLetters) != 0 { // purged
-		t.Errorf("under its pseudonym there is %+v", st)
-	}
 	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
-	w.wantRefused(done.Pseudonym.ID, journal.ErrSubjectUnknown, "subject_not_found")
 	w.want("after the erasure", "run-1", journal.BulkDiscarded, journal.BulkPlanned)
+}
+
+// sums are the figures, and what is counted of causes, without their patterns.
+func (w *bulkWorld) sums() (all struct {
+	Sums   []journal.Sum
+	Causes []journal.Cause
+}) {
+	w.t.Helper()
+	var err, bad error
+	all.Sums, err = w.s.Sums(w.t.Context(), 0)
+	all.Causes, bad = w.s.Causes(w.t.Context(), journal.CauseFilter{}, nil, 99)
+	testkit.Must(w.t, errors.Join(err, bad))
+	for i := range all.Causes {
+		all.Causes[i].Pattern = ""
+	}
+	return all
 }
 
 // testEraseOne erases one of several subjects that have the same id, or nearly, and an answer on its way each: those of the
@@ -194,41 +196,137 @@ func testEraseWords(t *testing.T, s Store) {
 	}
 }
 
-// testEraseAgain erases a name that came again, and purges what is left, record by record.
-func testEraseAgain(t *testing.T, s Store) {
+// testPurge purges what is old of subjects and runs of every kind: an ended episode goes whole, with what it left in other
+// places, and what goes on stays. What nobody was heard of expires, and goes with the next.
+func testPurge(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
-	const gone = "CLM-GONE-1"
-	var letters []string
-	for i := range int64(2) {
-		run := fmt.Sprint("run-", i)
-		letter := w.die(gone, i+1)
-		if _, h := recall(t, s, journal.Lookup{Subject: subject(gone)}); h[0].Attempts != 1 {
-			t.Errorf("it has %d attempts", h[0].Attempts)
-		}
-		w.begin(run)
-		testkit.Must(t, w.decide(run, gone, letter, true))
-		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
-		w.die("CLM-OTHER-1", i+3)
-		letters = append(letters, letter)
-		done, err := w.erase(gone)
+	succeeds := func(id string) {
+		_, err := w.j.Conclude(t.Context(), &journal.Outcome{Subject: subject(id), Success: true})
 		testkit.Must(t, err)
-		st := story(t, s, done.Pseudonym)
-		if len(st.DeadLetters) != 1 || st.DeadLetters[0].State != journal.DeadLetterDiscarded || st.DeadLetters[0].ID == letter {
-			t.Errorf("under its pseudonym there is %+v", st)
+	}
+	fails := func(id string, job int64, retries int) string {
+		r, err := w.analyze(id, job, "TIMEOUT", retries)
+		testkit.Must(t, err)
+		return r.Attempt.DeadLetter
+	}
+	ofRun := w.die("CLM-RUN-1", 1)
+	w.begin("run-old")
+	testkit.Must(t, w.decide("run-old", "CLM-RUN-1", ofRun, true))
+	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-old"})
+	long := fails("CLM-LONG-1", 2, 5) // dead by the limit, then it recovers
+	succeeds("CLM-LONG-1")
+	waits := w.die("CLM-WAITS-1", 3)
+	w.Await(waits)
+	fails("CLM-QUIET-1", 4, 0)
+	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent} {
+		testkit.Must(t, w.j.Teach(t.Context(), decision.DefaultPolicy, "c", journal.Teaching{Class: class, Team: "ti", Reason: "x"}))
+	}
+	for version := range int64(2) {
+		testkit.Must(t, w.j.RecordDestination(t.Context(), "unimed", journal.DestinationBody{Version: version + 1, State: new(destination.New(at(0)))}))
+	}
+	testkit.Must(t, w.j.Reject(t.Context(), &journal.Refusal{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
+	late := w.die("CLM-LATE-1", 5)
+	w.begin("run-late")
+	testkit.Must(t, w.decide("run-late", "CLM-LATE-1", late, true))
+	fails("CLM-LONG-1", 6, 0)
+	old, err := s.Head(t.Context())
+	testkit.Must(t, err)
+	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-late"})
+	succeeds("CLM-LONG-1")
+	before := w.sums()
+	purge := func(want int) {
+		t.Helper()
+		n, last, err := testkit.PurgeAt(t.Context(), s, w.Now(), 0, old.Record, 99)
+		if err != nil || n != want || last != old.Record {
+			t.Errorf("%d records were purged up to %d (%v), want %d", n, last, err, want)
+		}
+		Verify(t, s)
+	}
+	// The run that is over with its claim, 2 records each; two of the long claim; of the cause and of the destination one
+	// each; a rejection; and the late claim, whose run stays, 2.
+	purge(11)
+	if st := story(t, s, subject("CLM-LONG-1")); len(st.Attempts) != 1 || st.Attempts[0].Number != 2 || len(st.Episodes) != 1 || len(st.DeadLetters) != 0 {
+		t.Errorf("of the claim that goes on there is %+v", st)
+	}
+	for id, want := range map[string]bool{ofRun: false, long: false, late: false, waits: true} {
+		if _, found, err := s.DeadLetter(t.Context(), id); err != nil || found != want {
+			t.Errorf("the dead letter %s is there: %t (%v)", id, found, err)
 		}
 	}
-	w.wantNowhere("erased twice", append(letters, gone)...)
-	head, err := s.Head(t.Context())
+	if _, found, err := s.BulkRun(t.Context(), "run-old"); found || err != nil {
+		t.Errorf("the run that is over is there (%v)", err)
+	}
+	w.want("after the purge", "run-late", journal.BulkPlanned, journal.BulkNobody)
+	if a := w.Answers(); len(a) != 1 || a[0].DeadLetter != waits {
+		t.Errorf("%+v is on its way, want what the process is told that waits", a)
+	}
+	purge(1) // the quiet one's; the other's answer is on its way
+	w.Deliver(true)
+	purge(2)
+	for _, id := range []string{"CLM-QUIET-1", "CLM-WAITS-1"} {
+		if st := story(t, s, subject(id)); len(st.Episodes) != 1 || st.Episodes[0].State != journal.Expired || len(st.Attempts) != 0 {
+			t.Errorf("of %s there is %+v", id, st)
+		}
+	}
+	after := w.sums()
+	wantSame(t, "the causes", after.Causes, before.Causes)
+	wantSame(t, "the sums but for those that expired", len(after.Sums) >= len(before.Sums), true)
+	if r, is := s.(audit.Rebuilder); is {
+		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
+		wantSame(t, "the sums once they are made anew", w.sums(), after)
+		Verify(t, s)
+	}
+	purge(0)
+}
+
+// testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.
+func testPurgeCut(t *testing.T, s Store) {
+	must(t, s, nil, func(x *transaction) {
+		x.entries = slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: `{"n":1}`}}, 20)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	purge := func(ctx context.Context, want int) error {
+		n, _, err := testkit.PurgeAt(ctx, s, at(9), 0, 15, 4)
+		if n != want {
+			t.Errorf("%d records were purged (%v), want %d", n, err, want)
+		}
+		return err
+	}
+	testkit.Must(t, purge(ctx, 4))
+	cancel()
+	wantKind(t, purge(ctx, 0), journal.Unavailable)
+	for _, want := range []int{4, 4, 3, 0} {
+		testkit.Must(t, purge(t.Context(), want))
+	}
+	records, err := s.Records(t.Context(), journal.RecordFilter{}, 0, 99)
 	testkit.Must(t, err)
-	for through := int64(1); through <= head.Record; through++ {
-		_, err := s.Purge(t.Context(), through, 9, testkit.PurgeAt(at(11)))
-		testkit.Must(t, err)
-		w.wantNowhere(fmt.Sprintf("once records up to %d are purged", through), append(letters, gone)...)
+	if len(records) != 9 || records[0].Number() != 16 {
+		t.Errorf("%d records are left, from %d on", len(records), records[0].Number())
 	}
 }
 
+// testPurgeBeside purges while many write, of the same subjects too: no record may lose its subject.
+func testPurgeBeside(t *testing.T, s Store) {
+	written := make(chan error, 1)
+	go func() { written <- race(t, s, func(int, int) bool { return false }) }()
+	for writing := true; writing; {
+		head, err := s.Head(t.Context())
+		testkit.Must(t, err)
+		_, _, err = testkit.PurgeAt(t.Context(), s, at(9), 0, head.Record, 9)
+		testkit.Must(t, err)
+		select {
+		case err := <-written:
+			testkit.Must(t, err)
+			writing = false
+		default:
+		}
+	}
+	Verify(t, s)
+}
+
 // RunErasures has claims die, be decided on alone and in bulk, erased and purged in any order: after each step the audit
-// holds, and of what is erased no name is left. open gives each order a store of its own.
+// holds, of what is erased no name is left, and a purge took what is old and over, and nothing else. open gives each order
+// a store of its own.
 func RunErasures(t *testing.T, open func() Store) {
 	seeded.Check(t, func(r *rapid.T) {
 		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
@@ -271,14 +369,90 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 		_, err := w.j.Conclude(ctx, &journal.Outcome{Subject: subject(id), Success: true})
 		testkit.Must(w.t, err)
 	case step == 12:
-		_, err := w.s.Purge(ctx, n-rapid.Int64Range(0, n).Draw(r, "but"), 20, testkit.PurgeAt(at(9)))
-		testkit.Must(w.t, err)
+		w.purge(rapid.Int64Range(0, 2*n).Draw(r, "through"))
 	default: // or is refused: something is to be done
 		if _, err := w.erase(id); err == nil {
 			erased[id] = true
 		}
 	}
 	return run
+}
+
+// purge purges through a record, and holds what is left against what there was: of each claim the episodes that were over
+// before one that begins later, all of whose records are old, are gone, and the last one too where it is over and nothing
+// newer is known of the claim. A claim stays as it is while an answer about it is on its way, or a run goes on that it is
+// in. The sums stay, but for what expires.
+func (w *bulkWorld) purge(through int64) {
+	w.t.Helper()
+	before, sums, busy := map[string]journal.Story{}, w.sums(), map[string]bool{}
+	runs, err := w.s.ActiveBulkRuns(w.t.Context())
+	testkit.Must(w.t, err)
+	for _, run := range runs {
+		items, err := w.s.BulkItems(w.t.Context(), run.ID, "", 0, 99)
+		testkit.Must(w.t, err)
+		for _, i := range items {
+			busy[i.Subject.ID] = true
+		}
+	}
+	for _, a := range w.Answers() {
+		busy[a.SubjectID] = true
+	}
+	for n := range 3 {
+		id := fmt.Sprintf("CLM-%d-1", n)
+		before[id] = story(w.t, w.s, subject(id))
+	}
+	_, _, err = testkit.PurgeAt(w.t.Context(), w.s, w.Now(), 0, through, 99)
+	testkit.Must(w.t, err)
+	expired := false
+	for id, st := range before {
+		var want, got []int64 // records
+		whole := slices.Concat(recordsOf(st.Attempts, func(a journal.Attempt) int64 { return a.Record }),
+			recordsOf(st.Entries, func(e journal.Entry) int64 { return e.Record }))
+		slices.Sort(whole)
+		from := int64(0) // what is before it is gone
+		begins, last := map[int64]bool{}, int64(0)
+		for _, a := range st.Attempts {
+			begins[a.Record], last = a.Episode != last, a.Episode
+		}
+		for _, e := range st.Entries {
+			begins[e.Record] = strings.Contains(e.Body, `"outcome":"expired"`)
+		}
+		for _, record := range whole {
+			if begins[record] && !busy[id] {
+				from = record
+			}
+			if record > through {
+				break
+			}
+		}
+		n := len(whole)
+		if n > 0 && whole[n-1] <= through && !busy[id] && !st.Episodes[len(st.Episodes)-1].State.Open() {
+			from = whole[n-1] + 1
+		}
+		for _, record := range whole {
+			if record >= from {
+				want = append(want, record)
+			}
+		}
+		after := story(w.t, w.s, subject(id))
+		got = slices.Concat(recordsOf(after.Attempts, func(a journal.Attempt) int64 { return a.Record }),
+			recordsOf(after.Entries, func(e journal.Entry) int64 { return e.Record }))
+		slices.Sort(got)
+		if len(got) > len(want) { // what it ended as
+			got, expired = got[:len(want)], true
+		}
+		wantSame(w.t, fmt.Sprintf("what is left of %s once records up to %d are purged", id, through), got, want)
+	}
+	if !expired {
+		wantSame(w.t, "the sums", w.sums(), sums)
+	}
+}
+
+func recordsOf[T any](all []T, record func(T) int64) (numbers []int64) {
+	for _, one := range all {
+		numbers = append(numbers, record(one))
+	}
+	return numbers
 }
 
 // erase has a claim erased.

@@ -1,0 +1,289 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+)
+
+// expunges are the records of expunges r.
+const expunges = "r.kind IN ('purge', 'erasure')"
+
+// LastRecordBefore implements journal.PurgeStore.
+func (s *Store) LastRecordBefore(ctx context.Context, t time.Time) (int64, error) {
+	return reading(ctx, &s.Reader, "find the last record before an instant", func(s *snapshot) (last int64, err error) {
+		reached, err := s.reached(t)
+		if err != nil {
+			return 0, err
+		}
+		found, err := s.one("SELECT record - 1 FROM records WHERE record >= ? AND at >= ? ORDER BY record LIMIT 1",
+			[]any{reached, journal.CeilMilli(t)}, &last)
+		if err == nil && !found {
+			_, err = s.one("SELECT record FROM ledger_head WHERE one = 1", nil, &last)
+		}
+		return last, err
+	})
+}
+
+// Expunge implements journal.Expunger.
+func (s *Store) Expunge(
+	ctx context.Context, of journal.Scope, step func(journal.Head, *journal.Expunging) (*journal.Changes, error),
+) error {
+	var refused error
+	err := s.change(ctx, "expunge records", func(w *writer, head journal.Head) (c *journal.Changes, err error) {
+		p := &journal.Expunging{Scope: of, Last: of.Through}
+		if of.Subject == (journal.Subject{}) {
+			err = w.old(p)
+		} else {
+			err = w.asked(p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, refused = step(head, p)
+		return c, nil
+	})
+	return cmp.Or(err, refused)
+}
+
+// old finds what may go of everybody's.
+func (w *writer) old(p *journal.Expunging) (err error) {
+	const first = "NOT EXISTS (SELECT 1 FROM records e WHERE e.subject = r.subject AND e.record < r.record)"
+	var keys []int64
+	looked := 0
+	err = w.each("SELECT r.record, r.subject, r.kind, r.subject <> 0 AND "+first+", "+expunges+
+		" FROM records r WHERE r.record > ? AND r.record <= ? ORDER BY r.record LIMIT ?", func(scan scanner) error {
+		var record, key int64
+		var kind journal.EntryKind
+		var begins, stays bool
+		err := scan(&record, &key, &kind, &begins, &stays)
+		if looked++; looked == p.Limit {
+			p.Last = record
+		}
+		switch {
+		case begins:
+			keys = append(keys, key)
+		case key == 0 && !stays:
+			p.Loose = append(p.Loose, journal.SignedRecord{KeyedRecord: journal.KeyedRecord{Entry: journal.Entry{Record: record, Kind: kind}}})
+		}
+		return err
+	}, p.After, p.Through, p.Limit)
+	if err == nil {
+		p.Runs, err = w.runsByID("WHERE state IN " + unfinished)
+	}
+	if err == nil {
+		p.Loose, err = w.loose(p.Loose, p.Through)
+	}
+	if err == nil {
+		p.Subjects, err = w.expungeable(keys)
+	}
+	return err
+}
+
+// loose are the records of no subject that were found, whole; of a bulk run all, where its start is found and its end is
+// old.
+func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journal.SignedRecord, err error) {
+	for i := range found {
+		clause, args := "WHERE r.record = ?", []any{found[i].Entry.Record}
+		if found[i].Entry.Kind == journal.BulkEntry {
+			var id string
+			var end int64
+			over, err := w.one("SELECT id, CAST(body ->> 'ended' AS BIGINT) FROM bulk_runs WHERE CAST(body ->> 'begun' AS BIGINT) = ? "+
+				"AND CAST(body ->> 'ended' AS BIGINT) <= ?", []any{found[i].Entry.Record, through}, &id, &end)
+			if err != nil {
+				return nil, err
+			}
+			if !over {
+				continue
+			}
+			clause = "WHERE r.subject = 0 AND r.kind = 'bulk' AND r.record >= ? AND r.record <= ? AND r.body ->> 'bulkRun' = ? ORDER BY r.record"
+			args = append(args, end, id)
+		}
+		records, err := w.signed(clause, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, records...)
+	}
+	return all, nil
+}
+
+// runsByID are bulk runs in the order of their ids, which is not that of every database.
+func (w *writer) runsByID(clause string) ([]journal.BulkRun, error) {
+	all, err := w.bulkRuns(clause)
+	slices.SortFunc(all, func(a, b journal.BulkRun) int { return cmp.Compare(a.ID, b.ID) })
+	return all, err
+}
+
+// expungeable are the subjects with those keys.
+func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	slices.Sort(keys)
+	in := make([]string, len(keys))
+	for i, key := range keys {
+		in[i] = strconv.FormatInt(key, 10)
+	}
+	these := "subject IN (" + strings.Join(in, ", ") + ")"
+	records, err := w.signed("WHERE r." + these + " ORDER BY r.record")
+	if err != nil {
+		return nil, err
+	}
+	place := map[int64]int{}
+	for i, key := range keys {
+		place[key] = i
+		all = append(all, journal.Expungeable{Key: key})
+	}
+	for _, r := range records {
+		s := &all[place[r.Key]]
+		s.Subject, s.Records = r.Entry.Subject, append(s.Records, r)
+	}
+	err = w.each("SELECT d.subject, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided FROM dead_letters d "+
+		"JOIN bulk_items i ON i.record = d.record WHERE d."+these,
+		func(scan scanner) error {
+			var key int64
+			var i journal.RunItem
+			err := scan(&key, &i.Run, &i.Item.Number, &i.Item.Record, &i.Item.Outcome, &i.Item.Code, milli{&i.Item.ChangedAt},
+				milli{&i.Item.DecidedAt})
+			all[place[key]].Items = append(all[place[key]].Items, i)
+			return err
+		})
+	for i := range all {
+		slices.SortFunc(all[i].Items, func(a, b journal.RunItem) int {
+			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Item.Number, b.Item.Number))
+		})
+	}
+	return all, err
+}
+
+// asked finds all that there is of the one subject that is to be erased.
+func (w *writer) asked(p *journal.Expunging) error {
+	key, err := w.keyOf(p.Subject)
+	if err != nil || key == 0 {
+		return err
+	}
+	if p.Subjects, err = w.expungeable([]int64{key}); err != nil {
+		return err
+	}
+	s := &p.Subjects[0]
+	s.Subject = p.Subject // that may have a review's heartbeat alone
+	for _, read := range []func() error{
+		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
+		func() error { p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure'"); return err },
+		func() error { p.Runs, err = w.runsByID(""); return err },
+		func() error { p.Alone, err = w.alone(p.Runs, key, p.Subject); return err },
+		func() error { p.Failures, err = w.failures(); return err },
+	} {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alone are the bulk runs whose filter finds the subject and no other, by the beginning of its id or what its dead
+// letters bring.
+func (w *writer) alone(runs []journal.BulkRun, key int64, of journal.Subject) (map[string]bool, error) {
+	all := map[string]bool{}
+	finds := func(table string, these where) (bool, error) {
+		var one int64
+		return w.one("SELECT 1 FROM "+table+these.String()+" LIMIT 1", these.args, &one)
+	}
+	for i := range runs {
+		r := &runs[i]
+		if prefix := r.Finds(of); prefix != "" {
+			others := where{conditions: []string{"key <> ?", "id >= ?"}, args: []any{key, prefix}}
+			if end, ok := deadletter.AfterPrefix(prefix); ok {
+				others.and("id < ?", end)
+			}
+			shared, err := finds("subjects", others)
+			if err != nil {
+				return nil, err
+			}
+			if !shared {
+				all[r.ID] = true
+			}
+		}
+		if r.Filter.Context == "" {
+			continue
+		}
+		var brings [2]bool
+		for n, whose := range []string{"d.subject = ?", "d.subject <> ?"} {
+			these := where{conditions: []string{whose}, args: []any{key}}
+			these.picks(&journal.DeadLetterFilter{Context: r.Filter.Context})
+			var err error
+			if brings[n], err = finds("dead_letters d", these); err != nil {
+				return nil, err
+			}
+		}
+		if brings[0] && !brings[1] {
+			all[r.ID] = true
+		}
+	}
+	return all, nil
+}
+
+// failures are how many are counted, by their causes.
+func (w *writer) failures() (map[string]int64, error) {
+	all := map[string]int64{}
+	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
+		var id string
+		var n int64
+		err := scan(&id, &n)
+		all[id] = n
+		return err
+	})
+}
+
+// signed are records in their order, with their digests by the ledger; that of one that no link vouches for is zero.
+func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, error) {
+	records, err := s.entries(clause, args...)
+	all := make([]journal.SignedRecord, len(records))
+	var l journal.Link
+	for i := range records {
+		n := records[i].Entry.Record
+		if err == nil && n >= l.First+int64(len(l.Digests)) {
+			var links []journal.Link
+			links, err = s.linksWhere("WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", n)
+			if len(links) > 0 {
+				l = links[0]
+			}
+		}
+		all[i].KeyedRecord = records[i]
+		if at := n - l.First; at >= 0 && at < int64(len(l.Digests)) {
+			all[i].Digest = l.Digests[at]
+		}
+	}
+	return all, err
+}
+
+// expunge deletes what goes.
+func (b *batch) expunge(e *journal.Expunged) {
+	if e == nil {
+		return
+	}
+	for _, r := range e.Records {
+		b.add("DELETE FROM records WHERE record >= ? AND record <= ?", r.First, r.Last)
+		b.add("DELETE FROM answered WHERE first >= ? AND first <= ? AND last <= ?", r.First, r.Last, r.Last)
+	}
+	for _, key := range e.Subjects {
+		b.add("DELETE FROM subjects WHERE key = ?", key)
+	}
+	for _, record := range e.DeadLetters {
+		b.add("DELETE FROM dead_letters WHERE record = ?", record)
+	}
+	for _, run := range e.Runs {
+		b.add("DELETE FROM bulk_items WHERE run = ?", run)
+		b.add("DELETE FROM bulk_runs WHERE id = ?", run)
+	}
+	for _, id := range e.Causes {
+		b.add("UPDATE fingerprints SET pattern = '' WHERE id = ?", id)
+	}
+}

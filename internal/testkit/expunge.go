@@ -1,0 +1,207 @@
+package testkit
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+// PurgeAt purges at an instant what there is behind a record and up to another, where so many are looked at at most. It returns how many records went, and the last that was looked at.
+func PurgeAt(ctx context.Context, s journal.Expunger, at time.Time, after, through int64, limit int) (n int, last int64, err error) {
+	err = s.Expunge(ctx, journal.Scope{After: after, Through: through, Limit: limit},
+		func(head journal.Head, p *journal.Expunging) (*journal.Changes, error) {
+			c, err := p.Purge(head, at, false, nil)
+			n, last = 0, p.Last
+			if c != nil && c.Expunged != nil {
+				for _, r := range c.Expunged.Records {
+					n += int(r.Last - r.First + 1)
+				}
+			}
+			return c, err
+		})
+	return n, last, err
+}
+
+// Expunge implements journal.Expunger.
+func (m *Memory) Expunge(ctx context.Context, of journal.Scope, step func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {
+	if err := m.enter(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	c, err := step(m.head, m.expunging(of))
+	if err == nil && c != nil {
+		m.keep(c)
+	}
+	return err
+}
+
+func isExpunge(r *journal.KeyedRecord) bool {
+	return r.Entry.Kind == journal.PurgeEntry || r.Entry.Kind == journal.ErasureEntry
+}
+
+func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
+	p := &journal.Expunging{Scope: of, Last: of.Through}
+	asked, key := of.Subject != journal.Subject{}, m.keys[of.Subject]
+	if asked && key == 0 {
+		return p
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
+		if r := m.runs[id]; asked || !r.State.Ended() {
+			p.Runs = append(p.Runs, r.told())
+		}
+	}
+	if asked {
+		m.asked(p, key)
+		return p
+	}
+	seen, looked := map[int64]bool{0: true}, 0
+	for _, r := range m.records {
+		first, n := !seen[r.Key], r.Entry.Record
+		seen[r.Key] = true
+		if n <= of.After || n > of.Through || looked == of.Limit {
+			continue
+		}
+		if looked++; looked == of.Limit {
+			p.Last = n
+		}
+		if first {
+			p.Subjects = append(p.Subjects, m.expungeable(r.Key))
+		} else if r.Key == 0 && !isExpunge(&r) {
+			p.Loose = append(p.Loose, m.loose(r, of.Through)...)
+		}
+	}
+	slices.SortFunc(p.Subjects, func(a, b journal.Expungeable) int { return cmp.Compare(a.Key, b.Key) })
+	return p
+}
+
+// loose are the records that go with one of no subject: with the start of a bulk run that is over, all of that run.
+func (m *Memory) loose(r journal.KeyedRecord, through int64) (all []journal.SignedRecord) {
+	if r.Entry.Kind != journal.BulkEntry {
+		return []journal.SignedRecord{m.signed(r)}
+	}
+	for _, one := range m.runs {
+		if one.Begun != r.Entry.Record || one.Ended == 0 || one.Ended > through {
+			continue
+		}
+		for _, o := range m.records {
+			if o.Entry.Kind == journal.BulkEntry && strings.Contains(o.Entry.Body, `{"bulkRun":`+quoted(one.ID)) {
+				all = append(all, m.signed(o))
+			}
+		}
+	}
+	return all
+}
+
+func (m *Memory) expungeable(key int64) journal.Expungeable {
+	s := journal.Expungeable{Key: key, Subject: m.subjects[key].Subject}
+	for _, r := range m.records {
+		if r.Key == key {
+			s.Records = append(s.Records, m.signed(r))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
+		for _, i := range m.runs[id].items {
+			if d := m.letters[i.Record]; d != nil && d.Key == key {
+				s.Items = append(s.Items, journal.RunItem{Run: id, Item: i})
+			}
+		}
+	}
+	return s
+}
+
+// asked adds what is asked for of the one subject that is to be erased.
+func (m *Memory) asked(p *journal.Expunging, key int64) {
+	s := m.expungeable(key)
+	for _, o := range m.outbox {
+		if o.Subject == key {
+			s.Waiting = append(s.Waiting, o)
+		}
+	}
+	p.Subjects, p.Failures, p.Alone = []journal.Expungeable{s}, map[string]int64{}, map[string]bool{}
+	for id, f := range m.fingerprints {
+		p.Failures[id] = m.counted(f).Failures
+	}
+	for _, r := range m.records {
+		if r.Entry.Kind == journal.ErasureEntry {
+			p.Erasures = append(p.Erasures, r)
+		}
+	}
+	for id, r := range m.runs {
+		if m.alone(&r.Filter, key) {
+			p.Alone[id] = true
+		}
+	}
+}
+
+// alone: what a run sought by the beginning of an id, in whatever case, or by what a claim brings, finds the one subject only.
+func (m *Memory) alone(f *journal.DeadLetterFilter, key int64) bool {
+	of := m.subjects[key].Subject
+	if f.Query != "" && strings.HasPrefix(strings.ToLower(of.ID), strings.ToLower(f.Query)) {
+		others := 0
+		for s := range m.keys {
+			if s != of && strings.HasPrefix(s.ID, of.ID[:len(f.Query)]) {
+				others++
+			}
+		}
+		if others == 0 {
+			return true
+		}
+	}
+	brings := map[bool]int{} // by whether it is the subject's
+	for _, d := range m.letters {
+		for _, c := range d.DeadLetter.Context {
+			if f.Context == c.Variable+"="+c.Value {
+				brings[d.Key == key]++
+			}
+		}
+	}
+	return brings[true] > 0 && brings[false] == 0
+}
+
+// signed is a record with its digest as the ledger has it.
+func (m *Memory) signed(r journal.KeyedRecord) journal.SignedRecord {
+	for i := range m.links {
+		if l := &m.links[i]; r.Entry.Record >= l.First && r.Entry.Record < l.First+int64(len(l.Digests)) {
+			return journal.SignedRecord{KeyedRecord: r, Digest: l.Digests[r.Entry.Record-l.First]}
+		}
+	}
+	return journal.SignedRecord{KeyedRecord: r}
+}
+
+// expunge takes what goes.
+func (m *Memory) expunge(e *journal.Expunged) {
+	for _, gone := range e.Records {
+		m.records = slices.DeleteFunc(m.records, func(r journal.KeyedRecord) bool {
+			return r.Entry.Record >= gone.First && r.Entry.Record <= gone.Last
+		})
+		for record := gone.First; record <= gone.Last; record++ {
+			delete(m.answered, record)
+		}
+	}
+	for _, key := range e.Subjects {
+		delete(m.keys, m.subjects[key].Subject)
+		delete(m.subjects, key)
+	}
+	for _, record := range e.DeadLetters {
+		delete(m.letters, record)
+	}
+	for _, id := range e.Runs {
+		delete(m.runs, id)
+	}
+	for _, id := range e.Causes {
+		f := m.fingerprints[id]
+		f.Pattern = ""
+		m.fingerprints[id] = f
+	}
+}
+
+func quoted(s string) string {
+	text, _ := json.Marshal(s)
+	return string(text)
+}

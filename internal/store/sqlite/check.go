@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -32,9 +31,6 @@ func (f *file) check(ctx context.Context) error {
 		return f.wrong("cannot be read (%v): give the worker's user access to it", smallfile.Cause(err))
 	}
 	if err := f.checkHead(); err != nil {
-		return err
-	}
-	if err := f.checkLog(wal); err != nil {
 		return err
 	}
 	way := frozen
@@ -85,26 +81,7 @@ func (f *file) head(ending string, b []byte) error {
 	return nil
 }
 
-// checkLog looks at the head of the write-ahead log: SQLite takes one that it cannot read for an empty one.
-func (f *file) checkLog(size int64) error {
-	const headBytes, magic, version = 32, 0x377f0682, 3007000
-	if size < headBytes {
-		return nil // not even the head was written
-	}
-	var head [headBytes]byte
-	if err := f.head("-wal", head[:]); err != nil {
-		return err
-	}
-	if head == [headBytes]byte{} {
-		return nil // power was lost before it was on the disk
-	}
-	if binary.BigEndian.Uint32(head[0:])&^1 != magic || binary.BigEndian.Uint32(head[4:]) != version {
-		return f.damaged("the head of its write-ahead log %s-wal is not SQLite's", f.path)
-	}
-	return nil
-}
-
-// inspect reads the whole file once.
+// inspect reads whose file it is.
 func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
 	pool, err := f.pool(way, 1)
 	if err != nil {
@@ -121,13 +98,6 @@ func (f *file) inspect(ctx context.Context, way url.Values) (err error) {
 	if objects > 0 && application != applicationID {
 		return f.wrong("is another program's SQLite file (its application id is %#x, a journal's is %#x): name another file",
 			application, applicationID)
-	}
-	var found string
-	if err := pool.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return f.unreadable(err)
-	}
-	if found != "ok" {
-		return f.damaged("%s", oneLine(found))
 	}
 	return nil
 }

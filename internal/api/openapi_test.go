@@ -266,7 +266,7 @@ func TestReference(t *testing.T) {
 			says += " " + o.Detail
 		}
 		if least := o.Action.Least(); least != access.Viewer {
-			says += fmt.Sprintf(" Takes the role %s.", least)
+			says += fmt.Sprintf(" Role %s.", least)
 		}
 		path := o.Path
 		var known []string

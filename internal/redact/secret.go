@@ -46,12 +46,16 @@ var notations = []notation{
 	{unknown, "-", 128, regexp.MustCompile(`^u +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
 	{login, "-", 128, regexp.MustCompile(`^user +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
 	{login, "", 128, userName, user, isPersons},
+	{login, "", 128, regexp.MustCompile(`(?i)^(?:uid|samaccountname)=([a-z][\w.-]+)(?:\)|,\w+=)`), user, nil},
+	{logon, "", 400, regexp.MustCompile(`^\w+\(["'][^"'\n]*["'], *["'][^"'\n]*["'], *["']([^"'\n]+)`), secret, nil},
+	{qualifier, "\"", 128, regexp.MustCompile(`^family" *: *"([^"\n]+)`), name, isCapital},
+	{qualifier, "\"", 256, regexp.MustCompile(`^given" *: *\[\s*"([^\]}:]+)"\s*\]`), name, isCapital},
 	{unknown, "-", 128, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
 	{unknown, "-", 128, regexp.MustCompile(`^p([^\s"']{4,})`), secret, isGlued},
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, digest, logon, login)
+var noted = setOf(vendor, scheme, digest, logon, login, qualifier)
 
 // notedAt returns the secret in a notation that the word t begins.
 func (r *reader) notedAt(t *token) edit {
@@ -114,6 +118,11 @@ func looksMixed(v []byte) bool { return looksSecret(v, false, false) }
 // isGlued reports whether v is a password behind the letter of its option: -pSecret.
 func isGlued(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }
 
+// isCapital reports whether v begins as a name does and has no digit.
+func isCapital(v []byte) bool {
+	return looks[v[0]] == isLetter && !isSmall(v[0]) && !bytes.ContainsAny(v, "0123456789")
+}
+
 func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 // secretAt returns the secret that the word i begins or says that it follows.
@@ -161,6 +170,7 @@ type way struct {
 	sign   byte // ':', '=' or '>', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
+	told   bool // the last is a verb that says what the secret is
 	far    bool // words that do not merely connect are among them
 	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
@@ -275,6 +285,9 @@ func (r *reader) assigned(w *way, i int) int {
 	if isOneOf(r.char(i), `"'`) {
 		i++
 	}
+	if r.char(i) == ']' {
+		i++
+	}
 	if i = r.pastBlanks(i); !isOneOf(r.char(i), ":=") {
 		return 0
 	}
@@ -282,7 +295,7 @@ func (r *reader) assigned(w *way, i int) int {
 	for i++; isOneOf(r.char(i), "=>"); {
 		i++
 	}
-	i = r.pastBlanks(i)
+	i = r.pastBlanks(r.pastType(i))
 	isNext := r.char(i) == '\n'
 	if isNext {
 		i = r.pastBlanks(i + 1)
@@ -303,7 +316,7 @@ func (r *reader) assigned(w *way, i int) int {
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was")
+var verbs = strings.Fields("e is foi era was alterada trocada redefinida mudada atualizada changed reset")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
@@ -340,7 +353,9 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		if v.class != quoting {
 			w.words++
-			w.far = (w.far || !is(v.class, connecting)) && !slices.Contains(verbs, string(r.Chars[v.start:v.end]))
+			said := string(r.Chars[v.start:v.end])
+			w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
+			w.far = (w.far || !is(v.class, connecting)) && !w.told
 		}
 		i = int(v.end)
 	}
@@ -369,6 +384,9 @@ func (r *reader) secretEnd(i int, w *way) int {
 	end := i
 	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
 		c := r.Chars[end]
+		if c == '?' && w.quote == 0 && r.char(r.keyEnd(end+1)) == '=' && end+1 < r.keyEnd(end+1) {
+			break
+		}
 		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {
 			continue
 		}
@@ -448,7 +466,7 @@ func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
 // isNothing reports whether v stands for no value, or hides one already.
 func isNothing(v []byte) bool {
 	switch strings.ToLower(string(v[:min(len(v), 10)])) {
-	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a":
+	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a", "yes", "sim":
 		return true
 	}
 	for _, c := range v {

@@ -15,7 +15,6 @@ const (
 type cell struct {
 	start, end int
 	kind       kind
-	kept       bool // holds a guide's number or the like
 }
 
 // headings are the classes of words that say what a column holds.
@@ -61,8 +60,8 @@ func (r *reader) columnsAt(i, from int) int {
 	says := false
 	for j := range columns {
 		c := &columns[j]
-		c.kind, c.kept = r.fieldKind(c.start, c.end), r.isKept(c.start, c.end)
-		says = says || c.kind != none || c.kept
+		c.kind = r.fieldKind(c.start, c.end)
+		says = says || c.kind != none
 	}
 	if !says {
 		return end
@@ -78,7 +77,7 @@ func (r *reader) columnsAt(i, from int) int {
 			return end
 		}
 		for j := range min(len(values), len(columns)) {
-			r.readCell(&values[j], &columns[j])
+			r.readCell(values[j], columns[j].kind)
 		}
 		end = after
 	}
@@ -158,21 +157,8 @@ func (r *reader) trimmed(start, end int) cell {
 	return cell{start: start, end: end}
 }
 
-// isKept reports whether the column's name from start to end says that its numbers stay.
-func (r *reader) isKept(start, end int) bool {
-	for i := start; i < end; i++ {
-		t := r.lookup(i)
-		if is(t.class, keeping) {
-			return true
-		}
-		i = max(i, int(t.end))
-	}
-	return false
-}
-
-// readCell takes the value v if it is such as its column holds. What stands before it says nothing of any other.
-func (r *reader) readCell(v, column *cell) {
-	k := column.kind
+// readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any other.
+func (r *reader) readCell(v cell, k kind) {
 	if k == id && !r.suits(v.start, v.end, k) { // a person's number or name
 		k = name
 	}
@@ -185,7 +171,7 @@ func (r *reader) readCell(v, column *cell) {
 		if i == first {
 			r.tokens[i].gap |= endTag
 		}
-		if isTaken || column.kept && !r.isPunctuated(int(r.tokens[i].start)) {
+		if isTaken || k == nobodys && !r.isPunctuated(int(r.tokens[i].start)) {
 			r.tokens[i].form = fixed
 		}
 	}

@@ -292,6 +292,9 @@ func (r *reader) quotedAt(i int) edit {
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, end)
+	if k == nobodys && r.run(start, isDigit) == end {
+		return edit{end: end}
+	}
 	if !r.suits(start, end, k) {
 		if k = r.fieldBefore(i); !r.suits(start, end, k) {
 			return edit{}
@@ -338,15 +341,19 @@ func (r *reader) fieldBefore(i int) kind {
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
 	k := none
-	for i := start; i < end && (k == none || k == id); i++ {
+	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		switch {
 		case t.class == secretive:
-			k = secret
+			return secret
+		case is(t.class, keeping):
+			return nobodys
+		case k == name && is(t.class, setOf(stop, paper, house)): // nomeProcedimento
+			return none
+		case k != none && k != id && t.size() > 0 && t.class != article:
+			return k
 		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
 			k = t.kind
-		case is(t.class, keeping):
-			return none
 		}
 		i = max(i, int(t.end)-1)
 	}
@@ -365,7 +372,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 		}
 	}
 	switch k {
-	case none:
+	case none, nobodys:
 		return false
 	case secret:
 		return !isNothing(r.Chars[start:end])

@@ -216,7 +216,7 @@ func (r *reader) readWord(i int) edit {
 	if e := r.secretAt(i); e.kind != none {
 		return e
 	}
-	if e := r.quotedAt(i); e.kind != none {
+	if e := r.quotedAt(i); e.end > 0 {
 		return e
 	}
 	if e := r.addressAt(i); e.kind != none {

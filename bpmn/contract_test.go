@@ -47,7 +47,7 @@ var expectations = map[string]expectation{
 
 // onError are the contract's outputs on a BPMN error.
 var onError = []string{"shouldRetry", "retryCount", "maxRetries", "retryReason", "errorClassification",
-	"originalError", "retryPolicy", "deadLetterId", "responsibleTeam"}
+	"originalError", "retryPolicy", "possiblyAccepted", "deadLetterId", "responsibleTeam"}
 
 // policyReads are the variables that a policy reads beside those of every policy: the subject's id, and what tells
 // the failure.

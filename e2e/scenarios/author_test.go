@@ -20,10 +20,10 @@ import (
 var (
 	completionOutputs = []string{
 		"shouldRetry", "retryCount", "maxRetries", "backoffMinutes", "backoffDuration", "nextRetryTime", "retryReason",
-		"errorClassification", "originalError", "retryPolicy",
+		"errorClassification", "originalError", "retryPolicy", "possiblyAccepted",
 	}
 	errorOutputs = []string{
-		"shouldRetry", "retryCount", "maxRetries", "retryReason", "errorClassification", "originalError", "retryPolicy",
+		"shouldRetry", "retryCount", "maxRetries", "retryReason", "errorClassification", "originalError", "retryPolicy", "possiblyAccepted",
 		"deadLetterId", "responsibleTeam",
 	}
 )

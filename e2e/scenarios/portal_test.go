@@ -48,7 +48,7 @@ func failing(texts ...string) claim { return submissions.fails(texts...) }
 // seen are the variables that a worker of another author asks for: all of the contract's, and its own.
 var seen = []string{
 	"scenario", "claimId", "submissionError", "retryCount", "lastSubmissionTime", "shouldRetry", "maxRetries", "backoffMinutes",
-	"backoffDuration", "nextRetryTime", "retryReason", "errorClassification", "originalError", "retryPolicy", "deadLetterId",
+	"backoffDuration", "nextRetryTime", "retryReason", "errorClassification", "originalError", "retryPolicy", "possiblyAccepted", "deadLetterId",
 	"responsibleTeam", "reviewDecision", "reviewReason", "reviewedBy",
 	"messageId", "sendError", "httpStatus", "jobId", "jobError", "maxAttempts", "delayBetweenAttempts", "nonRetryable", "jobStatus", "openDependencies",
 }

@@ -23,6 +23,7 @@ type Decision struct {
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
 	OriginalError       string                       `json:"originalError" doc:"The error as it was sent."`
 	RetryPolicy         string                       `json:"retryPolicy"`
+	PossiblyAccepted    bool                         `json:"possiblyAccepted" doc:"The portal may have taken the claim (R33)."`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
 	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Of a retry, as the next two."`
 	BackoffDuration     string                       `json:"backoffDuration,omitempty" pattern:"^PT"`

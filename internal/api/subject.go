@@ -92,6 +92,7 @@ type AttemptView struct {
 	NextRetryTime       *string                      `json:"nextRetryTime" format:"date-time"`
 	RetryReason         string                       `json:"retryReason"`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
+	PossiblyAccepted    bool                         `json:"possiblyAccepted" doc:"The portal may have taken the claim: a failure left that open (R33)."`
 	Taught              int64                        `json:"taught,omitempty" doc:"The record that taught its cause."`
 	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty"`
 	DeadLetterID        *string                      `json:"deadLetterId"`
@@ -134,7 +135,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 		Outcome:            d.Outcome,
 		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		NextRetryTime: journal.InstantOrNull(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
-		SuccessProbability: d.SuccessProbability, Taught: d.Taught,
+		SuccessProbability: d.SuccessProbability, PossiblyAccepted: d.PossiblyAccepted, Taught: d.Taught,
 		DeadLetterID: journal.OrNull(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
 		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 	}

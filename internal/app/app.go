@@ -214,11 +214,15 @@ func (a *App) work(stop, hard context.Context) {
 	var relays *relays
 	var gates *gate.Gates
 	hooks := a.journalHooks()
-	hooks.Recorded = func(records []journal.Happening) { gates.Recorded(records) }
-	committed := hooks.Committed
-	hooks.Committed = func(records int, took time.Duration) {
-		committed(records, took)
+	hooks.Committed = func(records []journal.Happening, took time.Duration) {
+		a.metrics.JournalCommitted(took)
+		for i := range records {
+			if h := &records[i]; h.Recovered() {
+				a.metrics.Recovered(h.Subject.Policy, &h.Episode)
+			}
+		}
 		relays.wake()
+		gates.Recorded(records)
 	}
 	var publish journal.Publisher
 	if a.sink != nil {

@@ -81,7 +81,6 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 // journalHooks feed metrics, probes and log with what happens in the journal.
 func (a *App) journalHooks() journal.Hooks {
 	return journal.Hooks{
-		Committed: func(_ int, took time.Duration) { a.metrics.JournalCommitted(took) },
 		Open: func(open bool, reason error) {
 			a.metrics.JournalUp(open)
 			a.health.set(&a.health.shown.Journal, open)
@@ -94,7 +93,6 @@ func (a *App) journalHooks() journal.Hooks {
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
 				zap.Error(reason))
 		},
-		Recovered: a.metrics.Recovered,
 		Behind: func(by time.Duration) {
 			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
 		},

@@ -49,6 +49,7 @@ type Analysis struct {
 	// SuccessProbability of the retry, Taught what the decision went by (R26), Context of the claim; absent where
 	// there is none.
 	SuccessProbability float64               `json:"successProbability,omitempty"`
+	PossiblyAccepted   bool                  `json:"possiblyAccepted"` // R33
 	Taught             int64                 `json:"taught,omitempty"`
 	Context            decision.Context      `json:"context,omitempty"`
 	ExecutionTimeMs    float64               `json:"executionTimeMs"`
@@ -126,7 +127,7 @@ func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
 		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		SuccessProbability: d.SuccessProbability, Taught: d.Taught, Context: a.Context,
+		SuccessProbability: d.SuccessProbability, PossiblyAccepted: d.PossiblyAccepted, Taught: d.Taught, Context: a.Context,
 		Identity: a.Identity.String(), Events: events(a),
 	}
 	v.name(s)

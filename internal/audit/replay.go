@@ -125,7 +125,8 @@ func decideAnew(p *decision.Policy, failed *journal.Attempt, presumed int64) (de
 	if d.Taught > 0 {
 		f.Teach(d.ErrorClassification, d.Team, d.Taught)
 	}
-	anew := decision.Decide(&f, p, decision.Past{FirstFailure: d.FirstFailure, Presumed: presumed, Remembers: true},
+	anew := decision.Decide(&f, p, decision.Past{FirstFailure: d.FirstFailure, Presumed: presumed, Remembers: true,
+		PossiblyAccepted: d.PossiblyAccepted},
 		d.AnalysedAt)
 	return anew, anew.Outcome != decision.Rejected
 }

@@ -147,7 +147,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 // why an error of a policy was judged as it was, and who acts where it is not retried.
 func (v *visit) why(policy string, d *decision.Decision) *why {
 	w := &why{Class: v.badge("class", d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule,
-		Matched: d.MatchedText, Hint: v.hint(policy, d.MatchedRule)}
+		Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}
 	if d.Presumes() {
 		w.Class.Word = v.T("class.presumed")
 	}

@@ -41,6 +41,8 @@ type subjectData struct {
 	Shown string
 	// HintLang is the language of the catalogue's hints; empty where it is not known.
 	HintLang string
+	// Possibly tells that the portal may have taken the claim (R33).
+	Possibly bool
 }
 
 // letterData is the subject's latest dead letter: why it is there, who acts, what was decided, and the forms.
@@ -156,7 +158,9 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 		}
 	}
 	if n := len(story.Attempts); n > 0 {
-		d.Operate = p.inOperate(story.Attempts[n-1].ProcessInstanceKey)
+		last := &story.Attempts[n-1]
+		d.Operate = p.inOperate(last.ProcessInstanceKey)
+		d.Possibly = last.Decision.PossiblyAccepted && (state.Open() || state == journal.Due)
 	}
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Shown = v.shorten(&story)
@@ -254,7 +258,7 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *l
 	died := func(a journal.Attempt) bool { return a.Record == dl.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
-		l.Hint = v.hint(story.Subject.Policy, d.MatchedRule)
+		l.Hint = d.Hint(v.hint(story.Subject.Policy, d.MatchedRule))
 		l.HintOld = d.Catalogue != v.catalogue.Version && v.judgesOtherwise(story.Subject.Policy, d)
 	}
 	if process := o.Process(dl); l.Open {

@@ -83,6 +83,7 @@ func TestPlanAddsUp(t *testing.T) {
 		oldest := time.Now()
 		f.die(0, 3, "DUPLICATE_CLAIM", 0)
 		time.Sleep(time.Hour)
+		later := time.Now()
 		f.die(3, 20, badPassword, 0)
 		f.die(23, 2, badPassword, 5)
 		newest := time.Now()
@@ -96,7 +97,7 @@ func TestPlanAddsUp(t *testing.T) {
 			When: deadletter.Backoff, PerMinute: deadletter.DefaultPerMinute})
 		byCause := f.plan(retryAll(journal.DeadLetterFilter{Query: "senha"}))
 		want(t, "causes", fmt.Sprint(len(byCause.Causes), byCause.Causes[0].N), "1 22")
-		if p := f.plan(retryAll(journal.DeadLetterFilter{Since: newest})); p.Total != 22 || len(p.Causes) != 1 || p.Causes[0].N != 22 {
+		if p := f.plan(retryAll(journal.DeadLetterFilter{Since: later})); p.Total != 22 || len(p.Causes) != 1 || p.Causes[0].N != 22 {
 			t.Errorf("by age: %d, causes %v; want 22 of one", p.Total, p.Causes)
 		}
 		runs, _, err := f.DeadLetters.Runs(t.Context(), "", 1)

@@ -35,6 +35,8 @@ type Past struct {
 	// for it.
 	Presumed  int64
 	Remembers bool
+	// PossiblyAccepted tells that a failure since the subject's history was last finished left that open (R33).
+	PossiblyAccepted bool
 }
 
 // Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are the
@@ -80,6 +82,9 @@ type Decision struct {
 	Taught int64 `json:"taught,omitempty"`
 	// SuccessProbability is the failure's, where it is retried; 0 where too little is known (R26).
 	SuccessProbability float64 `json:"successProbability,omitempty"`
+	// PossiblyAccepted tells that this failure, or one before it that is not settled, leaves open whether the portal took
+	// the claim (R33).
+	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
@@ -142,6 +147,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	match := &f.Match
 	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
 	d.Taught = f.Taught
+	d.PossiblyAccepted = past.PossiblyAccepted || f.PerhapsTaken
 	if match.Presumed() && past.presumed(d.RetryCount) < p.PresumedRetries {
 		d.ErrorClassification = Unknown
 	}
@@ -167,6 +173,9 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 		d.giveUp(PermanentError, match.Reason, p.LimitTeam, "Unknown error, not retried")
 	default:
 		d.schedule(p, &backoff, f)
+	}
+	if past.PossiblyAccepted && alreadyThere(match) && !d.ShouldRetry() {
+		d.Reason, d.Team = ReasonProbablyAccepted, "faturamento"
 	}
 	return d
 }

@@ -11,7 +11,7 @@ type Event struct {
 	Type string
 	// LogName is the event field of the log line (R16, RN-BIL-005 §13.4).
 	LogName string
-	// Fields are exactly those of §12.3, as they are told. claimId is the subject's id, whatever its policy calls it.
+	// Fields are those of §12.3, as they are told, and possiblyAccepted (R33). claimId is the subject's id, whatever its policy calls it.
 	Fields map[string]any
 }
 
@@ -38,7 +38,7 @@ func (d *Decision) Event(rule BusinessRule, redactedError string) *Event {
 	case PermanentError:
 		return &Event{"PermanentErrorDetected", "permanent_error_detected", map[string]any{
 			"claimId": d.SubjectID, "errorType": d.Reason, "errorMessage": redactedError,
-			"detectedAt": Instant(d.AnalysedAt), "severity": severityCritical,
+			"detectedAt": Instant(d.AnalysedAt), "severity": severityCritical, "possiblyAccepted": d.PossiblyAccepted,
 		}}
 	default:
 		return nil
@@ -49,6 +49,7 @@ func (d *Decision) scheduledEvent(rule BusinessRule) *Event {
 	fields := map[string]any{
 		"claimId": d.SubjectID, "retryCount": d.RetryCount, "backoffMinutes": Minutes(d.Wait()),
 		"nextRetryTime": Instant(d.NextRetryTime), "errorClassification": d.ErrorClassification,
+		"possiblyAccepted": d.PossiblyAccepted,
 	}
 	if rule == RNBIL004 {
 		fields["timestamp"] = Instant(d.AnalysedAt)
@@ -63,14 +64,16 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 	if rule == RNBIL004 {
 		return &Event{"SubmissionRetryExhausted", "max_retries_exceeded", map[string]any{
 			"claimId": d.SubjectID, "retryCount": d.RetryCount, "lastError": redactedError,
-			"timestamp": Instant(d.AnalysedAt),
+			"timestamp": Instant(d.AnalysedAt), "possiblyAccepted": d.PossiblyAccepted,
 		}}
 	}
 	attempts := d.RetryCount
 	if attempts < math.MaxInt64 {
 		attempts++ // the first submission counts (R12)
 	}
-	return Exceeded(d.SubjectID, redactedError, attempts, d.FirstFailure, d.AnalysedAt)
+	e := Exceeded(d.SubjectID, redactedError, attempts, d.FirstFailure, d.AnalysedAt)
+	e.Fields["possiblyAccepted"] = d.PossiblyAccepted
+	return e
 }
 
 // Exceeded is the event of a claim that was given up at an instant after so many attempts, the first of which failed at

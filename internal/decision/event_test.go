@@ -50,6 +50,7 @@ func TestR16Events(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.want.Fields["possiblyAccepted"] = tt.decision.PossiblyAccepted // R33
 			if got := tt.decision.Event(tt.rule, "redacted"); !reflect.DeepEqual(got, &tt.want) {
 				t.Fatalf("got  %#v\nwant %#v", got, tt.want)
 			}

@@ -84,6 +84,8 @@ type Failure struct {
 	Context Context
 	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
 	Expected time.Time
+	// PerhapsTaken tells that it leaves open whether the portal took the claim (R33).
+	PerhapsTaken bool
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match classify.Match
 	// SuccessProbability is the chance that its claim recovers by a retry, above 0 and below 1, by what came of others with
@@ -174,7 +176,7 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	if text, ok := v.Error.text(); ok && strings.TrimFunc(text, isBlank) != "" {
 		f.Error = text
 	}
-	f.Match = p.classify(&f, status)
+	f.Match, f.PerhapsTaken = p.classify(&f, status), PerhapsTaken(f.Error, status)
 	return f, nil
 }
 

@@ -19,7 +19,12 @@ const (
 	ReasonReported Reason = "REPORTED_FAILURE"
 	// ReasonNonRetryable is a job's own word that its error is final (UC-004, FA-004.2).
 	ReasonNonRetryable Reason = "NON_RETRYABLE"
+	// ReasonProbablyAccepted is a duplicate of a claim whose first sending was not answered (R33).
+	ReasonProbablyAccepted Reason = "PROBABLY_ACCEPTED"
 )
+
+// HintProbablyAccepted is what people are to do about it.
+const HintProbablyAccepted = "Procure o protocolo desta guia na operadora: ela provavelmente já foi aceita no envio que ficou sem resposta."
 
 // ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no code for.
 var ruleReasons = []Reason{
@@ -46,7 +51,7 @@ func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 // Reasons lists the whole set.
 func Reasons() []Reason {
 	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError,
-		ReasonReported, ReasonNonRetryable}, ruleReasons...)
+		ReasonReported, ReasonNonRetryable, ReasonProbablyAccepted}, ruleReasons...)
 }
 
 // What is classify's, under the names that the business rules have for it.

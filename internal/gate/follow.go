@@ -204,6 +204,9 @@ func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, m
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if len(records) == 0 {
+		return
+	}
 	if g.known == nil || records[0].Number() != g.seen+1 { // another process has written, too
 		g.woken.Send()
 		return

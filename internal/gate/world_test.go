@@ -101,7 +101,7 @@ func (w *world) start() *replica {
 	r := &replica{world: w}
 	r.ctx, r.kill = context.WithCancel(context.Background())
 	hooks := journal.NoHooks()
-	hooks.Recorded = func(records []journal.Happening) { w.recorded(records); r.gates.Recorded(records) }
+	hooks.Committed = func(records []journal.Happening, _ time.Duration) { w.recorded(records); r.gates.Recorded(records) }
 	memory := journal.New(w.memory, time.Now, nil, hooks)
 	told := gate.NoHooks()
 	told.Admitted = func(string) { r.admitted++ }

@@ -37,7 +37,7 @@ type batch struct {
 	subjects map[int64]*life
 	letters  map[string]KeyedDeadLetter
 	born     int64
-	// happened are the records, for Hooks.Recorded.
+	// happened are the records, for Hooks.Committed.
 	happened []Happening
 	// publish makes the messages of the outbox; nil where nobody listens.
 	publish Publisher
@@ -329,6 +329,9 @@ type Happening struct {
 	Review  *Review
 	GivenUp *GateBody
 }
+
+// Recovered reports whether an outcome ended its episode well.
+func (h *Happening) Recovered() bool { return h.Outcome != nil && h.Episode.State == Recovered }
 
 // Publisher makes the outbox's messages of what was recorded. It is pure.
 type Publisher func(h *Happening) []Message

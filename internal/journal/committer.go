@@ -235,10 +235,7 @@ func (c *committer) transact(kill context.Context, t *transaction) error {
 	}
 	c.answeredAt = time.Now()
 	if t.saved != nil {
-		c.hooks.Committed(len(t.saved.Link.Digests), time.Since(began))
-		if len(t.happened) > 0 {
-			c.hooks.Recorded(t.happened)
-		}
+		c.hooks.Committed(t.happened, time.Since(began))
 	}
 	return nil
 }

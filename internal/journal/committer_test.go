@@ -49,15 +49,18 @@ func onBench(t *testing.T, test func(t *testing.T, b *bench)) {
 // replica is a journal of its own on the same store, which ends with the test. stop, kill and ran are the last one's.
 func (b *bench) replica(now func() time.Time) *journal.Journal {
 	j := journal.New(b.memory, now, nil, journal.Hooks{
-		Recorded: func([]journal.Happening) {},
-		Committed: func(records int, _ time.Duration) { // two replicas may both be done
+		Committed: func(records []journal.Happening, _ time.Duration) { // two replicas may both be done
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			b.committed = append(b.committed, records)
+			b.committed = append(b.committed, len(records))
+			for i := range records {
+				if h := &records[i]; h.Recovered() {
+					b.recovered = append(b.recovered, h.Subject.Policy+" "+string(h.Episode.State))
+				}
+			}
 		},
-		Open:      func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
-		Recovered: func(policy string, e *journal.Episode) { b.recovered = append(b.recovered, policy+" "+string(e.State)) },
-		Behind:    func(by time.Duration) { b.behind = append(b.behind, by) },
+		Open:   func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
+		Behind: func(by time.Duration) { b.behind = append(b.behind, by) },
 	})
 	var stop, kill context.Context
 	stop, b.stop = context.WithCancel(context.Background())

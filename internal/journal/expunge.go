@@ -1,18 +1,11 @@
 package journal
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
-
-	"retry-worker/internal/clock"
-	"retry-worker/internal/redact"
 )
 
 // Records go for good in one way: those of ended episodes, of everybody's where they are older than the retention (a
@@ -26,8 +19,8 @@ type Expunger interface {
 }
 
 // Scope says what may be expunged: everything of a Subject, or, where that is the zero value, what is found behind the
-// record After up to Through, where at most Limit are looked at: the records of no subject, and the subjects whose first
-// record lies there.
+// record After up to Through, where at most Limit are looked at: records of no subject, and subjects whose first record
+// lies there.
 type Scope struct {
 	Subject        Subject
 	After, Through int64
@@ -47,8 +40,8 @@ type Expunging struct {
 	// filter finds it, as Finds says, and nobody else.
 	Runs  []BulkRun
 	Alone map[string]bool
-	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject is
-	// asked for.
+	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject
+	// is asked for.
 	Failures map[string]int64
 	Erasures []KeyedRecord
 }
@@ -102,61 +95,6 @@ type goneItem struct {
 	BulkItem
 }
 
-const (
-	// purgeBatch records are looked at in one transaction, so that no commit waits long.
-	purgeBatch = 200
-	// purgePause between two of them, and purgeRest times as long as the last one took, let commits through.
-	purgePause = 20 * time.Millisecond
-	purgeRest  = 3
-)
-
-// PurgeStore is what a purge needs of a store.
-type PurgeStore interface {
-	Moment(ctx context.Context, do func(Moment) error) error
-	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
-	// t; 0 where there is none.
-	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
-	Expunger
-}
-
-// ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
-var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or " +
-	"since the last; check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
-
-// Purge takes the records of episodes that ended before now by more than the retention, in bounded batches, each of
-// which is a record; an episode of which nothing was heard for so long ends as expired. It returns how many records
-// went. Where the signed instants of the links since the last purge do not lead up to now in steps of at most a tenth
-// of the retention, or a day, it returns ErrClockAhead. A person who has checked the clock says confirmed, which is a
-// record even where nothing goes. It may be ended at any time and goes on when it is called again. One process at a
-// time should call it.
-func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Duration, confirmed bool) (int, error) {
-	now := j.now()
-	through, err := store.LastRecordBefore(ctx, now.Add(-retention))
-	if err == nil && !confirmed && through > 0 {
-		err = store.Moment(ctx, func(m Moment) error { return checkClock(m, now, through, max(retention/10, 24*time.Hour)) })
-	}
-	if err != nil || !confirmed && through == 0 {
-		return 0, err
-	}
-	gone := 0
-	for of := (Scope{Through: through, Limit: purgeBatch}); ctx.Err() == nil; {
-		began := time.Now()
-		c, err := j.expunge(ctx, store, of, func(head Head, p *Expunging) (*Changes, error) {
-			of.After = p.Last
-			return p.Purge(head, j.now(), confirmed, j.publish)
-		})
-		if c != nil && err == nil {
-			gone += c.Expunged.count()
-		}
-		if err != nil || of.After >= through {
-			return gone, err
-		}
-		confirmed = false
-		clock.Machine{}.Rest(ctx, max(purgePause, purgeRest*time.Since(began)))
-	}
-	return gone, ctx.Err()
-}
-
 // expunge has a step made, and returns its changes.
 func (j *Journal) expunge(
 	ctx context.Context, store Expunger, of Scope, step func(Head, *Expunging) (*Changes, error),
@@ -168,50 +106,6 @@ func (j *Journal) expunge(
 	})
 	return c, j.certain(ctx, c, err)
 }
-
-// checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge
-// up to now. However much was signed while the clock was further ahead, it does not count: only a purge that a person
-// confirmed does, or the clock that comes back. It looks at nothing where the last purge has looked up to through.
-func checkClock(m Moment, now time.Time, through int64, leap time.Duration) error {
-	var b expungeBody
-	var sound time.Time
-	var bad error
-	err := m.Expunges(true, func(e *Entry) bool {
-		if e.Kind == PurgeEntry {
-			b, bad = BodyOf[expungeBody](e)
-			sound = e.At
-		}
-		return e.Kind != PurgeEntry
-	})
-	if err = cmp.Or(err, bad); err != nil || through <= b.Through {
-		return err
-	}
-	var last Link
-	for after := b.Link; ; after = last.Number {
-		links, err := m.Links(after, linksAtOnce)
-		if err != nil {
-			return err
-		}
-		for _, l := range links {
-			if (last.Number > 0 || b.Link == 0) && l.Hash != l.HashAfter(last.Hash) {
-				return fmt.Errorf("nothing is purged: link %d is not what was signed; `audit verify` says more", l.Number)
-			}
-			if last = l; sound.IsZero() || l.At.After(sound) && l.At.Sub(sound) <= leap {
-				sound = l.At
-			}
-		}
-		if len(links) == 0 {
-			break
-		}
-	}
-	if now.Sub(sound) > leap {
-		return ErrClockAhead
-	}
-	return nil
-}
-
-// linksAtOnce are read at a time.
-const linksAtOnce = 500
 
 // expunge gathers what goes.
 type expunge struct {
@@ -264,7 +158,8 @@ func (x *expunge) purge(p *Expunging, s *Expungeable) error {
 	if err != nil {
 		return err
 	}
-	waits := p.unfinished(s) != "" || slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
+	waits := p.unfinished(s) != "" ||
+		slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
 	switch last := s.Records[len(s.Records)-1].Entry.Record; {
 	case waits:
 	case n > 0:
@@ -421,155 +316,6 @@ func (p *Expunging) unfinished(s *Expungeable) string {
 		}
 	}
 	return ""
-}
-
-// Erasure asks that what was recorded of a subject goes, and its name (LGPD).
-type Erasure struct {
-	Subject Subject
-	// Reason and By are a person's words, which must not be empty, and name.
-	Reason, By string
-}
-
-// Erased tells of an erasure that is done: how many records went, and which record says so.
-type Erased struct {
-	Records int
-	Record  int64
-}
-
-// What an erasure is refused with, besides ErrReasonRequired; the texts begin with the API's error codes.
-var (
-	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may be erased or purged " +
-		"already")
-	ErrSubjectBusy = errors.New("subject_busy")
-)
-
-// Erase erases a subject: its records go, and its name wherever it stands. A subject that something is still to be done
-// about is refused. It returns an error that holds a *StoreError, or is one of ErrReasonRequired, ErrSubjectUnknown and
-// ErrSubjectBusy, which says what is to be done.
-func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased, error) {
-	c, err := j.expunge(ctx, store, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (*Changes, error) {
-		return p.Erase(head, j.now(), e, j.publish)
-	})
-	if err != nil {
-		return Erased{}, err
-	}
-	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Entry.Record}, nil
-}
-
-// Erase returns the changes of an erasure. Its error is one that an erasure is refused with, or tells which record is
-// not what was signed.
-func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, error) {
-	if strings.TrimSpace(e.Reason) == "" {
-		return nil, ErrReasonRequired
-	}
-	if len(p.Subjects) == 0 {
-		return nil, ErrSubjectUnknown
-	}
-	s := &p.Subjects[0]
-	_, whole, err := s.ended(head.Record)
-	if err == nil {
-		err = p.busy(s, whole)
-	}
-	if err != nil {
-		return nil, err
-	}
-	x := newExpunge(head, at, publish)
-	if err := x.takeFirst(s, len(s.Records), whole); err != nil {
-		return nil, err
-	}
-	if x.out.Causes, err = p.alone(x.left); err != nil {
-		return nil, err
-	}
-	for _, f := range x.left.causes {
-		f.Pattern = "" // which the cause keeps where others had it, too
-	}
-	for i := range p.Runs {
-		if r := p.Runs[i]; p.names(&r, s, whole) {
-			r.Filter, r.WordsSalt = r.Filter.withoutWords(), ""
-			x.body.Words = append(x.body.Words, r.ID)
-			x.changes.Runs = append(x.changes.Runs, r)
-		}
-	}
-	for i := range s.Waiting {
-		x.changes.Published = append(x.changes.Published, s.Waiting[i].Sequence)
-	}
-	id := regexp.MustCompile("(?i)" + regexp.QuoteMeta(e.Subject.ID))
-	reason := id.ReplaceAllLiteralString(e.Reason, fmt.Sprint("#", s.Key))
-	x.body.Reason, x.body.By = storable(redact.Line(reason, maxReasonBytes)), bounded(e.By)
-	return x.close(ErasureEntry), nil
-}
-
-// alone returns the causes (Fingerprint.ID) that nobody but the subject, which left that, and others that were erased had.
-func (p *Expunging) alone(left *projection) (causes []string, err error) {
-	erased := sums{}
-	maps.Copy(erased, left.sums)
-	for i := range p.Erasures {
-		b, err := BodyOf[expungeBody](&p.Erasures[i].Entry)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range b.Sums {
-			erased.add(s)
-		}
-	}
-	for id := range left.causes {
-		if p.Failures[id] <= erased[Sum{Name: SumCauseFailures, Cause: id}] {
-			causes = append(causes, id)
-		}
-	}
-	slices.Sort(causes)
-	return causes, nil
-}
-
-// busy returns why the subject cannot be erased yet.
-func (p *Expunging) busy(s *Expungeable, l *life) error {
-	busy := func(why string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
-	}
-	switch l.Episode.State {
-	case Scheduled, Reprocessing:
-		return busy("a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)")
-	case Dead:
-		return busy("its dead letter %s waits for a person; retry or discard that first", l.Episode.DeadLetter)
-	}
-	if len(l.Held) > 0 {
-		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
-	}
-	if slices.ContainsFunc(s.Waiting, func(m Message) bool { return m.Queue == GateQueue }) {
-		return busy("the answer of its gate is on its way to the process; try again when that has it")
-	}
-	for _, d := range l.deadLetters() {
-		if d.Answer != 0 {
-			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
-		}
-	}
-	run := p.unfinished(s)
-	for i := range p.Runs {
-		if r := &p.Runs[i]; !r.State.Ended() && p.names(r, s, l) {
-			run = cmp.Or(run, r.ID)
-		}
-	}
-	if run != "" {
-		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", run)
-	}
-	return nil
-}
-
-// names reports whether the words of the run's filter name the subject, or a dead letter of it, in capitals or not, or
-// find nobody else.
-func (p *Expunging) names(r *BulkRun, s *Expungeable, l *life) bool {
-	words := strings.ToLower(r.Filter.Query + "\n" + r.Filter.Context + "\n" + r.Filter.IDs)
-	return p.Alone[r.ID] || strings.Contains(words, strings.ToLower(s.Subject.ID)) ||
-		slices.ContainsFunc(l.deadLetters(), func(d DeadLetter) bool { return strings.Contains(words, d.ID) })
-}
-
-// Finds returns what of the words of a run's filter finds the subject by the beginning of its id; empty where they do
-// not.
-func (r *BulkRun) Finds(s Subject) (prefix string) {
-	if n := len(r.Filter.Query); n > 0 && n <= len(s.ID) && strings.EqualFold(s.ID[:n], r.Filter.Query) {
-		prefix = s.ID[:n]
-	}
-	return prefix
 }
 
 // Gone are the records that expunges took.

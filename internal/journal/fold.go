@@ -231,7 +231,7 @@ func (p *projection) attempt(l *life, a *Attempt) {
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.createDeadLetter(l, a.letter())
 	}
-	l.Attempts, l.Seen = a.Number, a.Identity.add(l.Seen)
+	l.Attempts, l.Seen, l.PossiblyAccepted = a.Number, a.Identity.add(l.Seen), d.PossiblyAccepted
 	l.latest(a)
 	p.countDecision(l.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
@@ -355,6 +355,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 			p.settle(d, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
+		l.PossiblyAccepted = false
 		p.countEnd(l.subject.Policy, e, false)
 		if l.last != nil {
 			p.countCause(l.subject.Policy, SumCauseRecovered, l.last)
@@ -397,6 +398,7 @@ func (p *projection) review(l *life, b *reviewBody) {
 	p.touch(d)
 	if b.Decision == DeadLetterDiscarded {
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, p.at, "", time.Time{}
+		l.PossiblyAccepted = false
 	} else {
 		if b.Fresh {
 			old := *e

@@ -16,15 +16,11 @@ import (
 
 // Hooks are told what happens; all must be set (see NoHooks). They must not block.
 type Hooks struct {
-	// Committed is called for each transaction that saved something, with the number of its records and how
-	// long it took.
-	Committed func(records int, took time.Duration)
-	// Recorded is called for each transaction of this Journal that saved records, in their order, after Committed.
-	Recorded func(records []Happening)
+	// Committed is called for each transaction of this Journal that saved something, with its records, in their order, and
+	// how long it took.
+	Committed func(records []Happening, took time.Duration)
 	// Open tells whether the journal can be written, when that changes; reason says why not.
 	Open func(open bool, reason error)
-	// Recovered is called for each episode that an outcome ended well, as it stands then.
-	Recovered func(policy string, e *Episode)
 	// Behind tells that this machine's clock is behind another writer's by more than ClockTolerance.
 	Behind func(by time.Duration)
 }
@@ -32,10 +28,8 @@ type Hooks struct {
 // NoHooks does nothing.
 func NoHooks() Hooks {
 	return Hooks{
-		Committed: func(int, time.Duration) {},
-		Recorded:  func([]Happening) {},
+		Committed: func([]Happening, time.Duration) {},
 		Open:      func(bool, error) {},
-		Recovered: func(string, *Episode) {},
 		Behind:    func(time.Duration) {},
 	}
 }
@@ -120,13 +114,9 @@ func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 
 // Conclude records how a subject's work ended. It returns as Analyze does.
 func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
-	c, err := outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History) (Concluded, error) {
+	return outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History) (Concluded, error) {
 		return b.conclude(o, h), nil
 	})
-	if c.Changed && c.Episode.State == Recovered {
-		j.hooks.Recovered(o.Subject.Policy, &c.Episode)
-	}
-	return c, err
 }
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It

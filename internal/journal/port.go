@@ -218,6 +218,9 @@ type SubjectState struct {
 	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
 	Episode Episode `json:"episode,omitzero"`
+	// PossiblyAccepted tells that a failure left open whether the portal took the claim, and that nobody settled it since
+	// (R33).
+	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
 	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
 	Held []HeldJob `json:"held,omitempty"`
 	Sent *SentJob  `json:"sent,omitempty"`

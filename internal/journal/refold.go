@@ -231,7 +231,10 @@ func (r *foldedRun) worded(got []Row) *BulkRun {
 	run := r.BulkRun
 	for _, row := range got {
 		var there BulkRun
-		if r.words != "" && row[0] == run.ID && json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) == nil && there.wordsSum() == r.words {
+		if r.words == "" || row[0] != run.ID || json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) != nil {
+			continue
+		}
+		if there.wordsSum() == r.words {
 			for i, w := range run.Filter.words() {
 				*w = *there.Filter.words()[i]
 			}

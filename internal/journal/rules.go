@@ -115,7 +115,8 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 		f.RetryCount = floor
 	}
 	d := decision.Decide(&f, a.Policy,
-		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
+		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true,
+			PossiblyAccepted: h.PossiblyAccepted}, now)
 	return ruling{how: Fresh, decision: d, raised: raised}
 }
 
@@ -129,7 +130,8 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 	}
 	if e.State != Dead && given == e.Retries {
 		d := decision.Decide(a.Failure, a.Policy,
-			decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true}, now)
+			decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true,
+				PossiblyAccepted: h.PossiblyAccepted}, now)
 		return ruling{how: Fresh, decision: d}
 	}
 	own := begin(a, h, now, Superseded)
@@ -142,7 +144,7 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 
 // begin opens an episode; ends is what becomes of the one that is open.
 func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
-	past := decision.Past{Remembers: true}
+	past := decision.Past{Remembers: true, PossiblyAccepted: h.PossiblyAccepted}
 	if ends == Superseded && !a.Failure.HasRetryCount {
 		past.Retries = h.Episode.Retries // R9: what the open episode holds
 	}

@@ -40,6 +40,9 @@ func (s *stage) tellRecorded(r *journal.Recorded) string {
 	if r.RaisedFrom >= 0 {
 		text += fmt.Sprintf(" raised from %d", r.RaisedFrom)
 	}
+	if d.PossiblyAccepted {
+		text += " possibly accepted"
+	}
 	return text + "\n"
 }
 

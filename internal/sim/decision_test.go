@@ -185,17 +185,22 @@ func (s *sim) onLadder(claim string, retry int64, wait time.Duration) bool {
 }
 
 // checkDecision: a failure is retried after 5, 10, 20, … minutes, varied by a fifth, within all limits, and is given up
-// where it is permanent, the retries are used up or the next would be too late. None is earlier than its portal asks (R37).
+// where it is permanent, the retries are used up or the next would be too late. None is earlier than its portal asks, where
+// that is in time (R37).
 func (s *sim) checkDecision(a *journal.Attempt) {
 	d, permanent, w := &a.Decision, s.isPermanent(a), s.portals[s.jobs[a.JobKey].portal]
-	wait, least := d.Backoff.Delay, asked(a.Error)
+	wait, least := d.Backoff.Delay, asked(a)
 	late := func(at, limit time.Time) bool { return !limit.IsZero() && at.After(limit) }
-	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(max(min(nominal(d.RetryCount+1)*6/5, 4*time.Hour), least)))
+	limit, last := w.openFor(s.limit, d.FirstFailure), w.nextOpen(d.AnalysedAt.Add(min(nominal(d.RetryCount+1)*6/5, 4*time.Hour)))
+	asks := w.nextOpen(d.AnalysedAt.Add(least)).Add(spread)
+	planned := func(wait time.Duration) bool {
+		return s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(wait))
+	}
 	var right bool
 	switch {
 	case d.ShouldRetry():
 		right = !permanent && d.RetryCount >= 1 && d.RetryCount <= d.MaxRetries && !late(d.NextRetryTime, a.Deadline) &&
-			(w.hoursChanged() || !late(d.NextRetryTime, limit) && s.isPlanned(w, d.NextRetryTime, a.At.Truncate(time.Second).Add(max(wait, least)))) &&
+			(w.hoursChanged() || !late(d.NextRetryTime, limit) && (planned(max(wait, least)) || planned(wait) && (late(asks, a.Deadline) || late(asks, limit)))) &&
 			s.onLadder(d.SubjectID, d.RetryCount, wait)
 		s.delays[fmt.Sprint(d.SubjectID, "/", d.RetryCount)] = wait
 	case d.Outcome == decision.PermanentError:
@@ -215,10 +220,10 @@ func (s *sim) checkDecision(a *journal.Attempt) {
 	}
 }
 
-// asked returns how long an error asks to wait, in whole minutes.
-func asked(text string) time.Duration {
+// asked returns how long a claim's portal asks to wait, in whole minutes.
+func asked(a *journal.Attempt) time.Duration {
 	var seconds time.Duration
-	if _, after, is := strings.Cut(text, "Retry-After: "); is {
+	if _, after, is := strings.Cut(a.Error, "Retry-After: "); is && a.Destination != "" {
 		_, _ = fmt.Sscan(after, &seconds)
 	}
 	return (seconds*time.Second + time.Minute - 1).Truncate(time.Minute)
@@ -343,7 +348,8 @@ func (s *sim) recorded(j *job, told map[string]any) bool {
 	is := func(a *journal.Attempt) bool {
 		class := cmp.Or(known, a.ErrorClassification)
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
-			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original}
+			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original,
+			"possiblyAccepted": a.PossiblyAccepted || strings.HasPrefix(fmt.Sprint(original), "Read timed out")}
 		if a.SuccessProbability > 0 {
 			want["successProbability"] = a.SuccessProbability
 		}

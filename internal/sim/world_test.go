@@ -299,7 +299,10 @@ func (s *sim) start(n int) {
 	r.store = &store{s.memory, r}
 	written := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), log{s}, zapcore.InfoLevel))
 	hooks := journal.NoHooks()
-	hooks.Recorded = func(all []journal.Happening) {
+	hooks.Committed = func(all []journal.Happening, _ time.Duration) {
+		if len(all) == 0 {
+			return
+		}
 		if r.fault("told late of its record") { // and has read it meanwhile
 			set(&r.mu, &r.forgot, time.Now())
 			r.Rest(r.life, 1200*time.Millisecond)

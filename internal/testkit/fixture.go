@@ -88,7 +88,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	}
 	f.SetEngineUp(f.Now().Add(-time.Hour))
 	hooks := journal.NoHooks()
-	hooks.Recorded = f.recorded
+	hooks.Committed = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
 	f.Learner = learning.NewLearner(f.Store)
 	f.Journal.Learner = f.Learner

@@ -41,7 +41,7 @@ func (f *Fixture) Gates() *gate.Gates {
 }
 
 // recorded tells the gates, where there are any, what was recorded.
-func (f *Fixture) recorded(records []journal.Happening) {
+func (f *Fixture) recorded(records []journal.Happening, _ time.Duration) {
 	if g := f.gates.Load(); g != nil {
 		g.Recorded(records)
 	}

@@ -40,11 +40,11 @@ func (w *Words) Read(message string) {
 	w.Plain, w.All = slices.Grow(w.Plain[:0], len(message)), w.All[:0]
 	w.Offsets = slices.Grow(w.Offsets[:0], len(message)+1)
 	open, before := false, Clause // open tells that a word goes on
-	for i, size := 0, 1; i < len(message); i += size {
+	for i, next := 0, 0; i < len(message); i = next {
 		c, isBreak := ascii[message[i]], false
-		if size = 1; c == 0 {
-			var char rune
-			char, size = Rune(message[i:])
+		if next = i + 1; c == 0 {
+			char, size := Rune(message[i:])
+			next = i + size
 			if c, isBreak = Fold(char), char == '\n'; c == 0 {
 				continue // an accent that stands by itself
 			}
@@ -58,7 +58,7 @@ func (w *Words) Read(message string) {
 			if open {
 				w.All[len(w.All)-1].To, open = at, false
 			}
-			if before = max(before, gapOf(c)); isBreak || c == '.' && w.endsSentence(message[i+size:]) {
+			if before = max(before, gapOf(c)); isBreak || c == '.' && w.endsSentence(message[next:]) {
 				before = Clause
 			}
 		}

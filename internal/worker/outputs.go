@@ -62,7 +62,8 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 		text("retryReason", d.RetryReason).
 		text("errorClassification", string(d.ErrorClassification)).
 		raw("originalError", original).
-		text("retryPolicy", d.Policy)
+		text("retryPolicy", d.Policy).
+		boolean("possiblyAccepted", d.PossiblyAccepted)
 	if !d.ShouldRetry() {
 		return o.text("responsibleTeam", string(d.Team))
 	}
@@ -100,7 +101,7 @@ func DryRun(
 		optional("matchedRule", d.MatchedRule).
 		text("reason", string(d.Reason)).
 		optional("matchedText", d.MatchedText).
-		optional("hint", f.Match.Hint).
+		optional("hint", d.Hint(f.Match.Hint)).
 		text("catalogue", d.Catalogue)
 	return d, json.RawMessage(o.end())
 }

@@ -104,7 +104,7 @@ func (f *reviewFixture) begin(name string) *replica {
 	r := &replica{halt, killNow, make(chan struct{})}
 	var relay *outbox.Relay
 	hooks := journal.NoHooks()
-	hooks.Committed = func(int, time.Duration) { relay.Wake() }
+	hooks.Committed = func([]journal.Happening, time.Duration) { relay.Wake() }
 	memory := journal.New(f.Memory, time.Now, nil, hooks)
 	now := func() time.Time { return time.Now().Add(-f.behind) }
 	sink := worker.NewReviewSink(f.client, f.Memory, memory, now, f.hooks(), f.log)

@@ -131,6 +131,7 @@ var (
 		"errorClassification": `^"(TRANSIENT|PERMANENT|UNKNOWN)"$`,
 		"originalError":       `(?s)^.+$`,
 		"retryPolicy":         `^"(tiss-submission|quick)"$`,
+		"possiblyAccepted":    `^(true|false)$`,
 	}
 	onCompletion = with(always, map[string]string{
 		"shouldRetry":     `^true$`,

@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"retry-worker/internal/redact"
+)
+
+// Erasure asks that what was recorded of a subject goes, and its name (LGPD).
+type Erasure struct {
+	Subject Subject
+	// Reason and By are a person's words, which must not be empty, and name.
+	Reason, By string
+}
+
+// Erased tells of an erasure that is done: how many records went, and which record says so.
+type Erased struct {
+	Records int
+	Record  int64
+}
+
+// What an erasure is refused with, besides ErrReasonRequired; the texts begin with the API's error codes.
+var (
+	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may be erased or purged " +
+		"already")
+	ErrSubjectBusy = errors.New("subject_busy")
+)
+
+// Erase erases a subject: its records go, and its name wherever it stands. A subject that something is still to be done
+// about is refused. It returns an error that holds a *StoreError, or is one of ErrReasonRequired, ErrSubjectUnknown and
+// ErrSubjectBusy, which says what is to be done.
+func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased, error) {
+	c, err := j.expunge(ctx, store, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (*Changes, error) {
+		return p.Erase(head, j.now(), e, j.publish)
+	})
+	if err != nil {
+		return Erased{}, err
+	}
+	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Entry.Record}, nil
+}
+
+// Erase returns the changes of an erasure. Its error is one that an erasure is refused with, or tells which record is
+// not what was signed.
+func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, error) {
+	if strings.TrimSpace(e.Reason) == "" {
+		return nil, ErrReasonRequired
+	}
+	if len(p.Subjects) == 0 {
+		return nil, ErrSubjectUnknown
+	}
+	s := &p.Subjects[0]
+	_, whole, err := s.ended(head.Record)
+	if err == nil {
+		err = p.busy(s, whole)
+	}
+	if err != nil {
+		return nil, err
+	}
+	x := newExpunge(head, at, publish)
+	if err := x.takeFirst(s, len(s.Records), whole); err != nil {
+		return nil, err
+	}
+	if x.out.Causes, err = p.alone(x.left); err != nil {
+		return nil, err
+	}
+	for _, f := range x.left.causes {
+		f.Pattern = "" // which the cause keeps where others had it, too
+	}
+	for i := range p.Runs {
+		if r := p.Runs[i]; p.names(&r, s, whole) {
+			r.Filter, r.WordsSalt = r.Filter.withoutWords(), ""
+			x.body.Words = append(x.body.Words, r.ID)
+			x.changes.Runs = append(x.changes.Runs, r)
+		}
+	}
+	for i := range s.Waiting {
+		x.changes.Published = append(x.changes.Published, s.Waiting[i].Sequence)
+	}
+	id := regexp.MustCompile("(?i)" + regexp.QuoteMeta(e.Subject.ID))
+	reason := id.ReplaceAllLiteralString(e.Reason, fmt.Sprint("#", s.Key))
+	x.body.Reason, x.body.By = storable(redact.Line(reason, maxReasonBytes)), bounded(e.By)
+	return x.close(ErasureEntry), nil
+}
+
+// alone returns the causes (Fingerprint.ID) that nobody but the subject, which left that, and erased ones had.
+func (p *Expunging) alone(left *projection) (causes []string, err error) {
+	erased := sums{}
+	maps.Copy(erased, left.sums)
+	for i := range p.Erasures {
+		b, err := BodyOf[expungeBody](&p.Erasures[i].Entry)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range b.Sums {
+			erased.add(s)
+		}
+	}
+	for id := range left.causes {
+		if p.Failures[id] <= erased[Sum{Name: SumCauseFailures, Cause: id}] {
+			causes = append(causes, id)
+		}
+	}
+	slices.Sort(causes)
+	return causes, nil
+}
+
+// busy returns why the subject cannot be erased yet.
+func (p *Expunging) busy(s *Expungeable, l *life) error {
+	busy := func(why string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
+	}
+	switch l.Episode.State {
+	case Scheduled, Reprocessing:
+		return busy("a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)")
+	case Dead:
+		return busy("its dead letter %s waits for a person; retry or discard that first", l.Episode.DeadLetter)
+	}
+	if len(l.Held) > 0 {
+		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
+	}
+	if slices.ContainsFunc(s.Waiting, func(m Message) bool { return m.Queue == GateQueue }) {
+		return busy("the answer of its gate is on its way to the process; try again when that has it")
+	}
+	for _, d := range l.deadLetters() {
+		if d.Answer != 0 {
+			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
+		}
+	}
+	run := p.unfinished(s)
+	for i := range p.Runs {
+		if r := &p.Runs[i]; !r.State.Ended() && p.names(r, s, l) {
+			run = cmp.Or(run, r.ID)
+		}
+	}
+	if run != "" {
+		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", run)
+	}
+	return nil
+}
+
+// names reports whether the words of the run's filter name the subject, or a dead letter of it, in capitals or not, or
+// find nobody else.
+func (p *Expunging) names(r *BulkRun, s *Expungeable, l *life) bool {
+	words := strings.ToLower(r.Filter.Query + "\n" + r.Filter.Context + "\n" + r.Filter.IDs)
+	return p.Alone[r.ID] || strings.Contains(words, strings.ToLower(s.Subject.ID)) ||
+		slices.ContainsFunc(l.deadLetters(), func(d DeadLetter) bool { return strings.Contains(words, d.ID) })
+}
+
+// Finds returns what of the words of a run's filter finds the subject by the beginning of its id; empty where they do
+// not.
+func (r *BulkRun) Finds(s Subject) (prefix string) {
+	if n := len(r.Filter.Query); n > 0 && n <= len(s.ID) && strings.EqualFold(s.ID[:n], r.Filter.Query) {
+		prefix = s.ID[:n]
+	}
+	return prefix
+}

@@ -1,0 +1,216 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/seeded"
+)
+
+// RunErasures has claims die, be decided on alone and in bulk, erased and purged in any order: after each step the audit
+// holds, of what is erased no name is left, and a purge took what is old and over, and nothing else. open gives each order
+// a store of its own.
+func RunErasures(t *testing.T, open func() Store) {
+	seeded.Check(t, func(r *rapid.T) {
+		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
+		for n := range int64(rapid.IntRange(20, 40).Draw(r, "steps")) {
+			id := fmt.Sprintf("CLM-%d-1", rapid.IntRange(0, 2).Draw(r, "claim"))
+			run = w.anyStep(r, n+1, id, run, erased)
+			w.wantNowhere("after that", slices.Collect(maps.Keys(erased))...)
+			if t.Failed() {
+				r.FailNow()
+			}
+		}
+	})
+}
+
+// anyStep does something to a claim, or to the run that goes on, which it returns; n is the step's number.
+func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[string]bool) string {
+	ctx, letter := w.t.Context(), ""
+	if st := story(w.t, w.s, subject(id)); len(st.Episodes) > 0 {
+		letter = st.Episodes[len(st.Episodes)-1].DeadLetter
+	}
+	switch step := rapid.IntRange(0, 14).Draw(r, "step"); {
+	case step == 0:
+		w.die(id, n)
+		delete(erased, id)
+	case step == 1 && letter != "":
+		w.Await(letter)
+	case step <= 4 && letter != "": // or is refused: it is decided, or nobody waits
+		_ = w.decide("", id, letter, step > 2)
+	case step == 5 && run == "":
+		w.begin(fmt.Sprint("run-", n))
+		return fmt.Sprint("run-", n)
+	case step == 6 && letter != "" && run != "":
+		_ = w.decide(run, id, letter, true)
+	case step == 7 && run != "":
+		w.step(journal.BulkCancel, journal.BulkRun{ID: run})
+		return ""
+	case step <= 9:
+		w.Deliver(rapid.Bool().Draw(r, "taken"))
+	case step <= 11:
+		_, err := w.j.Conclude(ctx, &journal.Outcome{Subject: subject(id), Success: true})
+		testkit.Must(w.t, err)
+	case step == 12:
+		w.purge(rapid.Int64Range(0, 2*n).Draw(r, "through"))
+	default: // or is refused: something is to be done
+		if _, err := w.erase(id); err == nil {
+			erased[id] = true
+		}
+	}
+	return run
+}
+
+// purge purges through a record, and holds what is left against what there was: of each claim the episodes that were over
+// before one that begins later, all of whose records are old, are gone, and the last one too where it is over and nothing
+// newer is known of the claim. A claim stays as it is while an answer about it is on its way, or a run goes on that it is
+// in. The sums stay, but for what expires.
+func (w *bulkWorld) purge(through int64) {
+	w.t.Helper()
+	before, sums, busy := map[string]journal.Story{}, w.sums(), map[string]bool{}
+	runs, err := w.s.ActiveBulkRuns(w.t.Context())
+	testkit.Must(w.t, err)
+	for _, run := range runs {
+		items, err := w.s.BulkItems(w.t.Context(), run.ID, "", 0, 99)
+		testkit.Must(w.t, err)
+		for _, i := range items {
+			busy[i.Subject.ID] = true
+		}
+	}
+	for _, a := range w.Answers() {
+		busy[a.SubjectID] = true
+	}
+	for n := range 3 {
+		id := fmt.Sprintf("CLM-%d-1", n)
+		before[id] = story(w.t, w.s, subject(id))
+	}
+	_, _, err = testkit.PurgeAt(w.t.Context(), w.s, w.Now(), 0, through, 99)
+	testkit.Must(w.t, err)
+	expired := false
+	for id, st := range before {
+		var want, got []int64 // records
+		whole := slices.Concat(recordsOf(st.Attempts, func(a journal.Attempt) int64 { return a.Record }),
+			recordsOf(st.Entries, func(e journal.Entry) int64 { return e.Record }))
+		slices.Sort(whole)
+		from := int64(0) // what is before it is gone
+		begins, last := map[int64]bool{}, int64(0)
+		for _, a := range st.Attempts {
+			begins[a.Record], last = a.Episode != last, a.Episode
+		}
+		for _, e := range st.Entries {
+			begins[e.Record] = strings.Contains(e.Body, `"outcome":"expired"`)
+		}
+		for _, record := range whole {
+			if begins[record] && !busy[id] {
+				from = record
+			}
+			if record > through {
+				break
+			}
+		}
+		n := len(whole)
+		if n > 0 && whole[n-1] <= through && !busy[id] && !st.Episodes[len(st.Episodes)-1].State.Open() {
+			from = whole[n-1] + 1
+		}
+		for _, record := range whole {
+			if record >= from {
+				want = append(want, record)
+			}
+		}
+		after := story(w.t, w.s, subject(id))
+		got = slices.Concat(recordsOf(after.Attempts, func(a journal.Attempt) int64 { return a.Record }),
+			recordsOf(after.Entries, func(e journal.Entry) int64 { return e.Record }))
+		slices.Sort(got)
+		if len(got) > len(want) { // what it ended as
+			got, expired = got[:len(want)], true
+		}
+		wantSame(w.t, fmt.Sprintf("what is left of %s once records up to %d are purged", id, through), got, want)
+	}
+	if !expired {
+		wantSame(w.t, "the sums", w.sums(), sums)
+	}
+}
+
+func recordsOf[T any](all []T, record func(T) int64) (numbers []int64) {
+	for _, one := range all {
+		numbers = append(numbers, record(one))
+	}
+	return numbers
+}
+
+// erase has a claim erased.
+func (w *bulkWorld) erase(id string) (journal.Erased, error) {
+	w.t.Helper()
+	e := journal.Erasure{Subject: subject(id), Reason: "pedido do titular de " + id, By: "ana"}
+	return w.j.Erase(w.t.Context(), w.s, e)
+}
+
+// wantRefused wants a claim not to be erased, and nothing to be changed.
+func (w *bulkWorld) wantRefused(id string, want error, says string) {
+	w.t.Helper()
+	before, err := w.s.Head(w.t.Context())
+	testkit.Must(w.t, err)
+	_, err = w.erase(id)
+	if after, _ := w.s.Head(w.t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), says) || after != before {
+		w.t.Errorf("erasing %s: %v, want %q", id, err, says)
+	}
+}
+
+// wantNowhere wants the audit to hold, and none of the texts to be anywhere.
+func (w *bulkWorld) wantNowhere(when string, texts ...string) {
+	w.t.Helper()
+	Verify(w.t, w.s)
+	for _, text := range texts {
+		if where := everywhere(w.t, w.s, text); where != "" {
+			w.t.Errorf("%s %s is still in %s", when, text, where)
+		}
+	}
+}
+
+// everywhere looks for a text in all that the store keeps, and returns where it is.
+func everywhere(t *testing.T, s Store, text string) (where string) {
+	t.Helper()
+	err := s.Moment(t.Context(), func(m journal.Moment) error {
+		records, err := m.Entries(0, 1000)
+		testkit.Must(t, err)
+		for _, r := range records {
+			if strings.Contains(r.Entry.Body+r.Entry.Subject.ID, text) {
+				where += fmt.Sprintf(" record %d (%s)", r.Entry.Record, r.Entry.Kind)
+			}
+		}
+		page, err := m.Subjects(-1, 1000)
+		testkit.Must(t, err)
+		rows := slices.Concat(page.Subjects, page.Letters)
+		for _, table := range []*journal.Table{journal.RunsTable, journal.ItemsTable, journal.FingerprintsTable} {
+			more, err := m.Rows(table)
+			testkit.Must(t, err)
+			rows = append(rows, more...)
+		}
+		for _, r := range rows {
+			if strings.Contains(fmt.Sprint(r...), text) {
+				where += fmt.Sprint(" ", r)
+			}
+		}
+		return nil
+	})
+	testkit.Must(t, err)
+	for _, queue := range []string{journal.ReviewQueue, deadletter.NoticeQueue, "events"} {
+		messages, err := s.Pending(t.Context(), queue, 0, 1000)
+		testkit.Must(t, err)
+		for i := range messages {
+			if strings.Contains(messages[i].Body+messages[i].Key, text+`"`) {
+				where += " the outbox"
+			}
+		}
+	}
+	return where
+}

@@ -137,8 +137,7 @@ func (r *reader) cells(i int, separator, closer byte) ([]cell, int) {
 
 // isWide reports whether the blank at i separates columns.
 func (r *reader) isWide(i int) bool {
-	from := r.From[i]
-	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || r.in[from] == '\t' || r.Till[i]-from == 2)
+	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || isOneOf(r.in[r.From[i]], "\t\\"))
 }
 
 // trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.

@@ -344,14 +344,15 @@ func (r *reader) fieldKind(start, end int) kind {
 	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		switch {
+		case t.size() == 0 || t.class == article:
+		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
+			return none
+		case k != none && k != id:
+			return k
 		case t.class == secretive:
 			return secret
 		case is(t.class, keeping):
 			return nobodys
-		case k == name && is(t.class, setOf(stop, paper, house)): // nomeProcedimento
-			return none
-		case k != none && k != id && t.size() > 0 && t.class != article:
-			return k
 		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
 			k = t.kind
 		}

@@ -224,6 +224,7 @@ var taken = []struct{ why, text, want string }{
 	{"behind a prefix; tabs", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\tOndo Prates\t0099887\t40301630", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\t[NAME]\t[CARD]\t40301630"},
 	{"with rules, with blanks", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | ONDO PRATES |\n\nGUIA    CARTEIRA    VALOR\n{prot}    00998877    1,00", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | [NAME] |\n\nGUIA    CARTEIRA    VALOR\n{prot}    [CARD]    1,00"},
 	{"SQL", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, 'ondo prates', 'zora (x) sá'), (2, 'ana', NULL)", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, '[NAME]', '[NAME]'), (2, '[NAME]', NULL)"},
+	{"columns of guides' persons", "cpf_guia;nome da guia;nome_paciente_guia\n12345678;Consulta Eletiva;Ondo Prates", "cpf_guia;nome da guia;nome_paciente_guia\n[CPF];Consulta Eletiva;[NAME]"},
 	{"unique keys", "Key (nome)=(Ondo Prates) already exists; Duplicate entry 'Ondo Prates-{bad}' for key 'paciente.uk_nome_cpf'", "Key (nome)=([NAME]) already exists; Duplicate entry '[NAME]' for key 'paciente.uk_nome_cpf'"},
 	{"PHP", "[nm_beneficiario] => ondo prates [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"Ondo Prates\"", "[nm_beneficiario] => [NAME] [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"[NAME]\""},
 	{"on the next line", "Nome da mãe\n  Ondina Rocha\nPaciente\n\tOndo Prates", "Nome da mãe\n  [NAME]\nPaciente\n\t[NAME]"},

@@ -201,7 +201,7 @@ func (r *reader) assigned(w *way, i int) int {
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was alterada trocada redefinida mudada atualizada changed reset")
+var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada changed reset")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.

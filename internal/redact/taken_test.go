@@ -229,7 +229,7 @@ var taken = []struct{ why, text, want string }{
 	{"PHP", "[nm_beneficiario] => ondo prates [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"Ondo Prates\"", "[nm_beneficiario] => [NAME] [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"[NAME]\""},
 	{"on the next line", "Nome da mãe\n  Ondina Rocha\nPaciente\n\tOndo Prates", "Nome da mãe\n  [NAME]\nPaciente\n\t[NAME]"},
 	{"a participle between", `nome da mãe informado "Ondina Paes", nome do paciente cadastrado 'ondo prates'`, `nome da mãe informado "[NAME]", nome do paciente cadastrado '[NAME]'`},
-	{"staff", "pela faturista Ondina Couto; Atendente: Rosangela F - protocolo 1; analista: deise rocha", "pela faturista [NAME]; Atendente: [NAME] - protocolo 1; analista: [NAME]"},
+	{"staff", "pela faturista Ondina Couto; Atendente: Rosangela F - protocolo 1; analista: deise rocha; responsável Ondo Prates", "pela faturista [NAME]; Atendente: [NAME] - protocolo 1; analista: [NAME]; responsável [NAME]"},
 	{"surname first, without a label", "REJEITADO: PRATES DE SÁ, ROSA MARTA | guia 1", "REJEITADO: [NAME] | guia 1"},
 	{"small letters before other words", "falei com a paciente ondina prates fontoura e ela negou", "falei com a paciente [NAME] e ela negou"},
 	{"LDAP", "CN=Ondo Prates,OU=TI (sAMAccountName=oprates) uid=o.prates,ou=x; cn: Ondo Prates", "CN=[NAME],OU=TI (sAMAccountName=[USER]) uid=[USER],ou=x; cn: [NAME]"},

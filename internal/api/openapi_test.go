@@ -19,6 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
@@ -242,24 +243,52 @@ func outline(v any, depth int, indent string) string {
 // TestReference: docs/http-api.md is made of the description.
 func TestReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The HTTP API\n\n" + wrapped("It is served where the console is (`RETRY_WORKER_HTTP_ADDR`, 127.0.0.1:8095). "+
-		"`GET "+api.Root+"/openapi.json` describes it as OpenAPI 3.1, with what each request is answered with; this page is made of that "+
-		"description (`go test ./internal/api -run TestReference -update`). [console.md](console.md#who-may-do-what) says what each role "+
-		"may.\n\n"+api.About) + "\n\n```sh\ncurl -s 'http://127.0.0.1:8095" + api.Root + "/dead-letters?state=open&sort=deadline'\n```\n")
+	b.WriteString("# The HTTP API\n\n" + wrapped("For whoever writes a program that asks the worker, or decides by it. It is served where the "+
+		"console is (`RETRY_WORKER_HTTP_ADDR`, 127.0.0.1:8095). `GET "+api.Root+"/openapi.json` describes it as OpenAPI 3.1, with what each "+
+		"request is answered with; this page is made of that description (`go test ./internal/api -run TestReference -update`). "+
+		"[console.md](console.md#who-may-do-what) says what each role may.\n\n"+api.About) +
+		"\n\n```sh\ncurl -s 'http://127.0.0.1:8095" + api.Root + "/dead-letters?state=open&sort=deadline'\n```\n")
+	shared := sharedFields()
+	b.WriteString("\n## Fields of several requests\n\n" + wrapped("GET takes its fields in the query, the others in the body, but for those "+
+		"that the address shows. The role is viewer where no other is named.") + "\n")
+	b.WriteString("\n| field | value | |\n| --- | --- | --- |\n")
+	for _, name := range slices.Sorted(maps.Keys(shared)) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kindOf(shared[name]), shared[name].Doc)
+	}
 	tag := ""
 	for _, o := range api.Description() {
 		if o.Tag != tag {
 			tag = o.Tag
 			fmt.Fprintf(&b, "\n## %s%s\n", strings.ToUpper(tag[:1]), tag[1:])
 		}
-		fmt.Fprintf(&b, "\n### %s %s%s\n\n%s\n", o.Method, api.Root, o.Path,
-			wrapped(fmt.Sprintf("%s. %s Takes the role %s.", o.Summary, o.Detail, o.Action.Least())))
-		if len(o.Fields) == 0 {
-			continue
+		says := o.Summary + "."
+		if o.Detail != "" {
+			says += " " + o.Detail
 		}
-		b.WriteString("\n| field | in | value | |\n| --- | --- | --- | --- |\n")
+		if least := o.Action.Least(); least != access.Viewer {
+			says += fmt.Sprintf(" Role %s.", least)
+		}
+		path := o.Path
+		var known []string
+		own := ""
 		for _, f := range o.Fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.In, kindOf(f), f.Doc)
+			if f.In == "query" && o.Method != http.MethodGet {
+				path += "?" + f.Name + "="
+			}
+			switch {
+			case f.In == "path" && f.Doc == "":
+			case shared[f.Name] != nil && saysOf(f) == saysOf(shared[f.Name]):
+				known = append(known, "`"+f.Name+"`")
+			default:
+				own += saysOf(f)
+			}
+		}
+		if known != nil {
+			says += " Fields: " + strings.Join(known, ", ") + "."
+		}
+		fmt.Fprintf(&b, "\n### %s %s%s\n\n%s\n", o.Method, api.Root, path, wrapped(says))
+		if own != "" {
+			b.WriteString("\n" + own)
 		}
 	}
 	b.WriteString("\n## What is refused\n\n| status | why |\n| --- | --- |\n")
@@ -267,6 +296,28 @@ func TestReference(t *testing.T) {
 		fmt.Fprintf(&b, "| %d | %s |\n", status, api.Refusals[status])
 	}
 	golden.Check(t, "../../docs/http-api.md", b.String())
+}
+
+// sharedFields returns, by name, the fields that several requests take alike; of those with one name the most usual.
+func sharedFields() map[string]*api.Field {
+	shared, times := map[string]*api.Field{}, map[string]int{}
+	for _, o := range api.Description() {
+		for _, f := range o.Fields {
+			if f.Doc == "" && kindOf(f) == "string" {
+				continue // nothing is said of it
+			}
+			times[saysOf(f)]++
+			if best := shared[f.Name]; times[saysOf(f)] > 1 && (best == nil || times[saysOf(f)] > times[saysOf(best)]) {
+				shared[f.Name] = f
+			}
+		}
+	}
+	return shared
+}
+
+// saysOf returns what the page says of a field of one request.
+func saysOf(f *api.Field) string {
+	return strings.TrimSuffix(fmt.Sprintf("- `%s` (%s): %s", f.Name, kindOf(f), f.Doc), ": ") + "\n"
 }
 
 // kindOf says what a field takes.

@@ -84,7 +84,7 @@ func subjectTags() []tag {
 			op(get, "/subjects/{policy}/{id}", "showSubject", "State, attempts and next retry", (*call).subject),
 			op(get, "/subjects/{policy}/{id}/audit", "auditSubject", "Its audit records in order, 100 a page", (*call).audit),
 			op(post, "/subjects/{policy}/{id}/erase", "eraseSubject",
-				"Erase its records and its name for good; digests, figures and counts stay", (*call).erase, conflicts,
+				"Erase its records and its name for good; digests and sums stay", (*call).erase, conflicts,
 				takes(access.Erase, "whether the subject was erased is not known; ask again (once it was, the answer is "+
 					"subject_not_found), or see the worker's log")),
 			op(post, "/outcomes", "tellOutcome", "Tell how a retried claim ended; told twice it changes nothing",

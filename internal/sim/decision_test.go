@@ -348,7 +348,8 @@ func (s *sim) recorded(j *job, told map[string]any) bool {
 	is := func(a *journal.Attempt) bool {
 		class := cmp.Or(known, a.ErrorClassification)
 		want := map[string]any{"shouldRetry": a.ShouldRetry(), "retryCount": a.RetryCount, "maxRetries": a.MaxRetries, "retryReason": a.RetryReason,
-			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original}
+			"errorClassification": class, "retryPolicy": decision.DefaultPolicy, "originalError": original,
+			"possiblyAccepted": a.PossiblyAccepted || strings.HasPrefix(fmt.Sprint(original), "Read timed out")}
 		if a.SuccessProbability > 0 {
 			want["successProbability"] = a.SuccessProbability
 		}

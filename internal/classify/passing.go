@@ -26,9 +26,9 @@ var (
 		`|\b(?:repita|aguarde|retry|try again)\b`)
 	momentary = strings.Fields("bloque trava exced ultrapass esgot recus reje lock block refus exceed")
 	// tasks keep the refusal.
-	tasks = regexp.MustCompile(`\b(?:verifi(?:que|car)|corri(?:ja|gir)|confira|conferir|regulari[zs]e|informe|atuali[zs]e` +
-		`|alter[ea]|ajuste|contat[eo]|solicit[ea]|revise|check|correct|fix|contact|(?:nao|not) (?:tente|repita|retry|try)` +
-		`|dias?|mes|meses|days?|months?|apresentacao|entrega|internacao)\b`)
+	tasks = regexp.MustCompile(`\b(?:verifi(?:que|car)|corri(?:ja|gir)|confira|conferir|regulari[zs]e|informe` +
+		`|atuali[zs]e|alter[ea]|ajuste|contat[eo]|solicit[ea]|revise|check|correct|fix|contact` +
+		`|(?:nao|not) (?:tente|repita|retry|try)|dias?|mes|meses|days?|months?|apresentacao|entrega|internacao)\b`)
 )
 
 // passes reports whether what stands beside a refusal says that it passes.

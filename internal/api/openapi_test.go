@@ -246,7 +246,7 @@ func TestReference(t *testing.T) {
 	b.WriteString("# The HTTP API\n\n" + wrapped("For whoever writes a program that asks the worker, or decides by it. It is served where the "+
 		"console is (`RETRY_WORKER_HTTP_ADDR`, 127.0.0.1:8095). `GET "+api.Root+"/openapi.json` describes it as OpenAPI 3.1, with what each "+
 		"request is answered with; this page is made of that description (`go test ./internal/api -run TestReference -update`). "+
-		"[console.md](console.md#who-may-do-what) says what each role may.\n\n"+api.About) +
+		"Addresses begin with `"+api.Root+"`. [console.md](console.md#who-may-do-what) says what each role may.\n\n"+api.About) +
 		"\n\n```sh\ncurl -s 'http://127.0.0.1:8095" + api.Root + "/dead-letters?state=open&sort=deadline'\n```\n")
 	shared := sharedFields()
 	b.WriteString("\n## Fields of several requests\n\n" + wrapped("GET takes its fields in the query, the others in the body, but for those "+
@@ -266,7 +266,7 @@ func TestReference(t *testing.T) {
 			says += " " + o.Detail
 		}
 		if least := o.Action.Least(); least != access.Viewer {
-			says += fmt.Sprintf(" Takes the role %s.", least)
+			says += fmt.Sprintf(" Role %s.", least)
 		}
 		path := o.Path
 		var known []string
@@ -286,7 +286,7 @@ func TestReference(t *testing.T) {
 		if known != nil {
 			says += " Fields: " + strings.Join(known, ", ") + "."
 		}
-		fmt.Fprintf(&b, "\n### %s %s%s\n\n%s\n", o.Method, api.Root, path, wrapped(says))
+		fmt.Fprintf(&b, "\n### %s %s\n\n%s\n", o.Method, path, wrapped(says))
 		if own != "" {
 			b.WriteString("\n" + own)
 		}

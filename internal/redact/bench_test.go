@@ -14,6 +14,7 @@ var hard = []string{
 	"CLM-", "CLM-1-", "value 'a", "value '", "valor '1' ", "type '", "endereco=\"a ", "deadbeef0-", "12345678-1234-1234-", "\u200b", "\x1b[", "ã", "é1", "\xe3", "0x1", "R$ 1.",
 	"12345678900 a ", "é um 12345678900 ", "nascimento 1 de ", "1 de ", "carteira 12 ", "11 91234-", "senha ", "senha", "senha=", "senha='", "senha \"", "<senha ", "<senha>", "senha=a,", "token:", "cookie: a=b; ", "Bearer ", "eyJ",
 	"-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "x://a:b/", "senha a ", "senha_", "a (at) ", "(at)", "\"a", "key ", "api key ", "_", "a_", "1_", ",", "paciente ",
+	"nome;cpf\n", "nome;", "nome  ", "nome,cpf,", "(nome,cpf)=(", "(nome,cpf)='(", "nome,\n\"", "]=>", "=>\n string(1) ", "\n ", "A: AB, AB ", "mysqli('a','", "given\":[\"",
 	"digest ", "--p", "nome 'maria", "%31", "%3A%2F%2F", "informado (Ana ", "valor 'a' campo 'b' ", "rua A ",
 }
 

@@ -13,7 +13,7 @@ const (
 type context struct {
 	label  kind  // of the nearest label
 	direct bool  // nothing but connecting words and punctuation stands between
-	kept   class // keep, keepAll, engineKey, registry, company: what the number is instead
+	kept   class // keep, keepAll, engineKey, registry, company, filler: what the number is instead
 	money  bool
 }
 
@@ -140,6 +140,13 @@ func (s *search) meetsWord(r *reader, i, j int) bool {
 		s.one, s.list = false, false
 		if j > 0 && r.tokens[j-1].kind == cpf && r.tokens[j-1].class == label && r.tokens[j].gap&hard == 0 {
 			s.label, s.direct, s.person = taxpayer, true, false
+			return true
+		}
+	}
+	isQuery := t.kind == id && isOneOf(r.char(int(t.start)-1), "?&") // ?numero=
+	if t.class == filler && (t.kind == record || isQuery) && j == i-1 {
+		s.kept = filler
+		if isQuery {
 			return true
 		}
 	}

@@ -18,11 +18,13 @@ var fragments = []string{
 	"[CPF]", "[NAME]", "[E-MAIL]", "[CARD]", "[PHONE]", "[BIRTHDATE]", "x.com", "com", "br", "whatsapp.net", "://", "http", "http://h/", "T", "Z",
 	"senha", "password", "token", "Authorization", "Bearer ", "Basic ", "cookie", "api", "key", "secret", "chave", "eyJhbGciOi", "ghp_", "AKIA", "[SECRET]",
 	"-----BEGIN ", "PRIVATE KEY-----", "-----END", "Abc123!", "valor=", "Path=/", "u:p", "; ", ": ", "null", "&lt;", "&gt;", "(at)", "①",
+	"nome;cpf\n", "guia\tnome\n", "nome  cpf\n", "(nome, cpf) VALUES (", "]", "=>", "\n  ", "CN=", "informado", "faturista", "SOUZA, ANA", "given\":[", "code",
 	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
 }
 
 // found are texts for which a reading once did not hold what it must.
 var found = []string{
+	"://%22%40",
 	"chave99eyJhbGciOinomeBeneficiario " + cpf + "valor",
 	"endereco\"cpf" + cpf,
 	"prontuário123456paciente123456789091234567890",

@@ -88,7 +88,7 @@ func (n *cluster) personal(c *context) (kind, int) {
 			return c.label, groups
 		}
 	}
-	if string(n.all[:4]) == "0800" { // everybody's
+	if string(n.all[:4]) == "0800" || c.kept == filler && c.label == none { // everybody's, an offset's
 		return none, 1
 	}
 	if k, groups := n.likelyFirst(false); k != none {

@@ -144,6 +144,8 @@ const (
 	record
 	// taxpayer is a label only, "CPF/CNPJ": a company's number stays, a person's goes.
 	taxpayer
+	// nobodys is a column of numbers that stay.
+	nobodys
 )
 
 var kindNames = strings.Fields("none cpf cns card phone mail name birth id address user secret record taxpayer")

@@ -20,14 +20,17 @@ type expectation struct {
 	dashed   bool // behind a hyphen, and no such sign
 	person   bool // behind a person's word or "nome"
 	given    bool // the word is a given name
-	enclosed bool // and stands in quotation marks or parentheses in a sentence
+	enclosed bool // it stands in quotation marks or parentheses in a sentence
+	capital  bool
+	indented bool // on the line below
+	filled   bool // behind "informado" and the like
 }
 
 // expectedAt returns what the words before the token i let expect.
 func (r *reader) expectedAt(i int) expectation {
 	start := int(r.tokens[i].start)
-	e := expectation{given: r.tokens[i].class == given}
-	e.enclosed = e.given && isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
+	e := expectation{given: r.tokens[i].class == given, capital: !isSmall(r.Chars[start])}
+	e.enclosed = isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
 		if g := r.tokens[j+1].gap; !e.crosses(g) || e.meets(r, j, g) {
 			break
@@ -40,7 +43,9 @@ func (r *reader) expectedAt(i int) expectation {
 func (e *expectation) crosses(g gap) bool {
 	e.assigned = e.assigned || g&sign != 0
 	e.dashed = (e.dashed || g&dash != 0) && !e.assigned
-	return g&(hard|open|endTag|url) == 0 && (g&(comma|closer) == 0 || e.enclosed) && (g&line == 0 || e.assigned)
+	e.indented = e.indented || g&indent != 0
+	return g&(hard|open|endTag|url) == 0 && (g&(comma|closer) == 0 || e.enclosed && e.given) &&
+		(g&line == 0 || e.assigned || g&indent != 0)
 }
 
 // meets takes account of the token j, before the gap g, and reports whether it settles what is expected.
@@ -49,13 +54,15 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 	isKin := t.class == qualifier && t.kind == name
 	switch {
 	case t.form == mark:
-		if t.kind == name && e.enclosed { // informado [NAME], cadastrado 'Maria'
+		if t.kind == name && e.enclosed && e.given { // informado [NAME], cadastrado 'Maria'
 			e.words, e.assigned = 1, true
 		}
 		return t.kind == name || t.kind == secret
 	case t.form != word || t.host:
 		return true
-	case t.class == person, t.class == named, isKin && g&sign != 0:
+	case e.indented && r.tokens[j].gap&(line|sign) == 0 && j > 0 && is(t.class, setOf(person, named)):
+		return true
+	case t.class == person, t.class == named, isKin && g&(sign|indent) != 0 && !e.filled:
 		e.words, e.person = 1, true
 		if e.dashed {
 			e.words = 2
@@ -64,11 +71,19 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 			e.words = 0
 		}
 		return true
+	case t.class == qualifier && t.kind == id && (e.capital || e.given): // staff
+		if e.words = 2; e.given && e.assigned {
+			e.words = 1
+		}
+	case e.filled && is(t.class, setOf(vague, login)):
+		return true
 	case t.class == vague, t.class == login, t.class == label && t.kind == birth,
 		e.given && t.class == qualifier && (isKin || t.kind == user):
 		e.words = 2
 	case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
-	case e.enclosed && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)):
+	case e.enclosed && t.class == filler:
+		e.filled = true
+	case e.enclosed && e.given && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)):
 	default:
 		return true
 	}
@@ -84,6 +99,11 @@ func (r *reader) nameAt(i int) edit {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
 	e := r.expectedAt(i)
+	if e.words == 0 && t.gap&(sign|line) != 0 {
+		if end := r.surnameEnd(i); end > 0 {
+			return edit{start, end, name}
+		}
+	}
 	if e.words == 0 {
 		return edit{}
 	}
@@ -123,6 +143,26 @@ func (r *reader) nameEnd(i int, e *expectation) int {
 	return end
 }
 
+var surnameFirst = regexp.MustCompile(`^[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]{2,}){0,3}, [A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]+){0,4}`)
+
+// surnameEnd returns where the name ends that the word i begins without a label: ERRO: SOUZA, ANA MARIA | guia 1.
+func (r *reader) surnameEnd(i int) int {
+	start := int(r.tokens[i].start)
+	end := start + len(surnameFirst.Find(r.Chars[start:min(len(r.Chars), start+maxQuoted)]))
+	isGiven := false
+	for ; i < len(r.tokens) && int(r.tokens[i].start) < end; i++ {
+		t := &r.tokens[i]
+		if !is(t.class, nameable) {
+			return 0
+		}
+		isGiven = t.gap&comma != 0 && t.class == given || isGiven
+	}
+	if isGiven {
+		return end
+	}
+	return 0
+}
+
 // part of a name: Maria, D'Ávila, Costa-Lima, J.
 type part struct {
 	end      int
@@ -155,7 +195,7 @@ func (r *reader) partAt(i int, later bool) part {
 		}
 	}
 	c := r.char(p.end)
-	p.bad, p.key = c == '_' || c == '@', c == '='
+	p.bad, p.key = c == '_' || c == '@', c == '=' || c == ':' && !p.capital
 	return p
 }
 
@@ -252,6 +292,9 @@ func (r *reader) quotedAt(i int) edit {
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, end)
+	if k == nobodys && r.run(start, isDigit) == end {
+		return edit{end: end}
+	}
 	if !r.suits(start, end, k) {
 		if k = r.fieldBefore(i); !r.suits(start, end, k) {
 			return edit{}
@@ -271,7 +314,7 @@ func (r *reader) fieldBehind(i, end int) kind {
 		if t.form == mark || t.gap&(line|hard) != 0 {
 			break
 		}
-		if is(t.class, fields) {
+		if is(t.class, fields|setOf(engineKey)) {
 			if from, to := r.quotedBehind(t); to > 0 {
 				return r.fieldKind(from, to)
 			}
@@ -298,15 +341,19 @@ func (r *reader) fieldBefore(i int) kind {
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
 	k := none
-	for i := start; i < end && (k == none || k == id); i++ {
+	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		switch {
 		case t.class == secretive:
-			k = secret
-		case is(t.class, setOf(label, named, person)):
-			k = t.kind
+			return secret
 		case is(t.class, keeping):
+			return nobodys
+		case k == name && is(t.class, setOf(stop, paper, house)): // nomeProcedimento
 			return none
+		case k != none && k != id && t.size() > 0 && t.class != article:
+			return k
+		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
+			k = t.kind
 		}
 		i = max(i, int(t.end)-1)
 	}
@@ -325,7 +372,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 		}
 	}
 	switch k {
-	case none:
+	case none, nobodys:
 		return false
 	case secret:
 		return !isNothing(r.Chars[start:end])

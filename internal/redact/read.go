@@ -46,6 +46,7 @@ const (
 	dollar
 	url    // ://
 	endTag // </name
+	indent // a line's end and blanks
 	other  // what is not blank
 )
 
@@ -88,6 +89,7 @@ func redacted(s string) string {
 		before := len(r.source)
 		r.readSigns()
 		r.tokenise()
+		r.readColumns()
 		r.readTokens()
 		r.settle()
 		if len(r.source) == before {
@@ -214,7 +216,7 @@ func (r *reader) readWord(i int) edit {
 	if e := r.secretAt(i); e.kind != none {
 		return e
 	}
-	if e := r.quotedAt(i); e.kind != none {
+	if e := r.quotedAt(i); e.end > 0 {
 		return e
 	}
 	if e := r.addressAt(i); e.kind != none {

@@ -18,104 +18,6 @@ const (
 	longSecret   = 16
 )
 
-// notation is a way to write a secret that begins with a word.
-type notation struct {
-	class  class          // of the word
-	before string         // what may stand right before it
-	within int            // so many characters it begins and ends, if nothing ends it sooner
-	form   *regexp.Regexp // the secret is its group
-	kind   kind
-	looks  func(v []byte) bool // whether the group is one; nil where the form says it
-}
-
-var privateKey = regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`)
-
-var userName = regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`)
-
-var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
-
-var notations = []notation{
-	{vendor, "", 128, regexp.MustCompile(`^(\w+[-_.][\w.=~+/-]{15,})`), secret, nil},
-	{unknown, "", 128, webToken, secret, nil},
-	{unknown, "-", 128, privateKey, secret, nil},
-	{scheme, "", 128, regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
-	{digest, "", 600, regexp.MustCompile(`^\w+ [^\n]*?response="([^"]*)`), secret, nil},
-	{unknown, "?&", 128, regexp.MustCompile(`^state=([\w.=~+/-]{8,})`), secret, isOpaque},
-	{filler, "?&", 128, regexp.MustCompile(`^code=([\w.=~+/-]{8,})`), secret, isOpaque},
-	{logon, "", 128, regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
-	{unknown, "-", 128, regexp.MustCompile(`^u +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{login, "-", 128, regexp.MustCompile(`^user +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{login, "", 128, userName, user, isPersons},
-	{unknown, "-", 128, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
-	{unknown, "-", 128, regexp.MustCompile(`^p([^\s"']{4,})`), secret, isGlued},
-}
-
-// noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, digest, logon, login)
-
-// notedAt returns the secret in a notation that the word t begins.
-func (r *reader) notedAt(t *token) edit {
-	start := int(t.start)
-	before := r.char(start - 1)
-	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
-	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&") && !isOneOf(r.Chars[start], "eA") {
-		return edit{}
-	}
-	for i := range notations {
-		n := &notations[i]
-		isMeant := n.before == "" || isOneOf(before, n.before) && (isOption || before != '-')
-		if n.class != t.class || !isMeant {
-			continue
-		}
-		rest := r.Chars[start:min(len(r.Chars), start+n.within)]
-		m := n.form.FindSubmatchIndex(rest)
-		if m == nil || n.looks != nil && !n.looks(rest[m[2]:m[3]]) {
-			continue
-		}
-		end := start + m[3]
-		if m[3] == n.within {
-			end = n.goOn(r, end)
-		}
-		return edit{start + m[2], end, n.kind}
-	}
-	return edit{}
-}
-
-// goOn returns the end of the secret that goes on at i.
-func (n *notation) goOn(r *reader, i int) int {
-	if n.form == privateKey {
-		if end := bytes.Index(r.Chars[i:], []byte("-----END")); end >= 0 {
-			return i + end
-		}
-		return len(r.Chars)
-	}
-	for i < len(r.Chars) && !isOneOf(r.Chars[i], " \n\"'") {
-		i++
-	}
-	return i
-}
-
-// endings of hosts' and files' names.
-var endings = strings.Fields("com br net org gov local java xml json")
-
-// isPersons reports whether v is a person's user name, and neither a host's nor a file's.
-func isPersons(v []byte) bool {
-	last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
-	return !slices.Contains(endings, last)
-}
-
-// isOpaque reports whether v is of letters and digits as no code of an error is.
-func isOpaque(v []byte) bool {
-	return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
-}
-
-func looksMixed(v []byte) bool { return looksSecret(v, false, false) }
-
-// isGlued reports whether v is a password behind the letter of its option: -pSecret.
-func isGlued(v []byte) bool { return looksMixed(v) || 'A' <= v[0] && v[0] <= 'Z' }
-
-func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
-
 // secretAt returns the secret that the word i begins or says that it follows.
 func (r *reader) secretAt(i int) edit {
 	t := &r.tokens[i]
@@ -161,6 +63,7 @@ type way struct {
 	sign   byte // ':', '=' or '>', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
+	told   bool // the last is a verb that says what the secret is
 	far    bool // words that do not merely connect are among them
 	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
@@ -275,6 +178,9 @@ func (r *reader) assigned(w *way, i int) int {
 	if isOneOf(r.char(i), `"'`) {
 		i++
 	}
+	if r.char(i) == ']' {
+		i++
+	}
 	if i = r.pastBlanks(i); !isOneOf(r.char(i), ":=") {
 		return 0
 	}
@@ -282,7 +188,7 @@ func (r *reader) assigned(w *way, i int) int {
 	for i++; isOneOf(r.char(i), "=>"); {
 		i++
 	}
-	i = r.pastBlanks(i)
+	i = r.pastBlanks(r.pastType(i))
 	isNext := r.char(i) == '\n'
 	if isNext {
 		i = r.pastBlanks(i + 1)
@@ -303,7 +209,7 @@ func (r *reader) assigned(w *way, i int) int {
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was")
+var verbs = strings.Fields("e is foi era was alterada trocada redefinida mudada atualizada changed reset")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
@@ -340,7 +246,9 @@ func (r *reader) follow(w *way, i int) int {
 		}
 		if v.class != quoting {
 			w.words++
-			w.far = (w.far || !is(v.class, connecting)) && !slices.Contains(verbs, string(r.Chars[v.start:v.end]))
+			said := string(r.Chars[v.start:v.end])
+			w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
+			w.far = (w.far || !is(v.class, connecting)) && !w.told
 		}
 		i = int(v.end)
 	}
@@ -369,6 +277,9 @@ func (r *reader) secretEnd(i int, w *way) int {
 	end := i
 	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
 		c := r.Chars[end]
+		if c == '?' && w.quote == 0 && r.char(r.keyEnd(end+1)) == '=' && end+1 < r.keyEnd(end+1) {
+			break
+		}
 		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {
 			continue
 		}
@@ -448,7 +359,7 @@ func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
 // isNothing reports whether v stands for no value, or hides one already.
 func isNothing(v []byte) bool {
 	switch strings.ToLower(string(v[:min(len(v), 10)])) {
-	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a":
+	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a", "yes", "sim":
 		return true
 	}
 	for _, c := range v {

@@ -60,6 +60,10 @@ var secrets = []struct{ why, text, want string }{
 	{"access code, assigned", "código de acesso: abc4821", "código de acesso: [SECRET]"},
 	{"a Cyrillic letter", "p\u0430ssword=abcdef", "p\u0430ssword=[SECRET]"},
 	{"unknown words before the sign", "Password for user admin: S3cret!, senha provisória: 998877, chave da API: 9a8b7c6d", "Password for user admin: [SECRET], senha provisória: [SECRET], chave da API: [SECRET]"},
+	{"an argument", "PDO->__construct('mysql:host=h', 'user', 'pa55#x') mysqli_connect('h', 'u', 'segredo')", "PDO->__construct('mysql:host=h', 'user', '[SECRET]') mysqli_connect('h', 'u', '[SECRET]')"},
+	{"a new one", "a senha do portal foi alterada para Trocar@31", "a senha do portal foi alterada para [SECRET]"},
+	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
+	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?cd1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 
@@ -83,6 +87,9 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"cookies are disabled; Cookie: ausente; Set-Cookie missing", "value 'null' of element 'senha'", "token=; senha=; password:",
 		"Bad credentials at br.hosp.AuthFilter.doFilter(AuthFilter.java:39) TokenStore.java:1234567890",
 		"password=\nTIMEOUT",
+		"SoapClient->__construct('https://h/x?wsdl', Array); log('abc', 'def', 'ghi9#')",
+		"a senha do portal foi alterada para acesso ao lote; senha enviada para o lote2025a",
+		"(using password: YES), senha: sim, mongodb://h/x?authSource=admin&x=1",
 		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
 		"password expired; token expired",

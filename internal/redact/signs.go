@@ -89,7 +89,7 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 
 // quotedLocal returns where the local part begins whose closing quotation mark is at i: "maria silva"@x; -1 for none.
 func (r *reader) quotedLocal(i, from int) int {
-	if r.char(i) != '"' {
+	if i < from || r.char(i) != '"' {
 		return -1
 	}
 	first := max(from, i-maxLocal)

@@ -219,6 +219,21 @@ var taken = []struct{ why, text, want string }{
 	{"small initials", "paciente: j. silva", "paciente: [NAME]"},
 	{"a street and a number without a label", "mora em RUA DAS PALMEIRAS 100 AP 12", "mora em [ADDRESS]"},
 
+	// labels that do not stand right before
+	{"a table", "guia;nome;cpf;valor\n88213;Zoraide Trindade;12345678;150,00\n\nlinha 3: 88214;\"Prates; Ondo\";{bad};9", "guia;nome;cpf;valor\n88213;[NAME];[CPF];150,00\n\nlinha 3: 88214;\"[NAME]\";[CPF];9"},
+	{"behind a prefix; tabs", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\tOndo Prates\t0099887\t40301630", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\t[NAME]\t[CARD]\t40301630"},
+	{"with rules, with blanks", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | ONDO PRATES |\n\nGUIA    CARTEIRA    VALOR\n{prot}    00998877    1,00", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | [NAME] |\n\nGUIA    CARTEIRA    VALOR\n{prot}    [CARD]    1,00"},
+	{"SQL", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, 'ondo prates', 'zora (x) sá'), (2, 'ana', NULL)", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, '[NAME]', '[NAME]'), (2, '[NAME]', NULL)"},
+	{"unique keys", "Key (nome)=(Ondo Prates) already exists; Duplicate entry 'Ondo Prates-{bad}' for key 'paciente.uk_nome_cpf'", "Key (nome)=([NAME]) already exists; Duplicate entry '[NAME]' for key 'paciente.uk_nome_cpf'"},
+	{"PHP", "[nm_beneficiario] => ondo prates [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"Ondo Prates\"", "[nm_beneficiario] => [NAME] [guia] => 1; [\"nome_paciente\"]=>\n string(11) \"[NAME]\""},
+	{"on the next line", "Nome da mãe\n  Ondina Rocha\nPaciente\n\tOndo Prates", "Nome da mãe\n  [NAME]\nPaciente\n\t[NAME]"},
+	{"a participle between", `nome da mãe informado "Ondina Paes", nome do paciente cadastrado 'ondo prates'`, `nome da mãe informado "[NAME]", nome do paciente cadastrado '[NAME]'`},
+	{"staff", "pela faturista Ondina Couto; Atendente: Rosangela F - protocolo 1; analista: deise rocha", "pela faturista [NAME]; Atendente: [NAME] - protocolo 1; analista: [NAME]"},
+	{"surname first, without a label", "REJEITADO: PRATES DE SÁ, ROSA MARTA | guia 1", "REJEITADO: [NAME] | guia 1"},
+	{"small letters before other words", "falei com a paciente ondina prates fontoura e ela negou", "falei com a paciente [NAME] e ela negou"},
+	{"LDAP", "CN=Ondo Prates,OU=TI (sAMAccountName=oprates) uid=o.prates,ou=x; cn: Ondo Prates", "CN=[NAME],OU=TI (sAMAccountName=[USER]) uid=[USER],ou=x; cn: [NAME]"},
+	{"FHIR", `"name":[{"family":"Prates","given":["Ondo", "Zora"]}]`, `"name":[{"family":"[NAME]","given":["[NAME]"]}]`},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -1,6 +1,10 @@
 package redact
 
-import "retry-worker/internal/text"
+import (
+	"regexp"
+
+	"retry-worker/internal/text"
+)
 
 // look is what a character is to the tokens.
 type look uint8
@@ -98,10 +102,16 @@ func (r *reader) signAt(i int) int {
 	c, next := r.Chars[i], r.char(i+1)
 	isBehindLetter := looks[r.char(i-1)] == isLetter
 	r.gap |= other
-	if c != '\'' || !isBehindLetter { // the patient's: it opens nothing
+	if !isOneOf(c, `"'`) || !isBehindLetter { // it opens nothing
 		r.gap |= gaps[c]
 	}
 	switch {
+	case c == ']' && r.char(r.pastBlanks(i+1)) == '=': // ["nome"]=>
+		r.gap &^= closer
+	case c == '>' && r.char(i-1) == '=':
+		return r.pastType(i + 1)
+	case c == '\n' && next == ' ':
+		r.gap |= indent
 	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
 		r.gap |= hard
 	case c == '<':
@@ -122,6 +132,13 @@ func (r *reader) signAt(i int) int {
 		}
 	}
 	return i + 1
+}
+
+var typeOf = regexp.MustCompile(`^\s*string\(\d+\) `)
+
+// pastType returns where what is behind a type at i begins: ["nome"]=> string(3) "Ana".
+func (r *reader) pastType(i int) int {
+	return i + len(typeOf.Find(r.Chars[i:min(len(r.Chars), i+maxToSecret)]))
 }
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.

@@ -1,0 +1,178 @@
+package redact
+
+import "slices"
+
+// What columns tell of: the header of a table, the columns of an INSERT, the fields of a key. They label the values
+// below or behind them by their place.
+
+const (
+	maxHeader  = 400     // characters of a header before and behind a label
+	maxBetween = 24      // characters between two lists: ") VALUES ("
+	wide       = byte(0) // separates columns: a tab, or several blanks
+)
+
+// cell is one of a list: its characters, and the kind of what its column holds.
+type cell struct {
+	start, end int
+	kind       kind
+}
+
+// headings are the classes of words that say what a column holds.
+var headings = setOf(label, named, person, qualifier, keep, keepAll)
+
+// readColumns finds the data that the names of columns label.
+func (r *reader) readColumns() {
+	read := 0
+	for i := range r.tokens {
+		t := &r.tokens[i]
+		if start := int(t.start); start >= read && t.form == word && is(t.class, headings) {
+			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
+		}
+	}
+}
+
+// columnsAt reads the list that the label at i may be a column of, and the lists of values behind it. It returns where
+// they end.
+func (r *reader) columnsAt(i, from int) int {
+	end := i
+	for end-i < maxHeader && isOfHeader(r.char(end)) {
+		end++
+	}
+	for i > from && isOfHeader(r.Chars[i-1]) {
+		i--
+	}
+	closer, separator := byte('\n'), wide
+	switch c := r.char(end); {
+	case c == ')' && r.char(i-1) == '(':
+		closer, separator = c, ','
+	case c != '\n':
+		return end
+	default:
+		for _, s := range []byte(",;|") {
+			for j := i; j < end; j++ {
+				if r.Chars[j] == s && (s != ',' || r.char(j+1) != ' ') {
+					separator = s
+				}
+			}
+		}
+	}
+	columns, _ := r.cells(i, separator, closer)
+	says := false
+	for j := range columns {
+		c := &columns[j]
+		c.kind = r.fieldKind(c.start, c.end)
+		says = says || c.kind != none
+	}
+	if !says {
+		return end
+	}
+	for {
+		next := r.nextList(end, closer, len(columns))
+		if next == 0 {
+			return end
+		}
+		values, after := r.cells(next, separator, closer)
+		isRule := closer == '\n' && len(values) > 0 && looks[r.char(values[len(values)/2].start)] == isSign
+		if len(values) != len(columns) && !isRule {
+			return end
+		}
+		for j := range min(len(values), len(columns)) {
+			r.readCell(values[j], columns[j].kind)
+		}
+		end = after
+	}
+}
+
+func isOfHeader(c byte) bool { return isAlnum(c) || isOneOf(c, " _.,;|\"`") }
+
+// nextList returns where a list of values begins behind the list that ends at i; 0 where none does.
+func (r *reader) nextList(i int, closer byte, columns int) int {
+	if closer == '\n' {
+		if columns < 2 || i+1 >= len(r.Chars) {
+			return 0
+		}
+		return i + 1
+	}
+	isEqual := false
+	for j := i + 1; j-i < maxBetween; j++ {
+		switch c := r.char(j); {
+		case c == '(' && (columns > 1 || isEqual):
+			return j + 1
+		case c == '=':
+			isEqual = true
+		case looks[c] != isLetter && !isOneOf(c, " \n,"):
+			return 0
+		}
+	}
+	return 0
+}
+
+// cells returns the cells of the list at i, and where it ends. A value may be quoted.
+func (r *reader) cells(i int, separator, closer byte) ([]cell, int) {
+	var all []cell
+	if separator == wide {
+		i = r.pastBlanks(i)
+	}
+	start, quote := i, byte(0)
+	for ; ; i++ {
+		c := r.char(i)
+		isOver := c == 0 || c == '\n' || c == closer && quote == 0
+		switch {
+		case isOver, quote == 0 && (c == separator && c != wide || separator == wide && r.isWide(i)):
+			all = append(all, r.trimmed(start, i))
+			if isOver {
+				return all, i
+			}
+			if separator == wide {
+				i = r.pastBlanks(i) - 1
+			}
+			start = i + 1
+		case c == quote:
+			quote = 0
+		case quote == 0 && isOneOf(c, `"'`) && r.pastBlanks(start) == i:
+			quote = c
+		}
+	}
+}
+
+// isWide reports whether the blank at i separates columns.
+func (r *reader) isWide(i int) bool {
+	from := r.From[i]
+	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || r.in[from] == '\t' || r.Till[i]-from == 2)
+}
+
+// trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.
+func (r *reader) trimmed(start, end int) cell {
+	for j := start; j < end; j++ {
+		if r.Chars[j] == ':' && r.char(j+1) == ' ' {
+			start = j + 1
+		}
+	}
+	for start < end && isOneOf(r.Chars[start], " \"'`") {
+		start++
+	}
+	for start < end && isOneOf(r.Chars[end-1], " \"'`") {
+		end--
+	}
+	return cell{start: start, end: end}
+}
+
+// readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any other.
+func (r *reader) readCell(v cell, k kind) {
+	if k == id && !r.suits(v.start, v.end, k) { // a person's number or name
+		k = name
+	}
+	isTaken := r.suits(v.start, v.end, k)
+	if isTaken {
+		r.redact(v.start, v.end, k)
+	}
+	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.start) - at })
+	for first := i; i < len(r.tokens) && int(r.tokens[i].start) < v.end; i++ {
+		if i == first {
+			r.tokens[i].gap |= endTag
+		}
+		if isTaken || k == nobodys && !r.isPunctuated(int(r.tokens[i].start)) {
+			r.tokens[i].form = fixed
+		}
+	}
+}

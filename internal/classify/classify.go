@@ -2,7 +2,8 @@
 //
 // Evidence has a rank (R25), and the strongest decides: a code that the specification names, TISS in its own place, a
 // transient code, a signature of known software, words of refusal, words of a passing fault. A negation before a
-// phrase takes it away. A refusal needs the thing that is refused, in the same clause.
+// phrase takes it away. A refusal needs the thing that is refused, in the same clause, and yields to a lock, a time
+// limit or a request to come again.
 package classify
 
 import "slices"

@@ -130,7 +130,7 @@ func (s *search) refuse() {
 		denied, modal := s.negated(h.from, h.to, 1)
 		isRefusal := denied == (h.role == approvalRole) || modal
 		if isRefusal && h.matcher != none && h.role == approvalRole {
-			s.add(h.matcher, s.spanOf(h.from, h.to), "")
+			s.presume(h, h.matcher, s.spanOf(h.from, h.to))
 			continue
 		}
 		thing := s.thingOf(i)
@@ -141,11 +141,22 @@ func (s *search) refuse() {
 			if h.matcher != none {
 				matcher = h.matcher
 			}
-			s.add(matcher, s.spanOf(min(h.from, thing.from), max(h.to, thing.to)), "")
+			s.presume(h, matcher, s.spanOf(min(h.from, thing.from), max(h.to, thing.to)))
 		case h.role == refusalRole:
 			s.add(thing.matcher, s.spanOf(h.from, h.to), "negated")
 		}
 	}
+}
+
+// presume takes up a refusal. It is lost where it is but a presumption, and passes; not a rule's own word, such as
+// duplicado.
+func (s *search) presume(refusal *hit, matcher int, where span) {
+	lost, isOwn := "", refusal.role == refusalRole && refusal.matcher != none
+	isWeaker := s.best != none && s.best <= matcher && !s.explains // whether it is lost changes nothing
+	if s.matchers[matcher].rank == Refusal && !isOwn && !isWeaker && s.passes(refusal) {
+		lost = "beside what passes"
+	}
+	s.add(matcher, where, lost)
 }
 
 // negatesNext reports whether the refusal i is but the negation of the one behind it: "no longer rejected".
@@ -173,6 +184,9 @@ func (s *search) thingOf(i int) *hit {
 			if h.from > refusal.to && prepositions[s.At(h.from-1)] {
 				distance += complement
 			}
+			if agents[s.At(h.from)] {
+				distance = maxDistance
+			}
 			if h.role == thingRole && distance < least {
 				nearest, least = j, distance
 			}
@@ -186,6 +200,9 @@ func (s *search) thingOf(i int) *hit {
 
 // prepositions join a thing to what it is of: "senha do webservice".
 var prepositions = set("de do da dos das ao aos no na nos nas a as para of for to")
+
+// agents begin who refused, of whom a refusal speaks where it names nothing else: "não liberada pelo convênio".
+var agents = set("pelo pela")
 
 // head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
 func (s *search) head(i int) *hit {

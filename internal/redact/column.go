@@ -1,13 +1,17 @@
 package redact
 
-import "slices"
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
 
 // What columns tell of: the header of a table, the columns of an INSERT, the fields of a key. They label the values
 // below or behind them by their place.
 
 const (
-	maxHeader  = 400     // characters of a header before and behind a label
-	maxBetween = 24      // characters between two lists: ") VALUES ("
+	maxHeader  = 1 << 12 // characters of a header before and behind a label
+	maxBetween = 24      // characters between two lists and of their signs: ") VALUES ("
 	wide       = byte(0) // separates columns: a tab, or several blanks
 )
 
@@ -48,22 +52,21 @@ func (r *reader) columnsAt(i, from int) int {
 	case c != '\n':
 		return end
 	default:
+		header := r.Chars[i:end]
 		for _, s := range []byte(",;|") {
-			for j := i; j < end; j++ {
-				if r.Chars[j] == s && (s != ',' || r.char(j+1) != ' ') {
-					separator = s
-				}
+			if bytes.IndexByte(header, s) >= 0 && (s != ',' || !bytes.Contains(header, []byte(", "))) {
+				separator = s
 			}
 		}
 	}
 	columns, _ := r.cells(i, separator, closer)
-	says := false
+	isHeader := false
 	for j := range columns {
 		c := &columns[j]
 		c.kind = r.fieldKind(c.start, c.end)
-		says = says || c.kind != none
+		isHeader = isHeader || c.kind != none
 	}
-	if !says {
+	if !isHeader {
 		return end
 	}
 	for {
@@ -85,24 +88,15 @@ func (r *reader) columnsAt(i, from int) int {
 
 func isOfHeader(c byte) bool { return isAlnum(c) || isOneOf(c, " _.,;|\"`") }
 
+var between = regexp.MustCompile(`^\)[A-Za-z \n,]{0,20}(=? ?)\(`)
+
 // nextList returns where a list of values begins behind the list that ends at i; 0 where none does.
 func (r *reader) nextList(i int, closer byte, columns int) int {
-	if closer == '\n' {
-		if columns < 2 || i+1 >= len(r.Chars) {
-			return 0
-		}
+	switch m := between.FindSubmatchIndex(r.Chars[i:min(len(r.Chars), i+maxBetween)]); {
+	case closer == '\n' && columns > 1 && i < len(r.Chars):
 		return i + 1
-	}
-	isEqual := false
-	for j := i + 1; j-i < maxBetween; j++ {
-		switch c := r.char(j); {
-		case c == '(' && (columns > 1 || isEqual):
-			return j + 1
-		case c == '=':
-			isEqual = true
-		case looks[c] != isLetter && !isOneOf(c, " \n,"):
-			return 0
-		}
+	case m != nil && (columns > 1 || m[3] > m[2]):
+		return i + m[1]
 	}
 	return 0
 }
@@ -137,27 +131,20 @@ func (r *reader) cells(i int, separator, closer byte) ([]cell, int) {
 
 // isWide reports whether the blank at i separates columns.
 func (r *reader) isWide(i int) bool {
-	from := r.From[i]
-	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || r.in[from] == '\t' || r.Till[i]-from == 2)
+	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || isOneOf(r.in[r.From[i]], "\t\\"))
 }
 
 // trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.
 func (r *reader) trimmed(start, end int) cell {
-	for j := start; j < end; j++ {
-		if r.Chars[j] == ':' && r.char(j+1) == ' ' {
-			start = j + 1
-		}
-	}
-	for start < end && isOneOf(r.Chars[start], " \"'`") {
-		start++
-	}
-	for start < end && isOneOf(r.Chars[end-1], " \"'`") {
-		end--
-	}
-	return cell{start: start, end: end}
+	const around = " \"'`"
+	start += bytes.LastIndex(r.Chars[start:end], []byte(": ")) + 1
+	v := r.Chars[start:end]
+	start += len(v) - len(bytes.TrimLeft(v, around))
+	return cell{start: start, end: start + len(bytes.Trim(v, around))}
 }
 
-// readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any other.
+// readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any
+// other.
 func (r *reader) readCell(v cell, k kind) {
 	if k == id && !r.suits(v.start, v.end, k) { // a person's number or name
 		k = name

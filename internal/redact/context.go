@@ -144,7 +144,7 @@ func (s *search) meetsWord(r *reader, i, j int) bool {
 		}
 	}
 	isQuery := t.kind == id && isOneOf(r.char(int(t.start)-1), "?&") // ?numero=
-	if t.class == filler && (t.kind == record || isQuery) && j == i-1 {
+	if t.class == filler && (t.kind == record || isQuery) && s.one && s.words < 2 {
 		s.kept = filler
 		if isQuery {
 			return true

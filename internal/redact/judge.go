@@ -8,7 +8,7 @@ func (r *reader) readNumber(i int) edit {
 	if r.tokens[i].form == date {
 		end = r.instantEnd(start)
 	} else if c.label == birth && c.direct {
-		end = r.writtenDateEnd(i)
+		end = r.writtenDateEnd(start)
 	}
 	if end > 0 {
 		if c.label == birth && c.direct {

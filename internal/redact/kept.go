@@ -1,10 +1,16 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // What is never taken.
 
-const maxHash = 128 // digits: SHA-512
+const (
+	maxHash = 128 // digits: SHA-512
+	maxDate = 32  // characters
+)
 
 // matches returns where what is at i ends if it is as pattern says, in which 0 is a digit, x a hexadecimal one, - one
 // of "-/.", and anything else itself; 0 where it is not.
@@ -135,20 +141,13 @@ func (r *reader) timeEnd(i int, pattern string) int {
 	return end
 }
 
-// writtenDateEnd reads "12 de março de 1980" and "12-Mar-1980", which begin with the token i; 0 where there is none.
+// writtenDate is "12 de março de 1980" and "12-Mar-1980".
+var writtenDate = regexp.MustCompile(`^(?:0?[1-9]|[12]\d|3[01])(?:-| (?:de )?)[A-Za-z\x{fffd}]{3,9}(?:-| (?:de )?)(?:19|20)\d\d\b`)
+
+// writtenDateEnd returns the end of the written date at i; 0 where there is none.
 func (r *reader) writtenDateEnd(i int) int {
-	j := i + 1
-	for ; j < len(r.tokens) && r.tokens[j].form == word && j-i <= 3; j++ {
-		if r.tokens[j].gap&^(dash|other) != 0 {
-			return 0
-		}
+	if date := writtenDate.Find(r.Chars[i:min(len(r.Chars), i+maxDate)]); date != nil {
+		return i + len(date)
 	}
-	if j == i+1 || j >= len(r.tokens) || r.tokens[j].form != number || r.tokens[j].size() != 4 {
-		return 0
-	}
-	day, year := value(r.Chars[r.tokens[i].start:r.tokens[i].end]), value(r.Chars[r.tokens[j].start:r.tokens[j].end])
-	if day == 0 || day > 31 || !isYear(year) {
-		return 0
-	}
-	return int(r.tokens[j].end)
+	return 0
 }

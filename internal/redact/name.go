@@ -22,6 +22,7 @@ type expectation struct {
 	given    bool // the word is a given name
 	enclosed bool // it stands in quotation marks or parentheses in a sentence
 	capital  bool
+	titled   bool // one capital, then small letters
 	indented bool // on the line below
 	filled   bool // behind "informado" and the like
 }
@@ -30,6 +31,7 @@ type expectation struct {
 func (r *reader) expectedAt(i int) expectation {
 	start := int(r.tokens[i].start)
 	e := expectation{given: r.tokens[i].class == given, capital: !isSmall(r.Chars[start])}
+	e.titled = e.capital && isSmall(r.char(start+1))
 	e.enclosed = isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
 		if g := r.tokens[j+1].gap; !e.crosses(g) || e.meets(r, j, g) {
@@ -61,7 +63,7 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 	case t.form != word || t.host:
 		return true
 	case e.indented && r.tokens[j].gap&(line|sign) == 0 && j > 0 && is(t.class, setOf(person, named)):
-		return true
+		return true // a line that ends with a label, and is none
 	case t.class == person, t.class == named, isKin && g&(sign|indent) != 0 && !e.filled:
 		e.words, e.person = 1, true
 		if e.dashed {
@@ -71,7 +73,7 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 			e.words = 0
 		}
 		return true
-	case t.class == qualifier && t.kind == id && (e.capital || e.given): // staff
+	case t.class == qualifier && (t.kind == id && (e.capital || e.given) || isKin && e.titled): // staff
 		if e.words = 2; e.given && e.assigned {
 			e.words = 1
 		}
@@ -99,13 +101,8 @@ func (r *reader) nameAt(i int) edit {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
 	e := r.expectedAt(i)
-	if e.words == 0 && t.gap&(sign|line) != 0 {
-		if end := r.surnameEnd(i); end > 0 {
-			return edit{start, end, name}
-		}
-	}
 	if e.words == 0 {
-		return edit{}
+		return r.surnameFirstAt(i)
 	}
 	if isSmall(r.Chars[start]) && !e.assigned {
 		if !e.person || !r.isLowerName(i) {
@@ -143,24 +140,27 @@ func (r *reader) nameEnd(i int, e *expectation) int {
 	return end
 }
 
-var surnameFirst = regexp.MustCompile(`^[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]{2,}){0,3}, [A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]+){0,4}`)
+var surnameFirst = regexp.MustCompile(`^[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]{2,}){0,3}, ` +
+	`[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]+){0,4}`)
 
-// surnameEnd returns where the name ends that the word i begins without a label: ERRO: SOUZA, ANA MARIA | guia 1.
-func (r *reader) surnameEnd(i int) int {
-	start := int(r.tokens[i].start)
+// surnameFirstAt returns the name that the word i begins without a label: ERRO: SOUZA, ANA MARIA | guia 1.
+func (r *reader) surnameFirstAt(i int) edit {
+	start, isGiven := int(r.tokens[i].start), false
+	if r.tokens[i].gap&(sign|line) == 0 {
+		return edit{}
+	}
 	end := start + len(surnameFirst.Find(r.Chars[start:min(len(r.Chars), start+maxQuoted)]))
-	isGiven := false
 	for ; i < len(r.tokens) && int(r.tokens[i].start) < end; i++ {
 		t := &r.tokens[i]
 		if !is(t.class, nameable) {
-			return 0
+			return edit{}
 		}
-		isGiven = t.gap&comma != 0 && t.class == given || isGiven
+		isGiven = isGiven || t.gap&comma != 0 && t.class == given
 	}
-	if isGiven {
-		return end
+	if !isGiven {
+		return edit{}
 	}
-	return 0
+	return edit{start, end, name}
 }
 
 // part of a name: Maria, D'Ávila, Costa-Lima, J.
@@ -344,14 +344,15 @@ func (r *reader) fieldKind(start, end int) kind {
 	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		switch {
+		case t.size() == 0 || t.class == article:
+		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
+			return none
+		case k != none && k != id:
+			return k
 		case t.class == secretive:
 			return secret
 		case is(t.class, keeping):
 			return nobodys
-		case k == name && is(t.class, setOf(stop, paper, house)): // nomeProcedimento
-			return none
-		case k != none && k != id && t.size() > 0 && t.class != article:
-			return k
 		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
 			k = t.kind
 		}

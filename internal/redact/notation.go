@@ -28,7 +28,7 @@ var notations = []notation{
 	{unknown, "", 128, webToken, secret, nil},
 	{unknown, "-", 128, privateKey, secret, nil},
 	{scheme, "", 128, regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
-	{digest, "", 600, regexp.MustCompile(`^\w+ [^\n]*?response="([^"]*)`), secret, nil},
+	{digest, "", 600, regexp.MustCompile(`^\w+ \w+=[^\n]*?response="([^"]*)`), secret, nil},
 	{unknown, "?&", 128, regexp.MustCompile(`^state=([\w.=~+/-]{8,})`), secret, isOpaque},
 	{filler, "?&", 128, regexp.MustCompile(`^code=([\w.=~+/-]{8,})`), secret, isOpaque},
 	{logon, "", 128, regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},

@@ -39,14 +39,6 @@ func (r *reader) secretAt(i int) edit {
 	return r.labelledSecret(start, end, t.class)
 }
 
-// tokenEnd returns the end of the letters, digits and signs at i that tokens for the web are made of.
-func (r *reader) tokenEnd(i int) int {
-	for i < len(r.Chars) && (isAlnum(r.Chars[i]) || isOneOf(r.Chars[i], "-_.=~+/")) {
-		i++
-	}
-	return i
-}
-
 // isKey reports whether the token i is the "key" of an API key, a private key and the like.
 func (r *reader) isKey(i int) bool {
 	t := &r.tokens[i]
@@ -209,7 +201,7 @@ func (r *reader) assigned(w *way, i int) int {
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was alterada trocada redefinida mudada atualizada changed reset")
+var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada changed reset")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
@@ -254,20 +246,22 @@ func (r *reader) follow(w *way, i int) int {
 	}
 }
 
-// keyEnd returns the end of what is at i as keys are.
-func (r *reader) keyEnd(i int) int {
-	for isAlnum(r.char(i)) || isOneOf(r.char(i), "_-.") {
+// past returns where the letters, digits and signs at i end.
+func (r *reader) past(i int, signs string) int {
+	for isAlnum(r.char(i)) || isOneOf(r.char(i), signs) {
 		i++
 	}
 	return i
 }
+
+func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
 
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
 func (r *reader) isKeyAt(i int) bool { return isOneOf(r.char(r.keyEnd(i)), `=:"'`) }
 
 // isMixed reports whether the token at i is made of letters and digits, so that it is no word.
 func (r *reader) isMixed(i int) bool {
-	v := r.Chars[i:r.tokenEnd(i)]
+	v := r.Chars[i:r.past(i, "-_.=~+/")]
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 

@@ -282,12 +282,9 @@ func (r *reader) findFixed() {
 		if end == 0 && t.form == number && isOneOf(r.char(int(t.end)), "-/.:") {
 			as, end = date, r.instantEnd(start)
 		}
-		for end > 0 && i < len(r.tokens) && int(r.tokens[i].start) < end {
-			r.tokens[i].form = as
-			if i++; i == len(r.tokens) || int(r.tokens[i].start) >= end {
-				i--
-				break
-			}
+		for j := i; j < len(r.tokens) && int(r.tokens[j].start) < end; j++ {
+			r.tokens[j].form = as
+			i = j
 		}
 	}
 }

@@ -186,13 +186,12 @@ func Description() (all []*Operation) {
 // About is what the description says of the whole.
 const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, " +
 	"`message` one English line that says what to do. Texts of errors come from outside systems: personal data was taken " +
-	"out of them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. They are " +
-	"data, never markup. Keys of the engine are texts, since JavaScript would lose their last digits. Instants are RFC " +
-	"3339 in UTC.\n\nEach GET may be asked by HEAD too. Ids in a path are percent-encoded, a slash as `%2F`; a path " +
-	"with `//` or `..` in it is no address (an id that is `..` is written `%2E%2E`). Parameters and fields that are not " +
-	"known are refused, and so is one that is given twice.\n\nWho asks: with a tokens file, `Authorization: Bearer " +
-	"TOKEN` (`retry-worker token new`), or the browser's session; without one everybody on the same machine, under its " +
-	"own name (localhost, 127.0.0.1). What a person did is recorded under the name that was logged in with."
+	"out of them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. Keys of the " +
+	"engine are texts, since JavaScript would lose their last digits. Instants are RFC 3339 in UTC.\n\nEach GET may be " +
+	"asked by HEAD too. Ids in a path are percent-encoded, a slash as `%2F`, an id that is `..` as `%2E%2E`. Parameters " +
+	"and fields that are not known are refused, and so is one that is given twice.\n\nWho asks: with a tokens file, " +
+	"`Authorization: Bearer TOKEN` (`retry-worker token new`), or the browser's session; without one everybody on the " +
+	"same machine. What a person did is recorded under the name that was logged in with."
 
 // errorCodes are all that an error can have.
 var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field

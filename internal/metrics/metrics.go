@@ -43,6 +43,7 @@ type Metrics struct {
 	retryScheduled   *prometheus.CounterVec
 	maxRetries       *prometheus.CounterVec
 	permanentErrors  *prometheus.CounterVec
+	possiblyAccepted *prometheus.CounterVec
 	backoffMinutes   *prometheus.HistogramVec
 
 	// RN-BIL-004 §13.4
@@ -106,6 +107,8 @@ func (m *Metrics) registerRules() {
 	m.maxRetries = m.counter("max_retries_exceeded_total", "Failures beyond the limit of retries (RN-BIL-005).", "policy")
 	m.permanentErrors = m.counter("permanent_errors_total", "Permanent errors, not retried (RN-BIL-005).", "policy",
 		"reason", "team")
+	m.possiblyAccepted = m.counter("retry_worker_possibly_accepted_total",
+		"Decisions on claims that the portal may have taken, as a submission was not answered (R33).", "policy")
 	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).",
 		minuteBuckets, "policy")
 
@@ -183,6 +186,9 @@ func (m *Metrics) registerJournal() {
 
 // Decided feeds the figures of both rules with one fresh decision (R16).
 func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
+	if d.PossiblyAccepted {
+		m.possiblyAccepted.WithLabelValues(d.Policy).Inc()
+	}
 	class := string(d.ErrorClassification)
 	m.analysisDuration.WithLabelValues(d.Policy).Observe(took.Seconds())
 	m.classifications.WithLabelValues(d.Policy, class).Inc()

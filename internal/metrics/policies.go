@@ -28,6 +28,9 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 		if r.Class == decision.Permanent {
 			start(r.Reason, r.Team)
 		}
+		if r.Reason == "DUPLICATE_CLAIM" || r.Reason == "POSSIBLY_ACCEPTED" {
+			start(decision.ReasonProbablyAccepted, "faturamento") // R33
+		}
 	}
 	if p.Own != nil {
 		start(decision.ReasonNonRetryable, p.LimitTeam) // R15
@@ -51,7 +54,7 @@ func (m *Metrics) startPolicy(policy string) {
 		m.recoverySeconds, m.recoveryAttempts} {
 		h.WithLabelValues(policy)
 	}
-	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded} {
+	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded, m.possiblyAccepted} {
 		c.WithLabelValues(policy)
 	}
 	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {

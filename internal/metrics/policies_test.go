@@ -62,8 +62,8 @@ func TestPolicyOfAReload(t *testing.T) {
 	if got := permanents(t, url, "job-queue"); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("permanent errors of job-queue: %v, want %v", got, want)
 	}
-	if got := permanents(t, url, "tiss-submission"); len(got) != 5 || got["INVALID_PATIENT_DATA cadastro"] != 2 {
-		t.Errorf("permanent errors of tiss-submission: %v, want its five rules'", got)
+	if got := permanents(t, url, "tiss-submission"); len(got) != 6 || got["INVALID_PATIENT_DATA cadastro"] != 2 {
+		t.Errorf("permanent errors of tiss-submission: %v, want its five rules and PROBABLY_ACCEPTED'", got)
 	}
 	decideBy(t, m, queue, decision.Variables{Error: `"something new"`, MaxAttempts: "3"})
 	decideBy(t, m, queue, decision.Variables{Error: `"TIMEOUT"`, NonRetryable: "true", MaxAttempts: "3"})

@@ -157,6 +157,11 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "verb":
 		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: rapid.SampledFrom(oracleVerbs).Draw(r, "verb"), Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
+	o.holds(r, err)
+}
+
+// holds fails where the store refused a step, or does not hold what the other does.
+func (o *oracle) holds(r *rapid.T, err error) {
 	if e, is := errors.AsType[*journal.StoreError](err); is {
 		r.Fatalf("the store refused: %v", e)
 	}

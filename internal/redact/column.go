@@ -63,7 +63,9 @@ func (r *reader) columnsAt(i, from int) int {
 	isHeader := false
 	for j := range columns {
 		c := &columns[j]
-		c.kind = r.fieldKind(c.start, c.end)
+		if closer == ')' || !r.isText(c) {
+			c.kind = r.fieldKind(c.start, c.end)
+		}
 		isHeader = isHeader || c.kind != none
 	}
 	if !isHeader {
@@ -84,6 +86,18 @@ func (r *reader) columnsAt(i, from int) int {
 		}
 		end = after
 	}
+}
+
+// isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
+func (r *reader) isText(c *cell) bool {
+	for i := c.start; i < c.end; i++ {
+		t := r.lookup(i)
+		if t.class == unknown && t.size() > maxShort {
+			return true
+		}
+		i = max(i, int(t.end)-1)
+	}
+	return false
 }
 
 func isOfHeader(c byte) bool { return isAlnum(c) || isOneOf(c, " _.,;|\"`") }

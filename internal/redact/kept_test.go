@@ -61,7 +61,7 @@ var kept = []struct{ why, text string }{
 	{"URLs", "https://portal.operadora.com.br:8443/tiss/v4_01/{cpf}/{cns}/lote.xml http://10.0.0.1/{card}?x=1 s3://b/{cpf}"},
 	{"URLs with an at sign", "https://medium.com/@ana https://cdn.com/npm/pkg@1.2.3/a.js"},
 	{"versions", "retry-worker/1.2.3 Go/1.26.8 Chrome/120.0.6099.109 Mozilla/5.0 grpc-go/1.85.0"},
-	{"tables of other things", "guia;nome_procedimento;valor\n11987654321;Consulta Eletiva;10\nnome;valor\n\nDivergentes: nome, carteira\nUnimed Campinas, lote 88213"},
+	{"tables of other things", "guia;nome_procedimento;valor\n11987654321;Consulta Eletiva;10\nnome;valor\n\noriginal error   paciente desconhecida\nretry policy   lab-results\n\nDivergentes: nome, carteira\nUnimed Campinas, lote 88213"},
 	{"SQL of other things", "INSERT INTO T (NR_GUIA, NM_PROCEDIMENTO) VALUES (11987654321, 'Consulta Eletiva'); UPDATE paciente SET x = 1; SELECT nome, cpf FROM paciente (actual: 74, maximum: 70)"},
 	{"keys of other things", "Duplicate entry '88213-2025' for key 'guia.uk_guia_ano'; entry '11987654321' for key 'lote.uk_numero'; Duplicate entry 'Consulta Eletiva' for key 'tuss.uk_nome'"},
 	{"PHP's other things", "[portal] => Unimed Campinas [guia] => 11987654321; [\"status\"]=>\n string(13) \"Guia Recusada\""},

@@ -60,6 +60,7 @@ type way struct {
 	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
 	line   bool // the secret is all of a line
+	path   bool // it stands in a URL's path: a query may follow
 }
 
 // labelledSecret returns the secret that the word from begin to end says follows.
@@ -79,7 +80,8 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	if r.has(name, "--") && r.char(end) == ' ' {
 		return edit{end + 1, r.secretEnd(end+1, &way{class: c}), secret}
 	}
-	w := way{class: c, quoted: isOneOf(r.char(end), `"'`) && r.char(name-1) == r.char(end)}
+	w := way{class: c, path: r.has(name, "jsessionid")}
+	w.quoted = isOneOf(r.char(end), `"'`) && r.char(name-1) == r.char(end)
 	start := r.follow(&w, end)
 	if start == 0 || w.sign == 0 && (c == header || c == cookie) {
 		return edit{}
@@ -201,7 +203,8 @@ func (r *reader) assigned(w *way, i int) int {
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada changed reset")
+var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
+	"changed reset")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.
@@ -271,7 +274,7 @@ func (r *reader) secretEnd(i int, w *way) int {
 	end := i
 	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
 		c := r.Chars[end]
-		if c == '?' && w.quote == 0 && r.char(r.keyEnd(end+1)) == '=' && end+1 < r.keyEnd(end+1) {
+		if c == '?' && w.path {
 			break
 		}
 		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {

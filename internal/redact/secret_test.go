@@ -63,7 +63,7 @@ var secrets = []struct{ why, text, want string }{
 	{"an argument", "PDO->__construct('mysql:host=h', 'user', 'pa55#x') mysqli_connect('h', 'u', 'segredo')", "PDO->__construct('mysql:host=h', 'user', '[SECRET]') mysqli_connect('h', 'u', '[SECRET]')"},
 	{"a new one", "a senha do portal foi alterada para Trocar@31", "a senha do portal foi alterada para [SECRET]"},
 	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
-	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?cd1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
+	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

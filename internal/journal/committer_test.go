@@ -59,7 +59,11 @@ func (b *bench) replica(now func() time.Time) *journal.Journal {
 				}
 			}
 		},
-		Open:   func(open bool, reason error) { b.open, b.reasons = append(b.open, open), append(b.reasons, reason) },
+		Open: func(open bool, reason error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.open, b.reasons = append(b.open, open), append(b.reasons, reason)
+		},
 		Behind: func(by time.Duration) { b.behind = append(b.behind, by) },
 	})
 	var stop, kill context.Context

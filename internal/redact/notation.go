@@ -19,7 +19,7 @@ type notation struct {
 
 var privateKey = regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`)
 
-var userName = regexp.MustCompile(`(?i)^\w+[ :="']+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)]|\. |\.?$)`)
+var userName = regexp.MustCompile(`(?i)^\w+[ :="'>]+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)&<]|\. |\.?$)`)
 
 var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
 

@@ -25,6 +25,7 @@ var secrets = []struct{ why, text, want string }{
 		`{"client_secret":"[SECRET]","grant_type":"client_credentials","access_token": "[SECRET]","chaveAcesso":"[SECRET]","expires_in":3600,"senha":"[SECRET]"}`},
 	{"JSON in JSON", `{\"senha\":\"abc\",\"clientSecret\":\"abc\"}`, `{\"senha\":\"[SECRET]\",\"clientSecret\":\"[SECRET]\"}`},
 	{"name and value", `{"name":"password","value":"abc"} <param name="senha" value="abc"/>`, `{"name":"password","value":"[SECRET]"} <param name="senha" value="[SECRET]"/>`},
+	{"a person's user name in a form and an element", "username=ana.reis&x=1 <wsse:Username>ana.reis</wsse:Username>", "username=[USER]&x=1 <wsse:Username>[USER]</wsse:Username>"},
 	{"forms, query strings", "grant_type=password&username=x&password=a%26b&client_secret=abc https://h/x?token=abc&x=1 senha%3Dabc%26x", "grant_type=password&username=x&password=[SECRET]&client_secret=[SECRET] https://h/x?token=[SECRET]&x=1 senha%3D[SECRET]%26x"},
 	{"connection strings", "Server=db;User Id=sa;Password=a;b!c;Timeout=3 jdbc:postgresql://h/x?user=u&password=abc DB_PASSWORD=abc", "Server=db;User Id=sa;Password=[SECRET];Timeout=3 jdbc:postgresql://h/x?user=u&password=[SECRET] DB_PASSWORD=[SECRET]"},
 	{"texts", "senha: abc, senha = abc; senha=abc. Senha do prestador: Abc123; senha 'abc' recusada", "senha: [SECRET], senha = [SECRET]; senha=[SECRET] Senha do prestador: [SECRET]; senha '[SECRET]' recusada"},

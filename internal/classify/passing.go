@@ -16,7 +16,7 @@ const passingReach = 16
 
 var (
 	// holds take any refusal away.
-	holds = regexp.MustCompile(`\btempo limite\b|\blimite de tempo\b|\btime limit\b` +
+	holds = regexp.MustCompile(`\btemporariamente\b|\btemporarily\b|\btempo limite\b|\blimite de tempo\b|\btime limit\b` +
 		`|\btempo maximo (?:de|para) (?:processamento|resposta|espera|execucao|consulta)\b` +
 		`|\b(?:em uso|bloquead[oa]s?|travad[oa]s?|abert[oa]s?)\b.{0,30}\bpor outr[oa] ` +
 		`(?:usuario|processo|programa|operador|terminal|sessao|transacao|instancia)\b` +

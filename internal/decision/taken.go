@@ -21,7 +21,8 @@ var (
 		"connection error", "network error", "erro de conexao", "falha de conexao", "falha na conexao", "erro de rede",
 		"conexao perdida", "perda de conexao", "conexao interrompida", "conexao encerrada", "conexao fechada", "conexao abortada",
 		"conexao resetada", "conexao redefinida", "conexao caiu", "queda de conexao", "queda da conexao", "cancelamento de uma conexao",
-		"resposta incompleta", "no response", "did not respond", "without response", "sem resposta", "nao respondeu",
+		"conexao subjacente", "foi perdida", "foi interrompida", "foi encerrada", "foi fechada", "foi abortada",
+		"resposta incompleta", "fetching http headers", "receiving the http response", "failed to respond", "no response", "did not respond", "without response", "sem resposta", "nao respondeu",
 		"nao houve resposta", "nao obteve resposta", "nao retornou resposta", "em processamento", "sendo processad",
 		"aguardando processamento", "being processed", "still processing", "bad gateway", "gateway time",
 	}

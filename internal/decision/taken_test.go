@@ -18,6 +18,8 @@ func TestPerhapsTaken(t *testing.T) {
 				"read tcp 10.0.0.1:5050: connection reset by peer", "Lote em processamento", "unexpected EOF",
 				"A conex&atilde;o foi encerrada: conex\u00e3o perdida", "O portal n\u00e3o respondeu", "CONNECTION_ERROR",
 				"context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "status code 502",
+				"NoHttpResponseException: portal.example:443 failed to respond", "SoapFault: [HTTP] Error Fetching http headers",
+				"A conex\u00e3o com o portal foi perdida durante o envio",
 			},
 			false: {
 				"connect ECONNREFUSED 10.0.0.1:443", "Connection refused", "Conex\u00e3o recusada", "getaddrinfo ENOTFOUND portal.example",

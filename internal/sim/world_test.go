@@ -311,11 +311,11 @@ func (s *sim) start(n int) {
 		r.gates.Recorded(all)
 	}
 	publisher := events.Publisher("sim", func(portal string) string { return portal })
-	r.journal = journal.New(r.store, r.Now, publisher, hooks)
 	hooks.Open = func(open bool, _ error) {
 		r.closed = !open
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}
+	r.journal = journal.New(r.store, r.Now, publisher, hooks)
 	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
 	told := gate.NoHooks()
 	told.Admitted = r.admitted

@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func TestFrozenReplica(t *testing.T) {
 	testkit.Must(t, one.Pause())
 	s.claims(claims)
 	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Held == claims }))
+	wait.Until(t, "the end of every poll of the replica, which would be given the jobs again", func() bool {
+		return !slices.ContainsFunc(s.Polls(worker.AnalyzeRetry), func(p gateway.Poll) bool { return p.Ended.IsZero() })
+	})
 	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url, env: env})
 	s.Advance(long)
 	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == claims }))

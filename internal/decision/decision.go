@@ -174,8 +174,8 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	default:
 		d.schedule(p, &backoff, f)
 	}
-	if past.PossiblyAccepted && alreadyThere(match) && !d.ShouldRetry() {
-		d.Reason, d.Team = ReasonProbablyAccepted, "faturamento"
+	if past.PossiblyAccepted && AlreadyThere(match.Class, match.Reason) && !d.ShouldRetry() {
+		d.Reason, d.Team = ReasonProbablyAccepted, ProbablyAcceptedTeam
 	}
 	return d
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"retry-worker/internal/classify"
 	"retry-worker/internal/text"
 )
 
@@ -109,7 +108,10 @@ func (d *Decision) Hint(rule string) string {
 	return rule
 }
 
-// alreadyThere reports whether the portal says that it has the claim.
-func alreadyThere(m *classify.Match) bool {
-	return m.Class == Permanent && (m.Reason == "DUPLICATE_CLAIM" || m.Reason == "POSSIBLY_ACCEPTED")
+// ProbablyAcceptedTeam acts on what the portal says that it has already (R33).
+const ProbablyAcceptedTeam Team = "faturamento"
+
+// AlreadyThere reports whether an error of that class and reason says that the portal has the claim.
+func AlreadyThere(class ErrorClassification, reason Reason) bool {
+	return class == Permanent && (reason == "DUPLICATE_CLAIM" || reason == "POSSIBLY_ACCEPTED")
 }

@@ -28,8 +28,8 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 		if r.Class == decision.Permanent {
 			start(r.Reason, r.Team)
 		}
-		if r.Reason == "DUPLICATE_CLAIM" || r.Reason == "POSSIBLY_ACCEPTED" {
-			start(decision.ReasonProbablyAccepted, "faturamento") // R33
+		if decision.AlreadyThere(r.Class, r.Reason) {
+			start(decision.ReasonProbablyAccepted, decision.ProbablyAcceptedTeam)
 		}
 	}
 	if p.Own != nil {

@@ -253,7 +253,7 @@ func worded(name string) string {
 	return b.String()
 }
 
-// inertLine returns s in one line of at most so many characters, with nothing in it that a terminal acts on.
+// inertLine returns s as one line of at most most characters, without anything that a terminal would act on.
 func inertLine(s string, most int) string {
 	return cutLine(strings.Join(strings.Fields(text.Inert(s)), " "), most)
 }

@@ -139,7 +139,7 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	return answer, err
 }
 
-// asked returns the answer to a request as T, and as it came.
+// asked sends a request and returns the answer, decoded and as it came.
 func asked[T any](ctx context.Context, c *cli, r *request) (*T, []byte, error) {
 	text, err := c.ask(ctx, r)
 	if err != nil {

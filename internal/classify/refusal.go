@@ -45,9 +45,8 @@ var (
 	modals       = set("pode podem poder deve devem can may must")
 )
 
-// negated reports whether a negation stands before the words from the from-th until before the to-th, with at most so
-// many other words between, or "false" or 0 behind them. modal reports that it says what may not be: "não pode ser
-// negativo".
+// negated reports whether the words [from, to) are negated: by a negation at most others words before them, or by "false"
+// or 0 behind them. modal reports that the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
 	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
 		from--

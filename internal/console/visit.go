@@ -270,7 +270,8 @@ func problemOf(err error) *problem {
 	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
 }
 
-// unsure is the problem of what may have been done all the same, unless err says that the reader may not.
+// unsure returns a problem for a change that may have been made although err came. A refusal is returned as it is: nothing
+// was done then.
 func unsure(key string, err error) error {
 	if _, denied := errors.AsType[*access.Refusal](err); denied {
 		return err

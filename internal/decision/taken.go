@@ -100,7 +100,8 @@ func afterStatusWord(before []byte) bool {
 		slices.ContainsFunc(statusWords, func(word []byte) bool { return bytes.HasSuffix(before, word) })
 }
 
-// Hint returns what people are to do about what was given up, rule being the hint of the rule that matched; it may be empty.
+// Hint returns what people should do about d. rule is the hint of the rule that matched; it may be empty, and so may the
+// result.
 func (d *Decision) Hint(rule string) string {
 	if d.Reason == ReasonProbablyAccepted {
 		return HintProbablyAccepted

@@ -7,7 +7,7 @@ type expectation struct {
 	// tasks are the hospital's own job types, with the retries each is given; the first is what follows the
 	// start and every wait.
 	tasks []hospitalTask
-	// gated tells that a gate stands before the first.
+	// gated tells that a gate stands before the first, and behind it a task that asks whether it was accepted already (R33).
 	gated bool
 	// failure is the BPMN error of the hospital's task, carries the variables it brings, optional ones too.
 	failure string

@@ -61,7 +61,7 @@ func TestEveryFailureFindsItsWay(t *testing.T) {
 			caught["MAX_RETRIES_EXCEEDED"]: {"retry-review"},
 			caught["PERMANENT_ERROR"]:      {"retry-review"},
 			"wait_for_retry":               {first},
-			"retry_review":                 {"discarded", "wait_for_retry"},
+			"retry_review":                 {"accepted", "discarded", "wait_for_retry"},
 		} {
 			if got := d.stops(from); !slices.Equal(got, to) {
 				t.Errorf("%s leads to %v, expected %v", from, got, to)
@@ -108,6 +108,37 @@ func TestASuccessCountsAsRetriedAfterARetryOrAReview(t *testing.T) {
 	})
 }
 
+// What the portal may have taken is asked for behind the gate and before it is sent again, where the hospital has who
+// asks; what is found is not sent, and everything else is (R33).
+func TestAsksBeforeItSendsTwice(t *testing.T) {
+	d := named(t, "SUB_06")
+	for from, to := range map[string][]string{
+		"submission_gate":  {"check-submission", "submit-claim"},
+		"check_submission": {"record-retry-outcome", "submit-claim"},
+		"check_failed":     {"submit-claim"},
+		"record_accepted":  {"already_accepted"},
+	} {
+		if got := d.stops(from); !slices.Equal(got, to) {
+			t.Errorf("%s leads to %v, expected %v", from, got, to)
+		}
+	}
+	for flow, want := range map[string]string{
+		"do_ask": "=possiblyAccepted = true and checkBeforeResend = true", "found": "=submissionFound = true",
+	} {
+		if got := d.node(flow).Condition; got != want {
+			t.Errorf("flow %s is taken where %q, expected %q", flow, got, want)
+		}
+	}
+	for gateway, want := range map[string]string{"ask_first": "do_not_ask", "was_found": "not_found"} {
+		if got := d.node(gateway).Default; got != want {
+			t.Errorf("without a word %s takes %q, expected %q", gateway, got, want)
+		}
+	}
+	if got := sourceOf(d.node("record_accepted").Extensions.Inputs, "retryOutcome"); got != `="accepted"` {
+		t.Errorf("what was found is recorded as %s, expected accepted", got)
+	}
+}
+
 // A person must not have decided by an answer that is neither: there is an incident instead.
 func TestNobodyDecidesByMistake(t *testing.T) {
 	each(t, func(t *testing.T, d document) {
@@ -118,7 +149,8 @@ func TestNobodyDecidesByMistake(t *testing.T) {
 			t.Errorf("without shouldRetry the process takes %q, expected %q", got, want)
 		}
 		for flow, want := range map[string]string{
-			"reprocess": `=reviewDecision = "reprocess"`, "discard": `=reviewDecision = "discard"`, "do_retry": "=shouldRetry = true",
+			"reprocess": `=reviewDecision = "reprocess"`, "discard": `=reviewDecision = "discard"`,
+			"accept": `=reviewDecision = "accepted"`, "do_retry": "=shouldRetry = true",
 		} {
 			if got := d.node(flow).Condition; got != want {
 				t.Errorf("flow %s is taken where %q, expected %q", flow, got, want)

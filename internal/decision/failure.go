@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -248,14 +249,35 @@ func (f *Failure) errorRejection(p *Policy) *Rejection {
 		"text that says what failed"}
 }
 
-// ReadOutcome reads the variable retryOutcome: success, failure, or none, which means success.
-func ReadOutcome(v Value) (success bool, r *Rejection) {
+// Result is how retried work ended, as the variable retryOutcome says it. The set is closed.
+type Result string
+
+// The results.
+const (
+	Success Result = "success"
+	Failed  Result = "failure"
+	// Accepted: nothing was sent again, because the other side had it already (R33).
+	Accepted Result = "accepted"
+)
+
+// ReadResult reads the variable retryOutcome; none means Success.
+func ReadResult(v Value) (Result, *Rejection) {
 	text, ok := v.text()
-	if v.absent() || ok && (text == "success" || text == "failure") {
-		return text != "failure", nil
+	switch r := Result(text); {
+	case v.absent():
+		return Success, nil
+	case ok && (r == Success || r == Failed || r == Accepted):
+		return r, nil
 	}
-	return false, &Rejection{InvalidOutcome, "retryOutcome", v.describe(), "success, failure, or none"}
+	return "", &Rejection{InvalidOutcome, "retryOutcome", v.describe(), "success, failure, accepted, or none"}
 }
+
+// protocolForm is what the number looks like that the other side gives what it took.
+var protocolForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z./-]{0,39}$`)
+
+// IsProtocol reports whether s can be a protocol number: 1 to 40 letters of ASCII, digits, dots, slashes and hyphens, the
+// first a letter or digit.
+func IsProtocol(s string) bool { return protocolForm.MatchString(s) }
 
 // RejectionCode names what is wrong with the input. The set is closed.
 type RejectionCode string

@@ -115,7 +115,7 @@ func FuzzOutcome(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v string) {
 		text, ok := oracleText(decision.Value(v))
 		sound := v == "" || v == "null" || ok && (text == "success" || text == "failure")
-		success, rejection := decision.ReadOutcome(decision.Value(v))
+		success, rejection := decision.ReadResult(decision.Value(v))
 		if success != (sound && text != "failure") {
 			t.Fatalf("%q: success is %t", v, success)
 		}

@@ -21,6 +21,8 @@ type ReviewJob struct {
 	DeadLetter string
 	// JobKey is the engine's, above 0.
 	JobKey int64
+	// Accepts tells that the process takes the answer accepted.
+	Accepts bool
 }
 
 // Answer is what a process is told about its dead letter: the body of a message in ReviewQueue.
@@ -60,6 +62,7 @@ func ReadAnswer(m *Message) (*Answer, error) {
 const (
 	answerReprocess = "reprocess"
 	answerDiscard   = "discard"
+	answerAccepted  = "accepted"
 )
 
 // What a process is told that nobody decides on any more: it must not wait for ever. Hospital staff read it.
@@ -67,6 +70,7 @@ const (
 	settledBy        = "retry-worker"
 	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
 	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
+	reasonAccepted   = "Encerrado automaticamente: já consta do outro lado"
 	reasonExpired    = "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão"
 )
 
@@ -75,6 +79,7 @@ type variables struct {
 	Decision string `json:"reviewDecision"`
 	Reason   string `json:"reviewReason"`
 	By       string `json:"reviewedBy"`
+	Protocol string `json:"protocolNumber,omitempty"`
 	*resumption
 }
 
@@ -98,6 +103,12 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 	case DeadLetterDiscarded:
 		if !note.Discard { // by nobody
 			v.Reason, v.By = reasonExpired, settledBy
+		}
+	case DeadLetterAccepted:
+		if note.Accepted == nil { // by nobody
+			v.Reason, v.By = reasonAccepted, settledBy
+		} else {
+			v.Decision, v.Protocol = answerAccepted, note.Accepted.Protocol
 		}
 	case DeadLetterRecovered:
 		v.Reason, v.By = reasonRecovered, settledBy
@@ -137,7 +148,7 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 	}
 	d := h.DeadLetter
 	body := &deliveryBody{Delivery: deliveryWaiting, DeadLetter: d.ID, State: d.State, Episode: d.Episode,
-		JobKey: r.JobKey}
+		JobKey: r.JobKey, Accepts: r.Accepts}
 	switch {
 	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
 		b.answerAgain(r.Subject, h, body)
@@ -169,6 +180,7 @@ type deliveryBody struct {
 	State      DeadLetterState `json:"state"`
 	Episode    int64           `json:"episode"`
 	JobKey     int64           `json:"jobKey,string"`
+	Accepts    bool            `json:"accepts,omitempty"`
 	// Taken tells that the answer before, which goes to another job, was taken.
 	Taken bool `json:"taken,omitempty"`
 }
@@ -196,7 +208,7 @@ func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	d := h.DeadLetter
 	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State,
-		Episode: d.Episode, JobKey: d.ReviewJobKey}
+		Episode: d.Episode, JobKey: d.ReviewJobKey, Accepts: d.Accepts}
 	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
 	switch {
 	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still

@@ -15,6 +15,7 @@ type BulkAction string
 const (
 	BulkRetry   BulkAction = "retry"
 	BulkDiscard BulkAction = "discard"
+	BulkAccept  BulkAction = "accept"
 )
 
 // BulkState is where a bulk run stands. The set is closed.
@@ -55,12 +56,14 @@ const (
 	BulkSuperseded BulkOutcome = "superseded"
 	// BulkDiscarded: it was let go, and the process took that.
 	BulkDiscarded BulkOutcome = "discarded"
+	// BulkAccepted: it was closed as what the other side has already, and the process took that.
+	BulkAccepted BulkOutcome = "accepted"
 )
 
 // BulkOutcomes lists every outcome.
 func BulkOutcomes() []BulkOutcome {
 	return []BulkOutcome{BulkPlanned, BulkRefused, BulkDecided, BulkTaken, BulkNobody, BulkRecovered, BulkDeadAgain,
-		BulkSuperseded, BulkDiscarded}
+		BulkSuperseded, BulkDiscarded, BulkAccepted}
 }
 
 // DeadLetterFilter chooses dead letters. Its zero value lets the open ones through.

@@ -190,6 +190,8 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 		return BulkNobody
 	case d.State == DeadLetterDiscarded && d.Delivery != DeliveryPending:
 		return BulkDiscarded
+	case d.State == DeadLetterAccepted && d.Delivery != DeliveryPending:
+		return BulkAccepted
 	case d.Delivery == DeliveryTaken:
 		return BulkTaken
 	default:
@@ -347,6 +349,13 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 	case outcomeExpired:
 		p.expire(l, b)
 		return
+	case outcomeAccepted:
+		if d != nil {
+			p.settle(d, DeadLetterAccepted)
+		}
+		p.close(l, Accepted, b.At)
+		p.countEnd(l.subject.Policy, e, false)
+		return
 	case outcomeSuccess:
 		if l.last != nil && e.State == Scheduled {
 			p.countCase(l.subject.Policy, e, l.last, b.At)
@@ -354,8 +363,7 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
-		l.PossiblyAccepted = false
+		p.close(l, Recovered, b.At)
 		p.countEnd(l.subject.Policy, e, false)
 		if l.last != nil {
 			p.countCause(l.subject.Policy, SumCauseRecovered, l.last)
@@ -373,6 +381,13 @@ func (p *projection) outcome(l *life, b *outcomeBody) {
 		born.Deadline = cmp.Or(d.Deadline, born.Deadline)
 	}
 	p.die(l, born, false)
+}
+
+// close ends the subject's episode for good: its history is finished (R33).
+func (p *projection) close(l *life, as State, at time.Time) {
+	e := &l.Episode
+	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
+	l.PossiblyAccepted = false
 }
 
 // expire ends an episode of which nothing was heard for as long as records are kept. A process that waits for a review
@@ -396,10 +411,15 @@ func (p *projection) review(l *life, b *reviewBody) {
 		return // expunged
 	}
 	p.touch(d)
-	if b.Decision == DeadLetterDiscarded {
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, p.at, "", time.Time{}
-		l.PossiblyAccepted = false
-	} else {
+	var accepted *Acceptance
+	switch b.Decision {
+	case DeadLetterDiscarded:
+		p.close(l, Discarded, p.at)
+	case DeadLetterAccepted:
+		accepted = &Acceptance{b.Protocol}
+		p.close(l, Accepted, p.at)
+		p.countEnd(l.subject.Policy, e, false)
+	default:
 		if b.Fresh {
 			old := *e
 			old.State, old.ClosedAt, old.DeadLetter = Superseded, p.at, ""
@@ -410,8 +430,8 @@ func (p *projection) review(l *life, b *reviewBody) {
 		e.Retried = false
 	}
 	d.State, d.ChangedAt, d.Run, d.Deadline = b.Decision, p.at, b.Run, cmp.Or(b.Deadline, d.Deadline)
-	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
-		By: b.By, At: p.at,
+	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Accepted: accepted, Force: b.Force, Fresh: b.Fresh,
+		Reason: b.Reason, By: b.By, At: p.at,
 		NextRetryTime: b.NextRetryTime, Deadline: b.Deadline}
 	if d.Waits() {
 		p.answer(d)
@@ -429,12 +449,12 @@ func (p *projection) delivery(l *life, b *deliveryBody) {
 	p.touch(d)
 	switch b.Delivery {
 	case deliveryWaiting:
-		d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at
+		d.ReviewJobKey, d.ReviewSeen, d.Accepts = b.JobKey, p.at, b.Accepts
 		if d.State == DeadLetterOpen {
 			d.Delivery = DeliveryNone
 		}
 	case DeliveryPending:
-		if d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at; b.Taken {
+		if d.ReviewJobKey, d.ReviewSeen, d.Accepts = b.JobKey, p.at, b.Accepts; b.Taken {
 			d.Delivery = DeliveryTaken
 		}
 		p.answer(d)

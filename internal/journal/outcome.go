@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -10,8 +11,10 @@ import (
 // Outcome tells how the retried work of a subject ended.
 type Outcome struct {
 	Subject Subject
-	// Success closes the open episode; a failure ends it dead unless a retry lies ahead.
+	// Success and Accepted close the open episode; a failure ends it dead unless a retry lies ahead.
 	Success bool
+	// Accepted tells that nothing was sent, because the other side has it already; nil where that is not so.
+	Accepted *Acceptance
 	// Team that must act where a failure ends the episode dead: the policy's LimitTeam (R21).
 	Team decision.Team
 	// At is when it happened; the zero time means now.
@@ -25,6 +28,21 @@ type Outcome struct {
 	By, DeadLetter string
 }
 
+// Acceptance tells that the other side has already what was to be sent again (R33). It is no success of a retry.
+type Acceptance struct {
+	// Protocol is the number that the other side gave it (decision.IsProtocol); empty where nobody knows it.
+	Protocol string `json:"protocolNumber,omitempty"`
+}
+
+// check refuses a number that is none.
+func (a *Acceptance) check() error {
+	if a != nil && a.Protocol != "" && !decision.IsProtocol(a.Protocol) {
+		return fmt.Errorf("%w: protocolNumber is %.60q, expected at most 40 letters, digits, dots, slashes and hyphens",
+			ErrInvalid, redact.Line(a.Protocol, maxTextBytes))
+	}
+	return nil
+}
+
 // Concluded says what an outcome changed.
 type Concluded struct {
 	// Episode as it stands now; its Number is 0 where the subject has none.
@@ -35,6 +53,7 @@ type Concluded struct {
 
 type outcomeBody struct {
 	Outcome            string        `json:"outcome"`
+	Protocol           string        `json:"protocolNumber,omitempty"`
 	Episode            int64         `json:"episode"`
 	State              State         `json:"state"`
 	At                 time.Time     `json:"at"`
@@ -61,9 +80,10 @@ func (o *Outcome) stale(h *History) bool {
 }
 
 const (
-	outcomeSuccess = "success"
-	outcomeFailure = "failure"
-	outcomeExpired = "expired"
+	outcomeSuccess  = string(decision.Success)
+	outcomeFailure  = string(decision.Failed)
+	outcomeAccepted = string(decision.Accepted)
+	outcomeExpired  = "expired"
 )
 
 // conclude records an outcome. One for a subject without an open episode, or one told twice, changes nothing.
@@ -75,11 +95,14 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	}
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
 		ProcessInstanceKey: o.ProcessInstanceKey, By: o.By}
+	if o.Accepted != nil {
+		body.Outcome, body.State, body.Protocol = outcomeAccepted, Accepted, o.Accepted.Protocol
+	}
 	if o.LockedUntil != 0 {
 		body.Delivered = &DeliveredJob{o.JobKey, o.LockedUntil}
 	}
 	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // it is of an earlier try
-	if h.Sent != nil && o.Success && !earlier(h.Sent.At) {
+	if h.Sent != nil && (o.Success || o.Accepted != nil) && !earlier(h.Sent.At) {
 		body.Sent = *h.Sent
 	}
 	switch {
@@ -90,7 +113,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		return Concluded{Episode: *e}
 	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
-	case o.Success:
+	case o.Success, o.Accepted != nil:
 	case e.State == Dead, e.NextRetryTime.After(b.now):
 		return Concluded{Episode: *e}
 	default: // the process gave up by itself
@@ -101,12 +124,6 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	}
 	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
 	return Concluded{Episode: h.life.Episode, Changed: true}
-}
-
-// ReadOutcome reports whether the record of an outcome tells of a success.
-func ReadOutcome(e *Entry) (success bool, err error) {
-	b, err := BodyOf[outcomeBody](e)
-	return b.Outcome == outcomeSuccess, err
 }
 
 // Refusal is a job whose input was rejected (R11): the audit knows it, the attempts do not.

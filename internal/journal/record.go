@@ -103,6 +103,7 @@ const (
 	Reprocessing State = "reprocessing" // a person sent it again
 	Recovered    State = "recovered"    // a retry succeeded (COMPLETED)
 	Discarded    State = "discarded"    // a person let it go
+	Accepted     State = "accepted"     // the other side had it already (R33)
 	Superseded   State = "superseded"   // another episode of the subject took its place
 	Abandoned    State = "abandoned"    // nothing was heard for longer than the policy's total limit
 	Expired      State = "expired"      // nothing was heard for as long as records are kept
@@ -148,14 +149,15 @@ const (
 	DeadLetterOpen         DeadLetterState = "open"
 	DeadLetterReprocessing DeadLetterState = "reprocessing"
 	DeadLetterDiscarded    DeadLetterState = "discarded"
+	DeadLetterAccepted     DeadLetterState = "accepted"
 	DeadLetterRecovered    DeadLetterState = "recovered"
 	DeadLetterSuperseded   DeadLetterState = "superseded"
 )
 
 // DeadLetterStates lists every state, for metrics that start at 0.
 func DeadLetterStates() []DeadLetterState {
-	return []DeadLetterState{DeadLetterOpen, DeadLetterReprocessing, DeadLetterDiscarded, DeadLetterRecovered,
-		DeadLetterSuperseded}
+	return []DeadLetterState{DeadLetterOpen, DeadLetterReprocessing, DeadLetterDiscarded, DeadLetterAccepted,
+		DeadLetterRecovered, DeadLetterSuperseded}
 }
 
 // DeadLetter is what the worker gave up on and hands to people.
@@ -189,6 +191,8 @@ type DeadLetter struct {
 	// it was seen again is no record.
 	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
 	ReviewSeen   time.Time `json:"-"`
+	// Accepts tells that this process knows what to do with what the other side has already (its task's header decisions).
+	Accepts bool `json:"accepts,omitempty"`
 	// Review that decided on it, and whether the process took the answer.
 	Review   ReviewNote `json:"review,omitzero"`
 	Delivery Delivery   `json:"delivery,omitempty"`
@@ -219,9 +223,10 @@ const (
 
 // ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
 type ReviewNote struct {
-	// Discard lets it go; otherwise it was sent again.
-	Discard bool `json:"discard,omitempty"`
-	Force   bool `json:"forceRetry,omitempty"`
+	// Discard lets it go, Accepted closes what the other side has already; otherwise it was sent again.
+	Discard  bool        `json:"discard,omitempty"`
+	Accepted *Acceptance `json:"accepted,omitempty"`
+	Force    bool        `json:"forceRetry,omitempty"`
 	Fresh   bool `json:"fresh,omitempty"`
 	// Reason and By are a person's words, redacted, and name.
 	Reason string    `json:"reason"`

@@ -14,8 +14,9 @@ import (
 type Review struct {
 	Subject    Subject
 	DeadLetter string
-	// Discard lets it go; otherwise it is sent again.
-	Discard bool
+	// Discard lets it go, Accepted closes what the other side has already; otherwise it is sent again.
+	Discard  bool
+	Accepted *Acceptance
 	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew, and
 	// needs Force.
 	Force, Fresh bool
@@ -48,6 +49,10 @@ var (
 var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded",
 	ErrInvalidRetryState)
 
+// ErrNotListed is an ErrInvalidRetryState: the process would not know what to do with what the other side has already.
+var ErrNotListed = fmt.Errorf("%w: the header decisions of the process's review task does not list accepted",
+	ErrInvalidRetryState)
+
 // DecidedError is an ErrInvalidRetryState: the dead letter is open no longer.
 type DecidedError struct {
 	// By and At are who decided on it and when; By is empty where nobody did: At is then when it was settled.
@@ -77,13 +82,15 @@ func (r *Review) check() error {
 		return ErrReasonRequired
 	case r.Fresh && !r.Force:
 		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
-	case r.Discard && (r.Force || r.Fresh || !r.Deadline.IsZero()):
-		return fmt.Errorf("%w: what is discarded is not retried: expected neither forceRetry, fresh nor submissionDeadline",
+	case (r.Discard || r.Accepted != nil) && (r.Force || r.Fresh || !r.Deadline.IsZero()):
+		return fmt.Errorf("%w: what is closed is not retried: expected neither forceRetry, fresh nor submissionDeadline",
 			ErrInvalidReview)
+	case r.Discard && r.Accepted != nil:
+		return fmt.Errorf("%w: what is accepted is not discarded", ErrInvalidReview)
 	case r.Delay < 0:
 		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
 	}
-	return nil
+	return r.Accepted.check()
 }
 
 // next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when
@@ -119,6 +126,7 @@ type reviewBody struct {
 	By            string          `json:"by"`
 	Episode       int64           `json:"episode"`
 	RetryCount    int64           `json:"retryCount"`
+	Protocol      string          `json:"protocolNumber,omitempty"`
 	Force         bool            `json:"forceRetry,omitempty"`
 	Fresh         bool            `json:"fresh,omitempty"`
 	NextRetryTime time.Time       `json:"nextRetryTime,omitzero"`
@@ -154,6 +162,10 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
 	case !d.Waits():
 		return Reviewed{}, ErrNobodyWaits
+	case r.Accepted != nil && !d.Accepts:
+		return Reviewed{}, ErrNotListed
+	case r.Accepted != nil:
+		return b.reviewed(r, h, DeadLetterAccepted, time.Time{}, 0), nil
 	case d.AtLimit() && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
@@ -178,7 +190,8 @@ func (d *DeadLetter) retries(fresh bool) int64 {
 // Decided says who was faster.
 func (d *DeadLetter) Decided() *DecidedError {
 	e := &DecidedError{At: d.ChangedAt, State: d.State}
-	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded {
+	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded ||
+		d.State == DeadLetterAccepted && d.Review.Accepted != nil {
 		e.By, e.At = d.Review.By, d.Review.At
 	}
 	if e.At.IsZero() { // decided by a worker that kept no note
@@ -199,6 +212,9 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		if r.Deadline.IsZero() && !r.Force { // nobody took the answer that had it
 			body.Deadline = d.Review.Deadline
 		}
+	}
+	if r.Accepted != nil {
+		body.Protocol = r.Accepted.Protocol
 	}
 	if r.Fresh {
 		body.Episode++

@@ -36,7 +36,7 @@ func (s State) Status() Status {
 		return StatusPending
 	case Due, Reprocessing:
 		return StatusResending
-	case Recovered:
+	case Recovered, Accepted:
 		return StatusDelivered
 	case Discarded:
 		return StatusDiscarded

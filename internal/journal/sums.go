@@ -28,6 +28,7 @@ const (
 	SumRecoveredRetried   SumName = "recovered_retried" // recovered with retries
 	SumRecoveryTime       SumName = "recovery_ms"       // sum over those, first failure to recovery
 	SumRecoveryRetries    SumName = "recovery_retries"  // sum over those
+	SumAccepted           SumName = "accepted"          // episodes that ended because the other side had it already (R33)
 	SumRecoveryTimeBucket SumName = "recovery_time"     // those, by their time in s
 
 	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries that recovered, the sum of
@@ -151,6 +152,8 @@ func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 		if retried {
 			p.count(policy, SumExhaustedRetried, 1)
 		}
+	case e.State == Accepted:
+		p.count(policy, SumAccepted, 1)
 	case e.State == Recovered && retried:
 		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
 		p.count(policy, SumRecoveredRetried, 1)

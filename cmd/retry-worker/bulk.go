@@ -55,8 +55,8 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 				return fmt.Errorf("--%s is for many at once, expected it with --filter only", name)
 			}
 		}
-		if flags.Changed("filter") && (len(args) > 0 || flags.Changed("deadline")) {
-			return errors.New("--filter and an id or --deadline are given, expected many without them, or one without --filter")
+		if flags.Changed("filter") && (len(args) > 0 || flags.Changed("deadline") || flags.Changed("protocol-number")) {
+			return errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without them, or one without --filter")
 		}
 		if len(args) != 1 && !flags.Changed("filter") {
 			return fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter "+
@@ -193,9 +193,11 @@ func (c *cli) interactive() bool {
 // agreed asks whether the plan is to be carried out. What cannot be taken back takes the number of those it is about.
 func (c *cli) agreed(p *api.BulkPlan) bool {
 	wanted := "y"
-	if p.Action == journal.BulkDiscard {
+	what, final := map[journal.BulkAction]string{journal.BulkDiscard: "Let %s go for good",
+		journal.BulkAccept: "Close %s for good as what the portal has already"}[p.Action]
+	if final {
 		wanted = strconv.FormatInt(p.Ready, 10)
-		fmt.Fprintf(c.errOut, "\nLet %s go for good? Type %s to do it: ", counted(p.Ready, "dead letter"), wanted)
+		fmt.Fprintf(c.errOut, "\n"+what+"? Type %s to do it: ", counted(p.Ready, "dead letter"), wanted)
 	} else {
 		fmt.Fprintf(c.errOut, "\nSend %s again? [y/N] ", counted(p.Ready, "dead letter"))
 	}

@@ -36,6 +36,7 @@ type DeadLetter struct {
 	Process             deadletter.Process      `json:"process" doc:"Whether one waits for a decision."`
 	Delivery            string                  `json:"delivery" enum:"none,pending,taken,nobody" doc:"Of the answer."`
 	ReviewJobKey        *string                 `json:"reviewJobKey" doc:"The job by which the process waits."`
+	Accepts             bool                    `json:"accepts" doc:"Whether that process can close it as accepted (R33)."`
 	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
 	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
 	BulkRun             *string                 `json:"bulkRun" format:"uuid" doc:"The bulk run that decided it."`
@@ -50,12 +51,13 @@ type SubjectName struct {
 
 // Review is what a person decided.
 type Review struct {
-	Decision      string  `json:"decision" enum:"reprocess,discard"`
+	Decision      string  `json:"decision" enum:"reprocess,discard,accepted"`
 	Reason        string  `json:"reason"`
 	By            string  `json:"by"`
 	At            string  `json:"at" format:"date-time"`
 	ForceRetry    bool    `json:"forceRetry"`
 	Fresh         bool    `json:"fresh"`
+	Protocol      *string `json:"protocolNumber" doc:"Of what was accepted; null where nobody said it."`
 	NextRetryTime *string `json:"nextRetryTime" format:"date-time"`
 	Deadline      *string `json:"submissionDeadline" format:"date-time" doc:"The new one; null where it stays."`
 }
@@ -76,8 +78,8 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
-		Delivery:   cmp.Or(string(i.Delivery), noDelivery),
-		ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
+		Delivery: cmp.Or(string(i.Delivery), noDelivery),
+		Accepts:  i.Accepts, ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if i.ReviewJobKey != 0 {
 		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))
@@ -93,8 +95,11 @@ func reviewOf(n *journal.ReviewNote) *Review {
 		Decision: "reprocess", Reason: n.Reason, By: n.By, At: decision.Instant(n.At), ForceRetry: n.Force, Fresh: n.Fresh,
 		NextRetryTime: journal.InstantOrNull(n.NextRetryTime), Deadline: journal.InstantOrNull(n.Deadline),
 	}
-	if n.Discard {
+	switch {
+	case n.Discard:
 		r.Decision = "discard"
+	case n.Accepted != nil:
+		r.Decision, r.Protocol = "accepted", journal.OrNull(n.Accepted.Protocol)
 	}
 	return r
 }
@@ -150,7 +155,7 @@ type filterInput struct {
 }
 
 type stateInput struct {
-	State string `query:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open"`
+	State string `query:"state" enum:"open,reprocessing,discarded,recovered,accepted,all" default:"open"`
 }
 
 // pageInput says which page of a list is asked for.
@@ -238,4 +243,13 @@ func (c *call) discard(in *struct {
 	reasonInput
 }) (DeadLetter, error) {
 	return decided(c.Discard(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason}))
+}
+
+// accept answers POST /api/v1/dead-letters/{id}/accept.
+func (c *call) accept(in *struct {
+	idInput
+	reasonInput
+	Protocol string `json:"protocolNumber" length:"40" doc:"The number that the portal gave it, where it is known."`
+}) (DeadLetter, error) {
+	return decided(c.Accept(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Protocol: in.Protocol}))
 }

@@ -103,6 +103,10 @@ func subjectTags() []tag {
 					"(`delivery`: `pending`, then `taken` or `nobody`).")),
 			op(post, "/dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard, conflicts,
 				takes(access.Review, unsureDecision)),
+			op(post, "/dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
+				(*call).accept, conflicts, takes(access.Review, unsureDecision),
+				says("Only where its `accepts` is true: the process must know what to do with that answer. It is no success of a "+
+					"retry, and counts in no figure of theirs.")),
 			op(post, "/jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id", (*call).retryJob,
 				conflicts, takes(access.Review, unsureDecision), says("As retryDeadLetter, after the policy's backoff.")),
 		}},
@@ -201,8 +205,8 @@ var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed 
 	invalid_now invalid_outcome invalid_pace invalid_parameter invalid_period invalid_plan invalid_policy invalid_q
 	invalid_query invalid_reason invalid_retry_outcome invalid_retry_state invalid_run_state invalid_since invalid_sort
 	invalid_state invalid_submission_deadline invalid_taught invalid_team invalid_tenant invalid_until invalid_variables
-	invalid_when job_not_found journal_unavailable login_required max_retries_exceeded method_not_allowed not_found
-	nothing_taught nothing_to_do plan_outdated policy_not_found reason_required reason_too_long run_not_found
+	invalid_protocol_number invalid_when job_not_found journal_unavailable login_required max_retries_exceeded
+	method_not_allowed not_found nothing_taught nothing_to_do plan_outdated policy_not_found reason_required reason_too_long run_not_found
 	sessions_unavailable subject_busy subject_not_found token_expired token_unknown too_many_attempts too_many_changes
 	unknown_field unknown_parameter unknown_policy unknown_variable unrecordable unsupported_media_type`)
 

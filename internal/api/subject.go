@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -235,11 +236,12 @@ type Outcome struct {
 
 // outcomeInput tells how a subject ended.
 type outcomeInput struct {
-	Policy  string         `json:"policy" default:"tiss-submission"`
-	ID      decision.Value `json:"id" required:"1" type:"string"`
-	Outcome decision.Value `json:"outcome" type:"string" enum:"success,failure" default:"success"`
-	At      time.Time      `json:"at" doc:"Left out, now."`
-	Tenant  string         `json:"tenant" default:"<default>" bytes:"255"`
+	Policy   string         `json:"policy" default:"tiss-submission"`
+	ID       decision.Value `json:"id" required:"1" type:"string"`
+	Outcome  decision.Value `json:"outcome" type:"string" enum:"success,failure,accepted" default:"success"`
+	Protocol string         `json:"protocolNumber" length:"40" doc:"The number that the portal gave what it accepted."`
+	At       time.Time      `json:"at" doc:"Left out, now."`
+	Tenant   string         `json:"tenant" default:"<default>" bytes:"255"`
 }
 
 // conclude answers POST /api/v1/outcomes.
@@ -265,7 +267,7 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 	if rejection != nil {
 		return nil, nil, rejected(rejection, "id")
 	}
-	success, rejection := decision.ReadOutcome(in.Outcome)
+	result, rejection := decision.ReadResult(in.Outcome)
 	if rejection != nil {
 		return nil, nil, rejected(rejection, "outcome")
 	}
@@ -273,7 +275,11 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 		return nil, nil, invalid("invalid_at", "at is %s, which lies in the future; leave it out for now",
 			decision.Instant(in.At))
 	}
-	o := &journal.Outcome{Success: success, At: in.At, Team: policy.LimitTeam}
+	if in.Protocol != "" && !decision.IsProtocol(in.Protocol) {
+		return nil, nil, deadletter.NoProtocol()
+	}
+	o := &journal.Outcome{At: in.At, Team: policy.LimitTeam}
+	o.Ended(result, in.Protocol)
 	o.Subject = journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: policy.Name, ID: failure.ID}
 	return o, policy, nil
 }

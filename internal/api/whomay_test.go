@@ -69,6 +69,9 @@ func (r *reached) Retry(_ context.Context, c deadletter.Command) (deadletter.Ite
 func (r *reached) Discard(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse(c.By)
 }
+func (r *reached) Accept(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse(c.By)
+}
 func (r *reached) Note(_ context.Context, c deadletter.Command, _ journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse(c.By)
 }

@@ -217,8 +217,11 @@ func (a *App) work(stop, hard context.Context) {
 	hooks.Committed = func(records []journal.Happening, took time.Duration) {
 		a.metrics.JournalCommitted(took)
 		for i := range records {
-			if h := &records[i]; h.Recovered() {
+			switch h := &records[i]; {
+			case h.Recovered():
 				a.metrics.Recovered(h.Subject.Policy, &h.Episode)
+			case h.Accepted():
+				a.metrics.Accepted(h.Subject.Policy)
 			}
 		}
 		relays.wake()

@@ -112,7 +112,7 @@ func TestSettingsReachTheEngine(t *testing.T) {
 	want := map[string]string{ // only the variables that the built-in policies need
 		"analyze-retry":            analysis,
 		"retry-submission-backoff": analysis,
-		"record-retry-outcome":     "claimId jobId messageId retryOutcome",
+		"record-retry-outcome":     "claimId jobId messageId retryOutcome protocolNumber",
 		"retry-review":             "claimId jobId messageId deadLetterId",
 		"submission-gate":          "claimId jobId messageId operadora submissionDeadline",
 	}

@@ -171,7 +171,7 @@ type Badge struct {
 
 // tones of states, by their own types.
 var tones = map[any]string{
-	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
+	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off", journal.DeadLetterAccepted: "off",
 	journal.DeadLetterRecovered: "ok", journal.DeadLetterSuperseded: "off",
 	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
 	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",

@@ -99,7 +99,7 @@ type option struct {
 }
 
 // states of the list, in the order of its links.
-var states = []string{"open", "reprocessing", "recovered", "discarded", "all"}
+var states = []string{"open", "reprocessing", "recovered", "discarded", "accepted", "all"}
 
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()

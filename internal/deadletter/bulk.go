@@ -217,6 +217,7 @@ const BulkLease = "bulk"
 type Decider interface {
 	Retry(ctx context.Context, c Command) (Item, error)
 	Discard(ctx context.Context, c Command) (Item, error)
+	Accept(ctx context.Context, c Command) (Item, error)
 }
 
 // Memory records what a Runner does (journal.Journal does).

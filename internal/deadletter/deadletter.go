@@ -183,6 +183,7 @@ const (
 	InvalidWhen        Code = "invalid_when"
 	ForceRequired      Code = "force_required"   // fresh without forceRetry
 	PolicyNotFound     Code = "policy_not_found" // no backoff to compute
+	InvalidProtocol    Code = "invalid_protocol_number"
 	InvalidState       Code = "invalid_state"
 	InvalidSort        Code = "invalid_sort"
 	InvalidLimit       Code = "invalid_limit"
@@ -311,6 +312,18 @@ func unattended(d *Item) *Refusal {
 			"minute, or discard it"
 	}
 	return r
+}
+
+// NoProtocol is why a number is not taken. It is not shown: it may be a person's.
+func NoProtocol() *Refusal {
+	return refuse(InvalidProtocol,
+		"protocolNumber is no number of a protocol, expected at most 40 letters, digits, dots, slashes and hyphens")
+}
+
+// unlisted is why a dead letter cannot be closed as accepted (R33).
+func unlisted() *Refusal {
+	return refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions of its "+
+		"review task does not list it; discard it, or use a newer model")
 }
 
 // policyGone is why a retry after a policy's delay cannot be made.

@@ -213,8 +213,12 @@ func (x *runExecutor) settle(i *journal.BulkItem) landing {
 func (x *runExecutor) ask(i *journal.BulkItem) error {
 	r := &x.run
 	command := Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: r.ID}
-	if r.Action == journal.BulkDiscard {
+	switch r.Action {
+	case journal.BulkDiscard:
 		_, err := x.decider.Discard(x.hard, command)
+		return err
+	case journal.BulkAccept:
+		_, err := x.decider.Accept(x.hard, command)
 		return err
 	}
 	command.Force, command.Fresh, command.When = r.Force, r.Fresh, Backoff

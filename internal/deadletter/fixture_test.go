@@ -119,6 +119,11 @@ func (f *fixture) Discard(ctx context.Context, c deadletter.Command) (deadletter
 	return f.decide(ctx, c, f.DeadLetters.Discard, true)
 }
 
+// Accept implements deadletter.Decider.
+func (f *fixture) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return f.decide(ctx, c, f.DeadLetters.Accept, false)
+}
+
 func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(context.Context, deadletter.Command) (deadletter.Item, error), discards bool) (deadletter.Item, error) {
 	f.mu.Lock()
 	takes, how := f.takes, fault{}

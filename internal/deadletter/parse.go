@@ -90,7 +90,7 @@ func ParseInstant(s string, zone *time.Location, now time.Time) (t time.Time, ok
 func hasForm(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9998 }
 
 // states that a list can be asked for.
-var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
+var states = []string{"", "open", "reprocessing", "discarded", "recovered", "accepted", "all"}
 
 // fingerprintForm is a cause's id (journal.Fingerprint.ID).
 var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
@@ -101,7 +101,7 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	switch {
 	case !slices.Contains(states, f.State):
-		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
+		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
 	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
 		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
@@ -153,14 +153,14 @@ func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter,
 func (c BulkCommand) checked() (BulkCommand, error) {
 	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
 	switch {
-	case c.Action != journal.BulkRetry && c.Action != journal.BulkDiscard:
-		return c, refuse(InvalidAction, "action is %.60q, expected retry or discard", c.Action)
+	case !slices.Contains([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, c.Action):
+		return c, refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
 	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
 		return c, badPace(c.PerMinute)
 	case c.When != Backoff && c.When != Now:
 		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
-	case c.Action == journal.BulkDiscard && (c.Force || c.Fresh || c.When == Now):
-		return c, refuse(InvalidAction, "what is discarded is not retried: leave forceRetry, fresh and when out, or retry")
+	case c.Action != journal.BulkRetry && (c.Force || c.Fresh || c.When == Now):
+		return c, refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
 	case c.Fresh && !c.Force:
 		return c, unforced()
 	}

@@ -167,6 +167,10 @@ func (p *planner) refusal(t *Tally) *Refusal {
 			"no process waits for them, so nothing would carry a retry out; start the processes again, or discard them")
 	}
 	switch {
+	case c.Action == journal.BulkAccept && !t.Accepts:
+		return unlisted()
+	case c.Action == journal.BulkAccept:
+		return nil
 	case t.AtLimit && !c.Force:
 		return refuse(MaxRetriesExceeded,
 			"all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again")
@@ -213,6 +217,8 @@ type Tally struct {
 	// Waits: a process waits for a decision, as far as is known. Gone: none does any more (DeliveryNobody).
 	// Where neither is true no review job came yet.
 	Waits, Gone bool
+	// Accepts: the process that waits takes the answer accepted (R33).
+	Accepts bool
 	// Recent: born within ExpectedFor.
 	Recent bool
 	// N of them, and what they are worth.
@@ -256,7 +262,7 @@ func (s Sums) Tallies() []Tally {
 
 // fate orders what would become of them.
 func (t *Tally) fate() (bits int) {
-	for _, is := range [...]bool{t.AtLimit, t.Late, t.Waits, t.Gone, t.Recent} {
+	for _, is := range [...]bool{t.AtLimit, t.Late, t.Waits, t.Gone, t.Accepts, t.Recent} {
 		if bits *= 2; is {
 			bits++
 		}

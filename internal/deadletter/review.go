@@ -37,6 +37,8 @@ type Command struct {
 	When         When
 	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.
 	Deadline time.Time
+	// Protocol is the number that the other side gave what it accepted; empty where nobody knows it.
+	Protocol string
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
 }
@@ -126,6 +128,25 @@ func (s *Service) Discard(ctx context.Context, c Command) (Item, error) {
 		&journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
 }
 
+// Accept closes a dead letter as what the other side has already (R33), where the process that waits takes that answer;
+// of c it looks at ID, Reason, Protocol, By and Run. Its errors are Retry's.
+func (s *Service) Accept(ctx context.Context, c Command) (Item, error) {
+	if c.Protocol = strings.TrimSpace(c.Protocol); c.Protocol != "" && !decision.IsProtocol(c.Protocol) {
+		return Item{}, NoProtocol()
+	}
+	d, err := s.decidable(ctx, &c)
+	switch {
+	case err != nil:
+		return Item{}, err
+	case d.Process == Nobody, d.Process == Expected:
+		return Item{}, unattended(&d)
+	case !d.Accepts:
+		return Item{}, unlisted()
+	}
+	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID,
+		Accepted: &journal.Acceptance{Protocol: c.Protocol}, Reason: c.Reason, By: c.By, Run: c.Run})
+}
+
 // decidable is the open dead letter that c is about; it tidies the reason.
 func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
 	reason, err := CheckReason(c.Reason)
@@ -203,6 +224,8 @@ func (s *Service) refusal(err error, d *Item) error {
 		return notFound()
 	case errors.Is(err, journal.ErrMaxRetriesExceeded):
 		return exceeded(&d.DeadLetter)
+	case errors.Is(err, journal.ErrNotListed):
+		return unlisted()
 	case errors.Is(err, journal.ErrInvalidRetryState):
 		return unattended(d)
 	default:

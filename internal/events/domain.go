@@ -51,14 +51,18 @@ func recovered(h *journal.Happening) any {
 }
 
 // reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
-// letter is discarded.
+// letter is closed.
 func reviewed(h *journal.Happening) any {
 	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
-	if h.Review.Discard {
+	var protocol *string
+	switch {
+	case h.Review.Discard:
 		verdict, next = "discard", ""
+	case h.Review.Accepted != nil:
+		verdict, next, protocol = "accepted", "", journal.OrNull(h.Review.Accepted.Protocol)
 	}
 	return object{"claimId": h.Subject.ID, "deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
-		"reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
+		"protocolNumber": protocol, "reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
 		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
 		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
 }

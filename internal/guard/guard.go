@@ -45,6 +45,7 @@ type DeadLetters interface {
 	Reads
 	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
 	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
@@ -113,6 +114,11 @@ func (g *Guard) Retry(ctx context.Context, c deadletter.Command) (deadletter.Ite
 // Discard lets a dead letter go.
 func (g *Guard) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	return g.decide(ctx, c, "discard", g.to.DeadLetters.Discard)
+}
+
+// Accept closes a dead letter as what the other side has already.
+func (g *Guard) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return g.decide(ctx, c, "accepted", g.to.DeadLetters.Accept)
 }
 
 func (g *Guard) decide(

@@ -105,10 +105,13 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 			v.Reason, v.By = reasonExpired, settledBy
 		}
 	case DeadLetterAccepted:
-		if note.Accepted == nil { // by nobody
+		if d.Accepts {
+			v.Decision = answerAccepted
+		}
+		if a := note.Accepted; a != nil {
+			v.Protocol = a.Protocol
+		} else { // by nobody
 			v.Reason, v.By = reasonAccepted, settledBy
-		} else {
-			v.Decision, v.Protocol = answerAccepted, note.Accepted.Protocol
 		}
 	case DeadLetterRecovered:
 		v.Reason, v.By = reasonRecovered, settledBy

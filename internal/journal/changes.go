@@ -330,6 +330,11 @@ type Happening struct {
 	GivenUp *GateBody
 }
 
+// Accepted reports whether an outcome or a person ended its episode as what the other side had already (R33).
+func (h *Happening) Accepted() bool {
+	return (h.Outcome != nil || h.Review != nil) && h.Episode.State == Accepted
+}
+
 // Recovered reports whether an outcome ended its episode well.
 func (h *Happening) Recovered() bool { return h.Outcome != nil && h.Episode.State == Recovered }
 

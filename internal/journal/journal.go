@@ -114,6 +114,9 @@ func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 
 // Conclude records how a subject's work ended. It returns as Analyze does.
 func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
+	if err := o.Accepted.check(); err != nil {
+		return Concluded{}, err
+	}
 	return outcomeOf(ctx, j, Lookup{Subject: o.Subject}, func(b *batch, h *History) (Concluded, error) {
 		return b.conclude(o, h), nil
 	})
@@ -121,7 +124,8 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
 // returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded,
-// ErrDeadlineMissed and ErrInvalidRetryState, which is a *DecidedError or ErrNobodyWaits (R17). A bulk run (Review.Run)
+// ErrDeadlineMissed and ErrInvalidRetryState, which is a *DecidedError, ErrNobodyWaits or
+// ErrNotListed (R17, R33). A bulk run (Review.Run)
 // decides while it is running only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {

@@ -37,10 +37,16 @@ type Acceptance struct {
 // check refuses a number that is none.
 func (a *Acceptance) check() error {
 	if a != nil && a.Protocol != "" && !decision.IsProtocol(a.Protocol) {
-		return fmt.Errorf("%w: protocolNumber is %.60q, expected at most 40 letters, digits, dots, slashes and hyphens",
-			ErrInvalid, redact.Line(a.Protocol, maxTextBytes))
+		return fmt.Errorf("%w: protocolNumber is no number of a protocol", ErrInvalid)
 	}
 	return nil
+}
+
+// Ended says that the work ended so; protocol is the number of what was accepted.
+func (o *Outcome) Ended(as decision.Result, protocol string) {
+	if o.Success = as == decision.Success; as == decision.Accepted {
+		o.Accepted = &Acceptance{protocol}
+	}
 }
 
 // Concluded says what an outcome changed.

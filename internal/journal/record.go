@@ -227,7 +227,7 @@ type ReviewNote struct {
 	Discard  bool        `json:"discard,omitempty"`
 	Accepted *Acceptance `json:"accepted,omitempty"`
 	Force    bool        `json:"forceRetry,omitempty"`
-	Fresh   bool `json:"fresh,omitempty"`
+	Fresh    bool        `json:"fresh,omitempty"`
 	// Reason and By are a person's words, redacted, and name.
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`

@@ -21,7 +21,7 @@ func (s *stage) letterID(a *arguments) string {
 // seen plays the review job's handler.
 func (s *stage) seen(a *arguments) (string, error) {
 	of := s.subject(a)
-	d, err := s.journal.ReviewSeen(s.t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: s.letterID(a), JobKey: a.number("job")})
+	d, err := s.journal.ReviewSeen(s.t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: s.letterID(a), JobKey: a.number("job"), Accepts: a.words["accepts"]})
 	if err != nil {
 		return "", err
 	}

@@ -197,6 +197,9 @@ func (s *stage) outcome(a *arguments) (string, error) {
 			return "", err
 		}
 	}
+	if a.words["accepted"] {
+		o.Accepted = &journal.Acceptance{Protocol: a.named["protocol"]}
+	}
 	c, err := s.journal.Conclude(s.t.Context(), o)
 	if err != nil {
 		return "", err
@@ -207,6 +210,9 @@ func (s *stage) outcome(a *arguments) (string, error) {
 func (s *stage) review(a *arguments) (string, error) {
 	r := &journal.Review{Subject: s.subject(a), Discard: a.words["discard"], Force: a.words["force"], Fresh: a.words["fresh"],
 		Reason: a.named["reason"], By: a.named["by"], DeadLetter: s.letterID(a)}
+	if a.words["accepted"] {
+		r.Accepted = &journal.Acceptance{Protocol: a.named["protocol"]}
+	}
 	if delay := a.named["delay"]; delay != "" {
 		var err error
 		if r.Delay, err = time.ParseDuration(delay); err != nil {
@@ -218,7 +224,9 @@ func (s *stage) review(a *arguments) (string, error) {
 		return "", err
 	}
 	answer := "let go\n"
-	if !r.Discard {
+	if r.Accepted != nil {
+		answer = "closed\n"
+	} else if !r.Discard {
 		answer = fmt.Sprintf("goes on with retryCount %d\n", done.Episode.Retries)
 	}
 	return answer + s.changes(r.Subject), nil

@@ -44,6 +44,7 @@ type Metrics struct {
 	maxRetries       *prometheus.CounterVec
 	permanentErrors  *prometheus.CounterVec
 	possiblyAccepted *prometheus.CounterVec
+	accepted         *prometheus.CounterVec
 	backoffMinutes   *prometheus.HistogramVec
 
 	// RN-BIL-004 §13.4
@@ -109,6 +110,8 @@ func (m *Metrics) registerRules() {
 		"reason", "team")
 	m.possiblyAccepted = m.counter("retry_worker_possibly_accepted_total",
 		"Decisions on claims that the portal may have taken, as a submission was not answered (R33).", "policy")
+	m.accepted = m.counter("retry_worker_accepted_total",
+		"Claims closed because the portal had them already, by a check or a person; no success of a retry (R33).", "policy")
 	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).",
 		minuteBuckets, "policy")
 
@@ -244,6 +247,9 @@ func (m *Metrics) Recovered(policy string, e *journal.Episode) {
 	m.recoverySeconds.WithLabelValues(policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
 	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
 }
+
+// Accepted counts an episode that ended because the other side had it already (R33).
+func (m *Metrics) Accepted(policy string) { m.accepted.WithLabelValues(policy).Inc() }
 
 // SetKPIs takes the figures of R19 over, and drops those that there is nothing to make of any more.
 func (m *Metrics) SetKPIs(kpis []kpi.KPI) {

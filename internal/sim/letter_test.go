@@ -86,7 +86,7 @@ func (s *sim) letter(id string) deadletter.Item {
 // lasting returns what of a dead letter is as it was born, or as people left it.
 func lasting(d *journal.DeadLetter) string {
 	l := *d
-	l.State, l.ChangedAt, l.Delivery, l.Answer, l.ReviewJobKey = "", time.Time{}, "", 0, 0
+	l.State, l.ChangedAt, l.Delivery, l.Answer, l.ReviewJobKey, l.Accepts = "", time.Time{}, "", 0, 0, false
 	text, _ := json.Marshal(l)
 	return string(text)
 }
@@ -225,6 +225,9 @@ func (t *tally) entry(e *journal.Entry) {
 		}
 	case e.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
 		is.state = journal.Discarded
+	case e.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterAccepted:
+		is.state = journal.Accepted
+		t.sums[journal.SumAccepted]++
 	case e.Kind == journal.ReviewEntry:
 		if is.state, is.retries = journal.Reprocessing, b.RetryCount; b.Fresh {
 			*is = episode{number: is.number + 1, state: is.state, retries: is.retries, died: is.died, first: e.At, opened: e.At, process: is.process}

@@ -135,6 +135,9 @@ func (r *replica) decide(who string, how int) {
 				}
 			}
 		}
+	case how == 4 && !r.calm: // looks it up at the portal, which has it
+		c.Protocol = "2026/" + d.ID[:8]
+		_, err = r.letters.Accept(as(r.life, who), c)
 	case r.calm || how < 5:
 		_, err = r.letters.Discard(as(r.life, who), c)
 	default:
@@ -211,7 +214,7 @@ func (s *sim) apart() time.Duration {
 // review is a person's decision, as it is recorded, or what became of it.
 type review struct {
 	DeadLetterID, State, Decision, BulkRun, By, Delivery string
-	Reason                                               string
+	Reason, ProtocolNumber                               string
 	RetryCount, Episode                                  int64
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
@@ -260,10 +263,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 			(d.Delivery != journal.DeliveryNone || d.ReviewJobKey != b.JobKey) {
 			s.fail("job %d waits for a decision on the dead letter of %s, which shows %q for job %d", b.JobKey, e.Subject.ID, d.Delivery, d.ReviewJobKey)
 		}
-		if !slices.Contains([]string{"", "reprocess", "discard"}, b.Decision) {
+		if !slices.Contains([]string{"", "reprocess", "discard", "accepted"}, b.Decision) {
 			s.fail("the decision on %s of %s is told as %s", b.DeadLetterID, e.Subject.ID, b.Decision)
 		}
-		if was := cmp.Or(s.decided[b.DeadLetterID], forgotten); b.Decision == "discard" && b.State == again || b.Decision == "reprocess" && was != again && was != forgotten {
+		if was := cmp.Or(s.decided[b.DeadLetterID], forgotten); (b.Decision == "discard" || b.Decision == "accepted") && b.State == again || b.Decision == "reprocess" && was != again && was != forgotten {
 			s.fail("the decision on %s of %s is told as %s, and is %s", b.DeadLetterID, e.Subject.ID, b.Decision, was)
 		}
 		if b.Delivery == string(journal.DeliveryTaken) && b.Decision == "reprocess" && s.went[b.DeadLetterID] == nil {
@@ -324,7 +327,11 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 		})
 	}
-	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
+	var accepted *journal.Acceptance
+	if b.Decision == string(journal.DeadLetterAccepted) {
+		accepted = &journal.Acceptance{Protocol: b.ProtocolNumber}
+	}
+	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Accepted: accepted, Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
 	d.Deadline = cmp.Or(b.SubmissionDeadline, d.Deadline)
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}

@@ -315,6 +315,11 @@ func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.
 	return d.letters.Discard(as(ctx, d.nameOfRun(c.Run)), c)
 }
 
+// Accept implements deadletter.Decider.
+func (d decider) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return d.letters.Accept(as(ctx, d.nameOfRun(c.Run)), c)
+}
+
 // DeadLetter implements deadletter.Reader.
 func (v *store) DeadLetter(ctx context.Context, id string) (deadletter.Item, bool, error) {
 	if err := v.read("dead letter " + id + by(ctx)); err != nil || v.fault("dead letter not read") {

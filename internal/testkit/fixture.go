@@ -189,7 +189,7 @@ func (f *Fixture) Await(deadLetter string) {
 	f.t.Helper()
 	item := f.Item(deadLetter)
 	key, _ := f.keys(item.Subject)
-	_, err := f.Journal.ReviewSeen(f.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: deadLetter, JobKey: key})
+	_, err := f.Journal.ReviewSeen(f.t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: deadLetter, JobKey: key, Accepts: true})
 	Must(f.t, err)
 }
 

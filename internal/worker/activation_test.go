@@ -72,7 +72,7 @@ func TestVariablesOfTheCatalogue(t *testing.T) {
 	for jobType, want := range map[string][2]string{
 		worker.AnalyzeRetry:           {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
 		worker.RetrySubmissionBackoff: {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
-		worker.RecordRetryOutcome:     {"claimId retryOutcome", "claimId messageId retryOutcome"},
+		worker.RecordRetryOutcome:     {"claimId retryOutcome protocolNumber", "claimId messageId retryOutcome protocolNumber"},
 	} {
 		f.reload(versioned(older, tiss))
 		if got := strings.Join(all[jobType]().Variables, " "); got != want[0] {

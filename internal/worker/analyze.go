@@ -174,7 +174,7 @@ func (u *useCase) begin(
 func (u *useCase) open(
 	ctx context.Context, j *Job, policies decision.Policies,
 ) (policy *decision.Policy, vs values, reply Reply, ok bool) {
-	name, rejection := policyHeader(j)
+	name, rejection := header(j, PolicyHeader)
 	if rejection != nil {
 		return nil, nil, u.refuse(ctx, j, rejection), false
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -10,8 +11,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// OutcomeVariable tells how the retried work ended: success (the default) or failure.
-const OutcomeVariable = "retryOutcome"
+// OutcomeVariable tells how the retried work ended: success (the default), failure or accepted; protocolVariable is the
+// number that what was accepted has on the other side.
+const (
+	OutcomeVariable  = "retryOutcome"
+	protocolVariable = "protocolNumber"
+)
 
 // OutcomeRecorder is the use case of record-retry-outcome: the process reports what came of a retry.
 type OutcomeRecorder struct {
@@ -28,7 +33,9 @@ func NewOutcomeRecorder(
 
 // Begin is an activation under the policies that are in force now.
 func (o *OutcomeRecorder) Begin() Activation {
-	return o.begin(func(ps decision.Policies) []string { return append(ps.IDVariables(), OutcomeVariable) }, o.handle)
+	return o.begin(func(ps decision.Policies) []string {
+		return append(ps.IDVariables(), OutcomeVariable, protocolVariable)
+	}, o.handle)
 }
 
 // handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
@@ -63,10 +70,16 @@ func readOutcome(j *Job, policy *decision.Policy, vs values) (*journal.Outcome, 
 	if rejection != nil {
 		return nil, rejection
 	}
-	success, rejection := decision.ReadOutcome(vs.get(OutcomeVariable))
-	return &journal.Outcome{
-		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Success: success, Team: policy.LimitTeam,
+	result, rejection := decision.ReadResult(vs.get(OutcomeVariable))
+	o := &journal.Outcome{
+		Subject: journal.Subject{Tenant: tenant(j), Policy: policy.Name, ID: f.ID}, Team: policy.LimitTeam,
 		JobKey: j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 		LockedUntil: j.LockedUntil,
-	}, rejection
+	}
+	protocol := strings.Trim(string(vs.get(protocolVariable)), `"`)
+	if !decision.IsProtocol(protocol) || protocol == "null" { // what is none loses nobody's outcome
+		protocol = ""
+	}
+	o.Ended(result, protocol)
+	return o, rejection
 }

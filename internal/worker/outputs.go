@@ -160,8 +160,8 @@ func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
 	return vs, nil
 }
 
-// policyHeader is the policy the task names; empty where it names none.
-func policyHeader(j *Job) (string, *decision.Rejection) {
+// header is one of the task's; empty where it has none of that name.
+func header(j *Job, name string) (string, *decision.Rejection) {
 	if j.Headers == "" || j.Headers == "{}" {
 		return "", nil
 	}
@@ -170,5 +170,5 @@ func policyHeader(j *Job) (string, *decision.Rejection) {
 		return "", &decision.Rejection{Code: decision.InvalidVariables, Variable: taskHeaders,
 			Found: "no JSON object of texts", Expected: "one"}
 	}
-	return headers[PolicyHeader], nil
+	return headers[name], nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,7 +163,21 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 	case !found, d.Subject.Tenant != tenant(j): // another tenant's is none of its business
 		return nil, unknownLetter(strconv.Quote(id)), nil
 	}
-	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key}, r.mistaken(values, &d.Subject), nil
+	listed, rejection := header(j, decisionsHeader)
+	if rejection == nil {
+		rejection = r.mistaken(values, &d.Subject)
+	}
+	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key, Accepts: listsAccepted(listed)}, rejection, nil
+}
+
+// decisionsHeader lists the decisions that the process knows what to do with, with commas between them; without it those
+// are reprocess and discard (R33).
+const decisionsHeader = "decisions"
+
+func listsAccepted(decisions string) bool {
+	return slices.ContainsFunc(strings.Split(decisions, ","), func(one string) bool {
+		return strings.TrimSpace(one) == string(decision.Accepted)
+	})
 }
 
 // mistaken is what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or

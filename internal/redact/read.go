@@ -129,11 +129,13 @@ func (r *reader) markPlaceholders() {
 	r.Chars = r.Chars[:n]
 }
 
-// redact takes the characters from start to end, of which none is a mark.
-func (r *reader) redact(start, end int, k kind) {
-	if start < end && !slices.ContainsFunc(r.Chars[start:end], isMark) {
-		r.edits = append(r.edits, edit{start, end, k.plain()})
+// redact takes the characters from start to end, and reports whether there are any, and no mark among them.
+func (r *reader) redact(start, end int, k kind) bool {
+	if start >= end || slices.ContainsFunc(r.Chars[start:end], isMark) {
+		return false
 	}
+	r.edits = append(r.edits, edit{start, end, k.plain()})
+	return true
 }
 
 // apply returns the text with the edits made. Where two overlap the longer or first comes whole.
@@ -171,17 +173,17 @@ func (r *reader) readTokens() {
 		case number, date:
 			found = r.readNumber(i)
 		}
-		if found.kind != none && !slices.ContainsFunc(r.Chars[found.start:found.end], isMark) {
-			r.redact(found.start, found.end, found.kind)
-			read = found.end
-		} else if found.kind == none && found.end > read {
-			read = found.end
+		if found.kind == none || r.redact(found.start, found.end, found.kind) {
+			read = max(read, found.end)
 		}
 	}
 }
 
 // readWord returns the datum that the word i begins or says that it follows.
 func (r *reader) readWord(i int) edit {
+	if end := r.notedAt(&r.tokens[i]); end > 0 {
+		return edit{end: end}
+	}
 	if e := r.secretAt(i); e.kind != none {
 		return e
 	}

@@ -31,9 +31,9 @@ type causeRow struct {
 	// Name is the reason in words.
 	Name, Teams, Worth string
 	First, Last        Moment
-	// Due today of them.
-	Due link
-	// Show lists them, Act plans for all that are open.
+	// Due says what of them is late or due today.
+	Due []link
+	// Show lists them; Act plans for all that are open, empty where the reader may not.
 	Show, Act string
 }
 
@@ -65,7 +65,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
-	today, err := v.dueToday(o, f.Context)
+	due, err := v.due(o, f.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		row := v.causeRow(&groups[i], f)
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		row.Due = today.of(v, one)
+		row.Due = due.of(v, one)
 		d.Causes = append(d.Causes, row)
 	}
 	d.pager = pagerOf(cursor, next, func(cursor string) string { return groupsURL(f, cursor) })
@@ -90,10 +90,12 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 // causeRow of a group; f is the filter that it was found by, which its links keep.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
-	return causeRow{
-		Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents), First: v.Ago(g.First),
-		Last: v.Ago(g.Last), Show: listURL(f, ""), Act: planURL(f),
+	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
+		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f, "")}
+	if v.who.May(access.Bulk, string(f.Team)) {
+		row.Act = planURL(f)
 	}
+	return row
 }
 
 // causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
@@ -155,12 +157,12 @@ func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 	return group.N, nil
 }
 
-// biggestCauses of what is open.
-func (v *visit) biggestCauses(o *open) ([]causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{}, "", mostCauses)
+// biggestCauses of the open ones that a filter lets through.
+func (v *visit) biggestCauses(o *open, f journal.DeadLetterFilter) ([]causeRow, error) {
+	groups, _, err := o.Groups(v.r.Context(), f, "", mostCauses)
 	rows := make([]causeRow, 0, len(groups))
 	for i := range groups {
-		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))
+		rows = append(rows, v.causeRow(&groups[i], f))
 	}
 	return rows, err
 }
@@ -328,20 +330,23 @@ func (v *visit) taught(t *journal.Teaching) string {
 	return v.T("cause.taught.TRANSIENT")
 }
 
-// due is how many open dead letters are to be sent before the day ends, and what they are worth.
-type due []journal.CauseCount
+// due is how many open dead letters have a deadline that has passed, or passes before the day ends.
+type due struct{ late, today []journal.CauseCount }
 
-// dueToday counts those with that in their context (a filter's Context); all where it is empty.
-func (v *visit) dueToday(o *open, of string) (due, error) {
+// due counts those with that in their context (a filter's Context); all where it is empty.
+func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
-	return o.DeadLettersDue(v.r.Context(), of, v.now,
-		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
+	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
+	if d.late, err = o.DeadLettersDue(v.r.Context(), of, time.Time{}, v.now); err == nil {
+		d.today, err = o.DeadLettersDue(v.r.Context(), of, v.now, tomorrow)
+	}
+	return d, err
 }
 
-// sum is how many a filter lets through, its search and its period aside, and what they are worth.
-func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
-	for i := range d {
-		c := &d[i]
+// sumOf is how many of those a filter lets through, its search and its period aside, and what they are worth.
+func sumOf(all []journal.CauseCount, f *journal.DeadLetterFilter) (n, cents int64) {
+	for i := range all {
+		c := &all[i]
 		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
 			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
 			n, cents = n+c.N, cents+c.Cents
@@ -350,16 +355,22 @@ func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
 	return n, cents
 }
 
-// of says what is due of what a filter lets through; empty where nothing is.
-func (d due) of(v *visit, f journal.DeadLetterFilter) link {
-	n, cents := d.sum(&f)
-	if n == 0 {
-		return link{}
+// of says what of a filter's is late, and what is due today; each leads to them.
+func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
+	f.State, f.Sort = states[0], deadletter.ByDeadline
+	for _, part := range []struct {
+		key    string
+		counts []journal.CauseCount
+	}{{"due.late", d.late}, {"due.today", d.today}} {
+		n, cents := sumOf(part.counts, &f)
+		if n == 0 {
+			continue
+		}
+		line := link{v.Count(part.key, n), listURL(f, "")}
+		if worth := v.Money(cents); worth != "" {
+			line.Text += ": " + worth
+		}
+		links = append(links, line)
 	}
-	f.State, f.Sort = states[0], "deadline"
-	line := link{v.Count("due.today", n), listURL(f, "")}
-	if worth := v.Money(cents); worth != "" {
-		line.Text += ": " + worth
-	}
-	return line
+	return links
 }

@@ -63,31 +63,6 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 		summary: v.Count("portals.not_up", bad)}, nil
 }
 
-// mostBanners destinations that are not up stand on the overview.
-const mostBanners = 3
-
-// notUp returns those that are not up, at most mostBanners, and how many more there are in words.
-func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
-	all, err := o.Destinations.Destinations()
-	if err != nil {
-		return nil, "", err
-	}
-	rest := int64(0)
-	for i := range all {
-		switch {
-		case all[i].State.Phase == destination.Up:
-		case len(rows) == mostBanners:
-			rest++
-		default:
-			rows = append(rows, v.portalRow(&all[i]))
-		}
-	}
-	if rest > 0 {
-		more = v.Count("portals.more", rest)
-	}
-	return rows, more, nil
-}
-
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{

@@ -30,8 +30,7 @@ type subjectData struct {
 	// Deadline by which it must have been sent, as long as it is to be.
 	Deadline Moment
 	Letter   *letterData
-	Wide     *timeline
-	Narrow   *timeline
+	Steps    []step
 	Chapters []chapter
 	Audit    string
 	Around   around
@@ -164,14 +163,11 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	}
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Shown = v.shorten(&story)
-	d.Wide, d.Narrow = v.timelines(&story)
+	d.Steps = v.steps(&story)
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	if sent != nil {
 		pg.status = cmp.Or(sent.Status, http.StatusUnprocessableEntity)
-	}
-	if state.Open() || state == journal.Due || len(story.Held) > 0 {
-		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
 	}
 	return pg, nil
 }

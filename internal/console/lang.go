@@ -171,14 +171,15 @@ type Badge struct {
 
 // tones of states, by their own types.
 var tones = map[any]string{
-	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off", journal.DeadLetterAccepted: "off",
+	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
+	journal.DeadLetterAccepted:  "ok",
 	journal.DeadLetterRecovered: "ok", journal.DeadLetterSuperseded: "off",
 	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
 	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",
 	journal.DeliveryPending: "wait", journal.DeliveryTaken: "ok", journal.DeliveryNobody: "warn",
 	journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
 	journal.BulkDone: "ok", journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait",
-	journal.BulkRecovered: "ok", journal.BulkDiscarded: "off", journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn",
+	journal.BulkRecovered: "ok", journal.BulkDiscarded: "off", journal.BulkAccepted: "ok", journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn",
 	journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
 	deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn",
 	decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn",

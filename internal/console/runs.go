@@ -142,14 +142,14 @@ func (v *visit) activeRuns(o *open) ([]runRow, error) {
 
 // barOrder is the order of a bar's parts: what has ended well, what has not, what is on its way, what is to come.
 var barOrder = []journal.BulkOutcome{
-	journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
+	journal.BulkRecovered, journal.BulkAccepted, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
 	journal.BulkRefused,
 	journal.BulkTaken, journal.BulkDecided, journal.BulkPlanned,
 }
 
 const (
 	// cameTo of barOrder are outcomes that do not change any more.
-	cameTo   = 6
+	cameTo   = 7
 	barWidth = 1000.0
 	// leastPart is what a part is wide at least, so that one in a thousand is seen.
 	leastPart = 6.0
@@ -254,11 +254,7 @@ type outcomeRow struct {
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
-	return v.runPage(o, "")
-}
-
-// runPage shows a run; wrong is why what was asked for was not done.
-func (v *visit) runPage(o *open, wrong string) (*page, error) {
+	sent := v.sent()
 	run, err := o.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -268,7 +264,7 @@ func (v *visit) runPage(o *open, wrong string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Wrong: wrong, Token: access.FormToken(v.r.Context()),
+	d := &runData{V: v, runRow: row, Wrong: sent.Wrong, Token: access.FormToken(v.r.Context()),
 		CanResume: r.State == journal.BulkPaused, CanCancel: !r.State.Ended()}
 	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
 		d.MayNot = v.T("run.may_not", v.role())
@@ -282,11 +278,8 @@ func (v *visit) runPage(o *open, wrong string) (*page, error) {
 		return nil, err
 	}
 	d.Done = v.done(r)
-	pg := &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, summary: d.State.Word + ". " + d.Progress}
-	if wrong != "" {
-		pg.status = http.StatusConflict
-	}
-	return pg, nil
+	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,
+		summary: d.State.Word + ". " + d.Progress}, nil
 }
 
 // runFacts say what was asked for, and by whom.
@@ -366,6 +359,7 @@ var expected = map[journal.BulkAction][]journal.BulkOutcome{
 	journal.BulkRetry: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkTaken,
 		journal.BulkRecovered, journal.BulkDeadAgain},
 	journal.BulkDiscard: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkDiscarded},
+	journal.BulkAccept:  {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkAccepted},
 }
 
 // items of the run that the address asks for.
@@ -424,7 +418,8 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, err
 		default:
-			return v.runPage(o, v.Or("run.wrong."+string(refusal.Code), refusal.Message))
+			says := v.Or("run.wrong."+string(refusal.Code), refusal.Message)
+			return v.again(runURL(id)+"#result", sent{Wrong: says, Status: http.StatusConflict}), nil
 		}
 	})
 }

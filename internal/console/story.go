@@ -62,6 +62,7 @@ type entryBody struct {
 	Episode    int64                   `json:"episode"`
 	RetryCount int64                   `json:"retryCount"`
 	Outcome    string                  `json:"outcome"`
+	Protocol   string                  `json:"protocolNumber"`
 	Rejection  string                  `json:"rejection"`
 	Delivery   string                  `json:"delivery"`
 	Fresh      bool                    `json:"fresh"`
@@ -197,6 +198,14 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 }
 
 // entry of the audit as an event.
+// protocol returns the number that the other side gave what it accepted, where it is known.
+func (v *visit) protocol(b *entryBody) []fact {
+	if b.Protocol == "" {
+		return nil
+	}
+	return []fact{{v.T("event.fact.protocol"), b.Protocol}}
+}
+
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At)}
 	if b.Run != "" {
@@ -208,6 +217,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
 		e.Mark, e.Title, e.By = markRecovered, v.T("event.success"), b.By
+	case from.Kind == journal.OutcomeEntry && b.Outcome == "accepted":
+		e.Mark, e.Title, e.By, e.Facts = markAccepted, v.T("event.accepted.check"), b.By, v.protocol(b)
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "expired":
 		e.Mark, e.Title = markFinal, v.T("event.expired")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
@@ -216,6 +227,8 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title = v.Or("event.delivery."+b.Delivery, v.T("event.kind.delivery"))
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
 		e.Mark, e.Title, e.By, e.Words = markDiscard, v.T("event.discarded"), b.By, b.Reason
+	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterAccepted:
+		e.Mark, e.Title, e.By, e.Words, e.Facts = markAccepted, v.T("event.accepted"), b.By, b.Reason, v.protocol(b)
 	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
 		e.Mark, e.Title, e.By, e.Words = markReview, v.T("event.reviewed"), b.By, b.Reason
 		if e.Text = v.T("event.reviewed.text", v.Number(b.RetryCount)); b.Fresh {

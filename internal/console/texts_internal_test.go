@@ -94,7 +94,7 @@ func named[T any](set []T, keys ...string) (all []string) {
 
 // namesOfSets are the keys that are put together, by the sets that they name.
 func namesOfSets() []string {
-	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Superseded, journal.Abandoned, journal.Expired}
+	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Accepted, journal.Superseded, journal.Abandoned, journal.Expired}
 	var statuses []string
 	for _, s := range claims {
 		statuses = append(statuses, string(s.Status()))
@@ -120,7 +120,7 @@ func namesOfSets() []string {
 			"problem.refused.*.title", "problem.refused.*.text"),
 		named([]string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable}, "login.*"),
 		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound,
-			deadletter.DeadlineMissed, deadletter.InvalidTeam}, "form.wrong.*"),
+			deadletter.DeadlineMissed, deadletter.InvalidTeam, deadletter.RequestStands}, "form.wrong.*"),
 		named([]string{"how", "when", "deadline"}, "form.wrong.*"),
 		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "portal.*"),
 		named([]destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp},
@@ -128,7 +128,7 @@ func namesOfSets() []string {
 		// Bulk runs, their outcomes and their refusals.
 		named(journal.BulkOutcomes(), "outcome.*", "item.*", "outcome.*.text"),
 		named([]journal.BulkState{journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}, "run.state.*", "run.means.*"),
-		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other"),
+		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other"),
 		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.NotRecordable,
 			deadletter.DeadlineMissed}, "refused.*"),
 		named([]deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext,

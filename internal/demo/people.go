@@ -110,11 +110,16 @@ func (p *people) take(ctx context.Context, l *api.DeadLetter) {
 	}
 }
 
-// decide lets the work be tried again at once, or lets it go. The next try waits for the lock, so that it is told
+// decide lets the work be tried again at once, lets it go, or closes what the portal has. The next try waits for the lock, so that it is told
 // later.
 func (p *people) decide(ctx context.Context, g *progress, l *api.DeadLetter) {
 	path, decision := "/dead-letters/"+l.ID+"/discard", map[string]any{"reason": "demonstration: not worth another try"}
-	if !g.Discard {
+	switch {
+	case g.Discard:
+	case g.Protocol != "":
+		path = "/dead-letters/" + l.ID + "/accept"
+		decision = map[string]any{"reason": "demonstration: looked up at the portal", "protocolNumber": g.Protocol}
+	default:
 		path = "/dead-letters/" + l.ID + "/retry"
 		decision = map[string]any{"reason": "demonstration: the cause is corrected", "when": "now",
 			"forceRetry": l.ForceNeeded}

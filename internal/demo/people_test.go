@@ -106,16 +106,18 @@ func (c *cast) told() string {
 // succeeds, though it would have failed again.
 func TestPeopleDecideThroughTheAPI(t *testing.T) {
 	twice := texts("TIMEOUT", "TIMEOUT")
-	c := newCast(t, "", &Sample{ID: "AGAIN", Failures: twice}, &Sample{ID: "GONE", Failures: twice, Discard: true}, &Sample{ID: "LATER", Failures: twice})
+	c := newCast(t, "", &Sample{ID: "AGAIN", Failures: twice}, &Sample{ID: "GONE", Failures: twice, Discard: true}, &Sample{ID: "LATER", Failures: twice},
+		&Sample{ID: "THERE", Failures: twice, Protocol: "2026-7"})
 	c.api.letters[0].ForceNeeded = true
 	c.api.letters[2].Process = "expected"
 	c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-STRANGE", Subject: api.SubjectName{ID: "STRANGE"}, Process: "waiting"})
-	for _, id := range []string{"AGAIN", "GONE", "LATER"} {
+	for _, id := range []string{"AGAIN", "GONE", "LATER", "THERE"} {
 		c.submit(t, id)
 	}
 	c.look(t)
 	want := `/dead-letters/letter-AGAIN/retry {"forceRetry":true,"reason":"demonstration: the cause is corrected","when":"now"}
-/dead-letters/letter-GONE/discard {"reason":"demonstration: not worth another try"}`
+/dead-letters/letter-GONE/discard {"reason":"demonstration: not worth another try"}
+/dead-letters/letter-THERE/accept {"protocolNumber":"2026-7","reason":"demonstration: looked up at the portal"}`
 	if got := strings.Join(c.api.asked, "\n"); got != want {
 		t.Errorf("they decided\n%s\nwant\n%s", got, want)
 	}

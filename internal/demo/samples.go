@@ -52,6 +52,9 @@ type Sample struct {
 	Variables map[string]any
 	// Failures of the work, one a try; the try after the last one succeeds.
 	Failures []Failure
+	// Protocol is the number under which the portal took the first submission, though it did not answer; empty where it did
+	// not take it. Whoever looks it up there closes the dead letter as accepted.
+	Protocol string
 	// Discard is what the person in the review does; else the work is tried again.
 	Discard bool
 	// Left tells that where the demo stays nobody reviews it but the person who looks at the screen.
@@ -127,16 +130,20 @@ func claims() *Process {
 		transient  = "the portal stumbles, then accepts"
 		unknown    = "an error that nobody knows, retried to be safe"
 		permanent  = "a person must act"
+		taken      = "the portal takes it and does not answer: refused as sent twice"
+		asked      = "the same, and the portal is asked before it is sent again"
 		credential = "many of one cause: the portal's credential has expired"
 		exhausted  = "the portal errs through the whole ladder"
 		rejected   = "the process holds nonsense: an incident"
 	)
+	twice := texts("java.net.SocketTimeoutException: Read timed out", "DUPLICATE_CLAIM: guia já apresentada")
 	always := times(6, Failure{Text: "500 Internal Server Error"})
 	p := &Process{
 		ID: "SUB_06", SampleID: "CLM-DEMO-%d", Subjects: "claims", System: "the insurers' TISS portal",
 		IDVariable: "claimId", ErrorVariable: "submissionError",
 		Work: Work{JobType: "submit-claim", ErrorCode: "SUBMISSION_FAILED", Try: "submission",
 			Done: "accepted by the portal"},
+		Also: []Task{{JobType: "check-submission", Answer: checkSubmission}},
 		Samples: []*Sample{
 			{Shows: accepted},
 			{Shows: accepted},
@@ -157,9 +164,11 @@ func claims() *Process {
 			{Shows: permanent, Failures: texts("INVALID_PATIENT_DATA - data de nascimento ausente"), Left: true},
 			{Shows: permanent, Failures: texts("INSURANCE_EXPIRED: plano encerrado"), Discard: true},
 			{Shows: permanent, Failures: texts("Authorization denied by the operator"), Left: true},
-			{Shows: permanent, Failures: texts("DUPLICATE_CLAIM (answered after a TIMEOUT)"), Discard: true},
 			{Shows: permanent, Failures: texts("INVALID_PROCEDURE_CODE 99999999")},
 			{Shows: permanent, Failures: texts("HTTP 503", "INVALID_PATIENT_DATA - sexo não informado")},
+			{Shows: taken, Failures: twice, Protocol: "2026-000117"},
+			{Shows: taken, Failures: twice, Protocol: "2026-000118", Left: true},
+			{Shows: asked, Failures: twice, Protocol: "2026-000119", Variables: map[string]any{"checkBeforeResend": true}},
 			{Shows: exhausted, Failures: always, Left: true},
 			{Shows: exhausted, Failures: always},
 			{Shows: exhausted, Failures: always, Discard: true},
@@ -254,6 +263,18 @@ func queuedJobs() *Process {
 			{Shows: "waits for a dependency, nobody tells: looks again after a minute", Open: 1, Silent: true},
 		},
 	}
+}
+
+// checkSubmission says whether the portal has the claim, of a submission that it did not answer.
+func checkSubmission(p *players, g *progress) worker.Reply {
+	if g.Protocol == "" {
+		p.story.say(g.Sample, "the portal is asked: it has no such claim")
+		return worker.Reply{Action: worker.Completed, Variables: `{"submissionFound":false}`}
+	}
+	p.story.say(g.Sample, "the portal is asked: it has the claim, as %s", g.Protocol)
+	p.story.end(g.Sample, "not sent again: the portal had it")
+	return worker.Reply{Action: worker.Completed, Variables: jsonObject(map[string]any{"submissionFound": true,
+		"protocolNumber": g.Protocol})}
 }
 
 // checkDependencies says how many dependencies are open. Once the engine knows, one of them is resolved.

@@ -97,13 +97,16 @@ func (s *story) succeeded(g *progress) {
 }
 
 func (s *story) reviewed(g *progress, l *api.DeadLetter) {
-	what := "corrected, to be tried again"
-	if g.Discard {
-		what = "discarded"
+	what, end := "corrected, to be tried again", ""
+	switch {
+	case g.Discard:
+		what, end = "discarded", "discarded by a person"
+	case g.Protocol != "":
+		what, end = "the portal has it already, as "+g.Protocol, "closed by a person: the portal had it"
 	}
 	s.say(g.Sample, "review by %s (dead letter %.8s): %s", l.ResponsibleTeam, l.ID, what)
-	if g.Discard {
-		s.end(g.Sample, "discarded by a person")
+	if end != "" {
+		s.end(g.Sample, end)
 	}
 }
 
@@ -119,6 +122,8 @@ func (s *story) judged(g *progress, waits time.Duration) {
 	switch {
 	case v.Decision == "discard":
 		s.say(g.Sample, "reviewed by %s: %q; let go, and the process ends", v.By, v.Reason)
+	case v.Decision == "accepted":
+		s.say(g.Sample, "reviewed by %s: %q; accepted already, and the process ends", v.By, v.Reason)
 	case waits < time.Second:
 		s.say(g.Sample, "reviewed by %s: %q; the process goes on at once", v.By, v.Reason)
 	default:

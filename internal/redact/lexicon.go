@@ -72,7 +72,7 @@ var (
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
 	fields     = setOf(fielded, element)
-	secrets    = setOf(secretive, header, cookie, opaque)
+	secrets    = setOf(secretive, header, opaque)
 	// messages are the words of error texts.
 	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner, caller, farewell)
 )

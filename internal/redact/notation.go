@@ -34,6 +34,7 @@ var notations = []notation{
 	{unknown, "", webToken, nil},
 	{unknown, "-", privateKey, nil},
 	{scheme, "", regular(`\w+(?: *[:=] *| +)(?P<secret>[\w.=~+/-]{8,})`), mixes},
+	{cookie, "", regular(`\w+["']? *[:=]+ *\[?["']?(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*(?:; ?[\w.-]+=[^\s;,"'[]*)*)`), nil},
 	{digest, "", regular(`\w+ \w+=[^\n]*?response="(?P<secret>[^"]*)`), nil},
 	{unknown, "?&", regular(`state=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
 	{filler, "?&", regular(`code=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
@@ -59,7 +60,7 @@ var notations = []notation{
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, digest, logon, login, qualifier, segment, farewell, caller, element, street)
+var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, element, street)
 
 // Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 const maxNoted, maxUnknown = 640, 128

@@ -62,7 +62,6 @@ type reader struct {
 	in         string
 	edits      []edit
 	tokens     []token
-	skip       edit // ahead of what is read: an element's text
 	cluster    cluster
 	gap        gap // since the last token
 	host, path int // ends of a URL's parts
@@ -158,12 +157,11 @@ func (r *reader) apply() string {
 
 // readTokens finds the data that words and numbers tell of.
 func (r *reader) readTokens() {
-	r.skip = edit{}
 	read := 0 // characters
 	for i := range r.tokens {
 		t := &r.tokens[i]
 		start := int(t.start)
-		if start < read || r.skip.start <= start && start < r.skip.end || t.host {
+		if start < read || t.host {
 			continue
 		}
 		found := edit{}

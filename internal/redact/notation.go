@@ -19,7 +19,7 @@ type notation struct {
 // regular is a regular expression; N stands for a name's words, V for what is quoted, L for a letter.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
-	const words = `[A-Z\x{fffd}]` + small + `(?: +(?:(?:d[aeo]s?|e) +)?[A-Z\x{fffd}]` + small + `){0,5}`
+	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
 	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter).Replace(s) + `)`)
 }
 
@@ -114,7 +114,11 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 			end = n.goOn(r, end)
 		}
 		if group == "person" {
-			k, end = name, r.personEnd(from, end)
+			isName := false
+			if end, isName = r.wordsEnd(from, end); !isName {
+				continue
+			}
+			k = name
 		}
 		if k != none && (group != "value" || r.suits(from, end, k)) && r.redact(from, end, k) {
 			read = end
@@ -123,10 +127,10 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 	return read
 }
 
-// personEnd returns where the name from start to end does: before the first word of messages. One word alone is to be
-// a given name, or written as names are and no word of messages; 0 where there is no name.
-func (r *reader) personEnd(start, end int) int {
-	last, words, isName := 0, 0, false
+// wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. They are
+// one if they are two, or a given name, or written as names are and no word of messages.
+func (r *reader) wordsEnd(start, end int) (last int, isName bool) {
+	words := 0
 	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		if t.size() == 0 {
@@ -141,10 +145,7 @@ func (r *reader) personEnd(start, end int) int {
 			isName = isName || words > 1 || t.class == given || isTitled && !r.endsAsMessage(&t)
 		}
 	}
-	if !isName {
-		return 0
-	}
-	return last
+	return last, isName
 }
 
 // goOn returns the end of the secret that goes on at i.

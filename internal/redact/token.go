@@ -128,7 +128,7 @@ func (r *reader) signAt(i int) int {
 			r.host = r.authorityEnd(i + 3)
 		}
 		if r.host >= r.path {
-			r.path = r.pathEnd(r.host, len(r.Chars))
+			r.path = r.pathEnd(r.host)
 		}
 	}
 	return i + 1

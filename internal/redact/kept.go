@@ -83,7 +83,7 @@ const maxInstant = 48 // characters
 // instant is a date, a time or both, RFC 3339 among them. Without a date before it a time has seconds, for in "10:11
 // 91234-5678" the minute may be an area code.
 var instant = func() *regexp.Regexp {
-	const years, days, months = `(?:19|20)\d\d`, `(?:0?[1-9]|[12]\d|3[01])`, `(?:0?[1-9]|1[0-2])`
+	const years, days, months = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
 	var dates []string
 	for _, s := range []string{"-", "/", `\.`} {
 		for _, parts := range [][]string{{years, months, days}, {days, months, years}, {months, days, years}} {
@@ -92,7 +92,7 @@ var instant = func() *regexp.Regexp {
 	}
 	const minute, rest = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`
 	date := `(?:` + strings.Join(dates, "|") + `)`
-	return regular(date + `(?:[Tt _]` + minute + `(?:` + rest + `|Z|[+-]\d\d(?::?\d\d)?)?)?\b|` + minute + rest)
+	return regular(date + `(?:[Tt _]` + minute + `(?:` + rest + `|Z|[+-]\d\d(?::?\d\d)?)?)?|` + minute + rest)
 }()
 
 // instantEnd returns the end of the date, the time or both at i; 0 where there is none.

@@ -208,7 +208,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 	if m == nil || r.lookup(start+m[2]).class != given {
 		return edit{}
 	}
-	if end, _ := r.wordsEnd(start, start+m[1]); end < start+m[1] {
+	if end, _, _ := r.wordsEnd(start, start+m[1]); end < start+m[1] {
 		return edit{}
 	}
 	return edit{start, start + m[1], name}
@@ -256,7 +256,7 @@ func (r *reader) isNumbered(i int) bool {
 	if m == nil {
 		return false
 	}
-	end, _ := r.wordsEnd(i+m[2], i+m[3])
+	end, _, _ := r.wordsEnd(i+m[2], i+m[3])
 	return end == i+m[3]
 }
 

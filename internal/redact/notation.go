@@ -8,7 +8,8 @@ import (
 )
 
 // notation is a way to write data that begins with a word. The groups of its form are named for what they hold: a
-// kind, or value, which is of the kind that the field's name says.
+// kind; value, which is of the kind that the field's name says; person, a name, or people, one of two words or a given
+// one.
 type notation struct {
 	class  class  // of the word
 	before string // what may stand right before it
@@ -34,7 +35,8 @@ var notations = []notation{
 	{unknown, "", webToken, nil},
 	{unknown, "-", privateKey, nil},
 	{scheme, "", regular(`\w+(?: *[:=] *| +)(?P<secret>[\w.=~+/-]{8,})`), mixes},
-	{cookie, "", regular(`\w+["']? *[:=]+ *\[?["']?(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*(?:; ?[\w.-]+=[^\s;,"'[]*)*)`), nil},
+	{cookie, "", regular(`\w+["']? *[:=]+ *\[?["']?` +
+		`(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*(?:; ?[\w.-]+=[^\s;,"'[]*)*)`), nil},
 	{digest, "", regular(`\w+ \w+=[^\n]*?response="(?P<secret>[^"]*)`), nil},
 	{unknown, "?&", regular(`state=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
 	{filler, "?&", regular(`code=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
@@ -52,7 +54,7 @@ var notations = []notation{
 	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z][A-Za-z\x{fffd} ^'-]*)` +
 		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
-	{farewell, "", regular(`\w+(?:\([ao]\))?[.,!: ]*\n?[ \n]*(?P<person><N>)`), nil},
+	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*\n[ \n]*(?P<person><N>)|\.?, *(?P<people><N>))`), nil},
 	{caller, "", regular(`\w+,? (?:(?:para|pra|com|ao|a|o|sra?\.?) )+(?P<person><N>)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
@@ -113,12 +115,13 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 		if end == start+within {
 			end = n.goOn(r, end)
 		}
-		if group == "person" {
-			isName := false
-			if end, isName = r.wordsEnd(from, end); !isName {
+		if k == none && group != "value" { // person, people
+			words, isGiven := 0, false
+			end, words, isGiven = r.wordsEnd(from, end)
+			isTitled := group == "person" && words > 0 && r.isTitled(from)
+			if k = name; words < 2 && !isGiven && !isTitled {
 				continue
 			}
-			k = name
 		}
 		if k != none && (group != "value" || r.suits(from, end, k)) && r.redact(from, end, k) {
 			read = end
@@ -127,10 +130,9 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 	return read
 }
 
-// wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. They are
-// one if they are two, or a given name, or written as names are and no word of messages.
-func (r *reader) wordsEnd(start, end int) (last int, isName bool) {
-	words := 0
+// wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
+// says how many they are, and whether a given name is among them.
+func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		if t.size() == 0 {
@@ -140,12 +142,16 @@ func (r *reader) wordsEnd(start, end int) (last int, isName bool) {
 			break
 		}
 		if i = int(t.end) - 1; t.class != article {
-			words, last = words+1, int(t.end)
-			isTitled := isSmall(r.Chars[i]) && t.size() > maxShort
-			isName = isName || words > 1 || t.class == given || isTitled && !r.endsAsMessage(&t)
+			last, words, isGiven = int(t.end), words+1, isGiven || t.class == given
 		}
 	}
-	return last, isName
+	return last, words, isGiven
+}
+
+// isTitled reports whether the word at i is written as names are, and is like no word of a message.
+func (r *reader) isTitled(i int) bool {
+	t := r.lookup(i)
+	return t.size() > maxShort && isSmall(r.Chars[t.end-1]) && !r.endsAsMessage(&t)
 }
 
 // goOn returns the end of the secret that goes on at i.

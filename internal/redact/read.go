@@ -18,7 +18,6 @@ type token struct {
 	kind       kind  // of a mark, or that a word labels
 	gap        gap
 	joint      separators // between the number before and this one, if they may be of one
-	inner      bool       // one of several words that are written together, and not the first
 	host, path bool       // stands in a URL
 }
 
@@ -43,7 +42,6 @@ const (
 	open       // < {
 	sign       // : = > and quotation marks, which assign
 	dash
-	dollar
 	url    // ://
 	endTag // </name
 	indent // a line's end and blanks

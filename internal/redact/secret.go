@@ -17,7 +17,8 @@ const (
 	longSecret   = 16
 )
 
-var codeName = regular(`(?i:codigo de (?:acesso|seguranca|verificacao)|codigo sms|(?:access|verification|security) code)`)
+var codeName = regular(`(?i:codigo de (?:acesso|seguranca|verificacao)|codigo sms|` +
+	`(?:access|verification|security) code)`)
 
 // secretAt returns the secret that the word i says follows.
 func (r *reader) secretAt(i int) edit {
@@ -322,7 +323,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return false
 	}
 	first := r.lookup(start)
-	known := !is(first.class, nameable) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
+	known := !is(first.class, nameable|setOf(team)) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)

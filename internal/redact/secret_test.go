@@ -67,6 +67,7 @@ var secrets = []struct{ why, text, want string }{
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
 	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET]`},
 	{"before its name", "482917 é o seu código de acesso; 4829-x is your access code", "[SECRET] é o seu código de acesso; [SECRET] is your access code"},
+	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

@@ -201,15 +201,13 @@ func causeURL(id string) string { return "/causes/" + id }
 
 // causePage answers GET /causes/{id}.
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
-	return v.showCause(o, teachForm{}, "")
-}
-
-func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) {
+	sent := v.sent()
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	d := &causeData{V: v, Cause: c, Form: sent, Wrong: wrong}
+	d := &causeData{V: v, Cause: c, Wrong: sent.Wrong, Form: teachForm{Class: sent.Form.Get("classification"),
+		Team: sent.Form.Get("team"), Reason: sent.Form.Get("reason"), Forgets: sent.Verb == "forget"}}
 	learnt := o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed()))
@@ -240,15 +238,11 @@ func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) 
 		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
 	for _, team := range o.Teams() {
-		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
+		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == d.Form.Team})
 	}
 	name := v.reason(c.Reason)
-	pg := &page{name: "cause", section: "dead-letters", title: name, data: d,
-		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
-	if wrong != "" {
-		pg.status = http.StatusUnprocessableEntity
-	}
-	return pg, nil
+	return &page{name: "cause", section: "dead-letters", title: name, data: d, status: sent.Status,
+		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
 // advice returns what is advised on the cause of an open dead letter; nil for nothing.
@@ -272,17 +266,19 @@ func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		from := v.r.PostForm
-		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
-			Forgets: forgets}
-		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason}
+		id, form := v.r.PathValue("id"), v.r.PostForm
+		wrong := func(says string) (*page, error) {
+			return v.again(causeURL(id)+"#result", sent{Wrong: says, Status: http.StatusUnprocessableEntity},
+				"classification", "team", "reason"), nil
+		}
+		t := journal.Teaching{Reason: form.Get("reason")}
 		if !forgets {
-			t.Class = decision.ErrorClassification(sent.Class)
+			t.Class = decision.ErrorClassification(form.Get("classification"))
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
-				return v.showCause(o, sent, v.T("cause.wrong.what"))
+				return wrong(v.T("cause.wrong.what"))
 			}
 			if t.Class == decision.Permanent {
-				t.Team = decision.Team(sent.Team)
+				t.Team = decision.Team(form.Get("team"))
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
@@ -291,7 +287,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		case refused != nil && refused.Code == deadletter.CauseNotFound:
 			return nil, err
 		case refused != nil && refused.Code != deadletter.NothingTaught:
-			return v.showCause(o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
+			return wrong(v.Or("form.wrong."+string(refused.Code), refused.Message))
 		case err != nil && refused == nil:
 			return nil, unsure("unordered", err)
 		}

@@ -104,7 +104,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
 		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
-		{http.MethodPost, "/bulk-runs/new", p.reading(p.planRun)},
+		{http.MethodPost, "/bulk-runs/new", p.reading(p.replan)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
 		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
 		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},

@@ -42,7 +42,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
 		catalogue: p.Catalogue(), patterns: map[string]string{}}
 	if chosen {
-		v.keep(langCookie, string(lang), false)
+		v.keep(langCookie, string(lang), aYear)
 	}
 	v.readTeam()
 	return v

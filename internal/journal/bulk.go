@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"crypto/sha256"
 	"strings"
 	"time"
 
@@ -92,27 +91,18 @@ func (f *DeadLetterFilter) Search() string {
 	return bounded(strings.TrimSpace(f.Query))
 }
 
-// words are what of the filter may name somebody.
-func (f *DeadLetterFilter) words() []*string { return []*string{&f.IDs, &f.Context, &f.Query} }
-
-// withoutWords returns the filter without what may name somebody.
-func (f DeadLetterFilter) withoutWords() DeadLetterFilter {
-	for _, w := range f.words() {
-		*w = ""
+// masked returns the filter with # in place of what may name somebody.
+func (f DeadLetterFilter) masked() DeadLetterFilter {
+	if f.Query != "" {
+		f.Query = "#"
+	}
+	if variable, _, _ := strings.Cut(f.Context, "="); variable != "" {
+		f.Context = variable + "=#"
+	}
+	if f.IDs != "" {
+		f.IDs = "#" + strings.Repeat(",#", strings.Count(f.IDs, ","))
 	}
 	return f
-}
-
-// wordsSum returns a digest of what of the filter may name somebody; empty where that is nothing.
-func (r *BulkRun) wordsSum() string {
-	if r.Filter == r.Filter.withoutWords() {
-		return ""
-	}
-	b := appendText(nil, r.WordsSalt)
-	for _, w := range r.Filter.words() {
-		b = appendText(b, *w)
-	}
-	return Digest(sha256.Sum256(b)).String()
 }
 
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
@@ -121,10 +111,9 @@ type BulkRun struct {
 	ID     string     `json:"bulkRun"`
 	Action BulkAction `json:"action"`
 	// Filter chose the dead letters among those that were open and had a record of at most Through. What of it may name
-	// somebody (DeadLetterFilter.words) stands in the run's row alone; its records have a digest of that and WordsSalt.
-	Filter    DeadLetterFilter `json:"filter"`
-	WordsSalt string           `json:"wordsSalt,omitempty"`
-	Through   int64            `json:"through"`
+	// somebody is kept as #.
+	Filter  DeadLetterFilter `json:"filter"`
+	Through int64            `json:"through"`
 	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
 	Reason string `json:"reason"`
 	By     string `json:"by"`
@@ -159,6 +148,7 @@ const MostBulkItems = 10_000
 // BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
 // purged.
 type BulkItem struct {
+	Run string `json:"bulkRun"`
 	// Number in the run, from 1 on, the most urgent dead letter first. Record is the one that the dead letter was born with.
 	Number int64 `json:"number"`
 	Record int64 `json:"record"`
@@ -173,26 +163,9 @@ type BulkItem struct {
 	DecidedAt time.Time `json:"decidedAt,omitzero"`
 }
 
-// RunItem is an item and its run.
-type RunItem struct {
-	Run  string
-	Item BulkItem
-}
-
-// BulkItemChange is what became of a run's dead letter, which was born with Record.
-type BulkItemChange struct {
-	Run    string      `json:"bulkRun"`
-	Record int64       `json:"record"`
-	To     BulkOutcome `json:"outcome"`
-	Code   string      `json:"code,omitempty"`
-	// ChangedAt is now, DecidedAt when it was decided on.
-	ChangedAt time.Time `json:"changedAt"`
-	DecidedAt time.Time `json:"decidedAt,omitzero"`
-}
-
-// Apply makes i what became of it.
-func (c *BulkItemChange) Apply(i *BulkItem) {
-	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
+// Became has i be what became of it, which c says.
+func (i *BulkItem) Became(c *BulkItem) {
+	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.Outcome, c.Code, c.ChangedAt, c.DecidedAt
 }
 
 // BulkVerb is what a person, or the worker itself, does to a bulk run as a whole. The set is closed.

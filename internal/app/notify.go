@@ -27,8 +27,8 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 	sink := &notify.Sink{
 		Catalogue: a.catalogue, Senders: Senders(s, a.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
 	}
-	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, outbox.NoHooks(), a.log).
-		Patient(outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true})
+	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, a.log)
+	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
 	gatherer := notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval,
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,

@@ -37,16 +37,20 @@ func (c *relays) wake() {
 // newRelays prepares the relays.
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
-	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
-	hooks.Leading = sink.Leading
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log)}
+	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, a.log)}
+	c.reviews.Leads = sink.Leads
 	c.add(c.reviews)
 	a.addNotices(c, memory, gates)
 	if a.sink != nil {
-		hooks := outbox.NoHooks()
-		hooks.Published = a.metrics.EventsPublished
-		c.add(outbox.New(events.Queue, a.holder, a.store, memory.Published, a.sink, hooks, a.log))
+		published := func(ctx context.Context, sequences []int64) error {
+			err := memory.Published(ctx, sequences)
+			if err == nil {
+				a.metrics.EventsPublished(len(sequences))
+			}
+			return err
+		}
+		c.add(outbox.New(events.Queue, a.holder, a.store, published, a.sink, a.log))
 	}
 	return c
 }

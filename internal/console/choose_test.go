@@ -50,3 +50,28 @@ func TestAFilterIsAChip(t *testing.T) {
 		t.Errorf("the team's chip is %v", chip)
 	}
 }
+
+// TestOnlyWhatTheReaderMayIsOffered: links carry his team, and where a page is of all teams he acts on nothing there.
+func TestOnlyWhatTheReaderMayIsOffered(t *testing.T) {
+	s, _, _ := planned(t)
+	s.who = access.Identity{Name: "rui", Role: access.Operator, Teams: "ti"}
+	groups := attr(s.page("/").link("See all causes"), "href")
+	if groups != "/dead-letters/groups?team=ti" {
+		t.Errorf("the overview leads to %s", groups)
+	}
+	all := s.page(groups).link("Act on all 40")
+	if all == nil {
+		t.Fatal("the causes of his own team offer nothing")
+	}
+	if s.page(attr(all, "href")).id("start") == nil {
+		t.Error("what is offered cannot be started")
+	}
+	for _, address := range []string{"/dead-letters/groups", "/dead-letters?reason=INVALID_CREDENTIALS", "/dead-letters?team=cadastro"} {
+		if d := s.page(address); d.link("Act on") != nil || d.id("chosen") != nil {
+			t.Errorf("%s offers what is refused", address)
+		}
+	}
+	if s.page("/dead-letters?team=ti").id("chosen") == nil {
+		t.Error("he cannot choose among his own team's")
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
 )
 
 // described is the API's description.
@@ -47,12 +48,12 @@ func (o operation) register(cmd *cobra.Command, only ...string) {
 		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
 			continue
 		}
-		switch f.Type {
-		case "boolean":
+		switch {
+		case f.Type == "boolean":
 			flags.Bool(name, false, o.usage(f))
-		case "integer":
+		case f.Type == "integer" && !f.Any:
 			flags.Int64(name, 0, o.usage(f))
-		case "number":
+		case f.Type == "number":
 			flags.Float64(name, 0, o.usage(f))
 		default:
 			flags.String(name, "", o.usage(f))
@@ -102,8 +103,8 @@ func (o operation) inFlags(message string) string {
 }
 
 func inFlag(message, name, flag string) string {
-	said := regexp.MustCompile(`\b(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
-	message = said.ReplaceAllString(message, flag+"$1")
+	said := regexp.MustCompile(`(^|[^-\w])(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
+	message = said.ReplaceAllString(message, "${1}"+flag+"$2")
 	if strings.ToLower(name) != name {
 		message = strings.ReplaceAll(message, name, flag)
 	}
@@ -157,6 +158,8 @@ func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]
 			query.Set(f.Name, value)
 		case f.Type == "string":
 			body[f.Name] = value
+		case f.Any:
+			body[f.Name] = json.RawMessage(decision.Typed(value))
 		default:
 			body[f.Name] = json.RawMessage(value)
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tlstest"
@@ -198,4 +199,11 @@ func TestOwnSecretsAreNeverSaid(t *testing.T) {
 			t.Errorf("%q: exit %d, %s", args, r.code, said)
 		}
 	}
+}
+
+// toldTeam is a catalogue in which ti is told by those lines.
+func toldTeam(t *testing.T, lines string) string {
+	t.Helper()
+	text := strings.Replace(string(catalogue.Default().YAML()), "\n  ti:\n", "\n  ti:\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n", 1)
+	return testkit.File(t, "policies.yaml", []byte(text))
 }

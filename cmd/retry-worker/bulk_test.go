@@ -23,7 +23,7 @@ func TestBulkAsksFor(t *testing.T) {
 	if until := got.Filter.Until; until.Before(before.Add(-2*time.Hour-time.Second)) || until.After(time.Now().Add(-2*time.Hour)) {
 		t.Errorf("older than two hours is before %s", until)
 	}
-	want := journal.BulkRun{ID: got.ID, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "senha expirada", Until: got.Filter.Until}, Through: got.Through, WordsSalt: got.WordsSalt,
+	want := journal.BulkRun{ID: got.ID, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "#", Until: got.Filter.Until}, Through: got.Through,
 		Reason: "senha corrigida", By: "ada", Force: true, Fresh: true, Now: true, PerMinute: 6000, State: journal.BulkRunning, CreatedAt: got.CreatedAt, Begun: got.Begun, Total: got.Total, Counts: got.Counts}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("asked for\n%+v, want\n%+v", got, want)

@@ -33,7 +33,8 @@ func operationOf(request string) operation {
 }
 
 // flagNames are the flags that do not have their field's own name.
-var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline"}
+var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
+	"variables": "var"}
 
 // flagOf returns the name of the flag that gives a field.
 func flagOf(name string) string {
@@ -95,6 +96,8 @@ func (o operation) inFlags(message string) string {
 		if f.In != "path" {
 			message = inFlag(message, f.Name, "--"+flagOf(f.Name))
 		}
+	}
+	for _, f := range o.Fields {
 		for _, member := range f.Members() {
 			message = inFlag(message, member.Name, "--"+f.Name+" "+member.Name)
 		}
@@ -106,7 +109,7 @@ func inFlag(message, name, flag string) string {
 	said := regexp.MustCompile(`(^|[^-\w])(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
 	message = said.ReplaceAllString(message, "${1}"+flag+"$2")
 	if strings.ToLower(name) != name {
-		message = strings.ReplaceAll(message, name, flag)
+		message = regexp.MustCompile(`(^|[^"\w])`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(message, "${1}"+flag)
 	}
 	return message
 }

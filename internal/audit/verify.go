@@ -132,11 +132,6 @@ type verifier struct {
 }
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
-	if problem, err := v.Schema(); err != nil {
-		return err
-	} else if problem != "" {
-		return &Broken{What: "schema", Problem: problem}
-	}
 	if v.head, err = v.Head(); errors.Is(err, journal.ErrNoHead) {
 		return &Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
 	} else if err != nil {

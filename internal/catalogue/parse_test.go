@@ -141,7 +141,7 @@ func TestBackoffDefaults(t *testing.T) {
 		"{exponential: {base: 2m, factor: 1}, max: 1d, jitter: 0%}": {Base: 2 * m, Factor: 1, Min: 2 * m, Max: 24 * h, Rounding: s},
 		"{exponential: {base: 1s, factor: 1000}, min: 1m, max: 1h, rounding: 1m}": {Base: s, Factor: 1000, Min: m, Max: h, Rounding: m},
 	} {
-		c, err := Parse("test", bytes.Replace(defaultYAML, []byte("backoff:\n      list: [5s, 30s, 5m]"), []byte("backoff: "+yaml), 1))
+		c, err := Parse("test", bytes.Replace(defaultYAML, []byte("backoff: {list: [5s, 30s, 5m]}"), []byte("backoff: "+yaml), 1))
 		if err != nil {
 			t.Errorf("%s: %v", yaml, err)
 			continue

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"unicode"
@@ -184,13 +185,17 @@ func (s *search) take(u use, from, to int) {
 	case contrastRole:
 		s.All[from].Before = text.Clause
 	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
-		for n := len(s.hits); n > 0 && s.hits[n-1].role == thingRole && s.hits[n-1].to > from; n-- {
-			if s.hits[n-1].from <= from && s.hits[n-1].to >= to {
-				return
-			}
-			s.hits = s.hits[:n-1]
+		first := len(s.hits)
+		for first > 0 && s.hits[first-1].to > from {
+			first--
 		}
-		s.hits = append(s.hits, hit{u, from, to})
+		covers := func(h hit) bool { return h.role == thingRole && h.from <= from && h.to >= to }
+		if slices.ContainsFunc(s.hits[first:], covers) {
+			return
+		}
+		isThing := func(h hit) bool { return h.role == thingRole }
+		rest := slices.DeleteFunc(s.hits[first:], isThing)
+		s.hits = append(s.hits[:first+len(rest)], hit{u, from, to})
 	default:
 		s.hits = append(s.hits, hit{u, from, to})
 	}

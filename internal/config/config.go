@@ -41,7 +41,6 @@ type Settings struct {
 	TLSKeyFile             string
 	Proxies                []netip.Prefix // before console and API
 	Profiles               bool           // served at OpsAddr
-	TraceProtocol          string         // by which traces are sent (tracing.Open); empty: none are
 	Engine                 zeebe.Options
 	Unread                 []string // names of other clients of the engine that are set and that nobody reads, each with what to do
 	Notify                 Notify
@@ -76,7 +75,6 @@ func Load() (Settings, error) {
 			Profiles:        c.boolean("RETRY_WORKER_PPROF", w.Pprof),
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
-			TraceProtocol:   c.tracing(),
 			Engine:          c.engine(w.Engine),
 			Unread:          unread(os.Environ()),
 			Notify:          c.notify(w),
@@ -135,9 +133,6 @@ func LoadJournal() (Journal, error) {
 			c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile) != ""}
 	})
 }
-
-// LoadNotify reads and checks only what telling a team needs.
-func LoadNotify() (Notify, error) { return read((*checker).notify) }
 
 // Client returns what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by
 // TLS, as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).

@@ -31,9 +31,9 @@ type causeRow struct {
 	// Name is the reason in words.
 	Name, Teams, Worth string
 	First, Last        Moment
-	// Due today of them.
-	Due link
-	// Show lists them, Act plans for all that are open.
+	// Due says what of them is late or due today.
+	Due []link
+	// Show lists them; Act plans for all that are open, empty where the reader may not.
 	Show, Act string
 }
 
@@ -65,7 +65,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
-	today, err := v.dueToday(o, f.Context)
+	due, err := v.due(o, f.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		row := v.causeRow(&groups[i], f)
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		row.Due = today.of(v, one)
+		row.Due = due.of(v, one)
 		d.Causes = append(d.Causes, row)
 	}
 	d.pager = pagerOf(cursor, next, func(cursor string) string { return groupsURL(f, cursor) })
@@ -90,10 +90,12 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 // causeRow of a group; f is the filter that it was found by, which its links keep.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
-	return causeRow{
-		Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents), First: v.Ago(g.First),
-		Last: v.Ago(g.Last), Show: listURL(f, ""), Act: planURL(f),
+	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
+		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f, "")}
+	if v.who.May(access.Bulk, string(f.Team)) {
+		row.Act = planURL(f)
 	}
+	return row
 }
 
 // causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
@@ -155,12 +157,12 @@ func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
 	return group.N, nil
 }
 
-// biggestCauses of what is open.
-func (v *visit) biggestCauses(o *open) ([]causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(), journal.DeadLetterFilter{}, "", mostCauses)
+// biggestCauses of the open ones that a filter lets through.
+func (v *visit) biggestCauses(o *open, f journal.DeadLetterFilter) ([]causeRow, error) {
+	groups, _, err := o.Groups(v.r.Context(), f, "", mostCauses)
 	rows := make([]causeRow, 0, len(groups))
 	for i := range groups {
-		rows = append(rows, v.causeRow(&groups[i], journal.DeadLetterFilter{}))
+		rows = append(rows, v.causeRow(&groups[i], f))
 	}
 	return rows, err
 }
@@ -199,15 +201,13 @@ func causeURL(id string) string { return "/causes/" + id }
 
 // causePage answers GET /causes/{id}.
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
-	return v.showCause(o, teachForm{}, "")
-}
-
-func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) {
+	sent := v.sent()
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	d := &causeData{V: v, Cause: c, Form: sent, Wrong: wrong}
+	d := &causeData{V: v, Cause: c, Wrong: sent.Wrong, Form: teachForm{Class: sent.Form.Get("classification"),
+		Team: sent.Form.Get("team"), Reason: sent.Form.Get("reason"), Forgets: sent.Verb == "forget"}}
 	learnt := o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed()))
@@ -238,15 +238,11 @@ func (v *visit) showCause(o *open, sent teachForm, wrong string) (*page, error) 
 		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
 	for _, team := range o.Teams() {
-		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == sent.Team})
+		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == d.Form.Team})
 	}
 	name := v.reason(c.Reason)
-	pg := &page{name: "cause", section: "dead-letters", title: name, data: d,
-		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
-	if wrong != "" {
-		pg.status = http.StatusUnprocessableEntity
-	}
-	return pg, nil
+	return &page{name: "cause", section: "dead-letters", title: name, data: d, status: sent.Status,
+		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
 // advice returns what is advised on the cause of an open dead letter; nil for nothing.
@@ -270,17 +266,19 @@ func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
 // both lead back to the cause's page.
 func (p *Pages) teach(forgets bool) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		from := v.r.PostForm
-		sent := teachForm{Class: from.Get("classification"), Team: from.Get("team"), Reason: from.Get("reason"),
-			Forgets: forgets}
-		id, t := v.r.PathValue("id"), journal.Teaching{Reason: sent.Reason}
+		id, form := v.r.PathValue("id"), v.r.PostForm
+		wrong := func(says string) (*page, error) {
+			return v.again(causeURL(id)+"#result", sent{Wrong: says, Status: http.StatusUnprocessableEntity},
+				"classification", "team", "reason"), nil
+		}
+		t := journal.Teaching{Reason: form.Get("reason")}
 		if !forgets {
-			t.Class = decision.ErrorClassification(sent.Class)
+			t.Class = decision.ErrorClassification(form.Get("classification"))
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
-				return v.showCause(o, sent, v.T("cause.wrong.what"))
+				return wrong(v.T("cause.wrong.what"))
 			}
 			if t.Class == decision.Permanent {
-				t.Team = decision.Team(sent.Team)
+				t.Team = decision.Team(form.Get("team"))
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
@@ -289,7 +287,7 @@ func (p *Pages) teach(forgets bool) http.HandlerFunc {
 		case refused != nil && refused.Code == deadletter.CauseNotFound:
 			return nil, err
 		case refused != nil && refused.Code != deadletter.NothingTaught:
-			return v.showCause(o, sent, v.Or("form.wrong."+string(refused.Code), refused.Message))
+			return wrong(v.Or("form.wrong."+string(refused.Code), refused.Message))
 		case err != nil && refused == nil:
 			return nil, unsure("unordered", err)
 		}
@@ -328,20 +326,23 @@ func (v *visit) taught(t *journal.Teaching) string {
 	return v.T("cause.taught.TRANSIENT")
 }
 
-// due is how many open dead letters are to be sent before the day ends, and what they are worth.
-type due []journal.CauseCount
+// due is how many open dead letters have a deadline that has passed, or passes before the day ends.
+type due struct{ late, today []journal.CauseCount }
 
-// dueToday counts those with that in their context (a filter's Context); all where it is empty.
-func (v *visit) dueToday(o *open, of string) (due, error) {
+// due counts those with that in their context (a filter's Context); all where it is empty.
+func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
-	return o.DeadLettersDue(v.r.Context(), of, v.now,
-		time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone))
+	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
+	if d.late, err = o.DeadLettersDue(v.r.Context(), of, time.Time{}, v.now); err == nil {
+		d.today, err = o.DeadLettersDue(v.r.Context(), of, v.now, tomorrow)
+	}
+	return d, err
 }
 
-// sum is how many a filter lets through, its search and its period aside, and what they are worth.
-func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
-	for i := range d {
-		c := &d[i]
+// sumOf is how many of those a filter lets through, its search and its period aside, and what they are worth.
+func sumOf(all []journal.CauseCount, f *journal.DeadLetterFilter) (n, cents int64) {
+	for i := range all {
+		c := &all[i]
 		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
 			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
 			n, cents = n+c.N, cents+c.Cents
@@ -350,16 +351,22 @@ func (d due) sum(f *journal.DeadLetterFilter) (n, cents int64) {
 	return n, cents
 }
 
-// of says what is due of what a filter lets through; empty where nothing is.
-func (d due) of(v *visit, f journal.DeadLetterFilter) link {
-	n, cents := d.sum(&f)
-	if n == 0 {
-		return link{}
+// of says what of a filter's is late, and what is due today; each leads to them.
+func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
+	f.State, f.Sort = states[0], deadletter.ByDeadline
+	for _, part := range []struct {
+		key    string
+		counts []journal.CauseCount
+	}{{"due.late", d.late}, {"due.today", d.today}} {
+		n, cents := sumOf(part.counts, &f)
+		if n == 0 {
+			continue
+		}
+		line := link{v.Count(part.key, n), listURL(f, "")}
+		if worth := v.Money(cents); worth != "" {
+			line.Text += ": " + worth
+		}
+		links = append(links, line)
 	}
-	f.State, f.Sort = states[0], "deadline"
-	line := link{v.Count("due.today", n), listURL(f, "")}
-	if worth := v.Money(cents); worth != "" {
-		line.Text += ": " + worth
-	}
-	return line
+	return links
 }

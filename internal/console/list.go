@@ -57,9 +57,9 @@ type listData struct {
 	Amounts, Deadlines bool
 	// Processes tells that a row has something to say of its process.
 	Processes bool
-	// Worth of all that is counted, and what of the open ones is due today.
+	// Worth of all that is counted, and what of the open ones is late or due today.
 	Worth string
-	Due   link
+	Due   []link
 	// File is the list as a spreadsheet.
 	File string
 }
@@ -123,7 +123,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	d.Amounts = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 })
 	d.Deadlines = slices.ContainsFunc(items, func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
 	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
-	d.Pick = f.State == states[0] && len(items) > 0 && v.who.Role.May(access.Bulk)
+	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
 	d.pager = pagerOf(cursor, next, func(cursor string) string { return listURL(f, cursor) })
 	summary := v.Count("letters."+f.State, d.Matching)
 	if !d.States[0].Known {
@@ -148,7 +148,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		if err != nil {
 			return nil, err
 		}
-		n, cents := due(all).sum(&f)
+		n, cents := sumOf(all, &f)
 		d.Matching, d.Worth = n, v.Money(cents)
 		d.States[0].N, d.States[0].Known = n, true
 	}
@@ -169,11 +169,11 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + name), URL: listURL(sorted, ""), Current: sort == f.Sort})
 	}
 	if f.State == states[0] && !searched(&f) {
-		today, err := v.dueToday(o, f.Context)
+		due, err := v.due(o, f.Context)
 		if err != nil {
 			return nil, err
 		}
-		d.Due = today.of(v, f)
+		d.Due = due.of(v, f)
 	}
 	d.Act, err = v.act(o, f, d.Matching)
 	return d, err
@@ -193,7 +193,7 @@ func (d *listData) Sorted(column string) string {
 
 // act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
 func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link, error) {
-	if f.State != states[0] || !narrowed(f) {
+	if f.State != states[0] || !narrowed(f) || !v.who.May(access.Bulk, string(f.Team)) {
 		return nil, nil
 	}
 	a := &link{URL: planURL(f), Text: v.T("list.act")}
@@ -265,7 +265,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	if !searched(f) && f.Fingerprint == "" && f.Context == "" {
 		d.Worth = v.Money(worth)
 	}
-	bounded := f.Fingerprint != "" || f.Context != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
 	for _, s := range states {
 		there := *f
 		there.State = s

@@ -122,7 +122,7 @@ func TestColoursAreNamed(t *testing.T) {
 func TestEveryStyleIsWorn(t *testing.T) {
 	css, _ := assetFiles.ReadFile("assets/console.css")
 	code, markup := sources(t)
-	worn := slices.Concat(marks, []string{"story-wide", "story-narrow"}, named(journal.BulkOutcomes(), "o-*"),
+	worn := slices.Concat(marks, named(journal.BulkOutcomes(), "o-*"),
 		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "o-*"))
 	for _, m := range regexp.MustCompile(`class="([^"]*(?:\{\{[^}]*\}\}[^"]*)*)"`).FindAllStringSubmatch(code+markup, -1) {
 		worn = append(worn, regexp.MustCompile(`[a-z][a-z-]*`).FindAllString(m[1], -1)...)
@@ -166,83 +166,6 @@ func TestAgesAndCountdowns(t *testing.T) {
 	}
 }
 
-// TestTheStoryIsToScale: waits are as long as they were, a pause of days is broken, and nothing hides anything.
-func TestTheStoryIsToScale(t *testing.T) {
-	at := home0.Add
-	story := []happened{
-		{at(0), markRetry, 1, at(5 * time.Minute)},
-		{at(5*time.Minute + 4*time.Second), markRetry, 2, at(15 * time.Minute)},
-		{at(15*time.Minute + 4*time.Second), markFinal, 3, time.Time{}},
-		{at(72 * time.Hour), markReview, 0, time.Time{}},
-		{at(72*time.Hour + 2*time.Second), markRecovered, 0, time.Time{}},
-	}
-	s := scaleOf(story, at(100*time.Hour), false, wideWidth)
-	first, second := s.place(at(5*time.Minute))-s.place(at(0)), s.place(at(15*time.Minute))-s.place(at(5*time.Minute+4*time.Second))
-	if want := (9*time.Minute + 56*time.Second).Seconds() / 300; math.Abs(second/first-want) > 0.01 {
-		t.Errorf("the second wait is %.2f times the first in the picture, %.2f in truth", second/first, want)
-	}
-	broken := 0
-	for _, g := range s.gaps {
-		if g.broken {
-			broken++
-			if g.to.Sub(g.from) < 70*time.Hour {
-				t.Errorf("a gap of %s is broken", g.to.Sub(g.from))
-			}
-		}
-	}
-	if broken != 1 {
-		t.Errorf("%d gaps are broken, want the one of three days", broken)
-	}
-	last := -1e9
-	for _, h := range story {
-		if x := s.place(h.at); x-last < markGap-0.01 || x > wideWidth-edge+0.01 || x < edge {
-			t.Errorf("the %s at %s stands at %.1f, the one before at %.1f", h.mark, h.at, x, last)
-		} else {
-			last = x
-		}
-	}
-}
-
-// TestAPictureOfAnythingStaysInItsFrame: many happenings at one instant, one alone, and a story of years.
-func TestAPictureOfAnythingStaysInItsFrame(t *testing.T) {
-	for name, story := range map[string][]happened{
-		"one":        {{home0, markFinal, 1, time.Time{}}},
-		"same":       {{home0, markRetry, 1, home0.Add(time.Second)}, {home0, markRetry, 2, home0.Add(time.Second)}, {home0, markFinal, 3, time.Time{}}},
-		"years":      {{home0, markRetry, 1, home0.Add(time.Minute)}, {home0.AddDate(5, 0, 0), markFinal, 2, time.Time{}}},
-		"a thousand": many(1000),
-	} {
-		for _, width := range []float64{narrowWidth, wideWidth} {
-			s := scaleOf(story, home0.AddDate(6, 0, 0), true, width)
-			for _, h := range story {
-				if x := s.place(h.at); math.IsNaN(x) || x < edge-0.01 || x > width-edge+0.01 {
-					t.Fatalf("%s: stands at %v of %v", name, x, width)
-				}
-			}
-		}
-	}
-}
-
-func many(n int) (all []happened) {
-	for i := range n {
-		at := home0.Add(time.Duration(i) * time.Minute)
-		all = append(all, happened{at, markRetry, int64(i + 1), at.Add(30 * time.Second)})
-	}
-	return all
-}
-
-func TestWhatGrowsIsComparedWithTheDayBefore(t *testing.T) {
-	slot := func(ago time.Duration) int64 { return journal.SlotOf(home0.Add(-ago)) }
-	all := []journal.Sum{
-		{Policy: "a", Slot: slot(0), Name: journal.SumDecisions, N: 5}, {Policy: "b", Slot: slot(23 * time.Hour), Name: journal.SumDecisions, N: 2},
-		{Policy: "a", Slot: slot(25 * time.Hour), Name: journal.SumDecisions, N: 3}, {Policy: "a", Slot: slot(49 * time.Hour), Name: journal.SumDecisions, N: 90},
-		{Policy: "a", Slot: slot(47 * time.Hour), Name: journal.SumExhausted, N: 1}, {Policy: "a", Slot: slot(0), Name: journal.SumTook, N: 70},
-	}
-	got := trendsOf(all, home0)[0]
-	if day, before := got.days[6], got.days[5]; day != 7 || before != 3 || got.days[4] != 90 || got.hours[23] != 5 || got.hours[0] != 2 {
-		t.Errorf("got %v", got)
-	}
-}
-
 // TestTheSuccessRate is the default policy's where it has one, and says whether both rules' targets are met.
 func TestTheSuccessRate(t *testing.T) {
 	figure := func(policy string, name journal.SumName, n int64) journal.Sum {
@@ -258,32 +181,6 @@ func TestTheSuccessRate(t *testing.T) {
 		got := v.success(kpi.All(figures, nil, home0))
 		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
 			t.Errorf("got %+v, want %s", got, want)
-		}
-	}
-}
-
-// TestTrendRowsNameTheirHours: what happened stands in the row whose hour it was, at whatever minute one looks.
-func TestTrendRowsNameTheirHours(t *testing.T) {
-	for _, minute := range []time.Duration{0, 3, 10, 29, 30, 55} {
-		now := home0.Truncate(time.Hour).Add(minute*time.Minute + time.Second)
-		for _, ago := range []time.Duration{0, 5 * time.Minute, 35 * time.Minute, 61 * time.Minute, 22*time.Hour + 40*time.Minute} {
-			at := now.Add(-ago)
-			found := trendsOf([]journal.Sum{{Slot: journal.SlotOf(at), Name: journal.SumDecisions, N: 1}}, now)
-			d := (&visit{Lang: English, zone: time.UTC, now: now}).trend(&found)
-			rows := 0
-			for _, l := range d.Hours {
-				if l.Values[0] == 0 {
-					continue
-				}
-				rows++
-				from, err := time.Parse(time.RFC3339, l.From.ISO)
-				if err != nil || at.Before(from) || !at.Before(from.Add(time.Hour)) {
-					t.Errorf("at %s what happened at %s stands in the row of the hour from %s, %v", now, at, l.From.ISO, err)
-				}
-			}
-			if rows != 1 {
-				t.Errorf("at %s what happened at %s stands in %d rows", now, at, rows)
-			}
 		}
 	}
 }

@@ -2,12 +2,15 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -15,42 +18,31 @@ import (
 	"retry-worker/internal/kpi"
 )
 
-// The overview lists so many retries that lie ahead, and, before them, so many that are due: of those, some may be due
-// for long, because their process is gone.
-const (
-	mostPending = 5
-	mostDue     = 2
-)
-
-// overviewData is what waits, grows and ages, and who should act.
+// overviewData is what waits, ages and grows, and who should act: the reader's own first.
 type overviewData struct {
 	Open, Reprocessing int64
-	// Worth of all that is open, and what of it is due today.
+	// Worth of all that is open, and what of it is or was due.
 	Worth      string
-	Due        link
+	Due        []link
 	AlertAbove int64
 	Oldest     Moment
-	Teams      []teamRow
+	// Own is what waits for the reader's team; nil where he has none, or nothing waits for it.
+	Own   *teamRow
+	Teams []teamRow
 	// Mine are the teams that the reader may say he works for.
-	Mine  []option
-	Trend *trendData
+	Mine []option
 	// Success is nil where there is no success rate.
 	Success *successRate
-	Pending []journal.PendingRetry
 	V       *visit
-	Health  []healthRow
-	// Runs that have not ended, and the causes with the most that is open.
+	// Runs that have not ended, and the causes with the most that is open, of which Groups has all.
 	Runs   []runRow
 	Causes []causeRow
-	// Portals are destinations that are not up; MorePortals says how many more, empty where these are all.
-	Portals     []portalRow
-	MorePortals string
-	// Grafana is where the board is; empty for nowhere.
-	Grafana string
+	Groups string
 	// Asked are the dead letters that somebody asks the reader to decide on.
 	Asked []deadletter.Item
-	// Untold names the teams that are told by no way; empty where there are none.
-	Untold string
+	// Health, Grafana, where the board is, and Untold, the teams that are told by no way, are shown to admins alone.
+	Health          []healthRow
+	Grafana, Untold string
 }
 
 // sum of dead letters, and since when the first of them waits.
@@ -71,7 +63,7 @@ type teamRow struct {
 	sum
 	Team        decision.Team
 	Description string
-	Due         link
+	Due         []link
 	Reasons     []reasonRow
 	// Deadline is the nearest of what waits, Urgent the page of that claim; empty where there is none.
 	Deadline Moment
@@ -108,47 +100,64 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums, err := o.figures.of(ctx, o, v.catalogue.Policies.Names(), v.now)
+	kpis, err := o.figures.of(ctx, o, v.catalogue.Policies.Names(), v.now)
 	if err != nil {
 		return nil, err
 	}
-	due, err := o.PendingRetries(ctx, "", nil, mostDue)
+	due, err := v.due(o, "")
 	if err != nil {
 		return nil, err
 	}
-	due = slices.DeleteFunc(due, func(r journal.PendingRetry) bool { return r.NextRetryTime.After(v.now) })
-	ahead, err := o.PendingRetries(ctx, "", &journal.PendingRetry{NextRetryTime: v.now}, mostPending)
-	if err != nil {
-		return nil, err
-	}
-	d := &overviewData{
-		V: v, Grafana: p.Grafana, AlertAbove: deadletter.AlertAbove, Untold: v.teams(v.catalogue.Untold()),
-		Success: v.success(sums.kpis),
-		Trend:   v.trend(&sums.trends),
-		Pending: slices.CompactFunc(append(due, ahead...), func(a, b journal.PendingRetry) bool { return a.Key == b.Key }),
-	}
-	today, err := v.dueToday(o, "")
-	if err != nil {
-		return nil, err
-	}
+	own := journal.DeadLetterFilter{Team: v.mine}
+	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
+		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own, "")}
 	v.waiting(d, counts)
-	d.Due = today.of(v, journal.DeadLetterFilter{})
 	for i := range d.Teams {
-		d.Teams[i].Due = today.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
+		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
 	}
 	if err = v.deadlines(o, d.Teams); err != nil {
 		return nil, err
 	}
-	var health, causes, runs, gates, asked error
-	d.Health, health = p.health(v, o)
-	d.Causes, causes = v.biggestCauses(o)
+	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
+		d.Own = &d.Teams[0]
+	}
+	var health, causes, runs, asked error
+	if v.who.Role == access.Admin {
+		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
+		d.Health, health = p.health(v, o)
+	}
+	d.Causes, causes = v.biggestCauses(o, own)
 	d.Runs, runs = v.activeRuns(o)
-	d.Portals, d.MorePortals, gates = v.notUp(o)
 	d.Asked, asked = v.asked(o)
 	return &page{
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, runs, gates, asked)
+	}, errors.Join(health, causes, runs, asked)
+}
+
+// figuresKept for so long: they are made of ten thousands of sums, and every change of the journal asks for them.
+const figuresKept = 10 * time.Second
+
+// figures keep what the journal's sums come to. Safe for concurrent use.
+type figures struct {
+	mu    sync.Mutex
+	at    time.Time
+	known []kpi.KPI
+}
+
+// of the journal at instant now, at most figuresKept old. Who comes while they are made waits for them.
+func (f *figures) of(ctx context.Context, from journal.Statistics, policies []string, now time.Time) ([]kpi.KPI, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
+		return f.known, nil
+	}
+	all, err := from.Sums(ctx, kpi.FirstSlot(now))
+	if err != nil {
+		return nil, err
+	}
+	f.at, f.known = now, kpi.All(all, policies, now)
+	return f.known, nil
 }
 
 // successRate is a policy's success rate (R19) of 24 hours.
@@ -318,7 +327,7 @@ func (v *visit) signal(name string, s Signal) healthRow {
 }
 
 // banners say on every page what does not work: the engine, the journal, and, where the page does not say so itself,
-// destinations.
+// the portals, in one line.
 func (p *Pages) banners(v *visit, section string) (all []link) {
 	if v.who.Role == 0 {
 		return nil
@@ -326,11 +335,15 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 	h := p.Health()
 	for _, row := range []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)} {
 		if row.Badge.Tone == "bad" {
-			all = append(all, link{row.Name + ": " + row.Badge.Word + ". " + row.Detail, "/#health"})
+			to := ""
+			if v.who.Role == access.Admin {
+				to = "/#health"
+			}
+			all = append(all, link{row.Name + ": " + row.Badge.Word + ". " + row.Detail, to})
 		}
 	}
 	o := p.open.Load()
-	if o == nil || section == "overview" || section == "portals" {
+	if o == nil || section == "portals" {
 		return all
 	}
 	known, err := o.Destinations.Destinations()

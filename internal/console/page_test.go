@@ -72,7 +72,20 @@ func (s *site) get(address string) *httptest.ResponseRecorder {
 	return s.ask(httptest.NewRequest(http.MethodGet, address, nil))
 }
 
+// post sends a form, and goes on to the page that has it again where it is refused.
 func (s *site) post(address string, form url.Values) *httptest.ResponseRecorder {
+	s.t.Helper()
+	w := s.send(address, form)
+	if to, _, _ := strings.Cut(w.Header().Get("Location"), "#"); strings.Contains(to, "again=") {
+		back := *s
+		back.header = s.header.Clone()
+		back.keep(w.Header())
+		return back.get(to)
+	}
+	return w
+}
+
+func (s *site) send(address string, form url.Values) *httptest.ResponseRecorder {
 	s.t.Helper()
 	r := httptest.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -6,14 +6,17 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
 	"go.uber.org/zap"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -101,7 +104,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
 		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
 		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
-		{http.MethodPost, "/bulk-runs/new", p.reading(p.planRun)},
+		{http.MethodPost, "/bulk-runs/new", p.reading(p.replan)},
 		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
 		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
 		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},
@@ -149,9 +152,38 @@ func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
 func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := p.visit(w, r)
+		if v.tag = p.tag(v); v.tag != "" && strings.Contains(r.Header.Get("If-None-Match"), `"`+v.tag+`"`) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 		pg, err := make(v)
 		p.answer(v, pg, err)
 	}
+}
+
+// tag names all that a page is made of: its address, who reads it, the ledger's head, the policies, what the worker says
+// of itself and of the portals, and the minute. Empty where the answer is another each time.
+func (p *Pages) tag(v *visit) string {
+	if v.r.Method != http.MethodGet || v.who.Role == 0 {
+		return ""
+	}
+	health, hash := p.Health(), sha256.New()
+	tell := func(of ...any) { _, _ = fmt.Fprintf(hash, "%q\n", of) }
+	tell(assetVersion, v.r.URL.RequestURI(), v.Lang, v.mine, v.who, access.FormToken(v.r.Context()), v.catalogue.Version,
+		v.now.Truncate(time.Minute))
+	tell(health.Rejection, health.Journal.Up, health.Engine.Up, len(health.Notices))
+	if o := p.open.Load(); o != nil {
+		head, err := o.Head(v.r.Context())
+		if err != nil {
+			return ""
+		}
+		tell(head.Record, head.Link)
+		portals, _ := o.Destinations.Destinations() // none is known yet, which the page says
+		for i := range portals {
+			tell(portals[i].Name, portals[i].State.Phase, portals[i].Held)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
 // reading answers with a page that is made from the journal; 503 until it is open.

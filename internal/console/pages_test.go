@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,6 +16,9 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
+	"retry-worker/internal/guard"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -305,6 +309,40 @@ func TestAPageIsSentAgainOnlyWhenItChanged(t *testing.T) {
 		}
 		if len(d.all(func(n *html.Node) bool { return has(n, "data-live") && attr(n, "id") == "" })) > 0 {
 			t.Errorf("%s has a live part without an id", address)
+		}
+	}
+}
+
+// onlyHead is a journal of which nothing but the ledger's head can be read.
+type onlyHead struct {
+	console.Source
+	head *testkit.Memory
+}
+
+func (h onlyHead) Head(ctx context.Context) (journal.Head, error) { return h.head.Head(ctx) }
+
+// TestAnOpenPageCostsTheHeadAlone: what did not change is answered before anything else is read (a nil Source panics).
+func TestAnOpenPageCostsTheHeadAlone(t *testing.T) {
+	s := open(t, sampleDead(t, now))
+	for _, address := range []string{"/", "/dead-letters", "/dead-letters/groups", "/bulk-runs", "/audit", subjectAddress("tiss-submission", deadID)} {
+		s.pages.Open(s.world.Memory, guard.New(s.world.Services()))
+		s.header.Del("If-None-Match")
+		s.header.Set("If-None-Match", s.get(address).Header().Get("ETag"))
+		blind := s.world.Services()
+		blind.DeadLetters = nil
+		s.pages.Open(onlyHead{head: s.world.Memory}, guard.New(blind))
+		if w := s.get(address); w.Code != http.StatusNotModified {
+			t.Errorf("%s is answered %d", address, w.Code)
+		}
+		s.who.Name = "bruno" // to whom it says something else
+		s.pages.Open(s.world.Memory, guard.New(s.world.Services()))
+		if w := s.get(address); w.Code != http.StatusOK {
+			t.Errorf("%s of another reader is answered %d", address, w.Code)
+		}
+		s.who.Name = "ana.souza"
+		s.world.Advance(time.Minute)
+		if w := s.get(address); w.Code != http.StatusOK {
+			t.Errorf("%s is answered %d a minute later", address, w.Code)
 		}
 	}
 }

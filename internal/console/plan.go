@@ -38,10 +38,9 @@ type planForm struct {
 	Reason                       string
 	// Asked tells that a person was asked whether all that is open is meant, Ticked that it is.
 	Asked, Ticked bool
-	// Plan was made with Total and Ready; empty before the first.
-	Sealed       string
-	Total, Ready int64
-	filter       journal.DeadLetterFilter
+	// Sealed is the plan that is to be started; empty before the first.
+	Sealed string
+	filter journal.DeadLetterFilter
 }
 
 // Planned holds what the plan was made for, which is started whatever was chosen since.
@@ -82,13 +81,23 @@ type refusedRow struct {
 	N    int64
 }
 
-// planRun answers /bulk-runs/new with a plan: nothing happens by it. Posted, it keeps the reason as it was written.
+// address of the plan that a form asks for.
+func (f *planForm) address() string {
+	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
+	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result"
+}
+
+// replan answers POST /bulk-runs/new: it leads to the plan for other settings, and keeps the reason as it was written.
+func (p *Pages) replan(v *visit, _ *open) (*page, error) {
+	f, _ := v.planForm(v.r.PostForm) // what cannot be read is left out, as the plan shows
+	return v.again(f.address(), sent{}, "why", "everything"), nil
+}
+
+// planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
 func (p *Pages) planRun(v *visit, o *open) (*page, error) {
-	q := v.r.URL.Query()
-	if v.r.Method == http.MethodPost {
-		q = v.r.PostForm
-	}
+	q, s := v.r.URL.Query(), v.sent()
 	f, wrong := v.planForm(q)
+	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
 	d, err := v.planPage(o, f)
 	if err != nil {
 		return nil, err
@@ -96,24 +105,40 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	if wrong != "" {
 		d.Plan, d.Wrong, d.WrongField = nil, v.wrongFilter(wrong, q), "filter"
 	}
-	return v.planned(d, http.StatusUnprocessableEntity), nil
+	if s.Wrong != "" {
+		d.Wrong, d.WrongField = s.Wrong, s.Field
+	}
+	if s.Verb == startVerb {
+		v.changes(d, s.Form)
+	}
+	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true, status: s.Status}
+	if d.Wrong != "" && s.Status == 0 {
+		pg.status = http.StatusUnprocessableEntity
+	}
+	return pg, nil
 }
 
-// planned is the page of a plan; status is that of one on which something is wrong.
-func (v *visit) planned(d *planData, status int) *page {
-	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
-	if d.Wrong != "" || d.Changed != "" {
-		pg.status = status
+// changes says what is no longer as it was when it was to be started.
+func (v *visit) changes(d *planData, then url.Values) {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // ours; what is none is none
+		return n
 	}
-	return pg
+	total, ready := number("total"), number("ready")
+	switch {
+	case d.Plan == nil:
+	case d.Plan.Total != total || d.Plan.Ready != ready:
+		d.Changed = v.T("plan.changed", v.Number(total), v.Number(ready), v.Number(d.Plan.Total), v.Number(d.Plan.Ready))
+	case d.Wrong == "":
+		d.Changed = v.T("plan.changed.others", v.Number(total))
+	}
 }
+
+// reasonOf is a text of several lines as it was written.
+func reasonOf(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // planForm reads what was asked for; wrong names a field of the filter that cannot be read.
 func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
-	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(q.Get(name), 10, 64) // ours; what is none is none
-		return n
-	}
 	choice := func(name string, known ...string) string {
 		if value := q.Get(name); slices.Contains(known, value) {
 			return value
@@ -125,9 +150,8 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		How:       choice("how", "next", "force", "fresh"),
 		When:      choice("when", string(deadletter.Backoff), string(deadletter.Now)),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
-		Reason:    strings.TrimSpace(strings.ReplaceAll(q.Get("why"), "\r\n", "\n")), Asked: q.Get("all") == "yes",
-		Ticked: q.Get("everything") == "yes",
-		Sealed: q.Get("token"), Total: number("total"), Ready: number("ready"),
+		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
+		Sealed: q.Get("token"),
 	}
 	if f.filter, wrong = v.filterOf(q); wrong == "state" {
 		wrong = "" // a plan is of the open ones
@@ -230,6 +254,9 @@ func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
 	return v.Or("plan.wrong."+string(r.Code), r.Message), at
 }
 
+// startVerb is the last part of the address that begins a run.
+const startVerb = "bulk-runs"
+
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
@@ -240,8 +267,11 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if wrong != "" || err != nil {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
+	refused := func(wrong, at string, status int) (*page, error) {
+		return v.again(f.address(), sent{Wrong: wrong, Field: at, Status: status}, "why", "everything", "total", "ready"), nil
+	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
-		return v.replanned(o, f, v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
+		return refused(v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
 	}
 	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
 	if err == nil {
@@ -252,27 +282,8 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 		return nil, unsure("unstarted", err)
 	}
 	if refusal.Code == deadletter.PlanOutdated {
-		return v.replanned(o, f, "", "", http.StatusConflict)
+		return refused("", "", http.StatusConflict)
 	}
 	text, at := v.bulkRefusal(refusal)
-	return v.replanned(o, f, text, at, http.StatusUnprocessableEntity)
-}
-
-// replanned is the plan as it is now, with what was written, what is wrong with that, and what has changed since.
-func (v *visit) replanned(o *open, f *planForm, wrong, at string, status int) (*page, error) {
-	d, err := v.planPage(o, f)
-	if err != nil {
-		return nil, err
-	}
-	if wrong != "" {
-		d.Wrong, d.WrongField = wrong, at
-	}
-	switch {
-	case d.Plan == nil:
-	case d.Plan.Total != f.Total || d.Plan.Ready != f.Ready:
-		d.Changed = v.T("plan.changed", v.Number(f.Total), v.Number(f.Ready), v.Number(d.Plan.Total), v.Number(d.Plan.Ready))
-	case wrong == "":
-		d.Changed = v.T("plan.changed.others", v.Number(f.Total))
-	}
-	return v.planned(d, status), nil
+	return refused(text, at, http.StatusUnprocessableEntity)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +88,22 @@ type tryResult struct {
 	Evidence []worker.Evidence
 }
 
+// tryFields are those of a form that tries an error.
+var tryFields = []string{"policy", "id", "error", "retryCount", "httpStatus", "maxAttempts", "delay", "nonRetryable"}
+
+// try answers POST /policies: it leads back to the page, which says what a policy would do. A text that is too long for
+// that is answered at once.
+func (p *Pages) try(v *visit) (*page, error) {
+	if len(v.r.PostForm.Get("error")) > maxSentText {
+		return v.tried(v.r.PostForm), nil
+	}
+	return v.again("/policies#result", sent{}, tryFields...), nil
+}
+
 func (p *Pages) policies(v *visit) (*page, error) {
+	if s := v.sent(); s.Form != nil {
+		return v.tried(s.Form), nil
+	}
 	d := v.policiesData(v.r.URL.Query().Get("policy"))
 	d.Try.ID, d.Try.RetryCount = exampleID, "0"
 	return v.policiesPage(d, false), nil
@@ -253,9 +269,9 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 	return row
 }
 
-// try says what a policy would do: a dry run, which needs no journal and remembers nothing.
-func (p *Pages) try(v *visit) (*page, error) {
-	get := v.r.PostForm.Get
+// tried says what a policy would do: a dry run, which needs no journal and remembers nothing.
+func (v *visit) tried(form url.Values) *page {
+	get := form.Get
 	d := v.policiesData(get("policy"))
 	d.Try.ID, d.Try.Error, d.Try.NonRetryable = get("id"), get("error"), get("nonRetryable") != ""
 	d.Try.RetryCount, d.Try.Status = strings.TrimSpace(get("retryCount")), strings.TrimSpace(get("httpStatus"))
@@ -267,7 +283,7 @@ func (p *Pages) try(v *visit) (*page, error) {
 	if d.Result.Rejected != "" {
 		pg.status = http.StatusUnprocessableEntity
 	}
-	return pg, nil
+	return pg
 }
 
 // variables are the fields as a process would have them: what is empty is absent, and a number is one.

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,31 +62,6 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	}
 	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: rows,
 		summary: v.Count("portals.not_up", bad)}, nil
-}
-
-// mostBanners destinations that are not up stand on the overview.
-const mostBanners = 3
-
-// notUp returns those that are not up, at most mostBanners, and how many more there are in words.
-func (v *visit) notUp(o *open) (rows []portalRow, more string, err error) {
-	all, err := o.Destinations.Destinations()
-	if err != nil {
-		return nil, "", err
-	}
-	rest := int64(0)
-	for i := range all {
-		switch {
-		case all[i].State.Phase == destination.Up:
-		case len(rows) == mostBanners:
-			rest++
-		default:
-			rows = append(rows, v.portalRow(&all[i]))
-		}
-	}
-	if rest > 0 {
-		more = v.Count("portals.more", rest)
-	}
-	return rows, more, nil
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
@@ -179,42 +155,37 @@ func (v *visit) brief(t time.Time) string {
 }
 
 // portal answers GET /destinations/{name}.
-func (p *Pages) portal(v *visit, o *open) (*page, error) { return v.portalPage(o, orderForm{}, "") }
-
-// portalPage shows a destination, with the form as it was sent where there is something wrong with it.
-func (v *visit) portalPage(o *open, sent orderForm, wrong string) (*page, error) {
-	name := v.r.PathValue("name")
+func (p *Pages) portal(v *visit, o *open) (*page, error) {
+	name, sent := v.r.PathValue("name"), v.sent()
 	found, claims, err := o.Destination(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &portalData{
-		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: wrong, Claims: claims,
+		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: sent.Wrong, Claims: claims,
 	}
 	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
 		d.Done = v.T("portal.done." + done)
 	}
 	if v.who.Role.May(access.Order) {
-		d.Forms = v.orderForms(&found, sent)
+		d.Forms = v.orderForms(&found, &sent)
 	} else {
 		d.MayNot = v.T("portal.may_not", v.role())
 	}
-	pg := &page{name: "portal", section: "portals", title: d.Name, data: d, summary: d.State.Word + ". " + d.Says}
-	if wrong != "" {
-		pg.status = http.StatusUnprocessableEntity
-	}
-	return pg, nil
+	return &page{name: "portal", section: "portals", title: d.Name, data: d, status: sent.Status,
+		summary: d.State.Word + ". " + d.Says}, nil
 }
 
 // orders are all that may be ordered.
 var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
 
 // orderForms are the forms of all orders.
-func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderForm) {
+func (v *visit) orderForms(d *gate.Destination, sent *sent) (forms []orderForm) {
 	for _, verb := range orders {
 		f := orderForm{}
 		if string(verb) == sent.Verb {
-			f, f.Sent = sent, true
+			f = orderOf(sent.Form)
+			f.Sent = true
 		}
 		f.Verb, f.Action, f.Token = string(verb), portalURL(d.Name)+"/"+string(verb), access.FormToken(v.r.Context())
 		f.HasUntil, f.HasPace = verb == destination.HoldClaims || verb == destination.TreatAsUp, verb == destination.ReleaseAt
@@ -224,34 +195,38 @@ func (v *visit) orderForms(d *gate.Destination, sent orderForm) (forms []orderFo
 	return forms
 }
 
+func orderOf(form url.Values) orderForm {
+	return orderForm{Until: form.Get("until"), PerMinute: form.Get("perMinute"), Reason: form.Get("reason")}
+}
+
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
 // back to the destination's page.
 func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		name, from := v.r.PathValue("name"), v.r.PostForm
-		sent := orderForm{
-			Verb: string(verb), Until: from.Get("until"), PerMinute: from.Get("perMinute"), Reason: from.Get("reason"),
-		}
-		err := v.give(o, name, &sent)
+		name, wanted := v.r.PathValue("name"), orderOf(v.r.PostForm)
+		err := v.give(o, name, verb, &wanted)
 		wrong, is := errors.AsType[*gate.CommandError](err)
-		refusal := deadletter.RefusalOf(err)
+		refusal, says := deadletter.RefusalOf(err), ""
 		switch {
 		case err == nil:
-			return &page{redirect: address(portalURL(name), field{"done", sent.Verb}) + "#result"}, nil
+			return &page{redirect: address(portalURL(name), field{"done", string(verb)}) + "#result"}, nil
 		case is:
-			return v.portalPage(o, sent, v.Or("portal.wrong."+wrong.Code, wrong.Message))
+			says = v.Or("portal.wrong."+wrong.Code, wrong.Message)
 		case refusal != nil:
-			return v.portalPage(o, sent, v.Or("form.wrong."+string(refusal.Code), refusal.Message))
+			says = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
 		case errors.Is(err, gate.ErrUnknown):
 			return nil, err
+		default:
+			return nil, unsure("unordered", err)
 		}
-		return nil, unsure("unordered", err)
+		return v.again(portalURL(name)+"#result", sent{Wrong: says, Status: http.StatusUnprocessableEntity},
+			"until", "perMinute", "reason"), nil
 	})
 }
 
 // give gives the order that was sent. What is no instant and no number is refused as none.
-func (v *visit) give(o *open, name string, sent *orderForm) error {
-	c := destination.Order{Verb: destination.Verb(sent.Verb), Reason: sent.Reason}
+func (v *visit) give(o *open, name string, verb destination.Verb, sent *orderForm) error {
+	c := destination.Order{Verb: verb, Reason: sent.Reason}
 	c.Until, _ = v.instant(sent.Until)
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
 	return o.Order(v.r.Context(), name, c)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"retry-worker/internal/access"
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/destination"
@@ -17,8 +15,7 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-// TestADestinationSaysHowItIs in one sentence of the reader's language, for each phase and cause: on its page, in the list,
-// and on the overview where it needs somebody.
+// TestADestinationSaysHowItIs in one sentence of the reader's language, for each phase and cause: on its page and in the list.
 func TestADestinationSaysHowItIs(t *testing.T) {
 	down := testkit.Failures()
 	var said strings.Builder
@@ -61,8 +58,7 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 		d := s.page(portalAddress(tt.name))
 		standing := text(d.classed("standing")[0])
 		s.page("/destinations").mustSay(standing)
-		told := map[bool]string{true: " (on the overview, too)"}[strings.Contains(text(s.page("/").tags("main")[0]), strings.TrimSpace(text(d.classed("standing")[0].LastChild)))]
-		fmt.Fprintf(&said, "%s%s\n%s\n", tt.name, told, standing)
+		fmt.Fprintf(&said, "%s\n%s\n", tt.name, standing)
 	}
 	golden.Check(t, "testdata/destinations.txt", said.String())
 }
@@ -122,14 +118,13 @@ func TestOrdersAboutADestination(t *testing.T) {
 		"Destination "+portalName+": down.")
 }
 
-// TestAHeldClaimIsDrawnAsHeld: what waits at a gate, until now or until it went.
+// TestAHeldClaimIsDrawnAsHeld: what waits at a gate, until now or until it went, and the deadline of what is still to be sent.
 func TestAHeldClaimIsDrawnAsHeld(t *testing.T) {
 	s := open(t, sample(t, now))
-	for id, deadline := range map[string]bool{heldID: true, passedID: false} {
+	for id, waits := range map[string]string{heldID: "wait held", passedID: "wait held"} {
 		d := s.page(subjectAddress("tiss-submission", id))
-		bars := d.all(func(n *html.Node) bool { return attr(n, "class") == "wait held" && attr(n, "y") == "36" })
-		if n := len(d.classed("mark deadline")); len(bars) != 2 || n > 0 != deadline { // of the wide picture and of the narrow one
-			t.Errorf("%s: %d bars and %d deadlines, want 2, and deadlines: %t", id, len(bars), n, deadline)
+		if bars, n := d.classed(waits), len(d.classed("mark deadline")); len(bars) != 1 || n > 0 != (id == heldID) {
+			t.Errorf("%s: %d waits and %d deadlines", id, len(bars), n)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
+	"retry-worker/internal/journal"
 )
 
 func TestProblemsSayWhatToDo(t *testing.T) {
@@ -81,6 +83,41 @@ func TestRefusalsAndTheLogIn(t *testing.T) {
 		slowed.mustSay(map[string]string{"pt-BR": "Muitas tentativas com token errado", "en": "Too many wrong tokens"}[lang])
 		if len(d.tags("nav")) > 0 {
 			t.Error("nobody sees the pages' names")
+		}
+	}
+}
+
+// TestEachPostIsARedirect: Back and reload repeat nothing, and show what was written to who wrote it alone.
+func TestEachPostIsARedirect(t *testing.T) {
+	s, below, _ := reviewing(t)
+	run := s.world.begin(journal.DeadLetterFilter{Team: "cadastro"}, 60, "x")
+	const written = "liguei <b>para</b> a operadora"
+	for at, form := range map[string]url.Values{
+		"/dead-letters/" + below.ID + "/retry":    {"how": {"next"}, "when": {"never"}, "reason": {written}},
+		"/dead-letters/" + below.ID + "/discard":  {"reason": {strings.Repeat(written, 50)}},
+		"/causes/" + below.Fingerprint + "/teach": {"reason": {written}},
+		"/bulk-runs":                    {"why": {written}, "all": {"yes"}},
+		"/bulk-runs/new":                {"why": {written}},
+		"/bulk-runs/" + run + "/resume": {},
+		"/policies":                     {"error": {written}, "id": {"CLM-1"}},
+	} {
+		w := s.send(at, form)
+		to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
+		if w.Code != http.StatusSeeOther || strings.Contains(to, "liguei") {
+			t.Errorf("%s is answered %d %s", at, w.Code, to)
+			continue
+		}
+		writer := *s
+		writer.header = http.Header{}
+		writer.keep(w.Header())
+		for range 2 { // and when it is loaded anew
+			d := writer.doc(writer.get(to), writer.get(to).Code)
+			if said := text(d.tags("main")[0]); len(form) > 0 && !strings.Contains(said, written) || len(form) == 0 && d.id("wrong") == nil {
+				t.Errorf("%s leads to a page that says %s", at, said)
+			}
+		}
+		if d := s.doc(s.get(to), s.get(to).Code); d.says("liguei") {
+			t.Errorf("%s: another browser reads what was written", to)
 		}
 	}
 }

@@ -31,9 +31,8 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.WrongField = v.wrongField(f, &item); f.WrongField != "" {
-		f.Wrong = v.T("form.wrong." + f.WrongField)
-		return p.subjectPage(v, o, item.Subject, f)
+	if field := v.wrongField(f, &item); field != "" {
+		return v.undone(&item, sent{Wrong: v.T("form.wrong." + field), Field: field}), nil
 	}
 	next, at, err := v.next(o, v.place(), item.ID) // while it is still in the list
 	if err != nil {
@@ -51,7 +50,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 		done, err = o.Retry(v.r.Context(), c)
 	}
 	if err != nil {
-		return p.undecided(v, o, &item, f, err)
+		return v.undecided(&item, err)
 	}
 	v.remember(&done.Review)
 	to := v.place().Subject(item.Subject, field{"done", item.ID})
@@ -88,28 +87,36 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 	return ""
 }
 
+// undone leads back to the form of a dead letter, of which nothing was done.
+func (v *visit) undone(item *deadletter.Item, s sent) *page {
+	s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
+	return v.again(v.place().Subject(item.Subject)+"#decision", s, "reason", "how", "when", "deadline", "late", "text")
+}
+
 // undecided says why the decision was not taken.
-func (p *Pages) undecided(v *visit, o *open, item *deadletter.Item, f *reviewForm, err error) (*page, error) {
+func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
 	refusal := deadletter.RefusalOf(err)
-	switch {
-	case refusal == nil:
+	if refusal == nil {
 		return nil, unsure("undecided", err)
+	}
+	s := sent{Wrong: v.Or("form.wrong."+string(refusal.Code), refusal.Message)}
+	switch {
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, err
 	case refusal.Code == deadletter.RequestStands:
-		f.Wrong, f.Status = v.T("form.wrong.request_stands"), http.StatusConflict
+		s.Status = http.StatusConflict
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
-		f.Wrong = v.T("form.wrong.nobody")
+		s.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":
-		f.Wrong = v.tooLate(item, refusal)
+		s.Wrong = v.tooLate(item, refusal)
 	default:
-		f.Wrong = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
-		f.WrongField = map[deadletter.Code]string{
+		s.Field = map[deadletter.Code]string{
 			deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
-			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: string(deadletter.DeadlineMissed),
+			deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when",
+			deadletter.DeadlineMissed: string(deadletter.DeadlineMissed),
 		}[refusal.Code]
 	}
-	return p.subjectPage(v, o, item.Subject, f)
+	return v.undone(item, s), nil
 }
 
 // tooLate says who was faster.
@@ -185,20 +192,10 @@ func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 		}
 		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
 		if _, err = o.Note(v.r.Context(), c, verb); err != nil {
-			return p.undecided(v, o, &item, &reviewForm{Said: c.Reason}, err)
+			return v.undecided(&item, err)
 		}
 		return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
 	})
-}
-
-// keep has the browser keep a value by itself for a year, or, for the session, until it is closed.
-func (v *visit) keep(name, value string, session bool) {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", SameSite: http.SameSiteLaxMode, HttpOnly: true,
-		Secure: access.OverTLS(v.r)}
-	if !session {
-		c.MaxAge = 365 * 24 * 3600
-	}
-	http.SetCookie(v.w, c)
 }
 
 const (
@@ -239,7 +236,7 @@ func (v *visit) remember(n *journal.ReviewNote) {
 	*of = append([]string{n.Reason}, slices.DeleteFunc(*of, func(s string) bool { return s == n.Reason })...)
 	*of = (*of)[:min(len(*of), mostRecent)]
 	raw, _ := json.Marshal(r) // texts, which can be
-	v.keep(recentCookie, base64.RawURLEncoding.EncodeToString(raw), true)
+	v.keep(recentCookie, base64.RawURLEncoding.EncodeToString(raw), 0)
 }
 
 const teamCookie = "team"
@@ -249,7 +246,7 @@ const teamCookie = "team"
 func (v *visit) readTeam() {
 	if q := v.r.URL.Query(); q.Has("mine") {
 		v.mine = decision.Team(plain(q.Get("mine"), maxQueryBytes))
-		v.keep(teamCookie, base64.RawURLEncoding.EncodeToString([]byte(v.mine)), false)
+		v.keep(teamCookie, base64.RawURLEncoding.EncodeToString([]byte(v.mine)), aYear)
 		return
 	}
 	if c, err := v.r.Cookie(teamCookie); err == nil {

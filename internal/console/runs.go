@@ -254,11 +254,7 @@ type outcomeRow struct {
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
-	return v.runPage(o, "")
-}
-
-// runPage shows a run; wrong is why what was asked for was not done.
-func (v *visit) runPage(o *open, wrong string) (*page, error) {
+	sent := v.sent()
 	run, err := o.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -268,7 +264,7 @@ func (v *visit) runPage(o *open, wrong string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Wrong: wrong, Token: access.FormToken(v.r.Context()),
+	d := &runData{V: v, runRow: row, Wrong: sent.Wrong, Token: access.FormToken(v.r.Context()),
 		CanResume: r.State == journal.BulkPaused, CanCancel: !r.State.Ended()}
 	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
 		d.MayNot = v.T("run.may_not", v.role())
@@ -282,11 +278,8 @@ func (v *visit) runPage(o *open, wrong string) (*page, error) {
 		return nil, err
 	}
 	d.Done = v.done(r)
-	pg := &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, summary: d.State.Word + ". " + d.Progress}
-	if wrong != "" {
-		pg.status = http.StatusConflict
-	}
-	return pg, nil
+	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,
+		summary: d.State.Word + ". " + d.Progress}, nil
 }
 
 // runFacts say what was asked for, and by whom.
@@ -424,7 +417,8 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		case refusal.Code == deadletter.RunNotFound:
 			return nil, err
 		default:
-			return v.runPage(o, v.Or("run.wrong."+string(refusal.Code), refusal.Message))
+			says := v.Or("run.wrong."+string(refusal.Code), refusal.Message)
+			return v.again(runURL(id)+"#result", sent{Wrong: says, Status: http.StatusConflict}), nil
 		}
 	})
 }

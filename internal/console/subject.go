@@ -30,8 +30,7 @@ type subjectData struct {
 	// Deadline by which it must have been sent, as long as it is to be.
 	Deadline Moment
 	Letter   *letterData
-	Wide     *timeline
-	Narrow   *timeline
+	Steps    []step
 	Chapters []chapter
 	Audit    string
 	Around   around
@@ -104,13 +103,10 @@ type reviewForm struct {
 	Wait string
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
-	// What was sent, and what is wrong with it; Status of the answer, 0 for 422.
-	Reason, How, When, Wrong string
-	Status                   int
+	// What was sent.
+	Reason, How, When string
 	// WrongField is reason, how, when, deadline or deadline_missed; empty where it is none of them.
 	WrongField string
-	// Said is what was written as a note.
-	Said       string
 	Discarding bool
 	Token      string
 }
@@ -120,11 +116,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"),
 		ID: v.r.PathValue("id"),
 	}
-	return p.subjectPage(v, o, s, nil)
-}
-
-// subjectPage shows a subject, with the form as it was sent where there is something wrong with it.
-func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewForm) (*page, error) {
+	sent := v.sent()
 	story, found, err := o.Story(v.r.Context(), s)
 	if err != nil {
 		return nil, err
@@ -150,11 +142,9 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 			return nil, err
 		}
 		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
-		if sent != nil {
-			d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Said
-		}
+		d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Form.Get("text")
 		if d.Letter.Open && d.Letter.Discarding.By == "" {
-			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, sent)
+			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, &sent)
 		}
 	}
 	if n := len(story.Attempts); n > 0 {
@@ -164,15 +154,10 @@ func (p *Pages) subjectPage(v *visit, o *open, s journal.Subject, sent *reviewFo
 	}
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Shown = v.shorten(&story)
-	d.Wide, d.Narrow = v.timelines(&story)
+	d.Steps = v.steps(&story)
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
-	if sent != nil {
-		pg.status = cmp.Or(sent.Status, http.StatusUnprocessableEntity)
-	}
-	if state.Open() || state == journal.Due || len(story.Held) > 0 {
-		pg.pulse = v.now.Truncate(time.Minute).String() // the picture's now moves on
-	}
+	pg.status = sent.Status
 	return pg, nil
 }
 
@@ -329,10 +314,11 @@ func (v *visit) judgesOtherwise(policy string, d *decision.Decision) bool {
 }
 
 // form is what may be done by the reader, with what was sent if that was wrong.
-func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *reviewForm) *reviewForm {
+func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *reviewForm {
 	f := &reviewForm{When: "backoff"}
-	if sent != nil {
-		*f = *sent
+	if sent.Wrong != "" {
+		f = sentForm(sent.Form, sent.Verb == "discard")
+		f.WrongField = sent.Field
 	} else if !l.AtLimit() {
 		f.How = "next" // beyond the limit it must be said
 	}

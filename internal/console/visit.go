@@ -3,14 +3,11 @@ package console
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +30,7 @@ type visit struct {
 	zone      *time.Location
 	now       time.Time
 	catalogue *catalogue.Catalogue
+	tag       string // Pages.tag
 	// mine is the team that the reader works for; empty where that is not known.
 	mine decision.Team
 	// patterns of causes that were looked up for this page, by fingerprint.
@@ -44,7 +42,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
 		catalogue: p.Catalogue(), patterns: map[string]string{}}
 	if chosen {
-		v.keep(langCookie, string(lang), false)
+		v.keep(langCookie, string(lang), aYear)
 	}
 	v.readTeam()
 	return v
@@ -76,8 +74,6 @@ type page struct {
 	data    any
 	// fixed pages are not kept up to date, nor are those with a status: they answer what was just sent.
 	fixed bool
-	// pulse is mixed into the page's version: what changes with it is worth another look.
-	pulse string
 	// redirect goes elsewhere in place of all this.
 	redirect string
 }
@@ -165,10 +161,6 @@ func (p *Pages) write(v *visit, pg *page) {
 	h.Add("Vary", "Accept-Language, Cookie")
 	if f.Version != "" {
 		h.Set("ETag", `"`+f.Version+`"`)
-		if strings.Contains(v.r.Header.Get("If-None-Match"), `"`+f.Version+`"`) {
-			v.w.WriteHeader(http.StatusNotModified)
-			return
-		}
 	}
 	if pg.status != 0 {
 		v.w.WriteHeader(pg.status)
@@ -198,7 +190,7 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	}
 	f.OtherURL = v.otherURL(f.OtherLang)
 	if !pg.fixed && pg.status == 0 {
-		f.Version = version(body, f, pg.pulse)
+		f.Version = v.tag
 	}
 	return f
 }
@@ -214,26 +206,6 @@ func (v *visit) otherURL(l Lang) string {
 	}
 	query.Set("lang", string(l))
 	return path + "?" + query.Encode()
-}
-
-var (
-	timeText = regexp.MustCompile(`(<time[^>]*>)[^<]*`)
-	pictures = regexp.MustCompile(`(?s)<svg class="story.*?</svg>`)
-)
-
-// version of a page: it changes when something is worth showing, which ages and the place of now are not.
-func version(body []byte, f *frame, pulse string) string {
-	for _, b := range f.Banners {
-		pulse += b.Text
-	}
-	still := pictures.ReplaceAll(timeText.ReplaceAll(body, []byte("$1")), nil)
-	sum := sha256.New()
-	sum.Write(still)
-	for _, s := range []string{string(f.Lang), f.Zone, f.Who, f.Role, f.FormToken, f.Summary, pulse,
-		assetURL("console.js"), assetURL("console.css")} {
-		sum.Write([]byte("\x00" + s))
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // problem is why there is no page: the status, and the key of the texts that say what to do.

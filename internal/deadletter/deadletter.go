@@ -192,6 +192,8 @@ const (
 	InvalidFingerprint Code = "invalid_fingerprint"
 	InvalidIDs         Code = "invalid_ids"
 	InvalidContext     Code = "invalid_context"
+	InvalidSince       Code = "invalid_since"
+	InvalidUntil       Code = "invalid_until"
 	InvalidPeriod      Code = "invalid_period"
 
 	// RequestStands: somebody has asked for a decision on it already.
@@ -238,6 +240,25 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return r.Message }
+
+// Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty where it is
+// about none.
+func (r *Refusal) Field() string {
+	switch r.Code {
+	case InvalidQuery:
+		return "q"
+	case InvalidPeriod:
+		return "until"
+	case InvalidPace:
+		return "perMinute"
+	case ReasonRequired, ReasonTooLong:
+		return "reason"
+	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince, InvalidUntil,
+		InvalidAction, InvalidWhen:
+		return strings.TrimPrefix(string(r.Code), "invalid_")
+	}
+	return ""
+}
 
 // RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
 // then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -163,65 +161,6 @@ func AfterPrefix(prefix string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// states that a list can be asked for.
-var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
-
-// fingerprintForm is a cause's id (journal.Fingerprint.ID).
-var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
-// checkFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
-func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
-	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
-	variable, value, _ := strings.Cut(f.Context, "=")
-	switch {
-	case !slices.Contains(states, f.State):
-		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
-	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
-		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
-	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
-		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
-	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
-		return f, refuse(InvalidFingerprint,
-			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
-	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
-		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d", f.IDs, MostItems)
-	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) || strings.ContainsRune(f.Context, 0)):
-		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
-			f.Context)
-	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return f, refuse(InvalidPeriod,
-			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
-	case utf8.RuneCountInString(f.Query) > maxQuery:
-		return f, refuse(InvalidQuery,
-			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
-	}
-	return f, nil
-}
-
-func areIDs(ids []string) bool {
-	return len(ids) <= MostItems && !slices.ContainsFunc(ids, func(id string) bool { return !IsID(id) })
-}
-
-// checkLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
-func checkLimit(limit int) (int, error) {
-	if limit == 0 {
-		return DefaultItems, nil
-	}
-	if limit < 1 || limit > MostItems {
-		return 0, refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
-	}
-	return limit, nil
-}
-
-// checkList is what a list is asked for, put in order.
-func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter, int, error) {
-	limit, err := checkLimit(limit)
-	if err == nil {
-		f, err = checkFilter(f)
-	}
-	return f, limit, err
 }
 
 // ErrBadCursor is what a page is refused with: the cursor is no cursor, or another list's.

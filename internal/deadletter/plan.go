@@ -76,29 +76,6 @@ type ReadyCount struct {
 	Count  int64           `json:"count"`
 }
 
-// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the
-// *Refusal of what can never be carried out.
-func (c BulkCommand) checked() (BulkCommand, error) {
-	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
-	switch {
-	case c.Action != journal.BulkRetry && c.Action != journal.BulkDiscard:
-		return c, refuse(InvalidAction, "action is %.60q, expected retry or discard", c.Action)
-	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
-		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
-	case c.When != Backoff && c.When != Now:
-		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
-	case c.Action == journal.BulkDiscard && (c.Force || c.Fresh || c.When == Now):
-		return c, refuse(InvalidAction, "what is discarded is not retried: leave forceRetry, fresh and when out, or retry")
-	case c.Fresh && !c.Force:
-		return c, unforced()
-	}
-	f, since, until := c.Filter, c.Filter.Since, c.Filter.Until
-	f.State, f.Sort, f.Since, f.Until = "", Newest, since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
-	f, err := checkFilter(f)
-	c.Filter = f
-	return c, err
-}
-
 // interval between two decisions.
 func interval(perMinute int64) time.Duration { return time.Minute / time.Duration(max(perMinute, 1)) }
 

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"crypto/sha256"
 	"strings"
 	"time"
 
@@ -92,27 +91,18 @@ func (f *DeadLetterFilter) Search() string {
 	return bounded(strings.TrimSpace(f.Query))
 }
 
-// words are what of the filter may name somebody.
-func (f *DeadLetterFilter) words() []*string { return []*string{&f.IDs, &f.Context, &f.Query} }
-
-// withoutWords returns the filter without what may name somebody.
-func (f DeadLetterFilter) withoutWords() DeadLetterFilter {
-	for _, w := range f.words() {
-		*w = ""
+// masked returns the filter with # in place of what may name somebody.
+func (f DeadLetterFilter) masked() DeadLetterFilter {
+	if f.Query != "" {
+		f.Query = "#"
+	}
+	if variable, _, _ := strings.Cut(f.Context, "="); variable != "" {
+		f.Context = variable + "=#"
+	}
+	if f.IDs != "" {
+		f.IDs = "#" + strings.Repeat(",#", strings.Count(f.IDs, ","))
 	}
 	return f
-}
-
-// wordsSum returns a digest of what of the filter may name somebody; empty where that is nothing.
-func (r *BulkRun) wordsSum() string {
-	if r.Filter == r.Filter.withoutWords() {
-		return ""
-	}
-	b := appendText(nil, r.WordsSalt)
-	for _, w := range r.Filter.words() {
-		b = appendText(b, *w)
-	}
-	return Digest(sha256.Sum256(b)).String()
 }
 
 // BulkRun is one decision on many dead letters, carried out one by one at a pace.
@@ -121,10 +111,9 @@ type BulkRun struct {
 	ID     string     `json:"bulkRun"`
 	Action BulkAction `json:"action"`
 	// Filter chose the dead letters among those that were open and had a record of at most Through. What of it may name
-	// somebody (DeadLetterFilter.words) stands in the run's row alone; its records have a digest of that and WordsSalt.
-	Filter    DeadLetterFilter `json:"filter"`
-	WordsSalt string           `json:"wordsSalt,omitempty"`
-	Through   int64            `json:"through"`
+	// somebody is kept as #.
+	Filter  DeadLetterFilter `json:"filter"`
+	Through int64            `json:"through"`
 	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
 	Reason string `json:"reason"`
 	By     string `json:"by"`

@@ -76,8 +76,7 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start, but for its words, of
-// which Words is a digest (BulkRun.wordsSum).
+// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start.
 type bulkBody struct {
 	Run       string            `json:"bulkRun"`
 	Verb      BulkVerb          `json:"verb"`
@@ -85,7 +84,6 @@ type bulkBody struct {
 	State     BulkState         `json:"state,omitempty"`
 	Action    BulkAction        `json:"action,omitempty"`
 	Filter    *DeadLetterFilter `json:"filter,omitempty"`
-	Words     string            `json:"wordsSha256,omitempty"`
 	Through   int64             `json:"through,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	Force     bool              `json:"forceRetry,omitempty"`
@@ -111,19 +109,15 @@ func (b *bulkBody) items(at time.Time) []BulkItem {
 
 // started records that a run begins on the dead letters found.
 func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
-	begins := &BulkRun{Filter: r.Filter}
-	begins.Filter.State, begins.Filter.Query = "", r.Filter.Search()
-	told := begins.Filter.withoutWords()
-	if told != begins.Filter {
-		begins.WordsSalt = newSalt()
-	}
-	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, Action: r.Action, Filter: &told,
-		Words: begins.wordsSum(), Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
+	filter := r.Filter.masked()
+	filter.State = ""
+	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, Action: r.Action,
+		Filter: &filter, Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute, Items: found}
 	for _, i := range body.items(b.milli()) {
 		b.changes.NewItems = append(b.changes.NewItems, RunItem{body.Run, i})
 	}
-	run := b.stepped(begins, body)
+	run := b.stepped(&BulkRun{}, body)
 	if run.Total > 0 {
 		run.Counts = map[BulkOutcome]int64{BulkPlanned: run.Total}
 	}
@@ -134,7 +128,6 @@ func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
 func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 	next := *r
 	next.fold(b.next(), b.milli(), body)
-	next.Filter, next.WordsSalt = r.Filter, r.WordsSalt
 	b.changes.Runs = append(b.changes.Runs, next)
 	b.entry(nil, Subject{}, BulkEntry, body, Happening{}, 0)
 	return next

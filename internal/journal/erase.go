@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,13 +73,6 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	for _, f := range x.left.causes {
 		f.Pattern = "" // which the cause keeps where others had it, too
 	}
-	for i := range p.Runs {
-		if r := p.Runs[i]; p.names(&r, s, whole) {
-			r.Filter, r.WordsSalt = r.Filter.withoutWords(), ""
-			x.body.Words = append(x.body.Words, r.ID)
-			x.changes.Runs = append(x.changes.Runs, r)
-		}
-	}
 	for i := range s.Waiting {
 		x.changes.Published = append(x.changes.Published, s.Waiting[i].Sequence)
 	}
@@ -134,31 +126,8 @@ func (p *Expunging) busy(s *Expungeable, l *life) error {
 			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
 		}
 	}
-	run := p.unfinished(s)
-	for i := range p.Runs {
-		if r := &p.Runs[i]; !r.State.Ended() && p.names(r, s, l) {
-			run = cmp.Or(run, r.ID)
-		}
-	}
-	if run != "" {
+	if run := p.unfinished(s); run != "" {
 		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", run)
 	}
 	return nil
-}
-
-// names reports whether the words of the run's filter name the subject, or a dead letter of it, in capitals or not, or
-// find nobody else.
-func (p *Expunging) names(r *BulkRun, s *Expungeable, l *life) bool {
-	words := strings.ToLower(r.Filter.Query + "\n" + r.Filter.Context + "\n" + r.Filter.IDs)
-	return p.Alone[r.ID] || strings.Contains(words, strings.ToLower(s.Subject.ID)) ||
-		slices.ContainsFunc(l.deadLetters(), func(d DeadLetter) bool { return strings.Contains(words, d.ID) })
-}
-
-// Finds returns what of the words of a run's filter finds the subject by the beginning of its id; empty where they do
-// not.
-func (r *BulkRun) Finds(s Subject) (prefix string) {
-	if n := len(r.Filter.Query); n > 0 && n <= len(s.ID) && strings.EqualFold(s.ID[:n], r.Filter.Query) {
-		prefix = s.ID[:n]
-	}
-	return prefix
 }

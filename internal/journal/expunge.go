@@ -36,10 +36,8 @@ type Expunging struct {
 	// with that of its start. Expunges are not among them: they stay.
 	Subjects []Expungeable
 	Loose    []SignedRecord
-	// Runs are all bulk runs that have not ended, and, where one Subject is asked for, the others. Alone are those whose
-	// filter finds it, as Finds says, and nobody else.
-	Runs  []BulkRun
-	Alone map[string]bool
+	// Runs are the bulk runs that have not ended.
+	Runs []BulkRun
 	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject
 	// is asked for.
 	Failures map[string]int64
@@ -85,9 +83,8 @@ type expungeBody struct {
 	Gone   []Run         `json:"gone,omitempty"`
 	Sums   []Sum         `json:"sums,omitempty"`
 	Causes []Fingerprint `json:"causes,omitempty"`
-	// Items are those of bulk runs that stay, as their dead letters left them; Words the runs whose filter's words went.
+	// Items are those of bulk runs that stay, as their dead letters left them.
 	Items []goneItem `json:"items,omitempty"`
-	Words []string   `json:"words,omitempty"`
 }
 
 type goneItem struct {
@@ -311,7 +308,7 @@ func (r *SignedRecord) check(done string) error {
 func (p *Expunging) unfinished(s *Expungeable) string {
 	for i := range p.Runs {
 		r := &p.Runs[i]
-		if !r.State.Ended() && slices.ContainsFunc(s.Items, func(i RunItem) bool { return i.Run == r.ID }) {
+		if slices.ContainsFunc(s.Items, func(i RunItem) bool { return i.Run == r.ID }) {
 			return r.ID
 		}
 	}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,7 +64,6 @@ type Refold struct {
 
 type foldedRun struct {
 	BulkRun
-	words string
 	items map[int64]*BulkItem // by their dead letters
 }
 
@@ -106,11 +104,6 @@ func (f *Refold) expunged(b *expungeBody) {
 			r.items[b.Items[i].Record] = &b.Items[i].BulkItem
 		}
 	}
-	for _, id := range b.Words {
-		if r := f.runs[id]; r != nil {
-			r.words = ""
-		}
-	}
 }
 
 // addCause adds what records that are gone counted of a cause.
@@ -126,7 +119,7 @@ func (p *projection) addCause(c *Fingerprint) {
 func (f *Refold) step(e *Entry, b *bulkBody) {
 	r := f.runs[b.Run]
 	if b.Verb == BulkStart {
-		r = &foldedRun{words: b.Words, items: map[int64]*BulkItem{}}
+		r = &foldedRun{items: map[int64]*BulkItem{}}
 		f.runs[b.Run] = r
 		for _, i := range b.items(e.At) {
 			r.items[i.Record] = &i
@@ -198,7 +191,7 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		}
 	case RunsTable:
 		for _, r := range f.runs {
-			all = append(all, r.worded(got).Row())
+			all = append(all, r.Row())
 		}
 	case ItemsTable:
 		for id, r := range f.runs {
@@ -224,24 +217,6 @@ func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
 		}
 	}
 	return &c
-}
-
-// worded is the run with the words of its filter that are there, where the digest of its start fits.
-func (r *foldedRun) worded(got []Row) *BulkRun {
-	run := r.BulkRun
-	for _, row := range got {
-		var there BulkRun
-		if r.words == "" || row[0] != run.ID || json.Unmarshal([]byte(fmt.Sprint(row[2])), &there) != nil {
-			continue
-		}
-		if there.wordsSum() == r.words {
-			for i, w := range run.Filter.words() {
-				*w = *there.Filter.words()[i]
-			}
-			run.WordsSalt = there.WordsSalt
-		}
-	}
-	return &run
 }
 
 // Compare holds the rows of a projection that is of no subject against the records, once all are folded.

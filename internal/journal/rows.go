@@ -122,8 +122,6 @@ type Moment interface {
 	Messages(after int64, limit int) ([]Message, error)
 	// Expunges calls take for the records of expunges, in order, the last first where backwards, until it returns false.
 	Expunges(backwards bool, take func(*Entry) bool) error
-	// Schema returns in one line what differs from the schema, empty where nothing does.
-	Schema() (string, error)
 }
 
 // SubjectPage is what a Moment tells of some subjects. Through is 0 where there are no more.

@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // What is never taken.
 
@@ -141,8 +138,9 @@ func (r *reader) timeEnd(i int, pattern string) int {
 	return end
 }
 
-// writtenDate is "12 de março de 1980" and "12-Mar-1980".
-var writtenDate = regexp.MustCompile(`^(?:0?[1-9]|[12]\d|3[01])(?:-| (?:de )?)[A-Za-z\x{fffd}]{3,9}(?:-| (?:de )?)(?:19|20)\d\d\b`)
+// writtenDate is "12 de março de 1980", "12-Mar-1980" and the arguments of a date's constructor.
+var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:-| (?:de )?)<L>{3,9}(?:-| (?:de )?)(?:19|20)\d\d\b|` +
+	`(?:19|20)\d\d, ?\d\d?, ?\d\d?\b`)
 
 // writtenDateEnd returns the end of the written date at i; 0 where there is none.
 func (r *reader) writtenDateEnd(i int) int {

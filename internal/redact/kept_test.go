@@ -85,6 +85,18 @@ var kept = []struct{ why, text string }{
 	{"long numbers of something else", "{badcns} {badcard} 12345678901234"},
 	{"short labelled numbers", "CPF 1206, telefone 192, carteira 503, paciente 42"},
 
+	// beside the third set's kinds
+	{"commas", "PACIENTE [NAME], CARTEIRA VENCIDA; BENEFICIÁRIO: [NAME], UNIMED CAMPINAS"},
+	{"HL7's other segments", "MSH|^~|HIS|HOSP|||20250112||ADT^A01; OBX|1|NM|GLU^Glucose^L||98|mg; PV1|1|I|UTI^101^A||"},
+	{"HTML of other things", "<td>Guia</td><td>{prot}</td> <td>Paciente</td><td>não encontrado</td> <th>Paciente</th><th>Convênio</th>"},
+	{"departments' signatures", "Atenciosamente,\nEquipe de Faturamento; Att., Unimed Campinas; Obrigado,\nHospital Santa Maria"},
+	{"whom else to call", "ligar para a Central; falar com o Financeiro; ligar para o Hospital Santa Maria; resp. HTTP 503; resp. técnico"},
+	{"SAML's other attributes", `<saml:Attribute Name="role"><saml:AttributeValue>faturista</saml:AttributeValue>`},
+	{"streets in messages", "Av. Brasil fechada (ver portal); Rua (endereço ausente)"},
+	{"other titles", "título da guia 1043 8872; zona eleitoral"},
+	{"patterns of other fields", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroGuia'; Value '40301630' of element 'codigoProcedimento'"},
+	{"Python's other dates", "{'data': datetime.date(1966, 4, 19)}"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

@@ -43,13 +43,17 @@ const (
 	logon                  // user and password follow: scott/tiger@
 	keyOwner               // makes "key" a secret's
 	vendor                 // begins a vendor's token: ghp_…
+	segment                // of HL7, which holds a person's data
+	farewell               // a name follows on the next line
+	caller                 // a name follows "para", "com": ligar, falar
 	given                  // a given name
 	ending                 // of words of messages: suspenso, recusou, ambulatorial
 )
 
 var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
 	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
-	header cookie opaque scheme digest logon keyOwner vendor given ending`)
+	header cookie opaque scheme digest logon keyOwner vendor segment farewell
+	caller given ending`)
 
 // classes is a set of them.
 type classes uint64
@@ -70,7 +74,7 @@ var (
 	fields     = setOf(fielded, element)
 	secrets    = setOf(secretive, header, cookie, opaque)
 	// messages are the words of error texts.
-	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner)
+	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner, caller, farewell)
 )
 
 // entry is what the lexicon knows of a word.

@@ -8,7 +8,7 @@ import (
 const (
 	maxNameWords = 12  // of one name
 	maxQuoted    = 220 // characters of a word and a quoted value, and to the name of its element
-	leastQuoted  = 6   // digits that a quoted number has at least
+	leastQuoted  = 4   // digits that a quoted number has at least
 	maxAddress   = 200 // characters
 	streetWords  = 16  // words and numbers of an address that nothing encloses
 )
@@ -129,8 +129,8 @@ func (r *reader) nameEnd(i int, e *expectation) int {
 			words++
 			end = p.end
 		}
-		surname := e.person && e.assigned && words == 1 && p.capital // SMITH, JANE
-		if i = p.next; !r.joins(&p, listed, surname) {
+		surname := e.person && e.assigned && p.capital && !(e.given && words > 1) // SMITH, JANE
+		if i = p.next; !r.joins(&p, listed, surname, words == 1) {
 			break
 		}
 	}
@@ -213,17 +213,20 @@ func (r *reader) isMiddle(i int) bool {
 
 // joins reports whether the next token goes on with the name of which p is a part: behind blanks ('+' in a form), a
 // comma too if listed, or behind a surname.
-func (r *reader) joins(p *part, listed, surname bool) bool {
+func (r *reader) joins(p *part, listed, surname, first bool) bool {
 	if p.next == len(r.tokens) || r.tokens[p.next].form != word {
 		return false
 	}
-	blanks, start := 0, int(r.tokens[p.next].start)
+	t := &r.tokens[p.next]
+	blanks, start := 0, int(t.start)
+	surname = surname && !isSmall(r.Chars[start]) &&
+		(t.class == given || t.class == unknown && (first || !isSmall(r.Chars[p.end-1]) && !isSmall(r.Chars[t.end-1])))
 	for i := p.end; i < start; i++ {
 		switch c := r.Chars[i]; {
 		case c == ' ' || c == '+':
 			blanks++
 		case c == '.' && p.initial && i == p.end:
-		case c == ',' && (listed || surname && !isSmall(r.Chars[start]) && is(r.tokens[p.next].class, setOf(unknown, given))):
+		case c == ',' && (listed || surname):
 		default:
 			return false
 		}
@@ -311,7 +314,8 @@ func (r *reader) fieldBehind(i, end int) kind {
 		if int(t.start) < end {
 			continue
 		}
-		if t.form == mark || t.gap&(line|hard) != 0 {
+		isQuoted := t.gap&hard != 0 && bytes.Count(r.Chars[end+1:t.start], []byte("'"))%2 == 1 // a pattern: '[!-~]{20}'
+		if t.form == mark || t.gap&line != 0 || t.gap&hard != 0 && !isQuoted {
 			break
 		}
 		if is(t.class, fields|setOf(engineKey)) {
@@ -377,7 +381,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 		return false
 	case secret:
 		return !isNothing(r.Chars[start:end])
-	case mail, address:
+	case mail, address, user:
 		return letters
 	case name:
 		t := r.lookup(start)

@@ -7,71 +7,143 @@ import (
 	"strings"
 )
 
-// notation is a way to write a secret that begins with a word.
+// notation is a way to write data that begins with a word. The groups of its form are named for what they hold: a
+// kind, or value, which is of the kind that the field's name says.
 type notation struct {
-	class  class          // of the word
-	before string         // what may stand right before it
-	within int            // so many characters it begins and ends, if nothing ends it sooner
-	form   *regexp.Regexp // the secret is its group
-	kind   kind
-	looks  func(v []byte) bool // whether the group is one; nil where the form says it
+	class  class  // of the word
+	before string // what may stand right before it
+	form   *regexp.Regexp
+	looks  func(v []byte) bool // whether the first group is one; nil where the form says it
 }
 
-var privateKey = regexp.MustCompile(`^BEGIN [A-Z ]*PRIVATE KEY-----((?s:.+?))(?:-----END|$)`)
+// regular is a regular expression; N stands for a name's words, V for what is quoted, L for a letter.
+func regular(s string) *regexp.Regexp {
+	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
+	const words = `[A-Z\x{fffd}]` + small + `(?: +(?:(?:d[aeo]s?|e) +)?[A-Z\x{fffd}]` + small + `){0,5}`
+	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter).Replace(s) + `)`)
+}
 
-var userName = regexp.MustCompile(`(?i)^\w+[ :="'>]+([a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)&<]|\. |\.?$)`)
+var privateKey = regular(`BEGIN [A-Z ]*PRIVATE KEY-----(?P<secret>(?s:.+?))(?:-----END|$)`)
 
-var webToken = regexp.MustCompile(`^((?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
+var webToken = regular(`(?P<secret>(?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
+
+var credentials = `(?P<user>'[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`
 
 var notations = []notation{
-	{vendor, "", 128, regexp.MustCompile(`^(\w+[-_.][\w.=~+/-]{15,})`), secret, nil},
-	{unknown, "", 128, webToken, secret, nil},
-	{unknown, "-", 128, privateKey, secret, nil},
-	{scheme, "", 128, regexp.MustCompile(`^\w+(?: *[:=] *| +)([\w.=~+/-]{8,})`), secret, mixes},
-	{digest, "", 600, regexp.MustCompile(`^\w+ \w+=[^\n]*?response="([^"]*)`), secret, nil},
-	{unknown, "?&", 128, regexp.MustCompile(`^state=([\w.=~+/-]{8,})`), secret, isOpaque},
-	{filler, "?&", 128, regexp.MustCompile(`^code=([\w.=~+/-]{8,})`), secret, isOpaque},
-	{logon, "", 128, regexp.MustCompile(`^\w+(?::| +)([^\s/@]+/[^\s@]+)@`), user, nil},
-	{unknown, "-", 128, regexp.MustCompile(`^u +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{login, "-", 128, regexp.MustCompile(`^user +('[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`), user, nil},
-	{login, "", 128, userName, user, isPersons},
-	{login, "", 128, regexp.MustCompile(`(?i)^(?:uid|samaccountname)=([a-z][\w.-]+)(?:\)|,\w+=)`), user, nil},
-	{logon, "", 400, regexp.MustCompile(`^\w+\(["'][^"'\n]*["'], *["'][^"'\n]*["'], *["']([^"'\n]+)`), secret, nil},
-	{qualifier, "\"", 128, regexp.MustCompile(`^family" *: *"([^"\n]+)`), name, isCapital},
-	{qualifier, "\"", 256, regexp.MustCompile(`^given" *: *\[\s*"([^\]}:]+)"\s*\]`), name, isCapital},
-	{unknown, "-", 128, regexp.MustCompile(`^[pw] +["']?([^\s"'{]+)`), secret, looksMixed},
-	{unknown, "-", 128, regexp.MustCompile(`^p([^\s"']{4,})`), secret, isGlued},
+	{vendor, "", regular(`(?P<secret>\w+[-_.][\w.=~+/-]{15,})`), nil},
+	{unknown, "", webToken, nil},
+	{unknown, "-", privateKey, nil},
+	{scheme, "", regular(`\w+(?: *[:=] *| +)(?P<secret>[\w.=~+/-]{8,})`), mixes},
+	{digest, "", regular(`\w+ \w+=[^\n]*?response="(?P<secret>[^"]*)`), nil},
+	{unknown, "?&", regular(`state=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
+	{filler, "?&", regular(`code=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
+	{logon, "", regular(`\w+(?::| +)(?P<user>[^\s/@]+/[^\s@]+)@`), nil},
+	{logon, "", regular(`\w+\(["'][^"'\n]*["'], *["'][^"'\n]*["'], *["'](?P<secret>[^"'\n]+)`), nil},
+	{unknown, "-", regular(`u +` + credentials), nil},
+	{login, "-", regular(`user +` + credentials), nil},
+	{login, "", regular(`(?i)\w+[ :="'>]+(?P<user>[a-z]{2,}(?:\.[a-z]{2,})+)(?:[ \n"',;:)&<]|\. |\.?$)`), isPersons},
+	{login, "", regular(`(?i)(?:uid|samaccountname)=(?P<user>[a-z][\w.-]+)(?:\)|,\w+=)`), nil},
+	{unknown, "-", regular(`[pw] +["']?(?P<secret>[^\s"'{]+)`), looksMixed},
+	{unknown, "-", regular(`p(?P<secret>[^\s"']{4,})`), isGlued},
+	{qualifier, "\"", regular(`family" *: *"(?P<name>[^"\n]+)`), isCapital},
+	{qualifier, "\"", regular(`given" *: *\[\s*"(?P<name>[^\]}:]+)"\s*\]`), isCapital},
+	{segment, "", regular(`(?i:pid)\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
+	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z][A-Za-z\x{fffd} ^'-]*)` +
+		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
+	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
+	{farewell, "", regular(`\w+(?:\([ao]\))?[.,!: ]*\n?[ \n]*(?P<person><N>)`), nil},
+	{caller, "", regular(`\w+,? (?:(?:para|pra|com|ao|a|o|sra?\.?) )+(?P<person><N>)`), nil},
+	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
+		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
+	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"]{3,80}?),? ?\((?:endereco|residencia|logradouro)`), nil},
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, digest, logon, login, qualifier)
+var noted = setOf(vendor, scheme, digest, logon, login, qualifier, segment, farewell, caller, element, street)
 
-// notedAt returns the secret in a notation that the word t begins.
-func (r *reader) notedAt(t *token) edit {
+// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
+const maxNoted, maxUnknown = 640, 128
+
+// notedAt takes the data in a notation that the word t begins, and returns where they end; 0 where there are none.
+func (r *reader) notedAt(t *token) int {
 	start := int(t.start)
 	before := r.char(start - 1)
 	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
-	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&") && !isOneOf(r.Chars[start], "eA") {
-		return edit{}
+	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&|") && !isOneOf(r.Chars[start], "eA") {
+		return 0
 	}
+	within := maxUnknown
+	if is(t.class, noted) {
+		within = maxNoted
+	}
+	rest := r.Chars[start:min(len(r.Chars), start+within)]
 	for i := range notations {
 		n := &notations[i]
 		isMeant := n.before == "" || isOneOf(before, n.before) && (isOption || before != '-')
 		if n.class != t.class || !isMeant {
 			continue
 		}
-		rest := r.Chars[start:min(len(r.Chars), start+n.within)]
-		m := n.form.FindSubmatchIndex(rest)
-		if m == nil || n.looks != nil && !n.looks(rest[m[2]:m[3]]) {
+		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {
+			if end := r.takeGroups(n, start, len(rest), m); end > 0 {
+				return end
+			}
+		}
+	}
+	return 0
+}
+
+// takeGroups takes what the groups m of a match at start hold, and returns where it ends; 0 where it is nobody's.
+func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) {
+	field := none
+	for i, group := range n.form.SubexpNames() {
+		if m[2*i] < 0 || group == "" {
 			continue
 		}
-		end := start + m[3]
-		if m[3] == n.within {
+		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
+		switch group {
+		case "field":
+			if field = r.fieldKind(from, end); field == none && r.lookup(from).class == login {
+				field = user
+			}
+			continue
+		case "value":
+			k = field
+		}
+		if end == start+within {
 			end = n.goOn(r, end)
 		}
-		return edit{start + m[2], end, n.kind}
+		if group == "person" {
+			k, end = name, r.personEnd(from, end)
+		}
+		if k != none && (group != "value" || r.suits(from, end, k)) && r.redact(from, end, k) {
+			read = end
+		}
 	}
-	return edit{}
+	return read
+}
+
+// personEnd returns where the name from start to end does: before the first word of messages. One word alone is to be
+// a given name, or written as names are and no word of messages; 0 where there is no name.
+func (r *reader) personEnd(start, end int) int {
+	last, words, isName := 0, 0, false
+	for i := start; i < end; i++ {
+		t := r.lookup(i)
+		if t.size() == 0 {
+			continue
+		}
+		if !is(t.class, nameable) {
+			break
+		}
+		if i = int(t.end) - 1; t.class != article {
+			words, last = words+1, int(t.end)
+			isTitled := isSmall(r.Chars[i]) && t.size() > maxShort
+			isName = isName || words > 1 || t.class == given || isTitled && !r.endsAsMessage(&t)
+		}
+	}
+	if !isName {
+		return 0
+	}
+	return last
 }
 
 // goOn returns the end of the secret that goes on at i.

@@ -50,7 +50,7 @@ const (
 	other  // what is not blank
 )
 
-// edit is a datum: the characters from start to end become its kind's mark.
+// edit is a datum: a placeholder takes the place of the characters from start to end.
 type edit struct {
 	start, end int
 	kind       kind
@@ -60,8 +60,7 @@ type edit struct {
 type reader struct {
 	text.Reading
 	in         string
-	source     []edit // in bytes of the text
-	edits      []edit // of this pass
+	edits      []edit
 	tokens     []token
 	skip       edit // ahead of what is read: an element's text
 	cluster    cluster
@@ -77,111 +76,83 @@ const (
 	maxKept   = 1 << 16 // characters that a pooled reader has room for
 )
 
-// redacted returns s with its data replaced. It is read until nothing more is found: so a second reading of what comes
-// out, in which the placeholders are read as the marks are here, finds nothing either.
+// redacted returns s with its data replaced. What comes out is read again until nothing is found in it.
 func redacted(s string) string {
 	r := readers.Get().(*reader)
-	r.in = s
-	r.Read(s, isNumber)
-	r.source = r.source[:0]
-	r.markPlaceholders()
 	for range maxPasses {
-		before := len(r.source)
-		r.readSigns()
-		r.tokenise()
-		r.readColumns()
-		r.readTokens()
-		r.settle()
-		if len(r.source) == before {
+		if r.read(s); len(r.edits) == 0 {
 			break
 		}
+		s = r.apply()
 	}
-	out := r.apply(s)
 	r.in = ""
 	if cap(r.Chars) <= maxKept {
 		readers.Put(r)
 	}
-	return out
+	return s
 }
 
-// markPlaceholders puts one character in place of each placeholder that the text came with.
-func (r *reader) markPlaceholders() {
-	for i := 0; ; i++ {
-		next := bytes.IndexByte(r.Chars[i:], '[')
-		if next < 0 {
-			break
-		}
-		i += next
-		for k := cpf; k < record; k++ {
-			if bytes.HasPrefix(r.Chars[i:], []byte(placeholders[k])) {
-				r.edits = append(r.edits, edit{i, i + len(placeholders[k]), k})
-			}
-		}
-	}
-	r.settle()
-	r.source = r.source[:0]
+// read finds the data in s.
+func (r *reader) read(s string) {
+	r.in, r.edits = s, r.edits[:0]
+	r.Read(s, isNumber)
+	r.markPlaceholders()
+	r.readSigns()
+	r.tokenise()
+	r.readColumns()
+	r.readTokens()
 }
 
-// firstMark is the character that stands for a datum of kind 0.
+// firstMark is the character that stands for a placeholder of kind 0.
 const firstMark = 0x80
 
 func isMark(c byte) bool { return c&^0xf == firstMark }
 
-// redact takes the characters from start to end, of which none is a mark.
-func (r *reader) redact(start, end int, k kind) {
-	r.edits = append(r.edits, edit{start, end, k.plain()})
-}
-
-// settle puts marks in place of the edits.
-func (r *reader) settle() {
-	if len(r.edits) == 0 {
+// markPlaceholders puts one character in place of each placeholder.
+func (r *reader) markPlaceholders() {
+	n := bytes.IndexByte(r.Chars, '[')
+	if n < 0 {
 		return
 	}
+	for i := n; i < len(r.Chars); n++ {
+		c, size := r.Chars[i], 1
+		if c == '[' {
+			for k := cpf; k < record; k++ {
+				if bytes.HasPrefix(r.Chars[i:], []byte(placeholders[k])) {
+					c, size = firstMark+byte(k), len(placeholders[k])
+				}
+			}
+		}
+		r.Chars[n], r.From[n], r.Till[n] = c, r.From[i], r.Till[i+size-1]
+		i += size
+	}
+	r.Chars = r.Chars[:n]
+}
+
+// redact takes the characters from start to end, and reports whether there are any, and no mark among them.
+func (r *reader) redact(start, end int, k kind) bool {
+	if start >= end || slices.ContainsFunc(r.Chars[start:end], isMark) {
+		return false
+	}
+	r.edits = append(r.edits, edit{start, end, k.plain()})
+	return true
+}
+
+// apply returns the text with the edits made. Where two overlap the longer or first comes whole.
+func (r *reader) apply() string {
 	slices.SortFunc(r.edits, func(a, b edit) int { return cmp.Or(a.start-b.start, b.end-a.end) })
-	n, from := 0, 0
+	var b strings.Builder
+	b.Grow(len(r.in) + len(r.edits)*len(placeholders[birth]))
+	from, read := 0, 0
 	for _, e := range r.edits {
-		if e.end <= max(from, e.start) || slices.ContainsFunc(r.Chars[e.start:e.end], isMark) {
+		if e.start = max(e.start, read); e.start >= e.end {
 			continue
 		}
-		if e.start < from { // in a secret, perhaps, that ends within it
-			e.start = from
-		}
-		n += r.move(n, from, e.start)
-		begin, till := r.From[e.start], r.Till[e.end-1]
-		r.source = append(r.source, edit{int(begin), int(till), e.kind})
-		r.Chars[n], r.From[n], r.Till[n] = firstMark+byte(e.kind), begin, till
-		n, from = n+1, e.end
-	}
-	n += r.move(n, from, len(r.Chars))
-	r.Chars, r.From, r.Till, r.edits = r.Chars[:n], r.From[:n], r.Till[:n], r.edits[:0]
-}
-
-// move copies the characters from start to end to those from n on, and returns how many they are.
-func (r *reader) move(n, start, end int) int {
-	copy(r.From[n:], r.From[start:end])
-	copy(r.Till[n:], r.Till[start:end])
-	return copy(r.Chars[n:], r.Chars[start:end])
-}
-
-// apply returns s with the edits made; s itself where there are none.
-func (r *reader) apply(s string) string {
-	if len(r.source) == 0 {
-		return s
-	}
-	slices.SortFunc(r.source, func(a, b edit) int { return a.start - b.start })
-	var b strings.Builder
-	size := len(s)
-	for _, e := range r.source {
-		size += len(placeholders[e.kind]) - (e.end - e.start)
-	}
-	b.Grow(size)
-	from := 0
-	for _, e := range r.source {
-		b.WriteString(s[from:e.start])
+		b.WriteString(r.in[from:max(from, int(r.From[e.start]))])
 		b.WriteString(placeholders[e.kind])
-		from = e.end
+		from, read = int(r.Till[e.end-1]), e.end
 	}
-	b.WriteString(s[from:])
+	b.WriteString(r.in[from:])
 	return b.String()
 }
 
@@ -202,17 +173,17 @@ func (r *reader) readTokens() {
 		case number, date:
 			found = r.readNumber(i)
 		}
-		if found.kind != none && !slices.ContainsFunc(r.Chars[found.start:found.end], isMark) {
-			r.redact(found.start, found.end, found.kind)
-			read = found.end
-		} else if found.kind == none && found.end > read {
-			read = found.end
+		if found.kind == none || r.redact(found.start, found.end, found.kind) {
+			read = max(read, found.end)
 		}
 	}
 }
 
 // readWord returns the datum that the word i begins or says that it follows.
 func (r *reader) readWord(i int) edit {
+	if end := r.notedAt(&r.tokens[i]); end > 0 {
+		return edit{end: end}
+	}
 	if e := r.secretAt(i); e.kind != none {
 		return e
 	}

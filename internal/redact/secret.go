@@ -22,13 +22,11 @@ const (
 func (r *reader) secretAt(i int) edit {
 	t := &r.tokens[i]
 	start, end := int(t.start), int(t.end)
-	if e := r.notedAt(t); e.kind != none {
-		return e
-	}
-	for _, name := range [...]string{"codigo de acesso", "codigo de seguranca", "codigo de verificacao", "codigo sms"} {
-		if r.has(start, name) {
-			return r.labelledSecret(start, start+len(name), secretive)
+	if name := codeName.Find(r.Chars[start:min(len(r.Chars), start+maxToSecret)]); name != nil {
+		if e := r.labelledSecret(start, start+len(name), secretive); e.kind != none {
+			return e
 		}
+		return r.codeBefore(start)
 	}
 	if t.class == engineKey && r.isKey(i) {
 		return r.labelledSecret(start, end, secretive)
@@ -37,6 +35,21 @@ func (r *reader) secretAt(i int) edit {
 		return edit{}
 	}
 	return r.labelledSecret(start, end, t.class)
+}
+
+var (
+	codeName = regular(`(?i)codigo (?:de (?:acesso|seguranca|verificacao)|sms)|(?:access|verification|security) code`)
+	isCode   = regexp.MustCompile(`([\w@#$!-]{4,24})"? +(?:e|eh|is) +(?:(?:o|a|os|seu|sua|the|your) +){0,2}$`)
+)
+
+// codeBefore returns the secret that stands before its name, at i: 482917 é o seu código de acesso.
+func (r *reader) codeBefore(i int) edit {
+	from := max(0, i-maxToSecret)
+	m := isCode.FindSubmatchIndex(r.Chars[from:i])
+	if m == nil || !looksSecret(r.Chars[from+m[2]:from+m[3]], true, false) {
+		return edit{}
+	}
+	return edit{from + m[2], from + m[3], secret}
 }
 
 // isKey reports whether the token i is the "key" of an API key, a private key and the like.
@@ -127,11 +140,24 @@ func (r *reader) secretNameEnd(start, end int) (int, bool) {
 		default:
 			written := r.Chars[start:i]
 			joined := r.char(start-1) == '_' || bytes.IndexByte(written, '_') >= 0
-			return i, c == '=' || !joined || bytes.ContainsFunc(written, isSmallRune)
+			return i, c == '=' || !joined || bytes.ContainsFunc(written, isSmallRune) || r.isNameOf(start, i)
 		}
 		i++
 	}
 	return 0, false
+}
+
+// isNameOf reports whether the identifier in capitals that the word from start to end is the last of is a secret's, and
+// no error's: DB_PASSWORD: 'a', not WRONG_PASSWORD: x. What it assigns is quoted, or no word.
+func (r *reader) isNameOf(start, end int) bool {
+	if first := r.lookup(r.nameStart(start)); is(first.class, messages) || bytes.IndexByte(r.Chars[start:end], '_') >= 0 {
+		return false
+	}
+	if isOneOf(r.char(end), `"'`) {
+		end++
+	}
+	value := r.pastBlanks(r.pastBlanks(end) + 1)
+	return r.char(r.pastBlanks(end)) == ':' && (isOneOf(r.char(value), `"'`) || r.isMixed(value))
 }
 
 // nameStart returns where the identifier begins that the word at start is a part of.

@@ -235,6 +235,18 @@ var taken = []struct{ why, text, want string }{
 	{"LDAP", "CN=Ondo Prates,OU=TI (sAMAccountName=oprates) uid=o.prates,ou=x; cn: Ondo Prates", "CN=[NAME],OU=TI (sAMAccountName=[USER]) uid=[USER],ou=x; cn: [NAME]"},
 	{"FHIR", `"name":[{"family":"Prates","given":["Ondo", "Zora"]}]`, `"name":[{"family":"[NAME]","given":["[NAME]"]}]`},
 
+	// the third set's kinds
+	{"two surnames first", "BENEFICIÁRIO: TAVARES PRATES, ONDINO não encontrado; Paciente: Tavares Prates, Edilson", "BENEFICIÁRIO: [NAME] não encontrado; Paciente: [NAME]"},
+	{"HL7", "PID|1||88213^^^HOSP||Prates^Ondino^T||19630917|M; |Prates^Ondino^T||19630917|", "PID|1||[ID]^^^HOSP||[NAME]||[BIRTHDATE]|M; |[NAME]||[BIRTHDATE]|"},
+	{"HTML", "<td>Paciente</td><td>Jo&atilde;o Prates</td></tr> <b>Paciente:</b> Ondino Prates", "<td>Paciente</td><td>[NAME]</td></tr> <b>Paciente:</b> [NAME]"},
+	{"signatures", "reenviar. Att., Ondina Prates; Atenciosamente,\nOndina Prates\nCRM", "reenviar. Att., [NAME]; Atenciosamente,\n[NAME]\nCRM"},
+	{"whom to call", "ligar para a Neusa, falar com Ondina Prates; resp. Ondina Prates", "ligar para a [NAME], falar com [NAME]; resp. [NAME]"},
+	{"SAML", `<saml:Attribute Name="uid"><saml:AttributeValue>oprates</saml:AttributeValue>`, `<saml:Attribute Name="uid"><saml:AttributeValue>[USER]</saml:AttributeValue>`},
+	{"an address before its label", "Av. Brasil 1840 (endereço do beneficiário)", "[ADDRESS] (endereço do beneficiário)"},
+	{"voter's number, in groups", "título eleitoral 1043 8872 0213", "título eleitoral [ID]"},
+	{"a pattern with an exclamation mark", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'", "Value '[CARD]' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'"},
+	{"Python", "{'nasc': datetime.date(1966, 4, 19)}", "{'nasc': datetime.date([BIRTHDATE])}"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -165,9 +165,15 @@ func (r *reader) abbreviates(i int) bool {
 	}
 	t := &r.tokens[len(r.tokens)-1]
 	isBehind := int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')'
-	isKnown := is(t.class, setOf(keep, person)) || t.kind == user
+	isKnown := is(t.class, setOf(keep, person)) || t.kind == user || t.class == qualifier && t.kind == name
 	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
 }
+
+// cells is what stands between a label and its value in a table of HTML, inline what ends a label in bold.
+var (
+	betweenCells = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>`)
+	inline       = regular(`/(?:b|strong|em|i|label|span)>`)
+)
 
 // tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
@@ -178,6 +184,11 @@ func (r *reader) tagAt(i int) int {
 	}
 	if r.char(i) != '/' {
 		return i
+	}
+	rest := r.Chars[i:min(len(r.Chars), i+maxQuoted)]
+	if size := len(betweenCells.Find(rest)) + len(inline.Find(rest)); size > 0 {
+		r.gap = r.gap&^open | sign
+		return i + size
 	}
 	r.gap |= endTag
 	for i < len(r.Chars) && (looks[r.Chars[i]] == isLetter || isOneOf(r.Chars[i], "/:-_.")) {

@@ -52,7 +52,7 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 		return p
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
-		if r := m.runs[id]; asked || !r.State.Ended() {
+		if r := m.runs[id]; !r.State.Ended() {
 			p.Runs = append(p.Runs, r.told())
 		}
 	}
@@ -123,7 +123,7 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 			s.Waiting = append(s.Waiting, o)
 		}
 	}
-	p.Subjects, p.Failures, p.Alone = []journal.Expungeable{s}, map[string]int64{}, map[string]bool{}
+	p.Subjects, p.Failures = []journal.Expungeable{s}, map[string]int64{}
 	for id, f := range m.fingerprints {
 		p.Failures[id] = m.counted(f).Failures
 	}
@@ -132,36 +132,6 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 			p.Erasures = append(p.Erasures, r)
 		}
 	}
-	for id, r := range m.runs {
-		if m.alone(&r.Filter, key) {
-			p.Alone[id] = true
-		}
-	}
-}
-
-// alone: what a run sought by the beginning of an id, in whatever case, or by what a claim brings, finds the one subject only.
-func (m *Memory) alone(f *journal.DeadLetterFilter, key int64) bool {
-	of := m.subjects[key].Subject
-	if f.Query != "" && strings.HasPrefix(strings.ToLower(of.ID), strings.ToLower(f.Query)) {
-		others := 0
-		for s := range m.keys {
-			if s != of && strings.HasPrefix(s.ID, of.ID[:len(f.Query)]) {
-				others++
-			}
-		}
-		if others == 0 {
-			return true
-		}
-	}
-	brings := map[bool]int{} // by whether it is the subject's
-	for _, d := range m.letters {
-		for _, c := range d.DeadLetter.Context {
-			if f.Context == c.Variable+"="+c.Value {
-				brings[d.Key == key]++
-			}
-		}
-	}
-	return brings[true] > 0 && brings[false] == 0
 }
 
 // signed is a record with its digest as the ledger has it.

@@ -106,5 +106,3 @@ func (s *moment) Expunges(backwards bool, take func(*journal.Entry) bool) error 
 	}
 	return nil
 }
-
-func (s *moment) Schema() (string, error) { return "", nil }

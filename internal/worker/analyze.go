@@ -70,7 +70,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 		failure.Expected = a.Expected(failure.Destination)
 	}
 	analysis := a.analysis(j, policy, &failure, received)
-	recorded, err := inJournal(ctx, a.memory, analysis)
+	recorded, err := a.memory.Analyze(ctx, analysis)
 	switch {
 	case errors.Is(err, journal.ErrInvalid):
 		return a.refuse(ctx, j, unrecordable(err))

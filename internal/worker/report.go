@@ -36,7 +36,7 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 	if line == nil {
 		return
 	}
-	fields := append(make([]zap.Field, 0, 23),
+	fields := append(make([]zap.Field, 0, 22),
 		zap.String("event", event),
 		SubjectField(n.Policy, d.SubjectID),
 		zap.String("submissionError", n.Error),
@@ -65,9 +65,6 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 	if warning != "" {
 		fields = append(fields, zap.String("warning", warning))
 	}
-	if trace := traceOf(ctx); trace != "" {
-		fields = append(fields, zap.String(traceField, trace))
-	}
 	line.Write(fields...)
 }
 
@@ -84,7 +81,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 		"matchedText",
 		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey",
 		"backoffMinutes",
-		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state", traceField:
+		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state":
 		return zap.String("subjectId", id)
 	default:
 		return zap.String(p.IDVariable, id)

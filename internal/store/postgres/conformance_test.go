@@ -20,10 +20,6 @@ func TestMigrations(t *testing.T) {
 	storetest.RunMigrations(t, func(t *testing.T) storetest.Database {
 		address := realserver.Database(t)
 		return storetest.Database{
-			Planted: map[string]string{
-				"trigger": "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; CREATE TRIGGER planted BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION planted()",
-				"rule":    "CREATE RULE planted AS ON INSERT TO sums DO INSTEAD NOTHING", "check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record < 9)",
-				"policy": "CREATE POLICY planted ON records USING (record > 3)"},
 			Open:       func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) },
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, address) },
 			Exec: func(ctx context.Context, statement string) error {
@@ -46,11 +42,7 @@ func TestEditsAreFound(t *testing.T) {
 	testkit.Must(t, err)
 	pool := stdlib.OpenDB(*c)
 	t.Cleanup(func() { _ = pool.Close() })
-	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Dialect: &dialect,
-		Schema: map[string]string{"row security": "ALTER TABLE subjects ENABLE ROW LEVEL SECURITY", "forced row security": "ALTER TABLE subjects FORCE ROW LEVEL SECURITY",
-			"a policy": "CREATE POLICY planted ON records USING (record > 3)", "not logged": "ALTER TABLE outbox SET UNLOGGED",
-			"a check": "ALTER TABLE records ADD CONSTRAINT planted CHECK (record > 0)", "a check gone": "ALTER TABLE ledger_head DROP CONSTRAINT ledger_head_one_check",
-			"a foreign key": "ALTER TABLE dead_letters ADD CONSTRAINT planted FOREIGN KEY (subject) REFERENCES subjects (key)"}})
+	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Dialect: &dialect})
 }
 
 func TestUnreadableRecord(t *testing.T) {
@@ -71,14 +63,6 @@ func executor(t *testing.T, address string) func(statements ...string) {
 			do(t, c, statement)
 		}
 	}
-}
-
-func TestPlantedTrigger(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunPlanted(t, open(t, address), executor(t, address),
-		[]string{"CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.team := 'ti'; RETURN NEW; END $$",
-			"CREATE TRIGGER planted BEFORE INSERT ON dead_letters FOR EACH ROW EXECUTE FUNCTION planted()"},
-		[]string{"DROP TRIGGER planted ON dead_letters", "DROP FUNCTION planted"})
 }
 
 func TestRebuild(t *testing.T) {

@@ -24,7 +24,7 @@ var dialect = sqlstore.Dialect{
 	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long: `SELECT set_config(name, '0', true) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
-	Failed: storeError, Usable: usableAfter, Batch: batch, Described: described, Expected: expected,
+	Failed: storeError, Usable: usableAfter, Batch: batch,
 }
 
 // DB is a journal that is read and written. Its methods may be called concurrently, by several processes on

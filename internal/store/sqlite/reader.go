@@ -70,7 +70,7 @@ func isJournal(ctx context.Context, tx sqlstore.Querier) error {
 	if application != applicationID {
 		return errors.New("found no journal in it: name the file that the worker writes")
 	}
-	return compatible(ctx, tx, false)
+	return known(ctx, tx)
 }
 
 func (f *file) reader(way url.Values) (*Reader, error) {

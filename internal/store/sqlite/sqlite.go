@@ -35,7 +35,7 @@ var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID"},
 	Bytes: "x'%x'", Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
-	Failed: failed, Usable: func(error) bool { return true }, Described: described, Expected: expected,
+	Failed: failed, Usable: func(error) bool { return true },
 }
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
@@ -167,7 +167,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 		return err
 	}
 	if objects > 0 {
-		return compatible(ctx, tx, true)
+		return known(ctx, tx)
 	}
 	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -177,28 +177,13 @@ func create(ctx context.Context, pool *sql.DB) error {
 	return tx.Commit()
 }
 
-// compatible fails where the tables are not of this version.
-func compatible(ctx context.Context, tx sqlstore.Querier, written bool) error {
-	var tables int
+// known fails where the tables are not of this binary's version.
+func known(ctx context.Context, tx sqlstore.Querier) error {
 	var version int64
-	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'journal_schema'").Scan(&tables)
-	if err == nil && tables == 0 {
-		return errors.New(sqlstore.FirstEdition)
-	}
-	if err == nil {
-		err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version)
-	}
-	if err == nil {
-		err = sqlstore.Known(version)
-	}
-	if err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
 		return err
 	}
-	what, err := dialect.Incompatible(ctx, tx, written)
-	if err == nil && what != "" {
-		err = errors.New(what)
-	}
-	return err
+	return sqlstore.Known(version)
 }
 
 // The ways a database is connected to.
@@ -251,25 +236,4 @@ func (r *Reader) Backup(ctx context.Context, path string) error {
 		return failed("copy "+r.file.path+" to "+path, err, false)
 	}
 	return smallfile.Sync(path)
-}
-
-// described are the statements that made the tables, indexes, triggers and views, by what they made; names stand in
-// them as in a restored database.
-const described = `SELECT type || ' ' || name, replace(coalesce(sql, ''), '"' || name || '"', name)
-	FROM sqlite_schema WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4')`
-
-// expected is what is described of a database that was just made.
-func expected(ctx context.Context, statements []string) (map[string]string, error) {
-	fresh, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	defer fresh.Close()
-	fresh.SetMaxOpenConns(1)
-	for _, statement := range statements {
-		if _, err := fresh.ExecContext(ctx, statement); err != nil {
-			return nil, err
-		}
-	}
-	return sqlstore.Describe(ctx, fresh, described)
 }

@@ -26,7 +26,6 @@ func TestMigrations(t *testing.T) {
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, path) },
 			Exec:       func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
 			Exclusive:  true,
-			Planted:    map[string]string{"trigger": "CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
 		}
 	})
 }
@@ -95,13 +94,6 @@ func TestUnreadableRecord(t *testing.T) {
 func TestUnreadableGates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	storetest.RunUnreadableGates(t, opened(t, path), executor(t, path))
-}
-
-func TestPlantedTrigger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunPlanted(t, opened(t, path), executor(t, path),
-		[]string{"CREATE TRIGGER planted AFTER INSERT ON dead_letters BEGIN UPDATE dead_letters SET team = 'ti' WHERE record = NEW.record; END"},
-		[]string{"DROP TRIGGER planted"})
 }
 
 func TestRebuild(t *testing.T) {

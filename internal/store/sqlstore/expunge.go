@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -177,8 +176,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 	for _, read := range []func() error{
 		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
 		func() error { p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure'"); return err },
-		func() error { p.Runs, err = w.runsByID(""); return err },
-		func() error { p.Alone, err = w.alone(p.Runs, key, p.Subject); return err },
+		func() error { p.Runs, err = w.runsByID("WHERE state IN " + unfinished); return err },
 		func() error { p.Failures, err = w.failures(); return err },
 	} {
 		if err := read(); err != nil {
@@ -186,48 +184,6 @@ func (w *writer) asked(p *journal.Expunging) error {
 		}
 	}
 	return nil
-}
-
-// alone are the bulk runs whose filter finds the subject and no other, by the beginning of its id or what its dead
-// letters bring.
-func (w *writer) alone(runs []journal.BulkRun, key int64, of journal.Subject) (map[string]bool, error) {
-	all := map[string]bool{}
-	finds := func(table string, these where) (bool, error) {
-		var one int64
-		return w.one("SELECT 1 FROM "+table+these.String()+" LIMIT 1", these.args, &one)
-	}
-	for i := range runs {
-		r := &runs[i]
-		if prefix := r.Finds(of); prefix != "" {
-			others := where{conditions: []string{"key <> ?", "id >= ?"}, args: []any{key, prefix}}
-			if end, ok := deadletter.AfterPrefix(prefix); ok {
-				others.and("id < ?", end)
-			}
-			shared, err := finds("subjects", others)
-			if err != nil {
-				return nil, err
-			}
-			if !shared {
-				all[r.ID] = true
-			}
-		}
-		if r.Filter.Context == "" {
-			continue
-		}
-		var brings [2]bool
-		for n, whose := range []string{"d.subject = ?", "d.subject <> ?"} {
-			these := where{conditions: []string{whose}, args: []any{key}}
-			these.picks(&journal.DeadLetterFilter{Context: r.Filter.Context})
-			var err error
-			if brings[n], err = finds("dead_letters d", these); err != nil {
-				return nil, err
-			}
-		}
-		if brings[0] && !brings[1] {
-			all[r.ID] = true
-		}
-	}
-	return all, nil
 }
 
 // failures are how many are counted, by their causes.

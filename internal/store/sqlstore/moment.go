@@ -77,18 +77,6 @@ func (m *moment) Expunges(backwards bool, take func(*journal.Entry) bool) error 
 
 var errEnough = errors.New("enough was read")
 
-func (m *moment) Schema() (string, error) {
-	want, err := m.Expected(m, m.Dialect.Schema())
-	if err != nil {
-		return "", m.failed("read the schema", err)
-	}
-	got, err := Describe(m, m.tx, m.Described)
-	if err != nil {
-		return "", m.failed("read the schema", err)
-	}
-	return differ(got, want), nil
-}
-
 func (m *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
 	if p.Subjects, err = m.rows(journal.SubjectsTable, "WHERE key > ? ORDER BY key LIMIT ?", after, limit); err != nil ||
 		len(p.Subjects) == 0 {

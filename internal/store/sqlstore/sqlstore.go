@@ -51,10 +51,6 @@ type Dialect struct {
 	Usable func(err error) bool
 	// Batch executes statements in their order. Nil: one after the other.
 	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
-	// Described is a query for everything that a database consists of, as Describe takes it, and Expected returns what
-	// that finds once the statements were executed.
-	Described string
-	Expected  func(ctx context.Context, statements []string) (map[string]string, error)
 }
 
 // Statement and its arguments.
@@ -89,6 +85,18 @@ func (d *Dialect) Schema() []string {
 		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.bytes(journal.Digest{})+", 0, 0)",
 		"INSERT INTO identity_key VALUES ("+d.bytes(journal.NewIdentityKey())+")",
 		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
+}
+
+// Known fails where the schema's version is not this binary's.
+func Known(version int64) error {
+	switch {
+	case version > Version:
+		return fmt.Errorf("its schema has version %d, this retry-worker knows up to version %d: start a newer one", version,
+			Version)
+	case version < 1:
+		return errors.New("its schema names no version: restore the database from a backup")
+	}
+	return nil
 }
 
 // bytes returns a literal.

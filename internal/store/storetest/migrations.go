@@ -17,43 +17,15 @@ type Database struct {
 	OpenReader func(ctx context.Context) (Reader, error)
 	// Exec runs a statement that both stores understand, while nothing is open.
 	Exec func(ctx context.Context, statement string) error
-	// Planted are statements after each of which nobody may write, but may read.
-	Planted map[string]string
 	// Exclusive tells that one process at a time may open it for writing: others are refused, in one line.
 	Exclusive bool
 }
 
 // RunMigrations holds what create makes to the promises of the schema's versions, and of several openers.
 func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
-	t.Run("a journal of the first edition is refused", func(t *testing.T) { // nothing was released before version 1
-		wantNotOpened(t, create(t), "ALTER TABLE journal_schema RENAME TO schema_migrations", "first edition")
-	})
 	t.Run("a binary that is too old is refused", func(t *testing.T) {
 		wantNotOpened(t, create(t), "UPDATE journal_schema SET version = 999", "999", "newer")
 	})
-	for what, statement := range map[string]string{"a column missing": "ALTER TABLE fingerprints DROP COLUMN last_seen",
-		"a column renamed": "ALTER TABLE answered RENAME COLUMN until TO later", "a column added": "ALTER TABLE records ADD COLUMN more TEXT",
-		"a table missing": "DROP TABLE notice_marks", "an index missing": "DROP INDEX records_of_subject"} {
-		t.Run("a journal of another build is refused: "+what, func(t *testing.T) {
-			wantNotOpened(t, create(t), statement, "its schema is not this retry-worker's", "empty journal")
-		})
-	}
-	for what, statement := range create(t).Planted {
-		t.Run("what changes or refuses rows is noticed: "+what, func(t *testing.T) {
-			d := create(t)
-			testkit.Must(t, d.open(t).Close())
-			testkit.Must(t, d.Exec(t.Context(), statement))
-			s, err := d.Open(t.Context())
-			if err == nil {
-				_ = s.Close()
-				t.Fatal("it was opened")
-			}
-			wantOneLine(t, err)
-			r, err := d.OpenReader(t.Context())
-			testkit.Must(t, err)
-			testkit.Must(t, r.Close())
-		})
-	}
 	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
 	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })
 }

@@ -1,0 +1,172 @@
+package deadletter
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+// Fields returns what somebody wrote into a field, by the field's name in the API; empty where it is not given. The
+// method Get of url.Values is one.
+type Fields func(name string) string
+
+// ParseFilter reads a filter of dead letters and judges it. Its fields are state, policy, team, reason, fingerprint,
+// ids, context, q, since, until and sort; instants are read as ParseInstant says. The error is a *Refusal; what could be
+// read is returned with it.
+func ParseFilter(read Fields, zone *time.Location, now time.Time) (journal.DeadLetterFilter, error) {
+	f, wrong := readFilter(read, zone, now)
+	f, err := checkFilter(f)
+	return f, cmp.Or(wrong, err)
+}
+
+func readFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
+	instant := func(name string) time.Time {
+		t, ok := ParseInstant(read(name), zone, now)
+		if !ok {
+			wrong = cmp.Or[error](wrong, refuse(Code("invalid_"+name), "%s is %.60q, expected an instant such as "+
+				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w", name, read(name)))
+		}
+		return t
+	}
+	return journal.DeadLetterFilter{
+		State: read("state"), Policy: read("policy"), Team: decision.Team(read("team")),
+		Reason: decision.Reason(read("reason")), Fingerprint: read("fingerprint"), IDs: read("ids"),
+		Context: read("context"), Query: read("q"), Sort: read("sort"), Since: instant("since"), Until: instant("until"),
+	}, wrong
+}
+
+// ParseCommand reads a command on all open dead letters of a filter and judges it, but for Reason and By, which a plan
+// does not need. Its fields are the filter's but state and sort, and action, forceRetry and fresh (true, or else false),
+// when and perMinute. The error is a *Refusal; what could be read is returned with it.
+func ParseCommand(read Fields, zone *time.Location, now time.Time) (BulkCommand, error) {
+	f, wrong := readFilter(read, zone, now)
+	c := BulkCommand{Filter: f, Action: journal.BulkAction(read("action")), When: When(read("when")),
+		Force: read("forceRetry") == "true", Fresh: read("fresh") == "true"}
+	if pace := read("perMinute"); pace != "" {
+		n, err := strconv.ParseInt(pace, 10, 64)
+		if c.PerMinute = n; err != nil || n == 0 { // 0 would be the default's
+			wrong = cmp.Or[error](wrong, badPace(pace))
+		}
+	}
+	c, err := c.checked()
+	return c, cmp.Or(wrong, err)
+}
+
+func badPace(pace any) *Refusal {
+	return refuse(InvalidPace, "perMinute is %.60v, expected 1 to %d", pace, journal.MaxPerMinute)
+}
+
+var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
+
+// ParseInstant reads what people write for an instant: RFC 3339; a date with a time or without, in the zone; or an age
+// such as 3d, which is that long before now. The zero time is that of an empty text. It reports whether s is any of
+// them.
+func ParseInstant(s string, zone *time.Location, now time.Time) (t time.Time, ok bool) {
+	if s == "" {
+		return t, true
+	}
+	if m := ageForm.FindStringSubmatch(s); m != nil {
+		n, _ := strconv.Atoi(m[1]) // of four digits at most
+		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
+		return now.Add(-time.Duration(n) * unit).UTC().Truncate(time.Millisecond), true
+	}
+	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.DateOnly} {
+		if t, err := time.ParseInLocation(form, s, zone); err == nil {
+			return t.UTC(), hasForm(t)
+		}
+	}
+	t, ok = decision.ParseInstant(s)
+	return t, ok && hasForm(t)
+}
+
+// hasForm reports whether an instant can be written as RFC 3339: years have four digits.
+func hasForm(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9998 }
+
+// states that a list can be asked for.
+var states = []string{"", "open", "reprocessing", "discarded", "recovered", "all"}
+
+// fingerprintForm is a cause's id (journal.Fingerprint.ID).
+var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// checkFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
+func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
+	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
+	variable, value, _ := strings.Cut(f.Context, "=")
+	switch {
+	case !slices.Contains(states, f.State):
+		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered or all", f.State)
+	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
+		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
+	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
+		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
+	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
+		return f, refuse(InvalidFingerprint,
+			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
+		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d", f.IDs, MostItems)
+	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) || strings.ContainsRune(f.Context, 0)):
+		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
+			f.Context)
+	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
+		return f, refuse(InvalidPeriod,
+			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
+	case utf8.RuneCountInString(f.Query) > maxQuery:
+		return f, refuse(InvalidQuery,
+			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
+	}
+	return f, nil
+}
+
+func areIDs(ids []string) bool {
+	return len(ids) <= MostItems && !slices.ContainsFunc(ids, func(id string) bool { return !IsID(id) })
+}
+
+// checkLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
+func checkLimit(limit int) (int, error) {
+	if limit == 0 {
+		return DefaultItems, nil
+	}
+	if limit < 1 || limit > MostItems {
+		return 0, refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
+	}
+	return limit, nil
+}
+
+// checkList is what a list is asked for, put in order.
+func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter, int, error) {
+	limit, err := checkLimit(limit)
+	if err == nil {
+		f, err = checkFilter(f)
+	}
+	return f, limit, err
+}
+
+// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the
+// *Refusal of what can never be carried out.
+func (c BulkCommand) checked() (BulkCommand, error) {
+	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
+	switch {
+	case c.Action != journal.BulkRetry && c.Action != journal.BulkDiscard:
+		return c, refuse(InvalidAction, "action is %.60q, expected retry or discard", c.Action)
+	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
+		return c, badPace(c.PerMinute)
+	case c.When != Backoff && c.When != Now:
+		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
+	case c.Action == journal.BulkDiscard && (c.Force || c.Fresh || c.When == Now):
+		return c, refuse(InvalidAction, "what is discarded is not retried: leave forceRetry, fresh and when out, or retry")
+	case c.Fresh && !c.Force:
+		return c, unforced()
+	}
+	f, since, until := c.Filter, c.Filter.Since, c.Filter.Until
+	f.State, f.Sort, f.Since, f.Until = "", Newest, since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
+	f, err := checkFilter(f)
+	c.Filter = f
+	return c, err
+}

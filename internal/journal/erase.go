@@ -56,17 +56,15 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 		return nil, ErrSubjectUnknown
 	}
 	s := &p.Subjects[0]
-	_, whole, err := s.ended(head.Record)
+	err := s.fold(head.Record)
 	if err == nil {
-		err = p.busy(s, whole)
+		err = p.busy(s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	x := newExpunge(head, at, publish)
-	if err := x.takeFirst(s, len(s.Records), whole); err != nil {
-		return nil, err
-	}
+	x.takeFirst(s, len(s.Records))
 	if x.out.Causes, err = p.alone(x.left); err != nil {
 		return nil, err
 	}
@@ -105,7 +103,8 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 }
 
 // busy returns why the subject cannot be erased yet.
-func (p *Expunging) busy(s *Expungeable, h *History) error {
+func (p *Expunging) busy(s *Expungeable) error {
+	h := s.whole
 	busy := func(why string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
 	}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"io"
+	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"

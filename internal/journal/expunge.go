@@ -58,8 +58,11 @@ type Expungeable struct {
 	Records []SignedRecord
 	Items   []BulkItem
 	Waiting []Message
+}
 
-	// What fold made of it: the records' bodies, what they come to and added, and how many of the first can go.
+// folded is a subject with its records' bodies, what they come to and added, and how many of the first can go.
+type folded struct {
+	*Expungeable
 	bodies []body
 	whole  *History
 	all    *projection
@@ -151,12 +154,13 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 }
 
 // purge takes those records of a subject that are old and that nothing later builds on, or has its episode expire.
-func (x *expunge) purge(p *Expunging, s *Expungeable) error {
-	if err := s.fold(p.Through); err != nil {
+func (x *expunge) purge(p *Expunging, e *Expungeable) error {
+	s, err := e.fold(p.Through)
+	if err != nil {
 		return err
 	}
 	whole := s.whole
-	waits := p.unfinished(s) != "" ||
+	waits := p.unfinished(e) != "" ||
 		slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
 	switch last := s.Records[len(s.Records)-1].Entry.Record; {
 	case waits:
@@ -171,17 +175,17 @@ func (x *expunge) purge(p *Expunging, s *Expungeable) error {
 }
 
 // fold folds the subject's records. Those can go that are of up to through and not needed by later ones.
-func (s *Expungeable) fold(through int64) error {
-	s.whole, s.all = (&History{}).of(s.Subject), newProjection()
+func (e *Expungeable) fold(through int64) (*folded, error) {
+	s := &folded{Expungeable: e, whole: (&History{}).of(e.Subject), all: newProjection()}
 	old := true
 	for i := range s.Records {
 		r := &s.Records[i]
 		if err := r.check("expunged"); err != nil {
-			return err
+			return nil, err
 		}
 		b, err := bodyOf(&r.Entry)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if old && s.whole.begins(b) {
 			s.ended = i
@@ -193,7 +197,7 @@ func (s *Expungeable) fold(through int64) error {
 	if old && s.whole.idle() {
 		s.ended = len(s.Records)
 	}
-	return nil
+	return s, nil
 }
 
 // idle reports whether nothing is known that is still to come, or that holds for others.
@@ -219,7 +223,7 @@ func (h *History) begins(b body) bool {
 
 // takeFirst takes the first records of a subject. The rest is folded anew: what all added to the sums and the rest
 // does not, stays in the expunge's record.
-func (x *expunge) takeFirst(s *Expungeable, n int) {
+func (x *expunge) takeFirst(s *folded, n int) {
 	all, rest, left := s.all, newProjection(), (&History{}).of(s.Subject)
 	for i := range s.Records {
 		if i < n {

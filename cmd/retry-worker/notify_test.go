@@ -7,14 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 )
 
 // toldTeam is a catalogue in which ti is told by those lines.
 func toldTeam(t *testing.T, lines string) string {
 	t.Helper()
-	text := strings.Replace(string(catalogue.Default().YAML()), "\n  ti:\n", "\n  ti:\n    "+strings.ReplaceAll(lines, "\n", "\n    ")+"\n", 1)
+	text := "extends: built-in\nteams:\n  ti:\n    " + strings.ReplaceAll(lines, "\n", "\n    ") + "\n"
 	return testkit.File(t, "policies.yaml", []byte(text))
 }
 

@@ -133,7 +133,6 @@ func TestMails(t *testing.T) {
 			Due: &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"}}},
 		"digest-whole": {notify.TypeDigest, wholeDigest()},
 		"news":         {notify.TypeNew, newsNotice().Data},
-		"test":         {notify.TypeTest, notify.Data{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})

@@ -72,7 +72,7 @@ func causesOf(n *Notice) *Summary {
 	switch n.Type {
 	case TypeNew:
 		return cmp.Or(n.Data.New, &Summary{})
-	case TypeTest, TypeDown, TypeUp:
+	case TypeDown, TypeUp:
 		return nil
 	default:
 		return &n.Data.Open

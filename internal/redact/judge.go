@@ -3,7 +3,7 @@ package redact
 // readNumber returns the datum that the number i begins: the end of what stays where it is none.
 func (r *reader) readNumber(i int) edit {
 	start := int(r.tokens[i].start)
-	c := r.contextOf(i)
+	c := r.context.ofNumber()
 	end := 0
 	if r.tokens[i].form == date {
 		end = r.instantEnd(start)
@@ -20,7 +20,7 @@ func (r *reader) readNumber(i int) edit {
 	if e := r.dialled(i, n); e.kind != none {
 		return e
 	}
-	if (c.kept == keep || c.kept == keepAll) && !n.isPunctuated() {
+	if c.isKept() && !n.isPunctuated() {
 		return edit{end: max(r.keptEnd(start), n.end(1))}
 	}
 	k, groups := r.judge(i, &c, n)
@@ -56,7 +56,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	switch {
 	case n.isPunctuated():
 		return cpf, 4
-	case c.money:
+	case r.isMoney(i):
 		return none, n.amount()
 	case c.kept == engineKey && 13 <= size && size <= 19,
 		c.kept == registry && size == 6,

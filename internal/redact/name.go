@@ -272,7 +272,7 @@ func (r *reader) addressAt(i int) edit {
 	if t.path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}
 	}
-	if c := r.contextOf(i); (c.label != address || !c.direct) && !(isStreet && r.isNumbered(start)) {
+	if c := r.context.ofNumber(); (c.label != address || !c.direct) && !(isStreet && r.isNumbered(start)) {
 		return edit{}
 	}
 	if !isEnclosed {

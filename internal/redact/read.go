@@ -61,6 +61,7 @@ type reader struct {
 	edits      []edit
 	tokens     []token
 	cluster    cluster
+	context    context
 	gap        gap // since the last token
 	host, path int // ends of a URL's parts
 }
@@ -156,10 +157,11 @@ func (r *reader) apply() string {
 // readTokens finds the data that words and numbers tell of.
 func (r *reader) readTokens() {
 	read := 0 // characters
+	r.context = context{}
 	for i := range r.tokens {
 		t := &r.tokens[i]
-		start := int(t.start)
-		if start < read || t.host {
+		if r.context.crosses(t.gap); int(t.start) < read || t.host {
+			r.meets(i)
 			continue
 		}
 		found := edit{}
@@ -172,6 +174,7 @@ func (r *reader) readTokens() {
 		if found.kind == none || r.redact(found.start, found.end, found.kind) {
 			read = max(read, found.end)
 		}
+		r.meets(i)
 	}
 }
 

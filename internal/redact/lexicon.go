@@ -47,6 +47,7 @@ const (
 	farewell               // a name follows on the next line
 	caller                 // a name follows "para", "com": ligar, falar
 	team                   // of a hospital, and no person
+	saint                  // begins a hospital's name, or is a part of a person's
 	given                  // a given name
 	ending                 // of words of messages: suspenso, recusou, ambulatorial
 )
@@ -54,7 +55,7 @@ const (
 var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
 	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
 	header cookie opaque scheme digest logon keyOwner vendor segment farewell
-	caller team given ending`)
+	caller team saint given ending`)
 
 // classes is a set of them.
 type classes uint64
@@ -71,7 +72,7 @@ func setOf(all ...class) (set classes) {
 var (
 	connecting = setOf(article, qualifier, filler, health, fielded)
 	keeping    = setOf(keep, keepAll, engineKey, registry)
-	nameable   = setOf(unknown, article, vendor, street, given)
+	nameable   = setOf(unknown, article, vendor, street, saint, given)
 	fields     = setOf(fielded, element)
 	secrets    = setOf(secretive, header, opaque)
 	// messages are the words of error texts.

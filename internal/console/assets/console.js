@@ -23,8 +23,10 @@
   const tick = () => {
     for (const t of document.querySelectorAll("time[data-kind]:not([data-kind=at])")) {
       const s = Math.round((Date.parse(t.dateTime) - Date.now() - skew) / 1000);
-      const text = t.dataset.kind === "in" || t.dataset.kind === "due" && s > 0 ? until(s) : ago(-s);
+      const due = t.dataset.kind === "due", late = due && s <= 0;
+      const text = late ? words.overdue.replace("%", span(-s)) : due || t.dataset.kind === "in" ? until(s) : ago(-s);
       if (t.textContent !== text) t.textContent = text;
+      if (due) t.classList.toggle("late", late);
     }
   };
 
@@ -92,6 +94,7 @@
     told.textContent = n === 0 ? told.dataset.none : n === 1 ? told.dataset.single : told.dataset.several.replace("%", n);
     $("all").closest("label").hidden = false;
     if (n) $("chosen").dataset.any = ""; else delete $("chosen").dataset.any;
+    $("chosen-go").disabled = n === 0;
     $("all").checked = n > 0 && n === all.length;
   };
   document.addEventListener("change", (e) => {

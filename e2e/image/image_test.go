@@ -215,7 +215,7 @@ func testRefuse(t *testing.T, e *engine) {
 		},
 		{
 			"another user", []string{"--volume", volume, "--user", "1000:1000"}, 1,
-			"this user cannot write in its folder: give it write access to /data",
+			"give the worker's user write access to it and to its folder",
 		},
 		{
 			"open without tokens", []string{"--volume", volume, "--env", open}, 2,

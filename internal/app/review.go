@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -38,16 +37,20 @@ func (c *relays) wake() {
 // newRelays prepares the relays.
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
-	hooks := outbox.NoHooks() // the relays themselves say in the log when something changes
-	hooks.Leading = sink.Leading
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
-	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, hooks, a.log)}
+	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, a.log)}
+	c.reviews.Leads = sink.Leads
 	c.add(c.reviews)
 	a.addNotices(c, memory, gates)
 	if a.sink != nil {
-		hooks := outbox.NoHooks()
-		hooks.Published = a.metrics.EventsPublished
-		c.add(outbox.New(events.Queue, a.holder, a.store, memory.Published, a.sink, hooks, a.log))
+		published := func(ctx context.Context, sequences []int64) error {
+			err := memory.Published(ctx, sequences)
+			if err == nil {
+				a.metrics.EventsPublished(len(sequences))
+			}
+			return err
+		}
+		c.add(outbox.New(events.Queue, a.holder, a.store, published, a.sink, a.log))
 	}
 	return c
 }
@@ -95,7 +98,6 @@ func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, 
 
 // newGates prepares the gates of destinations.
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
-	a.destinationsChanged(a.catalogue())
 	gates := gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
@@ -112,13 +114,6 @@ func (a *App) gateSettings() gate.Settings {
 
 // destinationLabel returns the name of a destination in metrics and events.
 func (a *App) destinationLabel(name string) string { return a.gateSettings().Label(name) }
-
-// destinationsChanged starts the series of the destinations that are configured.
-func (a *App) destinationsChanged(c *catalogue.Catalogue) {
-	for name := range c.Destinations {
-		a.metrics.StartDestination(name)
-	}
-}
 
 // holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.
 func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
 
@@ -138,12 +139,12 @@ func keepRules(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
 
 // keepItems removes what a rule matches for which keep returns false, and reports whether anything is left.
 func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
-	for _, l := range matcherLists {
-		items := child(rule, l.key)
+	for _, l := range new(classify.Rule).Lists() {
+		items := child(rule, l.Key)
 		before := len(items.Content)
-		items.Content = slices.DeleteFunc(items.Content, func(item *yaml.Node) bool { return !keep(l.key, item.Value) })
+		items.Content = slices.DeleteFunc(items.Content, func(item *yaml.Node) bool { return !keep(l.Key, item.Value) })
 		if left = left || len(items.Content) > 0; len(items.Content) == 0 && before > 0 {
-			i := indexOf(rule, l.key)
+			i := indexOf(rule, l.Key)
 			rule.Content = slices.Delete(rule.Content, i, i+2)
 		}
 	}

@@ -48,22 +48,6 @@ type standing struct {
 	class classify.Class
 }
 
-// matcherLists are the lists of what a rule matches, behind their keys.
-var matcherLists = []struct {
-	key string
-	of  func(*classify.Rule) []string
-}{
-	{"codes", func(r *classify.Rule) []string { return r.Codes }},
-	{"httpStatuses", func(r *classify.Rule) []string { return r.Statuses }},
-	{"tissFaults", func(r *classify.Rule) []string { return r.TISSFaults }},
-	{"tissCodes", func(r *classify.Rule) []string { return r.TISSCodes }},
-	{"phrases", func(r *classify.Rule) []string { return r.Phrases }},
-	{"refusals", func(r *classify.Rule) []string { return r.Refusals }},
-	{"approvals", func(r *classify.Rule) []string { return r.Approvals }},
-	{"things", func(r *classify.Rule) []string { return r.Things }},
-	{"patterns", func(r *classify.Rule) []string { return r.Patterns }},
-}
-
 // rules compiles a policy's rules: first those of the file, then those that it extends, so that of one rank its own win.
 func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	s := &ruleSet{builder: b, names: make(map[string]string), texts: make(map[string]standing)}
@@ -125,11 +109,11 @@ func (s *ruleSet) add(path string, r classify.Rule) {
 	s.patterns += len(r.Patterns)
 	s.written = append(s.written, written{path, r})
 	var keys, given []string
-	for _, l := range matcherLists {
-		if keys = append(keys, l.key); s.has(path + "." + l.key) {
-			given = append(given, l.key)
+	for _, l := range r.Lists() {
+		if keys = append(keys, l.Key); s.has(path + "." + l.Key) {
+			given = append(given, l.Key)
 		}
-		s.list(path+"."+l.key, l.key, l.of(&r), r.Class)
+		s.list(path+"."+l.Key, l.Key, l.Items, r.Class)
 	}
 	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // what is no mapping was reported
 		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))

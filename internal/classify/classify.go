@@ -6,7 +6,12 @@
 // limit or a request to come again.
 package classify
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"retry-worker/internal/text"
+)
 
 // Class is what becomes of an error (R4).
 type Class string
@@ -78,6 +83,19 @@ type Rule struct {
 	Matches, Not []string
 }
 
+// List is one of a rule's lists of what it matches, by its key in a catalogue.
+type List struct {
+	Key   string
+	Items []string
+}
+
+// Lists returns all of a rule's lists, the empty ones too.
+func (r *Rule) Lists() []List {
+	return []List{{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
+		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals},
+		{"things", r.Things}, {"patterns", r.Patterns}}
+}
+
 // Vocabulary is what words of refusal are made of, whatever they are said of.
 type Vocabulary struct {
 	// Refusals are words such as invalido, which need the thing that is refused.
@@ -147,10 +165,17 @@ func (c *Classifier) Rules() []Rule {
 // Classify is analyzeError of RN-BIL-005 §12.4. message is taken as it came; status is the HTTP status that came beside
 // it, 0 for none.
 func (c *Classifier) Classify(message string, status int) Match {
+	words := text.ReadWords(message)
+	defer words.Free()
+	return c.ClassifyWords(words, status)
+}
+
+// ClassifyWords is Classify of a message that was read.
+func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
 	if c == nil || len(c.matchers) == 0 {
 		return NoMatch
 	}
-	s := c.search(message, status, false)
+	s := c.search(words, status, false)
 	defer s.free()
 	return s.result()
 }
@@ -160,7 +185,9 @@ func (c *Classifier) Explain(message string, status int) []Found {
 	if c == nil || len(c.matchers) == 0 {
 		return nil
 	}
-	s := c.search(message, status, true)
+	words := text.ReadWords(message)
+	defer words.Free()
+	s := c.search(words, status, true)
 	defer s.free()
 	all := make([]Found, 0, len(s.found))
 	for _, f := range s.found {
@@ -199,6 +226,9 @@ func (s *search) result() Match {
 
 // match returns what a matcher found at a span.
 func (s *search) match(number int, where span) Match {
-	m := &s.matchers[number]
-	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, s.text(where)}
+	m, matched := &s.matchers[number], strconv.Itoa(s.status)
+	if where != beside {
+		matched = s.Text[where.from:where.to]
+	}
+	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, matched}
 }

@@ -198,7 +198,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		tiss    = "a code of four digits of table 38, or a hundred of them such as 10xx"
 		phrase  = "words of together at least 2 letters; only the last may end in *"
 		bound   = "a bound such as {0,40}"
-		foreign = "lower case without accents, as messages are compared with it"
+		foreign = "letters without accents, as messages are compared with it"
 		re2     = "a regular expression as RE2 reads them"
 	)
 	good := classify.Rule{Name: "good", Class: classify.Transient, Codes: []string{"TIMEOUT"}}
@@ -210,8 +210,8 @@ func TestRulesThatAreRefused(t *testing.T) {
 		"Phrases":    {"": phrase, "*": phrase, "a*b cdef": phrase, "tempo**": phrase, "- . -": phrase},
 		"Things":     {"*": phrase}, "Refusals": {"*": phrase}, "Approvals": {"*": phrase},
 		"Patterns": {
-			`erro.*fatal`: bound, `erro+ fatal`: bound, `erro{2,} fatal`: bound, `(?:erro ){1,201}fatal`: bound, `fatal (?:a(?:b*)c)`: bound,
-			`A fatal`: foreign, `Z fatal`: foreign, `(?i)É fatal`: foreign, `não foi`: foreign, "fatal\n": foreign, `fatal(`: re2, `(?=fatal)`: re2, `\1fatal`: re2,
+			`erro.*fatal`: bound, `erro+ fatal`: bound, `erro{2,} fatal`: bound, `fatal (?:a(?:b*)c)`: bound,
+			`É fatal`: foreign, `não foi`: foreign, "fatal\n": foreign, `fatal(`: re2, `(?=fatal)`: re2, `\1fatal`: re2,
 			`fatal (?:[a-z]{1,200} [a-z]{1,200}){1,5}`: "one of at most 4000 steps",
 		},
 	} {

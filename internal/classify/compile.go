@@ -75,31 +75,45 @@ func (c *compiler) check(i int, r *Rule) {
 
 // add compiles what of the rule i is evidence of that rank.
 func (c *compiler) add(i int, r *Rule, rank Rank) {
-	own, marked := r.Rank, min(r.Rank, TISS)
-	for _, list := range []struct {
-		key   string
-		items []string
-		rank  Rank
-		add   func(s string, r *Rule, rank Rank) (expected string)
-	}{
-		{"httpStatuses", r.Statuses, marked, c.addStatus(func(n *numberRules) *int { return &n.beside })},
-		{"codes", r.Codes, own, c.addCode},
-		{"httpStatuses", r.Statuses, own, c.addStatus(func(n *numberRules) *int { return &n.status })},
-		{"tissFaults", r.TISSFaults, marked, c.addAs(nameRole)},
-		{"tissCodes", r.TISSCodes, marked, c.addTISSCode},
-		{"phrases", r.Phrases, own, c.addAs(phraseRole)},
-		{"refusals", r.Refusals, own, c.addAs(refusalRole)},
-		{"approvals", r.Approvals, own, c.addAs(approvalRole)},
-		{"things", r.Things, own, c.addAs(thingRole)},
-		{"patterns", r.Patterns, own, c.addPattern},
-	} {
-		if list.rank != rank {
-			continue
-		}
-		for j, item := range list.items {
-			c.refuse(i, list.key, j, item, list.add(item, r, rank))
+	for _, list := range r.Lists() {
+		for j, item := range list.Items {
+			c.refuse(i, list.Key, j, item, c.addItem(list.Key, item, r, rank))
 		}
 	}
+}
+
+// roles of a rule's words, by the lists that they are in.
+var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refusals": refusalRole,
+	"approvals": approvalRole, "things": thingRole}
+
+// addItem compiles an item of a rule's list, if that is evidence of that rank, and returns what is expected in the place
+// of one that cannot be. TISS in its own place and a status beside the text are of rank TISS at least.
+func (c *compiler) addItem(list, item string, r *Rule, rank Rank) (expected string) {
+	own, marked := rank == r.Rank, rank == min(r.Rank, TISS)
+	switch list {
+	case "httpStatuses":
+		if marked {
+			expected = c.addStatus(item, r, rank, func(n *numberRules) *int { return &n.beside })
+		}
+		if own {
+			expected = c.addStatus(item, r, rank, func(n *numberRules) *int { return &n.status })
+		}
+		return expected
+	case "tissFaults", "tissCodes":
+		own = marked
+	}
+	if !own {
+		return ""
+	}
+	switch list {
+	case "codes":
+		return c.addCode(item, r, rank)
+	case "tissCodes":
+		return c.addTISSCode(item, r, rank)
+	case "patterns":
+		return c.addPattern(item, r, rank)
+	}
+	return c.addWords(item, use{role: roles[list], matcher: c.matcher(r, r.Name, rank)})
 }
 
 // refuse takes up what is wrong with an item, where anything else is expected.
@@ -136,19 +150,17 @@ func (c *compiler) addCode(code string, r *Rule, rank Rank) (expected string) {
 	return ""
 }
 
-// addStatus returns what adds an HTTP status where it comes beside the text, or in the text.
-func (c *compiler) addStatus(where func(*numberRules) *int) func(string, *Rule, Rank) string {
-	return func(s string, r *Rule, rank Rank) string {
-		statuses := spread(s, 100, 599)
-		if statuses == nil {
-			return "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
-		}
-		number := c.matcher(r, r.Name, rank)
-		for _, status := range statuses {
-			setFirst(where(c.number(status)), number)
-		}
-		return ""
+// addStatus adds an HTTP status, or a hundred of them, to where they are looked for.
+func (c *compiler) addStatus(s string, r *Rule, rank Rank, where func(*numberRules) *int) (expected string) {
+	statuses := spread(s, 100, 599)
+	if statuses == nil {
+		return "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
 	}
+	number := c.matcher(r, r.Name, rank)
+	for _, status := range statuses {
+		setFirst(where(c.number(status)), number)
+	}
+	return ""
 }
 
 func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) (expected string) {
@@ -180,13 +192,6 @@ func setFirst(slot *int, number int) {
 	}
 }
 
-// addAs returns what adds words for a role.
-func (c *compiler) addAs(as role) func(string, *Rule, Rank) string {
-	return func(s string, r *Rule, rank Rank) string {
-		return c.addWords(s, use{role: as, matcher: c.matcher(r, r.Name, rank)})
-	}
-}
-
 func (c *compiler) addVocabulary(v Vocabulary) {
 	for _, list := range []struct {
 		key   string
@@ -205,8 +210,8 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 // addWords adds words, whose last may end in * for any ending, as a needle.
 func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, isOpen := strings.CutSuffix(s, "*")
-	var words text.Words
-	words.Read(bare)
+	words := text.ReadWords(bare)
+	defer words.Free()
 	needle := " "
 	for i := range words.All {
 		needle += words.At(i) + " "
@@ -250,69 +255,32 @@ type pattern struct {
 	*regexp.Regexp
 }
 
-const (
-	// maxRepeat of a pattern's parts, and maxProgram of its steps, bound what it costs.
-	maxRepeat  = 200
-	maxProgram = 4000
-)
+// maxProgram of a pattern's steps bounds what it costs.
+const maxProgram = 4000
 
 func (c *compiler) addPattern(s string, r *Rule, rank Rank) (expected string) {
-	tree, err := syntax.Parse(s, syntax.Perl)
+	tree, err := syntax.Parse("(?i)"+s, syntax.Perl)
 	if err != nil {
 		return "a regular expression as RE2 reads them"
 	}
-	if expected = unsound(tree); expected != "" {
-		return expected
-	}
-	if steps(tree) > maxProgram {
+	program, err := syntax.Compile(tree.Simplify())
+	compiled := regexp.MustCompile("(?i)" + s)
+	switch {
+	case isUnbounded(tree):
+		return "a bound such as {0,40}"
+	case err != nil || len(program.Inst) > maxProgram:
 		return "one of at most " + strconv.Itoa(maxProgram) + " steps"
-	}
-	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), regexp.MustCompile(s)})
-	return ""
-}
-
-// steps returns about how many instructions re is compiled to; what is above the most allowed need not be exact.
-func steps(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)/2
-	for _, sub := range re.Sub {
-		n += steps(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(re.Max, 1)
-	}
-	return min(n, maxProgram+1)
-}
-
-// unsound returns what is expected in place of what in a pattern may go on for ever, and of letters that no plain text
-// holds; empty where there is none.
-func unsound(re *syntax.Regexp) (expected string) {
-	const bound = "a bound such as {0,40}"
-	switch re.Op {
-	case syntax.OpStar, syntax.OpPlus:
-		return bound
-	case syntax.OpRepeat:
-		if re.Max < 0 || re.Max > maxRepeat {
-			return bound
-		}
-	case syntax.OpEmptyMatch:
+	case compiled.MatchString(""):
 		return "a pattern that matches some text"
-	case syntax.OpLiteral:
-		if slices.ContainsFunc(re.Rune, func(r rune) bool { return isForeign(r, re.Flags) }) {
-			return "lower case without accents, as messages are compared with it"
-		}
+	case strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' }):
+		return "letters without accents, as messages are compared with it"
 	}
-	for _, sub := range re.Sub {
-		if expected := unsound(sub); expected != "" {
-			return expected
-		}
-	}
+	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), compiled})
 	return ""
 }
 
-// isForeign reports whether no plain text holds r.
-func isForeign(r rune, flags syntax.Flags) bool {
-	if flags&syntax.FoldCase != 0 {
-		return r > 0x7e
-	}
-	return 'A' <= r && r <= 'Z' || r < ' ' || r > 0x7e
+// isUnbounded reports whether a part of a pattern may go on for ever.
+func isUnbounded(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0 ||
+		slices.ContainsFunc(re.Sub, isUnbounded)
 }

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -20,9 +21,9 @@ func (s *search) readNumbers() {
 	if len(s.numbers) == 0 {
 		return
 	}
-	eachNumber(s.message, func(from, to int) { // as it came (R3)
-		if n, known := s.numbers[s.message[from:to]]; known && n.code != none {
-			s.add(n.code, span{from, to, inMessage}, "")
+	eachNumber(s.Text, func(from, to int) { // as it came (R3)
+		if n, known := s.numbers[s.Text[from:to]]; known && n.code != none {
+			s.add(n.code, span{from, to}, "")
 		}
 	})
 	eachNumber(s.Plain, func(from, to int) {
@@ -30,13 +31,12 @@ func (s *search) readNumbers() {
 		if !known {
 			return
 		}
-		where := span{from: from, to: to}
-		isStatus := s.isStatus(from, to)
+		where, isStatus := s.inText(span{from, to}), s.isStatus(from, to)
 		if isStatus {
-			if s.text(s.latest) != s.text(where) {
+			if last := s.Plain[s.latest.from:s.latest.to]; !bytes.Equal(last, s.Plain[from:to]) {
 				s.earlier = s.latest
 			}
-			s.latest = where
+			s.latest = span{from, to}
 		}
 		if n.status != none && s.status == 0 && isStatus {
 			s.addStatus(n.status, where)

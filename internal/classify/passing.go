@@ -34,10 +34,10 @@ var (
 // passes reports whether what stands beside a refusal says that it passes.
 func (s *search) passes(refusal *hit) bool {
 	from, to := refusal.from, refusal.to
-	for n := 0; n < passingReach && s.GapBefore(from) != text.Clause; n++ {
+	for n := 0; n < passingReach && s.gapBefore(from) != text.Clause; n++ {
 		from--
 	}
-	for n := 0; n < passingReach && (s.GapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
+	for n := 0; n < passingReach && (s.gapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
 		to++
 	}
 	beside := s.Plain[s.All[from].From:s.All[to-1].To]

@@ -48,7 +48,7 @@ var (
 // negated reports whether the words [from, to) are negated: by a negation at most others words before them, or by "false"
 // or 0 behind them. modal reports that the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
-	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxFillers && s.gapBefore(from) == text.Space; i++ {
 		from--
 		switch word := s.At(from); {
 		case quantifiers[word] || word == "longer" && negators[s.At(from-1)]:
@@ -78,10 +78,10 @@ var conditions = set("se caso if when quando whether")
 // isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
 // inválida".
 func (s *search) isDoubted(from int) bool {
-	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxDistance && s.gapBefore(from) == text.Space; i++ {
 		from--
 		word := s.At(from)
-		isFirst := s.GapBefore(from) != text.Space || isInfinitive(s.At(from-1))
+		isFirst := s.gapBefore(from) != text.Space || isInfinitive(s.At(from-1))
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
@@ -92,7 +92,7 @@ func (s *search) isDoubted(from int) bool {
 // isFalse reports whether what ends before the word to is called false: valid=false, recusadas: 0.
 func (s *search) isFalse(to int) bool {
 	word := s.At(to)
-	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
+	return s.gapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
 
 var (
@@ -103,7 +103,7 @@ var (
 // isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
 	word := s.At(from - 1)
-	return s.GapBefore(from) == text.Space &&
+	return s.gapBefore(from) == text.Space &&
 		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
 }
 
@@ -220,7 +220,7 @@ func (s *search) head(i int) *hit {
 func (s *search) distance(end, first int) int {
 	n := -1
 	for i := end; i <= first && n <= maxDistance; i++ {
-		switch s.GapBefore(i) {
+		switch s.gapBefore(i) {
 		case text.Clause:
 			return maxDistance + 1
 		case text.Pause:

@@ -13,18 +13,19 @@ import (
 // search is one message on its way through a classifier.
 type search struct {
 	*Classifier
-	message string
-	status  int
-	text.Words
-	hits []hit
+	*text.Words
+	status int
+	hits   []hit
 	// places of the symbols of R3's form in the message.
 	places []int32
+	// contrasts are the words that begin a clause without a sign before them.
+	contrasts []int
 	// best is the strongest matcher that was found, or none, and where.
 	best  int
 	where span
 	// laterTry is where in plain the last try begins that the message numbers; 0 where it numbers none.
 	laterTry int
-	// earlier and latest are the last two statuses in the message that differ; their to is 0 where there are none.
+	// earlier and latest are, in plain, the last two statuses that differ; their to is 0 where there are none.
 	earlier, latest span
 	// explains tells that all that was found is kept.
 	explains bool
@@ -60,20 +61,11 @@ type finding struct {
 	lost    string
 }
 
-// span is a part of the message.
-type span struct {
-	from, to int
-	in       form
-}
+// span is a part of the message, by its bytes.
+type span struct{ from, to int }
 
-// form is what a span counts the bytes of.
-type form uint8
-
-const (
-	inPlain form = iota
-	inMessage
-	beside // the status that came beside the message
-)
+// beside is where the status is that came beside the message.
+var beside = span{none, none}
 
 // patternReach is how many characters of a message patterns are compared with.
 const patternReach = 64 << 10
@@ -83,8 +75,8 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // search weighs the evidence. Where the message tells of several tries, only ranks 1 and 2 count of the earlier ones.
 // The caller frees it.
-func (c *Classifier) search(message string, status int, explains bool) *search {
-	s := c.weigh(message, status, explains)
+func (c *Classifier) search(words *text.Words, status int, explains bool) *search {
+	s := c.weigh(words, status, explains)
 	if s.best != none && s.matchers[s.best].rank <= TISS {
 		return s
 	}
@@ -92,7 +84,7 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 	if start == 0 {
 		return s
 	}
-	last := c.weigh(message[s.Offsets[start]:], status, explains)
+	last := c.weigh(text.ReadWords(words.Text[words.Offsets[start]:]), status, explains)
 	if last.best == none {
 		last.free()
 		return s
@@ -102,15 +94,16 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 }
 
 // weigh searches one try.
-func (c *Classifier) weigh(message string, status int, explains bool) *search {
+func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
 	s := searches.Get().(*search)
-	*s = search{Classifier: c, message: message, status: status, best: none, explains: explains,
-		Words: s.Words, hits: s.hits[:0], places: s.places}
-	s.Read(message)
+	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
+		hits: s.hits[:0], places: s.places[:0], contrasts: s.contrasts[:0]}
 	s.findCodes()
 	s.findWords()
 	s.refuse()
-	s.readStatus()
+	if n, known := s.numbers[strconv.Itoa(status)]; known && n.beside != none {
+		s.add(n.beside, beside, "")
+	}
 	s.readNumbers()
 	s.readPatterns()
 	return s
@@ -118,8 +111,8 @@ func (c *Classifier) weigh(message string, status int, explains bool) *search {
 
 // free gives the memory back.
 func (s *search) free() {
-	s.Classifier, s.message, s.found = nil, "", nil
-	if cap(s.Plain) < patternReach {
+	s.Classifier, s.Words, s.found = nil, nil, nil
+	if cap(s.places) < patternReach {
 		searches.Put(s)
 	}
 }
@@ -128,8 +121,7 @@ func (s *search) free() {
 // gap.
 func (s *search) findCodes() {
 	state, last, next := int32(0), uint8(0), s.codes.next
-	s.places = s.places[:0]
-	for i, r := range s.message {
+	for i, r := range s.Text {
 		if r >= utf8.RuneSelf {
 			r = min(unicode.ToUpper(r), utf8.RuneSelf) // ſ is S
 		}
@@ -139,8 +131,8 @@ func (s *search) findCodes() {
 		}
 		last, state, s.places = symbol, next[state][symbol], append(s.places, int32(i))
 		for _, u := range s.codes.ends[state] {
-			_, size := utf8.DecodeRuneInString(s.message[i:])
-			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size, inMessage}, "")
+			_, size := utf8.DecodeRuneInString(s.Text[i:])
+			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size}, "")
 		}
 	}
 }
@@ -183,22 +175,35 @@ func (s *search) take(u use, from, to int) {
 	case tryRole:
 		s.laterTry = s.All[from].From
 	case contrastRole:
-		s.All[from].Before = text.Clause
-	case thingRole: // the longest wins: "service code" is no service; of two rules' the first
-		first := len(s.hits)
-		for first > 0 && s.hits[first-1].to > from {
-			first--
-		}
-		covers := func(h hit) bool { return h.role == thingRole && h.from <= from && h.to >= to }
-		if slices.ContainsFunc(s.hits[first:], covers) {
-			return
-		}
-		isThing := func(h hit) bool { return h.role == thingRole }
-		rest := slices.DeleteFunc(s.hits[first:], isThing)
-		s.hits = append(s.hits[:first+len(rest)], hit{u, from, to})
+		s.contrasts = append(s.contrasts, from)
+	case thingRole:
+		s.takeThing(hit{u, from, to})
 	default:
 		s.hits = append(s.hits, hit{u, from, to})
 	}
+}
+
+// takeThing takes up a thing. Of those that overlap the longest wins: "service code" is no service; of two rules' the
+// first.
+func (s *search) takeThing(thing hit) {
+	first := len(s.hits)
+	for first > 0 && s.hits[first-1].to > thing.from {
+		first--
+	}
+	isThing := func(h hit) bool { return h.role == thingRole }
+	covers := func(h hit) bool { return isThing(h) && h.from <= thing.from && h.to >= thing.to }
+	if !slices.ContainsFunc(s.hits[first:], covers) {
+		rest := slices.DeleteFunc(s.hits[first:], isThing)
+		s.hits = append(s.hits[:first+len(rest)], thing)
+	}
+}
+
+// gapBefore returns what stands between the i-th word and the one before it.
+func (s *search) gapBefore(i int) text.Gap {
+	if slices.Contains(s.contrasts, i) {
+		return text.Clause
+	}
+	return s.GapBefore(i)
 }
 
 // add takes up a piece of evidence, which may be lost.
@@ -211,16 +216,6 @@ func (s *search) add(matcher int, where span, lost string) {
 	}
 }
 
-// readStatus looks at the status that came beside the message.
-func (s *search) readStatus() {
-	if s.status == 0 {
-		return
-	}
-	if n, known := s.numbers[strconv.Itoa(s.status)]; known && n.beside != none {
-		s.add(n.beside, span{in: beside}, "")
-	}
-}
-
 // readPatterns tries the patterns that are stronger than what was found.
 func (s *search) readPatterns() {
 	for _, p := range s.patterns {
@@ -228,29 +223,17 @@ func (s *search) readPatterns() {
 			continue
 		}
 		if at := p.FindIndex(s.Plain[:min(len(s.Plain), patternReach)]); at != nil {
-			s.add(p.matcher, span{at[0], at[1], inPlain}, "")
+			s.add(p.matcher, s.inText(span{at[0], at[1]}), "")
 		}
 	}
 }
 
 // spanOf returns the span of some words.
 func (s *search) spanOf(from, to int) span {
-	return span{s.All[from].From, s.All[to-1].To, inPlain}
+	return s.inText(span{s.All[from].From, s.All[to-1].To})
 }
 
-// text returns a span as it stands in the message.
-func (s *search) text(where span) string {
-	if where.in == beside {
-		return strconv.Itoa(s.status)
-	}
-	from, to := s.place(where)
-	return s.message[from:to]
-}
-
-// place returns where in the message a span is.
-func (s *search) place(where span) (from, to int) {
-	if where.in == inMessage {
-		return where.from, where.to
-	}
-	return int(s.Offsets[where.from]), int(s.Offsets[where.to])
+// inText returns where in the message a part of plain is.
+func (s *search) inText(plain span) span {
+	return span{int(s.Offsets[plain.from]), int(s.Offsets[plain.to])}
 }

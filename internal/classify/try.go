@@ -3,6 +3,8 @@ package classify
 import (
 	"slices"
 	"strings"
+
+	"retry-worker/internal/text"
 )
 
 // This file reads which part of a message tells what happened last.
@@ -52,11 +54,10 @@ var courtesies = set("tente try mais aguarde repita")
 // isOvertaken reports whether a sentence behind the marked code that decided tells of a passing fault: what was denied
 // may be another batch.
 func (s *search) isOvertaken() bool {
-	from, behind := s.place(s.where)
-	if s.where.in == beside || !isNumber(s.message[from:behind]) {
+	if s.where == beside || !isNumber(s.Text[s.where.from:s.where.to]) {
 		return false
 	}
-	rest := s.message[behind:]
+	rest := s.Text[s.where.to:]
 	end := strings.IndexAny(rest, "\n;|!?")
 	if stop := strings.Index(rest, ". "); end < 0 || stop >= 0 && stop < end {
 		end = stop
@@ -65,7 +66,7 @@ func (s *search) isOvertaken() bool {
 		return false
 	}
 	rest, _, _ = strings.Cut(rest[end:], "\tat ") // a stack trace
-	later := s.weigh(rest, 0, false)
+	later := s.weigh(text.ReadWords(rest), 0, false)
 	defer later.free()
 	if later.best == none {
 		return false

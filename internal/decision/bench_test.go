@@ -44,3 +44,18 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkHostile: a message as large as a job's variables may be, however it is built, is analysed far within the 2 s of
+// RN-BIL-004 §13.3 (R22).
+func BenchmarkHostile(b *testing.B) {
+	const size = 1 << 20
+	p := decisiontest.TISSSubmission()
+	for _, piece := range []string{"5035", "503-", "SERVICE_UNAVAILABL_", "\n", "ſı", "\xff"} {
+		v := claim("0", strings.Repeat(piece, size/len(piece)))
+		b.Run(piece, func(b *testing.B) {
+			for b.Loop() {
+				decide(p, v)
+			}
+		})
+	}
+}

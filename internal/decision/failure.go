@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"retry-worker/internal/classify"
+	"retry-worker/internal/text"
 )
 
 // Variables are the ones a failure is read from, each as the JSON it came as; those that the policy does not read
@@ -93,6 +94,8 @@ type Failure struct {
 	SuccessProbability float64
 	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
 	Taught int64
+	// asked is how long the error asks to wait, in words.
+	asked  time.Duration
 	inputs Variables
 }
 
@@ -173,10 +176,12 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	if f.Own, rejection = p.readOwn(v); rejection != nil {
 		return f, rejection
 	}
-	if text, ok := v.Error.text(); ok && strings.TrimFunc(text, isBlank) != "" {
-		f.Error = text
+	if message, ok := v.Error.text(); ok && strings.TrimFunc(message, isBlank) != "" {
+		f.Error = message
 	}
-	f.Match, f.PerhapsTaken = p.classify(&f, status), PerhapsTaken(f.Error, status)
+	words := text.ReadWords(f.Error)
+	defer words.Free()
+	f.Match, f.PerhapsTaken, f.asked = p.classify(&f, words, status), perhapsTaken(words, status), toldInWords(words)
 	return f, nil
 }
 
@@ -210,10 +215,10 @@ func (p *Policy) readStatus(v Value) (int, *Rejection) {
 }
 
 // classify is what p says of an error, which may be empty where a status tells what failed.
-func (p *Policy) classify(f *Failure, status int) classify.Match {
+func (p *Policy) classify(f *Failure, words *text.Words, status int) classify.Match {
 	match := classify.NoMatch
 	if f.Error != "" || status != 0 {
-		match = p.Rules.Classify(f.Error, status)
+		match = p.Rules.ClassifyWords(words, status)
 	}
 	if f.Own.NonRetryable && (match.Class != Permanent || match.Presumed()) {
 		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule,

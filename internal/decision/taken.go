@@ -8,10 +8,10 @@ import (
 	"retry-worker/internal/text"
 )
 
-// perhapsTaken are words of failures after which nobody knows whether the portal took the claim, and notSent those that show
-// that nothing was sent; both in lower case without accents, with a space where a word begins or ends (R33).
+// takenPhrases are words of failures after which nobody knows whether the portal took the claim, and notSentPhrases those
+// that show that nothing was sent; both in lower case without accents, with a space where a word begins or ends (R33).
 var (
-	perhapsTaken = []string{
+	takenPhrases = []string{
 		"timeout", "timed out", " time out ", "timedout", "tempo esgotado", "esgotado o tempo", "tempo limite", "tempo de espera",
 		"tempo excedido", "tempo de resposta", "excedeu o tempo", "deadline exceeded", "awaiting headers", "task was canceled",
 		"connection reset", "econnreset", "econnaborted", "connection aborted", "connection lost", "connection was closed",
@@ -25,7 +25,7 @@ var (
 		"nao houve resposta", "nao obteve resposta", "nao retornou resposta", "em processamento", "sendo processad",
 		"aguardando processamento", "being processed", "still processing", "bad gateway", "gateway time",
 	}
-	notSent = []string{
+	notSentPhrases = []string{
 		"refused", "recusada", "econnrefused", "recusou a conexao", "no connection could be made", "connectexception",
 		"connecttimeout", "connect timed out", "connect timeout", "connect etimedout", "connection timed out connect", "dial tcp",
 		"failed to connect", "could not connect", "unable to connect", "couldn t connect", "connection attempt failed",
@@ -48,7 +48,7 @@ const (
 
 // phrases by their first byte.
 var phrases = func() (all [256][]phrase) {
-	for meaning, list := range map[says][]string{saysPerhaps: perhapsTaken, saysNotSent: notSent} {
+	for meaning, list := range map[says][]string{saysPerhaps: takenPhrases, saysNotSent: notSentPhrases} {
 		for _, text := range list {
 			all[text[0]] = append(all[text[0]], phrase{[]byte(text), meaning})
 		}
@@ -68,12 +68,9 @@ var ofStatus = map[string]says{"429": saysNotSent, "503": saysNotSent, "502": sa
 var statusWords = [][]byte{[]byte(" http "), []byte(" http 1 1 "), []byte(" http 2 "), []byte(" status "), []byte(" code "),
 	[]byte(" statuscode "), []byte(" codigo "), []byte(" erro "), []byte(" error ")}
 
-// PerhapsTaken reports whether a failure leaves open whether the portal took the claim: words or a status that say so, and
+// perhapsTaken reports whether a failure leaves open whether the portal took the claim: words or a status that say so, and
 // none that shows that nothing was sent (R33). status is the one that came beside the text; 0 for none.
-func PerhapsTaken(errorText string, status int) bool {
-	read := readings.Get().(*text.Words)
-	defer readings.Put(read)
-	read.Read(errorText)
+func perhapsTaken(read *text.Words, status int) bool {
 	var room [4 << 10]byte
 	words := append(room[:0], ' ')
 	for _, word := range read.All {

@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"strconv"
 	"testing"
 
 	"retry-worker/internal/decision"
@@ -9,6 +10,8 @@ import (
 
 // TestPerhapsTaken: what leaves open whether the portal took the claim, and what shows that nothing was sent (R33).
 func TestPerhapsTaken(t *testing.T) {
+	p := decisiontest.TISSSubmission()
+	p.HTTPStatusVariable = "httpStatus"
 	for status, kinds := range map[int]map[bool][]string{
 		0: {
 			true: {
@@ -35,8 +38,12 @@ func TestPerhapsTaken(t *testing.T) {
 	} {
 		for want, texts := range kinds {
 			for _, s := range texts {
-				if got := decision.PerhapsTaken(s, status); got != want {
-					t.Errorf("%q with status %d: %t", s, status, got)
+				v := claim("0", s)
+				if status != 0 {
+					v.HTTPStatus = decision.Value(strconv.Itoa(status))
+				}
+				if f, rejection := p.Read(v); f.PerhapsTaken != want || rejection != nil {
+					t.Errorf("%q with status %d: %t, %v", s, status, f.PerhapsTaken, rejection)
 				}
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"retry-worker/internal/text"
@@ -44,7 +43,7 @@ func (f *Failure) told(now time.Time) time.Duration {
 	if f.Destination == "" {
 		return 0
 	}
-	return min(max(RetryAfter(f.RetryAfter, f.Error, now), toldInWords(f.Error)), maxTold)
+	return min(max(RetryAfter(f.RetryAfter, f.Error, now), f.asked), maxTold)
 }
 
 // units of time, by the words for them.
@@ -78,17 +77,8 @@ var asks = func() map[string]bool {
 // farthest is how many words the unit may stand behind the one that asks to wait.
 const farthest = 10
 
-// readings keeps the memory of finished ones.
-var readings = sync.Pool{New: func() any { return new(text.Words) }}
-
 // toldInWords returns the longest wait that a text asks for in words; 0 where it asks for none.
-func toldInWords(s string) (longest time.Duration) {
-	if !strings.ContainsAny(s, "0123456789") && !strings.Contains(s, "hor") && !strings.Contains(s, "HOR") && !strings.Contains(s, "hour") {
-		return 0 // neither a number nor an hour in words
-	}
-	words := readings.Get().(*text.Words)
-	defer readings.Put(words)
-	words.Read(s)
+func toldInWords(words *text.Words) (longest time.Duration) {
 	asked := farthest + 1
 	for i := range words.All {
 		if asked++; words.GapBefore(i) == text.Clause {

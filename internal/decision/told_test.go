@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 // TestTold: what asks to wait, and what only speaks of a time.
@@ -44,7 +46,7 @@ func TestTold(t *testing.T) {
 		{"", "aguarde 1,5 horas", 0},
 		{"", "wait", 0},
 	} {
-		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed"}
+		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed", asked: toldInWords(text.ReadWords(tt.text))}
 		if got := f.told(now); got != tt.want {
 			t.Errorf("%q, %q: %s, want %s", tt.variable, tt.text, got, tt.want)
 		}
@@ -53,7 +55,8 @@ func TestTold(t *testing.T) {
 			t.Errorf("%q, %q of no destination: %s", tt.variable, tt.text, got)
 		}
 	}
-	if testing.AllocsPerRun(10, func() { toldInWords(strings.Repeat("falha na 123 conex\u00e3o. ", 50)) }) > 200 {
+	words := text.ReadWords(strings.Repeat("falha na 123 conex\u00e3o. ", 50))
+	if testing.AllocsPerRun(10, func() { toldInWords(words) }) > 200 {
 		t.Error("it takes memory for each word")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -90,8 +91,18 @@ type resumption struct {
 // Waits reports whether a process waits for a decision, as far as is known.
 func (d *DeadLetter) Waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
 
-// variables that the process goes on with; delay is how long the retry lies ahead.
-func (d *DeadLetter) variables(delay time.Duration) variables {
+// Answer returns the message that tells a process, at that instant, what became of its dead letter.
+func (k *KeyedDeadLetter) Answer(at time.Time) Message {
+	d, s := &k.DeadLetter, &k.Subject
+	v := d.variables(at)
+	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
+		JobKey: d.ReviewJobKey, Decision: v.Decision, Variables: encoded(v)}
+	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
+		Key: s.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
+}
+
+// variables that the process goes on with. How long a retry lies ahead is told in whole seconds.
+func (d *DeadLetter) variables(now time.Time) variables {
 	note := &d.Review
 	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
 	switch d.State {
@@ -105,6 +116,7 @@ func (d *DeadLetter) variables(delay time.Duration) variables {
 		v.Reason, v.By = reasonSuperseded, settledBy
 	case DeadLetterReprocessing:
 		v.Decision = answerReprocess
+		delay := (max(note.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
 			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay),
@@ -142,7 +154,7 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
 		b.answerAgain(r.Subject, h, body)
 	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // somebody waits who did not
-		b.entry(h, r.Subject, DeliveryEntry, body, Happening{}, 0)
+		b.entry(h, r.Subject, DeliveryEntry, body, Happening{})
 	default: // a heartbeat
 		b.key(h)
 	}
@@ -154,8 +166,8 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 // answerAgain sends the answer to the job that is known now. That it is sent is a record of its own.
 func (b *batch) answerAgain(s Subject, h *History, body *deliveryBody) {
 	d := h.DeadLetter
-	body.Delivery, body.Decision = DeliveryPending, d.variables(0).Decision
-	b.entry(h, s, DeliveryEntry, body, Happening{}, d.ahead(b.now))
+	body.Delivery, body.Decision = DeliveryPending, d.variables(b.now).Decision
+	b.entry(h, s, DeliveryEntry, body, Happening{})
 }
 
 // deliveryWaiting is the Delivery of a record that tells that a process waits, with a job that was not known.
@@ -209,5 +221,5 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 			body.State = DeadLetterOpen // again
 		}
 	}
-	b.entry(h, a.Subject(), DeliveryEntry, body, Happening{}, 0)
+	b.entry(h, a.Subject(), DeliveryEntry, body, Happening{})
 }

@@ -96,7 +96,7 @@ func TestAnswerInTheContractsWords(t *testing.T) {
 		want   string
 	}{
 		"seconds": {journal.Review{Force: true, Delay: 1500 * time.Millisecond}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
-			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:01.5Z","backoffMinutes":1,"backoffDuration":"PT1.5S"}`},
+			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:01.5Z","backoffMinutes":1,"backoffDuration":"PT2S"}`},
 		"now": {journal.Review{Force: true}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
 			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:00Z","backoffMinutes":0,"backoffDuration":"PT0S"}`},
 		"closed": {journal.Review{Force: true, Policy: opensAtNine(t)}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +

@@ -148,6 +148,7 @@ const MostBulkItems = 10_000
 // BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
 // purged.
 type BulkItem struct {
+	Run string `json:"bulkRun"`
 	// Number in the run, from 1 on, the most urgent dead letter first. Record is the one that the dead letter was born with.
 	Number int64 `json:"number"`
 	Record int64 `json:"record"`
@@ -162,26 +163,9 @@ type BulkItem struct {
 	DecidedAt time.Time `json:"decidedAt,omitzero"`
 }
 
-// RunItem is an item and its run.
-type RunItem struct {
-	Run  string
-	Item BulkItem
-}
-
-// BulkItemChange is what became of a run's dead letter, which was born with Record.
-type BulkItemChange struct {
-	Run    string      `json:"bulkRun"`
-	Record int64       `json:"record"`
-	To     BulkOutcome `json:"outcome"`
-	Code   string      `json:"code,omitempty"`
-	// ChangedAt is now, DecidedAt when it was decided on.
-	ChangedAt time.Time `json:"changedAt"`
-	DecidedAt time.Time `json:"decidedAt,omitzero"`
-}
-
-// Apply makes i what became of it.
-func (c *BulkItemChange) Apply(i *BulkItem) {
-	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.To, c.Code, c.ChangedAt, c.DecidedAt
+// Became has i be what became of it, which c says.
+func (i *BulkItem) Became(c *BulkItem) {
+	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.Outcome, c.Code, c.ChangedAt, c.DecidedAt
 }
 
 // BulkVerb is what a person, or the worker itself, does to a bulk run as a whole. The set is closed.

@@ -102,7 +102,7 @@ type bulkBody struct {
 func (b *bulkBody) items(at time.Time) []BulkItem {
 	all := make([]BulkItem, len(b.Items))
 	for i, record := range b.Items {
-		all[i] = BulkItem{Number: int64(i) + 1, Record: record, Outcome: BulkPlanned, ChangedAt: at}
+		all[i] = BulkItem{Run: b.Run, Number: int64(i) + 1, Record: record, Outcome: BulkPlanned, ChangedAt: at}
 	}
 	return all
 }
@@ -114,9 +114,7 @@ func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
 	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, Action: r.Action,
 		Filter: &filter, Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute, Items: found}
-	for _, i := range body.items(b.milli()) {
-		b.changes.NewItems = append(b.changes.NewItems, RunItem{body.Run, i})
-	}
+	b.changes.NewItems = append(b.changes.NewItems, body.items(b.milli())...)
 	run := b.stepped(&BulkRun{}, body)
 	if run.Total > 0 {
 		run.Counts = map[BulkOutcome]int64{BulkPlanned: run.Total}
@@ -129,7 +127,7 @@ func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 	next := *r
 	next.fold(b.next(), b.milli(), body)
 	b.changes.Runs = append(b.changes.Runs, next)
-	b.entry(nil, Subject{}, BulkEntry, body, Happening{}, 0)
+	b.entry(nil, Subject{}, BulkEntry, body, Happening{})
 	return next
 }
 
@@ -168,7 +166,7 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
-			b.items = append(b.items, BulkItemChange{Run: run, Record: i.Record, To: BulkRefused, Code: code, ChangedAt: b.milli()})
+			b.items = append(b.items, BulkItem{Run: run, Record: i.Record, Outcome: BulkRefused, Code: code, ChangedAt: b.milli()})
 			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, Record: i.Record, Code: code})
 		}
 		return nil

@@ -3,7 +3,6 @@ package journal
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,7 +33,7 @@ type batch struct {
 	changes Changes
 	*projection
 	// subjects and letters are those that changed, by their keys and ids.
-	subjects map[int64]*life
+	subjects map[int64]*History
 	letters  map[string]KeyedDeadLetter
 	born     int64
 	// happened are the records, for Hooks.Committed.
@@ -46,7 +45,7 @@ type batch struct {
 }
 
 func newBatch(now time.Time, head Head, publish Publisher) *batch {
-	return &batch{now: now, head: head, publish: publish, projection: newProjection(), subjects: map[int64]*life{},
+	return &batch{now: now, head: head, publish: publish, projection: newProjection(), subjects: map[int64]*History{},
 		letters: map[string]KeyedDeadLetter{}}
 }
 
@@ -70,28 +69,25 @@ func (b *batch) seal() *Changes {
 	return c
 }
 
-// write appends a record and folds it. delay is how long a retry lies ahead that a process is told of. h is nil for a
-// record of no subject, and where a step of a bulk run is folded elsewhere.
-func (b *batch) write(h *History, e Entry, body any, about Happening, delay time.Duration) {
+// entry appends a record, which is no attempt, with that body, and folds it. h is nil for one of no subject.
+func (b *batch) entry(h *History, s Subject, kind EntryKind, content any, about Happening) {
+	b.write(h, Entry{Kind: kind, Subject: s, Body: string(encoded(content))}, content, about)
+}
+
+// write appends a record with that body, and folds it.
+func (b *batch) write(h *History, e Entry, content any, about Happening) {
 	e.Record, e.At, e.Salt = b.next(), b.milli(), newSalt()
-	if about.Attempt != nil {
-		about.Attempt.Salt = e.Salt
-	}
 	key := int64(0)
 	if h != nil && e.Subject != (Subject{}) {
 		key = b.key(h)
-		l := h.fold(e.Subject)
-		b.apply(l, &e, body)
-		b.subjects[key] = l
-		b.keep(key, l, delay)
-		about.Episode = l.Episode
+		changes, _ := content.(body)
+		b.apply(h.of(e.Subject), &e, changes)
+		b.keep(key, h)
+		about.Episode = h.Episode
 	}
-	b.append(key, e, about)
-}
-
-// append appends a record that is folded already.
-func (b *batch) append(key int64, e Entry, about Happening) {
-	if about.Attempt == nil {
+	if about.Attempt != nil {
+		about.Attempt.Salt = e.Salt
+	} else {
 		about.Entry = &e
 	}
 	about.Subject, about.Digest = e.Subject, DigestEntry(key, e)
@@ -106,14 +102,16 @@ func (b *batch) append(key int64, e Entry, about Happening) {
 	}
 }
 
-// keep saves the dead letters that the last record changed, and sends the answers.
-func (b *batch) keep(key int64, l *life, delay time.Duration) {
+// keep saves what the last record changed of a subject, and sends the answers.
+func (b *batch) keep(key int64, h *History) {
+	b.subjects[key] = h
 	for _, d := range b.answers {
-		b.changes.Outbox = append(b.changes.Outbox, answerTo(key, l.subject, d, delay, b.milli()))
+		k := KeyedDeadLetter{key, h.subject, *d}
+		b.changes.Outbox = append(b.changes.Outbox, k.Answer(b.milli()))
 	}
 	for i := range b.touched {
 		d := b.touched[i].letter
-		b.letters[d.ID] = KeyedDeadLetter{key, l.subject, *d}
+		b.letters[d.ID] = KeyedDeadLetter{key, h.subject, *d}
 	}
 }
 
@@ -124,11 +122,6 @@ func (b *batch) key(h *History) int64 {
 		h.Key = b.head.Subject + b.born
 	}
 	return h.Key
-}
-
-// entry appends a record that is no attempt; about says what it is about.
-func (b *batch) entry(h *History, s Subject, kind EntryKind, body any, about Happening, delay time.Duration) {
-	b.write(h, Entry{Kind: kind, Subject: s, Body: string(encoded(body))}, body, about, delay)
 }
 
 // analyze decides on a, adds what that changes, and says what to answer.
@@ -200,7 +193,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 		at.DeadLetter = a.identity.deadLetterID(at.Number, at.Revision)
 	}
 	b.save(a.Subject, h, at)
-	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.life.Episode.DeadLetter == at.DeadLetter
+	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
 	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: one(at)}
 }
 
@@ -259,50 +252,29 @@ func bounded(s string) string {
 
 // save appends the attempt.
 func (b *batch) save(s Subject, h *History, a *Attempt) {
-	b.write(h, EntryOf(s, a), a, Happening{Record: Record{Attempt: a}}, 0)
+	b.write(h, EntryOf(s, a), a, Happening{Record: Record{Attempt: a}})
 }
 
 // milli is the batch's instant as it is stored.
 func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond) }
 
-// answerTo is the message that tells a process what became of its dead letter. delay is how long the retry lies ahead,
-// where one does.
-func answerTo(key int64, s Subject, d *DeadLetter, delay time.Duration, at time.Time) Message {
-	v := d.variables(delay)
-	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
-		JobKey:   d.ReviewJobKey,
-		Decision: v.Decision, Variables: encoded(v)}
-	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: s.OutboxKey(), Subject: key, Type: answerType, Body: string(encoded(a)), At: at}
-}
-
-// AnswerAnew is the message that tells a process, once more, what became of its dead letter.
-func (k *KeyedDeadLetter) AnswerAnew(at time.Time) Message {
-	return answerTo(k.Key, k.Subject, &k.DeadLetter, k.DeadLetter.ahead(at), at)
-}
-
-// ahead is how long its retry lies ahead, in whole seconds.
-func (d *DeadLetter) ahead(now time.Time) time.Duration {
-	return (max(d.Review.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
-}
-
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.
 func Append(head Head, at time.Time, lookups []Lookup, histories []History, entries ...Entry) (*Changes, error) {
 	b := newBatch(at, head, nil)
 	for _, e := range entries {
-		body, err := decodeBody(&e)
+		content, err := bodyOf(&e)
 		if err != nil {
 			return nil, err
 		}
 		i := slices.IndexFunc(lookups, func(l Lookup) bool { return l.Subject == e.Subject })
 		if i < 0 {
-			b.write(nil, e, body, Happening{}, 0)
+			b.write(nil, e, content, Happening{})
 			continue
 		}
-		if a, ok := body.(*Attempt); ok {
+		if a, ok := content.(*Attempt); ok {
 			a.Record, a.At = b.next(), b.milli()
 		}
-		b.write(&histories[i], e, body, Happening{}, 0)
+		b.write(&histories[i], e, content, Happening{})
 	}
 	return b.seal(), nil
 }
@@ -313,7 +285,7 @@ func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *C
 	b := newBatch(at, head, publish)
 	b.entry(nil, Subject{}, RebuildEntry, struct {
 		Unverified bool `json:"unverified"`
-	}{unverified}, Happening{}, 0)
+	}{unverified}, Happening{})
 	return b.seal()
 }
 

@@ -258,7 +258,7 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 				h, histories = &histories[0], histories[1:]
 			}
 			if i.cause != (Subject{}) { // what was taught of it, in this transaction too
-				h.Teaching = known[i.cause].fold(i.cause).Taught
+				h.Teaching = known[i.cause].Taught
 			}
 			if i.refused = i.ctx.Err(); i.refused == nil {
 				i.refused = i.apply(b, h)

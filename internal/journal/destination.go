@@ -78,7 +78,7 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 		if body.State != nil && version != body.Version {
 			return ErrStale
 		}
-		b.entry(h, s, DestinationEntry, &body, Happening{}, 0)
+		b.entry(h, s, DestinationEntry, &body, Happening{})
 		return nil
 	}})
 }
@@ -95,11 +95,12 @@ func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 	}
 }
 
-func (l *life) destination(b *DestinationBody, record int64) {
+// fold folds a destination's record.
+func (b *DestinationBody) fold(p *projection, h *History) {
 	d := DestinationState{}
-	if l.Destination != nil {
-		d = *l.Destination
+	if h.Destination != nil {
+		d = *h.Destination
 	}
-	d.Fold(b, record)
-	l.Destination = &d
+	d.Fold(b, p.record)
+	h.Destination = &d
 }

@@ -105,23 +105,23 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 }
 
 // busy returns why the subject cannot be erased yet.
-func (p *Expunging) busy(s *Expungeable, l *life) error {
+func (p *Expunging) busy(s *Expungeable, h *History) error {
 	busy := func(why string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
 	}
-	switch l.Episode.State {
+	switch h.Episode.State {
 	case Scheduled, Reprocessing:
 		return busy("a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)")
 	case Dead:
-		return busy("its dead letter %s waits for a person; retry or discard that first", l.Episode.DeadLetter)
+		return busy("its dead letter %s waits for a person; retry or discard that first", h.Episode.DeadLetter)
 	}
-	if len(l.Held) > 0 {
+	if len(h.Held) > 0 {
 		return busy("it waits at the gate of a destination; erase it once it has gone, or cancel its process")
 	}
 	if slices.ContainsFunc(s.Waiting, func(m Message) bool { return m.Queue == GateQueue }) {
 		return busy("the answer of its gate is on its way to the process; try again when that has it")
 	}
-	for _, d := range l.deadLetters() {
+	for _, d := range h.deadLetters() {
 		if d.Answer != 0 {
 			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
 		}

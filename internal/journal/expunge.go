@@ -56,7 +56,7 @@ type Expungeable struct {
 	Key     int64
 	Subject Subject
 	Records []SignedRecord
-	Items   []RunItem
+	Items   []BulkItem
 	Waiting []Message
 }
 
@@ -84,12 +84,7 @@ type expungeBody struct {
 	Sums   []Sum         `json:"sums,omitempty"`
 	Causes []Fingerprint `json:"causes,omitempty"`
 	// Items are those of bulk runs that stay, as their dead letters left them.
-	Items []goneItem `json:"items,omitempty"`
-}
-
-type goneItem struct {
-	Run string `json:"bulkRun"`
-	BulkItem
+	Items []BulkItem `json:"items,omitempty"`
 }
 
 // expunge has a step made, and returns its changes.
@@ -141,7 +136,7 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 		}
 	}
 	x.out.Runs = slices.Sorted(maps.Keys(runs))
-	x.body.Items = slices.DeleteFunc(x.body.Items, func(i goneItem) bool { return runs[i.Run] })
+	x.body.Items = slices.DeleteFunc(x.body.Items, func(i BulkItem) bool { return runs[i.Run] })
 	if x.body.Through, x.body.Confirmed = p.Last, confirmed; len(x.gone.All()) == 0 && !confirmed {
 		return x.seal(), nil // what has expired
 	}
@@ -162,17 +157,17 @@ func (x *expunge) purge(p *Expunging, s *Expungeable) error {
 	case n > 0:
 		return x.takeFirst(s, n, whole)
 	case last <= p.Through && whole.Episode.State.Open() && len(whole.Held) == 0:
-		h := &History{Key: s.Key, SubjectState: whole.SubjectState, Last: whole.last, DeadLetter: whole.letter()}
-		x.entry(h, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: whole.Episode.Number,
-			State: Expired, At: x.milli()}, Happening{}, 0)
+		whole.Key = s.Key
+		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: whole.Episode.Number,
+			State: Expired, At: x.milli()}, Happening{})
 	}
 	return nil
 }
 
 // ended returns how many of the subject's first records are of up to through and not needed by later ones, and what all
 // of them come to.
-func (s *Expungeable) ended(through int64) (n int, whole *life, err error) {
-	whole = newLife(s.Subject)
+func (s *Expungeable) ended(through int64) (n int, whole *History, err error) {
+	whole = (&History{}).of(s.Subject)
 	p := newProjection()
 	old := true
 	for i := range s.Records {
@@ -180,7 +175,7 @@ func (s *Expungeable) ended(through int64) (n int, whole *life, err error) {
 		if err := r.check("expunged"); err != nil {
 			return 0, nil, err
 		}
-		body, err := decodeBody(&r.Entry)
+		body, err := bodyOf(&r.Entry)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -197,29 +192,29 @@ func (s *Expungeable) ended(through int64) (n int, whole *life, err error) {
 }
 
 // idle reports whether nothing is known that is still to come, or that holds for others.
-func (l *life) idle() bool {
-	return !l.Episode.State.Open() && len(l.Held) == 0 && l.Destination == nil && l.Taught == nil
+func (h *History) idle() bool {
+	return !h.Episode.State.Open() && len(h.Held) == 0 && h.Destination == nil && h.Taught == nil
 }
 
 // begins reports whether the fold of a record, and of those behind it, needs nothing of what was before it.
-func (l *life) begins(body any) bool {
-	switch b := body.(type) {
+func (h *History) begins(b body) bool {
+	switch b := b.(type) {
 	case *Attempt:
-		return b.Revision == 0 && b.Episode > l.Episode.Number && len(l.Held) == 0
+		return b.Revision == 0 && b.Episode > h.Episode.Number && len(h.Held) == 0
 	case *outcomeBody:
 		return b.Outcome == outcomeExpired
 	case *TeachingBody:
 		return true
 	case *DestinationBody:
-		return b.State != nil && (l.Destination == nil || !slices.ContainsFunc(l.Destination.Orders,
+		return b.State != nil && (h.Destination == nil || !slices.ContainsFunc(h.Destination.Orders,
 			func(o DestinationOrder) bool { return o.Record > b.Follows }))
 	}
-	return l.Episode.Number == 0 && l.idle()
+	return h.Episode.Number == 0 && h.idle()
 }
 
 // takeFirst takes the first records of a subject. The rest is folded anew: what all added to the sums and the rest
 // does not, stays in the expunge's record.
-func (x *expunge) takeFirst(s *Expungeable, n int, whole *life) error {
+func (x *expunge) takeFirst(s *Expungeable, n int, whole *History) error {
 	all, _, err := s.fold(0)
 	if err != nil {
 		return err
@@ -246,8 +241,8 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *life) error {
 		}
 	}
 	for _, i := range s.Items {
-		if slices.Contains(x.out.DeadLetters, i.Item.Record) {
-			x.body.Items = append(x.body.Items, goneItem{i.Run, i.Item})
+		if slices.Contains(x.out.DeadLetters, i.Record) {
+			x.body.Items = append(x.body.Items, i)
 		}
 	}
 	if n < len(s.Records) {
@@ -259,11 +254,11 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *life) error {
 }
 
 // fold folds the records of the subject from the n-th on.
-func (s *Expungeable) fold(n int) (*projection, *life, error) {
-	p, l := newProjection(), newLife(s.Subject)
+func (s *Expungeable) fold(n int) (*projection, *History, error) {
+	p, l := newProjection(), (&History{}).of(s.Subject)
 	for i := range s.Records[n:] {
 		e := &s.Records[n+i].Entry
-		body, err := decodeBody(e)
+		body, err := bodyOf(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -282,7 +277,7 @@ func (x *expunge) close(kind EntryKind) *Changes {
 	x.body.Sums, x.body.Causes, x.body.Gone = left.Sums, left.Fingerprints, x.gone.All()
 	x.out.Records = x.body.Gone
 	x.changes.Expunged = &x.out
-	x.entry(nil, Subject{}, kind, &x.body, Happening{}, 0)
+	x.entry(nil, Subject{}, kind, &x.body, Happening{})
 	return x.seal()
 }
 
@@ -308,7 +303,7 @@ func (r *SignedRecord) check(done string) error {
 func (p *Expunging) unfinished(s *Expungeable) string {
 	for i := range p.Runs {
 		r := &p.Runs[i]
-		if slices.ContainsFunc(s.Items, func(i RunItem) bool { return i.Run == r.ID }) {
+		if slices.ContainsFunc(s.Items, func(i BulkItem) bool { return i.Run == r.ID }) {
 			return r.ID
 		}
 	}

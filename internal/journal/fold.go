@@ -12,36 +12,23 @@ import (
 // The fold makes the projections from records, and nothing else does: the committer folds what it writes, and whoever
 // verifies, rebuilds or purges folds what was written. It is pure.
 
-// life is what the fold knows of one subject.
-type life struct {
-	subject Subject
-	SubjectState
-	last *Attempt
-	// ended are the episodes before it, letters the dead letters that are known, by their ids.
-	ended   []Episode
-	letters map[string]*DeadLetter
-}
-
-// fold returns what the fold makes of the history of a subject.
-func (h *History) fold(s Subject) *life {
-	if h.life == nil {
-		h.life = newLife(s)
-		h.life.SubjectState, h.life.last = h.SubjectState, h.Last
-		if h.DeadLetter != nil {
-			h.life.letters[h.DeadLetter.ID] = h.DeadLetter
+// of returns the history, which is that of s, ready to fold records into.
+func (h *History) of(s Subject) *History {
+	if h.letters == nil {
+		h.subject, h.letters = s, map[string]*DeadLetter{}
+		if d := h.DeadLetter; d != nil {
+			h.letters[d.ID] = d
 		}
 	}
-	return h.life
+	return h
 }
 
-func newLife(s Subject) *life { return &life{subject: s, letters: map[string]*DeadLetter{}} }
-
 // latest is the subject's latest attempt, in its latest revision.
-func (l *life) latest(a *Attempt) { l.last, l.LastRecord = a, a.Record }
+func (h *History) latest(a *Attempt) { h.Last, h.LastRecord = a, a.Record }
 
 // deadLetters are those that are known, in the order of their records.
-func (l *life) deadLetters() (all []DeadLetter) {
-	for _, d := range l.letters {
+func (h *History) deadLetters() (all []DeadLetter) {
+	for _, d := range h.letters {
 		all = append(all, *d)
 	}
 	slices.SortFunc(all, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
@@ -49,7 +36,7 @@ func (l *life) deadLetters() (all []DeadLetter) {
 }
 
 // letter of the latest episode; nil where it has none.
-func (l *life) letter() *DeadLetter { return l.letters[l.Episode.DeadLetter] }
+func (h *History) letter() *DeadLetter { return h.letters[h.Episode.DeadLetter] }
 
 // projection gathers what records change.
 type projection struct {
@@ -58,7 +45,7 @@ type projection struct {
 	record int64
 	sums   sums
 	causes map[string]*Fingerprint
-	items  []BulkItemChange
+	items  []BulkItem
 	// touched are dead letters that the record changes, as they were before.
 	touched []touched
 	// answers are the dead letters whose process gets an answer by the record.
@@ -74,73 +61,50 @@ func newProjection() *projection {
 	return &projection{sums: sums{}, causes: map[string]*Fingerprint{}}
 }
 
-// apply folds a record of a subject. body is what was decoded from it.
-func (p *projection) apply(l *life, e *Entry, body any) {
+// body is that of a record which changes its subject.
+type body interface {
+	fold(p *projection, h *History)
+}
+
+// apply folds a record of a subject. b was decoded from it; nil changes nothing.
+func (p *projection) apply(h *History, e *Entry, b body) {
 	p.at, p.record, p.touched, p.answers = e.At, e.Record, p.touched[:0], p.answers[:0]
-	switch b := body.(type) {
-	case *Attempt:
-		if b.Revision == 0 {
-			p.attempt(l, b)
-		} else {
-			p.revision(l, b)
-		}
-	case *outcomeBody:
-		p.outcome(l, b)
-	case *reviewBody:
-		p.review(l, b)
-	case *deliveryBody:
-		p.delivery(l, b)
-	case *noteBody:
-		p.note(l, b)
-	case *GateBody:
-		p.gate(l, b)
-	case *DestinationBody:
-		l.destination(b, p.record)
-	case *TeachingBody:
-		p.teaching(l, b)
+	if b != nil {
+		b.fold(p, h)
 	}
 	for i := range p.touched {
 		p.touched[i].letter.unmark()
-		p.move(l, &p.touched[i])
+		p.move(h, &p.touched[i])
 	}
 }
 
-// decoders of the bodies that apply takes, and of those that change a bulk run or what the fold starts from.
-var decoders = map[EntryKind]func(*Entry) (any, error){
-	OutcomeEntry:     decode[outcomeBody],
-	ReviewEntry:      decode[reviewBody],
-	DeliveryEntry:    decode[deliveryBody],
-	NoteEntry:        decode[noteBody],
-	BulkEntry:        decode[bulkBody],
-	PurgeEntry:       decode[expungeBody],
-	ErasureEntry:     decode[expungeBody],
-	GateEntry:        decode[GateBody],
-	DestinationEntry: decode[DestinationBody],
-	TeachingEntry:    decode[TeachingBody],
-}
-
-func decode[T any](e *Entry) (any, error) {
-	body, err := BodyOf[T](e)
-	if err != nil {
-		return nil, err
-	}
-	return &body, nil
-}
-
-// decodeBody returns what apply takes; nil of kinds that change no subject.
-func decodeBody(e *Entry) (any, error) {
+// bodyOf returns the body of a record that changes its subject; nil of kinds that change none.
+func bodyOf(e *Entry) (b body, err error) {
 	switch e.Kind {
 	case AttemptEntry:
 		r, err := e.Decode()
 		return r.Attempt, err
-	case RejectionEntry, RebuildEntry:
+	case RejectionEntry, RebuildEntry, BulkEntry, PurgeEntry, ErasureEntry:
 		return nil, nil
+	case OutcomeEntry:
+		b = &outcomeBody{}
+	case ReviewEntry:
+		b = &reviewBody{}
+	case DeliveryEntry:
+		b = &deliveryBody{}
+	case NoteEntry:
+		b = &noteBody{}
+	case GateEntry:
+		b = &GateBody{}
+	case DestinationEntry:
+		b = &DestinationBody{}
+	case TeachingEntry:
+		b = &TeachingBody{}
+	default:
+		return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record,
+			e.Kind)
 	}
-	if decode := decoders[e.Kind]; decode != nil {
-		return decode(e)
-	}
-	return nil, fmt.Errorf("%w record %d: it is of the kind %q, which this version does not know", ErrUnreadable, e.Record,
-		e.Kind)
+	return b, e.decode(b)
 }
 
 // touch notes that the record changes d.
@@ -151,25 +115,25 @@ func (p *projection) touch(d *DeadLetter) {
 }
 
 // createDeadLetter adds a dead letter that is new.
-func (p *projection) createDeadLetter(l *life, d DeadLetter) {
+func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
-	l.letters[d.ID] = &d
+	h.letters[d.ID] = &d
 	p.touched = append(p.touched, touched{letter: &d})
 }
 
 // move notes what became of a bulk run's dead letter.
-func (p *projection) move(l *life, t *touched) {
+func (p *projection) move(h *History, t *touched) {
 	d, before := t.letter, &t.before
 	if d.Run == "" || before.ID == "" {
 		return
 	}
 	from := BulkPlanned
 	if before.Run == d.Run {
-		from = before.outcome(l)
+		from = before.outcome(h)
 	}
-	if to := d.outcome(l); from.going() && from != to {
+	if to := d.outcome(h); from.going() && from != to {
 		p.items = append(p.items,
-			BulkItemChange{Run: d.Run, Record: d.Record, To: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+			BulkItem{Run: d.Run, Record: d.Record, Outcome: to, ChangedAt: p.at, DecidedAt: d.Review.At})
 	}
 }
 
@@ -177,12 +141,12 @@ func (p *projection) move(l *life, t *touched) {
 func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
 
 // outcome of a dead letter that a bulk run decided on.
-func (d *DeadLetter) outcome(l *life) BulkOutcome {
+func (d *DeadLetter) outcome(h *History) BulkOutcome {
 	switch {
 	case d.State == DeadLetterRecovered:
 		return BulkRecovered
 	case d.State == DeadLetterSuperseded:
-		if next := l.Episode.DeadLetter; next != "" && next != d.ID {
+		if next := h.Episode.DeadLetter; next != "" && next != d.ID {
 			return BulkDeadAgain
 		}
 		return BulkSuperseded
@@ -197,24 +161,28 @@ func (d *DeadLetter) outcome(l *life) BulkOutcome {
 	}
 }
 
-// attempt folds a fresh decision: the episode, its dead letter, the sums.
-func (p *projection) attempt(l *life, a *Attempt) {
-	d, e, before := &a.Decision, &l.Episode, l.Episode
-	l.Sent = nil
-	p.reported(l, a.ProcessInstanceKey)
-	letter, opens := l.letter(), a.Episode > l.Episode.Number
+// fold folds a fresh decision: the episode, its dead letter, the sums.
+func (a *Attempt) fold(p *projection, h *History) {
+	if a.Revision > 0 {
+		p.revision(h, a)
+		return
+	}
+	d, e, before := &a.Decision, &h.Episode, h.Episode
+	h.Sent = nil
+	p.reported(h, a.ProcessInstanceKey)
+	letter, opens := h.letter(), a.Episode > h.Episode.Number
 	switch {
 	case opens:
-		p.end(l, a.Ends)
+		p.end(h, a.Ends)
 		if e.Number > 0 {
-			l.ended = append(l.ended, *e)
+			h.ended = append(h.ended, *e)
 		}
 		*e = Episode{Number: a.Episode, OpenedAt: p.at}
 	case letter != nil && (letter.State == DeadLetterOpen || !d.ShouldRetry()):
 		p.settle(letter, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
 		e.DeadLetter = ""
 	}
-	if l.last == nil || l.last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
+	if h.Last == nil || h.Last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
 		e.Scheduled += a.AnalysedCount
 	}
 	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime,
@@ -227,15 +195,15 @@ func (p *projection) attempt(l *life, a *Attempt) {
 			e.Presumed++
 		}
 	} else {
-		p.countCase(l.subject.Policy, e, a, time.Time{})
+		p.countCase(h.subject.Policy, e, a, time.Time{})
 		e.State, e.DeadLetter = Dead, a.DeadLetter
-		p.createDeadLetter(l, a.letter())
+		p.createDeadLetter(h, a.letter())
 	}
-	l.Attempts, l.Seen, l.PossiblyAccepted = a.Number, a.Identity.add(l.Seen), d.PossiblyAccepted
-	l.latest(a)
-	p.countDecision(l.subject.Policy, a)
+	h.Attempts, h.Seen, h.PossiblyAccepted = a.Number, a.Identity.add(h.Seen), d.PossiblyAccepted
+	h.latest(a)
+	p.countDecision(h.subject.Policy, a)
 	if e.State == Dead && (opens || before.State != Dead) {
-		p.countEnd(l.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
+		p.countEnd(h.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
 	}
 }
 
@@ -251,56 +219,56 @@ func (a *Attempt) letter() DeadLetter {
 
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
 // about that attempt.
-func (p *projection) revision(l *life, a *Attempt) {
-	e := &l.Episode
-	follows := e.Number == a.Episode && e.State == Scheduled && l.Attempts == a.Number
+func (p *projection) revision(h *History, a *Attempt) {
+	e := &h.Episode
+	follows := e.Number == a.Episode && e.State == Scheduled && h.Attempts == a.Number
 	switch {
 	case !a.Decision.ShouldRetry():
-		p.endByTime(l, a, follows)
+		p.endByTime(h, a, follows)
 	case follows:
 		e.NextRetryTime = a.Decision.NextRetryTime
 	}
-	if l.last == nil || cmp.Or(cmp.Compare(a.Number, l.last.Number), cmp.Compare(a.Revision, l.last.Revision)) > 0 {
-		l.latest(a)
+	if h.Last == nil || cmp.Or(cmp.Compare(a.Number, h.Last.Number), cmp.Compare(a.Revision, h.Last.Revision)) > 0 {
+		h.latest(a)
 	}
 }
 
 // endByTime gives up the retry that a is a revision of: it can no longer be made within the total limit (R20). Where
 // the episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
-func (p *projection) endByTime(l *life, a *Attempt, follows bool) {
+func (p *projection) endByTime(h *History, a *Attempt, follows bool) {
 	letter := a.letter()
 	if !follows {
 		letter.State = DeadLetterSuperseded
-		p.createDeadLetter(l, letter)
+		p.createDeadLetter(h, letter)
 		return
 	}
-	l.Episode.Retries = a.Decision.RetryCount
-	p.die(l, letter, true)
-	p.countCause(l.subject.Policy, SumCauseExhausted, a)
+	h.Episode.Retries = a.Decision.RetryCount
+	p.die(h, letter, true)
+	p.countCause(h.subject.Policy, SumCauseExhausted, a)
 }
 
 // die ends the subject's episode with a dead letter, which takes the place of the one before.
-func (p *projection) die(l *life, born DeadLetter, byLimit bool) {
-	if old := l.letter(); old != nil {
+func (p *projection) die(h *History, born DeadLetter, byLimit bool) {
+	if old := h.letter(); old != nil {
 		p.settle(old, DeadLetterSuperseded)
 	}
-	e := &l.Episode
+	e := &h.Episode
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, born.ID, time.Time{}
-	p.createDeadLetter(l, born)
-	p.countEnd(l.subject.Policy, e, byLimit)
+	p.createDeadLetter(h, born)
+	p.countEnd(h.subject.Policy, e, byLimit)
 }
 
 // end closes the subject's open episode, because another begins.
-func (p *projection) end(l *life, as State) {
+func (p *projection) end(h *History, as State) {
 	if as == "" {
 		return
 	}
-	e, alive := &l.Episode, l.Episode.State != Dead
+	e, alive := &h.Episode, h.Episode.State != Dead
 	e.State, e.ClosedAt = as, p.at
 	if alive {
-		p.countEnd(l.subject.Policy, e, false)
+		p.countEnd(h.subject.Policy, e, false)
 	}
-	if d := l.letter(); d != nil {
+	if d := h.letter(); d != nil {
 		p.settle(d, DeadLetterSuperseded)
 	}
 	e.DeadLetter, e.NextRetryTime = "", time.Time{}
@@ -328,8 +296,8 @@ func (p *projection) answer(d *DeadLetter) {
 
 // reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken
 // it, even where the engine's own word for that was lost.
-func (p *projection) reported(l *life, processInstanceKey int64) {
-	d := l.letter()
+func (p *projection) reported(h *History, processInstanceKey int64) {
+	d := h.letter()
 	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 ||
 		processInstanceKey != d.ProcessInstanceKey {
 		return
@@ -338,72 +306,72 @@ func (p *projection) reported(l *life, processInstanceKey int64) {
 	d.Delivery = DeliveryTaken
 }
 
-// outcome folds how the work of a subject ended.
-func (p *projection) outcome(l *life, b *outcomeBody) {
-	l.Sent, l.Concluded = nil, cmp.Or(b.Delivered, l.Concluded)
-	p.reported(l, b.ProcessInstanceKey)
-	e, d := &l.Episode, l.letter()
+// fold folds how the work of a subject ended.
+func (b *outcomeBody) fold(p *projection, h *History) {
+	h.Sent, h.Concluded = nil, cmp.Or(b.Delivered, h.Concluded)
+	p.reported(h, b.ProcessInstanceKey)
+	e, d := &h.Episode, h.letter()
 	switch b.Outcome {
 	case outcomeExpired:
-		p.expire(l, b)
+		p.expire(h, b)
 		return
 	case outcomeSuccess:
-		if l.last != nil && e.State == Scheduled {
-			p.countCase(l.subject.Policy, e, l.last, b.At)
+		if h.Last != nil && e.State == Scheduled {
+			p.countCase(h.subject.Policy, e, h.Last, b.At)
 		}
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
-		l.PossiblyAccepted = false
-		p.countEnd(l.subject.Policy, e, false)
-		if l.last != nil {
-			p.countCause(l.subject.Policy, SumCauseRecovered, l.last)
+		h.PossiblyAccepted = false
+		p.countEnd(h.subject.Policy, e, false)
+		if h.Last != nil {
+			p.countCause(h.subject.Policy, SumCauseRecovered, h.Last)
 		}
 		return
 	}
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
 		FirstFailure: e.FirstFailure}
-	if a := l.last; a != nil {
+	if a := h.Last; a != nil {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
 	if d != nil && e.State == Reprocessing {
 		born.Deadline = cmp.Or(d.Deadline, born.Deadline)
 	}
-	p.die(l, born, false)
+	p.die(h, born, false)
 }
 
 // expire ends an episode of which nothing was heard for as long as records are kept. A process that waits for a review
 // is told that nobody makes one any more.
-func (p *projection) expire(l *life, b *outcomeBody) {
-	e, d := &l.Episode, l.letter()
+func (p *projection) expire(h *History, b *outcomeBody) {
+	e, d := &h.Episode, h.letter()
 	if d != nil {
 		p.settle(d, DeadLetterDiscarded)
 	}
 	alive := e.State != Dead
 	e.Number, e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = b.Episode, Expired, b.At, "", time.Time{}
 	if alive {
-		p.countEnd(l.subject.Policy, e, false)
+		p.countEnd(h.subject.Policy, e, false)
 	}
 }
 
-// review folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
-func (p *projection) review(l *life, b *reviewBody) {
-	d, e := l.letters[b.DeadLetter], &l.Episode
+// fold folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
+func (b *reviewBody) fold(p *projection, h *History) {
+	d, e := h.letters[b.DeadLetter], &h.Episode
 	if d == nil {
 		return // expunged
 	}
 	p.touch(d)
 	if b.Decision == DeadLetterDiscarded {
 		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, p.at, "", time.Time{}
-		l.PossiblyAccepted = false
+		h.PossiblyAccepted = false
 	} else {
 		if b.Fresh {
 			old := *e
 			old.State, old.ClosedAt, old.DeadLetter = Superseded, p.at, ""
-			l.ended = append(l.ended, old)
+			h.ended = append(h.ended, old)
 			*e = Episode{Number: e.Number + 1, OpenedAt: p.at, FirstFailure: p.at, ProcessInstanceKey: e.ProcessInstanceKey, Counted: true}
 		}
 		e.State, e.DeadLetter, e.NextRetryTime, e.Retries = Reprocessing, d.ID, b.NextRetryTime, b.RetryCount
@@ -420,9 +388,9 @@ func (p *projection) review(l *life, b *reviewBody) {
 	}
 }
 
-// delivery folds what is known of the process that waits, and of the answer to it.
-func (p *projection) delivery(l *life, b *deliveryBody) {
-	d := l.letters[b.DeadLetter]
+// fold folds what is known of the process that waits, and of the answer to it.
+func (b *deliveryBody) fold(p *projection, h *History) {
+	d := h.letters[b.DeadLetter]
 	if d == nil {
 		return // expunged
 	}
@@ -442,14 +410,14 @@ func (p *projection) delivery(l *life, b *deliveryBody) {
 		d.Answer, d.Delivery = 0, DeliveryTaken
 	case DeliveryNobody:
 		d.Answer, d.Delivery = 0, DeliveryNobody
-		p.reopen(l, d)
+		p.reopen(h, d)
 	}
 }
 
 // reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
 // No episode ends by that: it has died before (R19).
-func (p *projection) reopen(l *life, d *DeadLetter) {
-	e := &l.Episode
+func (p *projection) reopen(h *History, d *DeadLetter) {
+	e := &h.Episode
 	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
 		return
 	}

@@ -131,7 +131,7 @@ func (b *batch) hold(a *Arrival, h *History) error {
 	if d := h.DeadLetter; h.Episode.State == Reprocessing && d != nil { // a person sent it all the same (R29)
 		held.Deadline, held.Limit = d.Review.deadline(held.Deadline, held.Since), ahead(held.Limit, held.Since)
 	}
-	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{}, 0)
+	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{})
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(body.Episode, body.Retries, h.Attempts)
 		about.GivenUp = body
 	}
-	b.entry(h, d.Subject, GateEntry, body, about, 0)
+	b.entry(h, d.Subject, GateEntry, body, about)
 	b.changes.Outbox = append(b.changes.Outbox, Message{
 		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.OutboxKey(), Subject: h.Key,
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})
@@ -226,48 +226,48 @@ func (s *SubjectState) held(jobKey int64) int {
 	return slices.IndexFunc(s.Held, func(j HeldJob) bool { return j.JobKey == jobKey })
 }
 
-// gate folds a gate's record.
-func (p *projection) gate(l *life, b *GateBody) {
+// fold folds a gate's record.
+func (b *GateBody) fold(p *projection, h *History) {
 	if b.Action == GateHeld {
-		l.Held = append(slices.Clip(l.Held), b.HeldJob)
-		p.count(l.subject.Policy, SumHeld, 1)
+		h.Held = append(slices.Clip(h.Held), b.HeldJob)
+		p.count(h.subject.Policy, SumHeld, 1)
 		return
 	}
 	if b.Action == GateAnswered {
-		l.Sent = nil
+		h.Sent = nil
 		return
 	}
-	l.Held = slices.DeleteFunc(slices.Clone(l.Held), func(j HeldJob) bool { return j.JobKey == b.JobKey })
-	if len(l.Held) == 0 {
-		l.Held = nil
+	h.Held = slices.DeleteFunc(slices.Clone(h.Held), func(j HeldJob) bool { return j.JobKey == b.JobKey })
+	if len(h.Held) == 0 {
+		h.Held = nil
 	}
-	l.depart(b.JobKey, p.at)
+	h.depart(b.JobKey, p.at)
 	switch {
 	case b.Action == GateGivenUp:
-		p.giveUp(l, b)
+		p.giveUp(h, b)
 	case b.Kind.Wanted():
-		l.Sent = &SentJob{b.JobKey, b.Destination, p.at}
+		h.Sent = &SentJob{b.JobKey, b.Destination, p.at}
 	default: // what comes of it is not of what went before
-		l.Sent = nil
+		h.Sent = nil
 	}
 }
 
 // depart remembers a departure, and forgets those of long ago.
-func (l *life) depart(jobKey int64, at time.Time) {
-	all := slices.DeleteFunc(slices.Clone(l.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
+func (h *History) depart(jobKey int64, at time.Time) {
+	all := slices.DeleteFunc(slices.Clone(h.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
 	all = append(all, DepartedJob{jobKey, at})
-	l.Departed = all[max(len(all)-mostDeparted, 0):]
+	h.Departed = all[max(len(all)-mostDeparted, 0):]
 }
 
 // giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.
-func (p *projection) giveUp(l *life, b *GateBody) {
-	e := &l.Episode
+func (p *projection) giveUp(h *History, b *GateBody) {
+	e := &h.Episode
 	if b.Opens {
 		if e.State.Open() {
-			p.end(l, Superseded)
+			p.end(h, Superseded)
 		}
 		if e.Number > 0 {
-			l.ended = append(l.ended, *e)
+			h.ended = append(h.ended, *e)
 		}
 		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since}
 	}
@@ -275,10 +275,10 @@ func (p *projection) giveUp(l *life, b *GateBody) {
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: b.GiveUp, Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries,
 		ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
-	if a := l.last; a != nil && !b.Opens {
+	if a := h.Last; a != nil && !b.Opens {
 		born.Fingerprint = a.Fingerprint
 	}
-	p.die(l, born, true)
+	p.die(h, born, true)
 }
 
 // gate is open while the journal can be written, as its zero value is.

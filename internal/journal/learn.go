@@ -142,16 +142,16 @@ func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) e
 		if body.Forgotten && h.Taught == nil {
 			return ErrNotTaught
 		}
-		b.entry(h, s, TeachingEntry, &body, Happening{}, 0)
+		b.entry(h, s, TeachingEntry, &body, Happening{})
 		return nil
 	}})
 }
 
-// teaching folds a cause's record.
-func (p *projection) teaching(l *life, b *TeachingBody) {
-	if l.Taught = nil; !b.Forgotten {
-		l.Taught = new(b.Teaching)
-		l.Taught.Record, l.Taught.At = p.record, p.at
+// fold folds a cause's record.
+func (b *TeachingBody) fold(p *projection, h *History) {
+	if h.Taught = nil; !b.Forgotten {
+		h.Taught = new(b.Teaching)
+		h.Taught.Record, h.Taught.At = p.record, p.at
 	}
 }
 

@@ -83,7 +83,7 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 		return *d, nil
 	}
 	body := &noteBody{n.Verb, d.ID, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By)}
-	b.entry(h, n.Subject, NoteEntry, body, Happening{}, 0)
+	b.entry(h, n.Subject, NoteEntry, body, Happening{})
 	if n.Verb == DiscardLater {
 		b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Discarding.Record, 10),
 			Queue: DiscardQueue, Key: d.ID, Subject: h.Key, Type: string(n.Verb), Body: "{}", At: d.Discarding.At})
@@ -91,9 +91,9 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	return *d, nil
 }
 
-// note folds what a person said.
-func (p *projection) note(l *life, b *noteBody) {
-	d := l.letters[b.DeadLetter]
+// fold folds what a person said.
+func (b *noteBody) fold(p *projection, h *History) {
+	d := h.letters[b.DeadLetter]
 	if d == nil {
 		return // purged
 	}

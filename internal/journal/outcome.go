@@ -86,7 +86,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	case o.stale(h), o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
 		return Concluded{Episode: *e}
 	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
-		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{}, 0)
+		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{})
 		return Concluded{Episode: *e}
 	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
@@ -99,8 +99,8 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		body.Outcome, body.State, body.Team = outcomeFailure, Dead, o.Team
 		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(e.Number, e.Retries, h.Attempts)
 	}
-	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o}, 0)
-	return Concluded{Episode: h.life.Episode, Changed: true}
+	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o})
+	return Concluded{Episode: h.Episode, Changed: true}
 }
 
 // ReadOutcome reports whether the record of an outcome tells of a success.
@@ -129,7 +129,7 @@ type refusal struct {
 
 func (b *batch) reject(r *Refusal, h *History) {
 	body := refusal{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
-	b.entry(h, r.Subject, RejectionEntry, body, Happening{}, 0)
+	b.entry(h, r.Subject, RejectionEntry, body, Happening{})
 }
 
 // maxFoundBytes of a refused value in a message: what was expected is to be read behind it.

@@ -146,7 +146,7 @@ type Lookup struct {
 	Through int64
 }
 
-// History is what is remembered of a subject. Its zero value means nothing.
+// History is what is remembered of a subject. Its zero value means nothing. The fold brings it up to date.
 type History struct {
 	// Key of the subject in the store; 0 where it is not known yet.
 	Key int64
@@ -172,8 +172,10 @@ type History struct {
 	Found []int64
 	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
 	Teaching *Teaching
-	// life is what the fold makes of it.
-	life *life
+	// What the fold knows: whose history it is, the episodes before the latest, and dead letters by their ids.
+	subject Subject
+	ended   []Episode
+	letters map[string]*DeadLetter
 }
 
 // Story is what is remembered of one subject, all in the order it happened.
@@ -281,9 +283,9 @@ type Changes struct {
 	DeadLetters []KeyedDeadLetter
 	// Runs are bulk runs that are new or changed, each whole but for Counts; NewItems are in those that are new.
 	Runs     []BulkRun
-	NewItems []RunItem
-	// Items are bulk runs' items whose outcome changed.
-	Items []BulkItemChange
+	NewItems []BulkItem
+	// Items are what became of others, by Run and Record.
+	Items []BulkItem
 	// Sums and Fingerprints are what is added to those that are kept (Fingerprint.Add).
 	Sums         []Sum
 	Fingerprints []Fingerprint
@@ -368,10 +370,10 @@ func kindOf(err error) Kind {
 
 // Tell folds the records of a subject, in their order, to its story.
 func Tell(s Subject, records []Entry) (Story, error) {
-	story, p, l := Story{Subject: s}, newProjection(), newLife(s)
+	story, p, l := Story{Subject: s}, newProjection(), (&History{}).of(s)
 	for i := range records {
 		e := &records[i]
-		body, err := decodeBody(e)
+		body, err := bodyOf(e)
 		if err != nil {
 			return story, err
 		}

@@ -70,10 +70,10 @@ type Attempt struct {
 	Error       string `json:"error"`
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// AnalysedCount is the retryCount that was decided on; GivenCount the one that came, below 0 where none did.
-	AnalysedCount int64 `json:"analysedCount"`
+	AnalysedCount int64 `json:"-"`
 	GivenCount    int64 `json:"givenCount"`
-	// ReceivedAt is when the job came, in milliseconds.
-	ReceivedAt time.Time `json:"receivedAt,omitzero"`
+	// ReceivedAt is when the job came, in milliseconds: Took before its record.
+	ReceivedAt time.Time `json:"-"`
 	// Took is how long the analysis needed up to its record, in microseconds.
 	Took time.Duration `json:"took"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
@@ -315,45 +315,30 @@ func EntryOf(s Subject, a *Attempt) Entry {
 	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a.kept())), Salt: a.Salt}
 }
 
-// keptAttempt is an Attempt as its record keeps it: what follows from the rest is left out.
+// keptAttempt is an Attempt as its record keeps it: nil is what mostly follows from the rest.
 type keptAttempt struct {
 	*Attempt
-	AnalysedCount *int64     `json:"analysedCount,omitempty"`
-	GivenCount    *int64     `json:"givenCount,omitempty"`
-	ReceivedAt    *time.Time `json:"receivedAt,omitempty"`
-	AnalysedAt    *time.Time `json:"analysedAt,omitempty"`
-}
-
-// follows returns a with what follows from the rest: the count from the decision's (R12), the instants from its
-// record's.
-func (a *Attempt) follows() Attempt {
-	b := *a
-	b.AnalysedCount = analysedCount(&a.Decision)
-	b.GivenCount = b.AnalysedCount
-	b.ReceivedAt, b.AnalysedAt = a.At.Add(-a.Took).Truncate(time.Millisecond), a.At.Truncate(time.Second)
-	return b
+	GivenCount *int64     `json:"givenCount,omitempty"`
+	AnalysedAt *time.Time `json:"analysedAt,omitempty"`
 }
 
 func (a *Attempt) kept() keptAttempt {
-	b := a.follows()
-	return keptAttempt{a, unless(a.AnalysedCount == b.AnalysedCount, &a.AnalysedCount),
-		unless(a.GivenCount == b.GivenCount, &a.GivenCount),
-		unless(a.ReceivedAt.Equal(b.ReceivedAt), &a.ReceivedAt), unless(a.AnalysedAt.Equal(b.AnalysedAt), &a.AnalysedAt)}
+	k := keptAttempt{Attempt: a}
+	if a.GivenCount != a.AnalysedCount {
+		k.GivenCount = &a.GivenCount
+	}
+	if !a.AnalysedAt.Equal(a.At.Truncate(time.Second)) {
+		k.AnalysedAt = &a.AnalysedAt
+	}
+	return k
 }
 
 // restore sets what was left out.
 func (k *keptAttempt) restore() {
-	a, b := k.Attempt, k.follows()
-	a.AnalysedCount, a.GivenCount = *cmp.Or(k.AnalysedCount, &b.AnalysedCount), *cmp.Or(k.GivenCount, &b.GivenCount)
-	a.ReceivedAt, a.AnalysedAt = *cmp.Or(k.ReceivedAt, &b.ReceivedAt), *cmp.Or(k.AnalysedAt, &b.AnalysedAt)
-}
-
-// unless returns nil where the value follows from others.
-func unless[T any](follows bool, value *T) *T {
-	if follows {
-		return nil
-	}
-	return value
+	a := k.Attempt
+	a.AnalysedCount, a.ReceivedAt = analysedCount(&a.Decision), a.At.Add(-a.Took).Truncate(time.Millisecond)
+	a.GivenCount = *cmp.Or(k.GivenCount, &a.AnalysedCount)
+	a.AnalysedAt = *cmp.Or(k.AnalysedAt, new(a.At.Truncate(time.Second)))
 }
 
 // Decode returns the record with its attempt read, where it is one and no error tells that it cannot be.
@@ -399,8 +384,13 @@ func (m *Message) Held() error {
 
 // BodyOf returns the entry's body as a T, such as GateBody. Of an attempt use Decode.
 func BodyOf[T any](e *Entry) (body T, err error) {
-	if err = json.Unmarshal([]byte(e.Body), &body); err != nil {
-		err = fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
-	}
+	err = e.decode(&body)
 	return body, err
+}
+
+func (e *Entry) decode(into any) error {
+	if err := json.Unmarshal([]byte(e.Body), into); err != nil {
+		return fmt.Errorf("%w record %d: %w", ErrUnreadable, e.Record, err)
+	}
+	return nil
 }

@@ -101,7 +101,7 @@ func (f *Refold) expunged(b *expungeBody) {
 	}
 	for i := range b.Items {
 		if r := f.runs[b.Items[i].Run]; r != nil {
-			r.items[b.Items[i].Record] = &b.Items[i].BulkItem
+			r.items[b.Items[i].Record] = &b.Items[i]
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 	}
 	r.fold(e.Record, e.At, b)
 	if i := r.items[b.Record]; i != nil && b.Verb == bulkRefuse {
-		(&BulkItemChange{To: BulkRefused, Code: b.Code, ChangedAt: e.At}).Apply(i)
+		i.Became(&BulkItem{Outcome: BulkRefused, Code: b.Code, ChangedAt: e.At})
 	}
 }
 
@@ -138,9 +138,9 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 func (f *Refold) subject(
 	key int64, s Subject, records []KeyedRecord,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
-	l := newLife(s)
+	l := (&History{}).of(s)
 	for i := range records {
-		body, err := decodeBody(&records[i].Entry)
+		body, err := bodyOf(&records[i].Entry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -149,7 +149,7 @@ func (f *Refold) subject(
 	for n := range f.items { // what became of runs' dead letters
 		c := &f.items[n]
 		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
-			c.Apply(r.items[c.Record])
+			r.items[c.Record].Became(c)
 		}
 	}
 	f.items = f.items[:0]
@@ -194,9 +194,9 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 			all = append(all, r.Row())
 		}
 	case ItemsTable:
-		for id, r := range f.runs {
+		for _, r := range f.runs {
 			for _, i := range r.items {
-				all = append(all, (&RunItem{id, *i}).Row())
+				all = append(all, i.Row())
 			}
 		}
 	}

@@ -86,19 +86,17 @@ func (r *Review) check() error {
 	return nil
 }
 
-// next is when the retry of a subject is made, and how long after now that is. It is never in the past (R7), and when
-// its destination is open (R29).
-func (r *Review) next(h *History, now time.Time) (time.Time, time.Duration) {
+// next is when the retry of a subject is made. It is never in the past (R7), and when its destination is open (R29).
+func (r *Review) next(h *History, now time.Time) time.Time {
 	precision := time.Millisecond
 	if r.Delay > 0 && r.Delay%time.Minute == 0 { // of policies that count in minutes
 		precision = time.Second
 	}
 	at := now.UTC().Truncate(precision).Add(r.Delay)
 	if r.Policy == nil || h.Last == nil {
-		return at, r.Delay
+		return at
 	}
-	open := r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
-	return open, r.Delay + open.Sub(at)
+	return r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
 }
 
 // until returns when what is sent again must be sent, at the latest; zero where that is not asked for (R29).
@@ -151,17 +149,17 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case r.undone(d):
 		return Reviewed{}, ErrUndone
 	case r.Discard:
-		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}, 0), nil
+		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}), nil
 	case !d.Waits():
 		return Reviewed{}, ErrNobodyWaits
 	case d.AtLimit() && !r.Force:
 		return Reviewed{}, ErrMaxRetriesExceeded
 	}
-	next, delay := r.next(h, b.now)
+	next := r.next(h, b.now)
 	if until := r.until(d); !until.IsZero() && next.After(until) {
 		return Reviewed{}, ErrDeadlineMissed
 	}
-	return b.reviewed(r, h, DeadLetterReprocessing, next, delay), nil
+	return b.reviewed(r, h, DeadLetterReprocessing, next), nil
 }
 
 // AtLimit reports whether its retries are used up.
@@ -188,7 +186,7 @@ func (d *DeadLetter) Decided() *DecidedError {
 }
 
 // reviewed records the decision, and sends it to the process that waits.
-func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time, delay time.Duration) Reviewed {
+func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time) Reviewed {
 	d := h.DeadLetter
 	body := &reviewBody{Decision: as, DeadLetter: d.ID, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
 		By: bounded(r.By), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
@@ -209,6 +207,6 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 			body.Delivery = DeliveryTaken
 		}
 	}
-	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r}, delay)
-	return Reviewed{h.life.Episode, *d}
+	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r})
+	return Reviewed{h.Episode, *d}
 }

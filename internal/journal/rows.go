@@ -97,9 +97,8 @@ func (f *Fingerprint) Row() Row {
 func (r *BulkRun) Row() Row { return Row{r.ID, string(r.State), string(encoded(r))} }
 
 // Row returns the item's row.
-func (i *RunItem) Row() Row {
-	return Row{i.Run, i.Item.Number, i.Item.Record, string(i.Item.Outcome), i.Item.Code, Milli(i.Item.ChangedAt),
-		Milli(i.Item.DecidedAt)}
+func (i *BulkItem) Row() Row {
+	return Row{i.Run, i.Number, i.Record, string(i.Outcome), i.Code, Milli(i.ChangedAt), Milli(i.DecidedAt)}
 }
 
 // Moment is one state of a journal, which does not change while it is read.

@@ -56,8 +56,8 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 			defer o.mu.Unlock()
 			o.results = append(o.results, string(team)+"/"+string(c)+" "+string(r))
 		}}
-	relay := outbox.New(deadletter.NoticeQueue, "test", db, o.journal.Published, o.sink, outbox.NoHooks(), zap.New(core)).
-		Patient(outbox.Patience{Message: notify.PublishTime, Hold: 2 * time.Second, Apart: true})
+	relay := outbox.New(deadletter.NoticeQueue, "test", db, o.journal.Published, o.sink, zap.New(core))
+	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: 2 * time.Second, Apart: true}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { relay.Run(ctx, ctx) })

@@ -35,7 +35,6 @@ type stage struct {
 	forged   map[int64]bool // sequences of messages that are not what was signed
 	reads    int
 	states   []bool          // as the log told them
-	sent     int             // as Published told it
 	noRelief bool            // letting go fails
 	noLease  bool            // the store does not answer for leases
 	patience outbox.Patience // of relays that are started; the zero value: New's
@@ -148,14 +147,10 @@ type running struct {
 
 // relay starts one; it is stopped when the test ends.
 func (s *stage) relay(holder string) *running {
-	hooks := outbox.Hooks{
-		Published: func(n int) { s.set(func() { s.sent += n }) },
-		Leading:   func(bool) {},
-	}
 	r := &running{done: make(chan struct{})}
-	r.Relay = outbox.New(queue, holder, s, s.letGo, &sinkOf{s, holder}, hooks, s.log)
+	r.Relay = outbox.New(queue, holder, s, s.letGo, &sinkOf{s, holder}, s.log)
 	if s.patience.Message > 0 {
-		r.Patient(s.patience)
+		r.Patience = s.patience
 	}
 	stop, halt := context.WithCancel(context.Background())
 	killed, kill := context.WithCancel(context.Background())
@@ -323,10 +318,10 @@ func keys(n int) []string {
 
 // account is what was seen so far.
 type account struct {
-	reads, sent, tries, onWayMax int
-	states                       []bool
-	holders                      map[string]int
-	leases                       int
+	reads, tries, onWayMax int
+	states                 []bool
+	holders                map[string]int
+	leases                 int
 }
 
 func (s *stage) account() account {
@@ -334,5 +329,5 @@ func (s *stage) account() account {
 	defer s.mu.Unlock()
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
-	return account{s.reads, s.sent, s.sink.tries, s.sink.onWayMax, slices.Clone(s.states), maps.Clone(s.sink.holders), len(s.leases)}
+	return account{s.reads, s.sink.tries, s.sink.onWayMax, slices.Clone(s.states), maps.Clone(s.sink.holders), len(s.leases)}
 }

@@ -27,24 +27,36 @@ type Leases interface {
 // lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names
 // this process among all, and differs with each start. work returns when its stop ends.
 func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
-	lead(stop, kill, from, name, holder, leaseSpan, func(stop context.Context, l *lease) { work(stop, l.ctx) })
+	lead(stop, kill, &lease{from, name, holder, leaseSpan}, work)
 }
 
-// lead is Lead with a lease of that span, for work that asks it whether it holds.
-func lead(stop, kill context.Context, from Leases, name, holder string, span time.Duration,
-	work func(stop context.Context, l *lease)) {
+// lease is a right that one process has at a time.
+type lease struct {
+	from         Leases
+	name, holder string
+	span         time.Duration
+}
+
+func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Context)) {
 	stop, cancel := either(stop, kill)
 	defer cancel()
 	for stop.Err() == nil {
-		l := take(stop, kill, from, name, holder, span)
-		if l == nil {
-			rest(stop, jitter(span/renewPart))
+		until, held, err := l.ask(stop)
+		if err != nil || !held {
+			rest(stop, jitter(l.span/renewPart))
 			continue
 		}
-		ends, cancel := either(stop, l.ctx)
-		work(ends, l)
+		hard, lost := context.WithCancel(kill)
+		var keeper sync.WaitGroup
+		keeper.Go(func() { l.keep(hard, lost, until) })
+		ends, cancel := either(stop, hard)
+		work(ends, hard)
+		back := hard.Err() == nil
 		cancel()
-		l.end(stop.Err() != nil && kill.Err() == nil)
+		lost()
+		if keeper.Wait(); back {
+			l.giveBack(kill)
+		}
 	}
 }
 
@@ -55,85 +67,38 @@ func either(a, b context.Context) (ctx context.Context, cancel func()) {
 	return ctx, func() { forget(); end() }
 }
 
-// lease is the right to do something, for a time that is counted on this machine's monotonic clock from before it was
-// asked for: the store cannot have granted it earlier.
-type lease struct {
-	from         Leases
-	name, holder string
-	span         time.Duration
-	// ctx ends with the lease, and with kill.
-	ctx    context.Context
-	cancel context.CancelFunc
-	keeper sync.WaitGroup
-
-	mu    sync.Mutex
-	until time.Time
-	alarm *time.Timer
-}
-
-// take asks for a lease; nil where another has it, or the store does not answer.
-func take(stop, kill context.Context, from Leases, name, holder string, span time.Duration) *lease {
-	sent := time.Now()
-	within, cancel := context.WithTimeout(stop, storeTime)
+// ask takes the lease or renews it, and reports whether it is held, until when. That is counted on this machine's
+// monotonic clock from before it was asked for: the store cannot have granted it earlier.
+func (l *lease) ask(ctx context.Context) (until time.Time, held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if held, err := from.Lease(within, name, holder, span); err != nil || !held {
-		return nil
-	}
-	l := &lease{from: from, name: name, holder: holder, span: span}
-	l.ctx, l.cancel = context.WithCancel(kill)
-	l.alarm = time.AfterFunc(span, l.cancel)
-	l.extend(sent)
-	l.keeper.Go(l.keep)
-	return l
+	until = time.Now().Add(l.span - 2*l.span/againPart)
+	held, err = l.from.Lease(ctx, l.name, l.holder, l.span)
+	return until, held, err
 }
 
-// keep renews the lease until it ends.
-func (l *lease) keep() {
-	for wait := l.span / renewPart; ; {
-		if rest(l.ctx, wait); l.ctx.Err() != nil {
+// keep renews the lease until ctx ends; lost ends that when the lease does.
+func (l *lease) keep(ctx context.Context, lost context.CancelFunc, until time.Time) {
+	alarm := time.AfterFunc(time.Until(until), lost)
+	defer alarm.Stop()
+	for wait := l.span / renewPart; ; wait = l.span / renewPart {
+		if rest(ctx, wait); ctx.Err() != nil {
 			return
 		}
-		sent := time.Now()
-		held, err := l.from.Lease(l.ctx, l.name, l.holder, l.span)
-		switch {
-		case err != nil:
-			wait = l.span / againPart
-		case !held:
-			l.cancel()
-			return
-		default:
-			wait = l.span / renewPart
-			l.extend(sent)
+		until, held, err := l.ask(ctx)
+		for ; err != nil && ctx.Err() == nil; until, held, err = l.ask(ctx) {
+			rest(ctx, l.span/againPart)
 		}
+		if !held {
+			lost()
+		}
+		alarm.Reset(time.Until(until))
 	}
 }
 
-// extend the lease to what was granted for a question that was sent then.
-func (l *lease) extend(sent time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.until = sent.Add(l.span - 2*l.span/againPart)
-	l.alarm.Reset(time.Until(l.until))
-}
-
-// holds reports whether something may be sent now. It looks at the clock, too: in a process that stood still the
-// alarm may not have rung yet.
-func (l *lease) holds() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ctx.Err() == nil && time.Now().Before(l.until)
-}
-
-// end the lease; back gives it to the next at once. Nothing may be on its way then.
-func (l *lease) end(back bool) {
-	back = back && l.holds()
-	l.cancel()
-	l.alarm.Stop()
-	l.keeper.Wait()
-	if !back {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), returnTime)
+// giveBack gives the lease to the next at once; else it runs out by itself.
+func (l *lease) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
-	_, _ = l.from.Lease(ctx, l.name, l.holder, 0) // else it runs out by itself
+	_, _ = l.from.Lease(ctx, l.name, l.holder, 0)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +44,6 @@ type line struct {
 	stop    func() // the relay, then all the rest
 	kill    context.CancelFunc
 	states  chan bool
-	sent    atomic.Int64
 }
 
 // open a line; run starts its relay.
@@ -59,11 +57,9 @@ func open(storeURL, natsURL, holder string) (*line, error) {
 	if l.sink, err = events.NewSink(natsURL, holder); err != nil {
 		return nil, err
 	}
-	hooks := outbox.NoHooks()
-	hooks.Published = func(n int) { l.sent.Add(int64(n)) }
 	core, _ := observer.New(zap.InfoLevel)
 	log := zap.New(core, outages(func(up bool) { l.states <- up }))
-	l.relay = outbox.New(events.Queue, holder, s, l.journal.Published, l.sink, hooks, log)
+	l.relay = outbox.New(events.Queue, holder, s, l.journal.Published, l.sink, log)
 	l.relay.ShortLease(shortLease)
 	return l, nil
 }

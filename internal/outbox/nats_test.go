@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"retry-worker/e2e/harness"
 	server "retry-worker/e2e/harness/nats"
-	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/events"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
@@ -47,24 +45,6 @@ func TestServerIsAway(t *testing.T) {
 			checkStream(t, n, 2001)
 		})
 	}
-}
-
-func TestStreamIsFullAndThenIsNot(t *testing.T) {
-	n := startServer(t, server.Settings{})
-	js := n.JetStream(t)
-	config := jetstream.StreamConfig{Name: events.Stream, Subjects: []string{"retry.>"}, MaxBytes: 200_000, Discard: jetstream.DiscardNew}
-	_, err := js.CreateStream(t.Context(), config)
-	testkit.Must(t, err)
-	l := startLine(t, sqliteURL(t), n.URL(), "a", true)
-	l.decide(t, 100, 5)
-	if up := <-l.states; up {
-		t.Error("a full stream is told to take events")
-	}
-	config.MaxBytes = -1
-	_, err = js.UpdateStream(t.Context(), config)
-	testkit.Must(t, err)
-	l.awaitEmpty(t)
-	checkStream(t, n, 500)
 }
 
 // TestKilledInMidPublish: relays, which are processes, and their server die in turn at random moments, and leave nothing out.
@@ -114,28 +94,4 @@ func messages(n *server.Server) uint64 {
 		return 0
 	}
 	return s.CachedInfo().State.Msgs
-}
-
-// TestTwoReplicasOnPostgreSQL: both decide, one relays; it dies in mid-publish and the other goes on.
-func TestTwoReplicasOnPostgreSQL(t *testing.T) {
-	n, url := startServer(t, server.Settings{}), postgres.Database(t)
-	one := startLine(t, url, n.URL(), "one", true)
-	one.decide(t, 10, 1)
-	one.awaitEmpty(t)
-	other := startLine(t, url, n.URL(), "other", true)
-	var deciding sync.WaitGroup
-	for _, l := range []*line{one, other} {
-		deciding.Go(func() { l.decide(t, 200, 5) })
-	}
-	wait.Until(t, "the first is in mid-publish", func() bool { return one.sent.Load() > 100 })
-	if other.sent.Load() != 0 {
-		t.Errorf("the other sent %d beside it", other.sent.Load())
-	}
-	one.kill()
-	deciding.Wait()
-	other.awaitEmpty(t)
-	if other.sent.Load() == 0 {
-		t.Error("the first was through before it was killed")
-	}
-	checkStream(t, n, 2010)
 }

@@ -32,44 +32,6 @@ type Sink interface {
 	Publish(ctx context.Context, m *journal.Message) error
 }
 
-// Hooks are told what happens; all must be set (see NoHooks). They must not block.
-type Hooks struct {
-	// Published is called with how many messages the sink took.
-	Published func(n int)
-	// Leading tells whether this relay holds the lease, when that changes.
-	Leading func(leading bool)
-}
-
-// NoHooks does nothing.
-func NoHooks() Hooks {
-	return Hooks{Published: func(int) {}, Leading: func(bool) {}}
-}
-
-// Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
-type Relay struct {
-	queue, holder string
-	box           journal.Outbox
-	letGo         func(ctx context.Context, sequences []int64) error
-	sink          Sink
-	hooks         Hooks
-	log           *zap.Logger
-	woken         clock.Signal
-	span          time.Duration // of its lease
-	patience      Patience
-
-	// settled are messages that were taken and not let go of yet. It outlives a lease, and is Run's alone.
-	settled map[int64]bool
-}
-
-// New prepares a Relay of a queue; Run starts it. holder names it among all relays of all processes, and differs
-// with each start. published lets go of messages (Journal.Published); a sink that does so itself makes it do nothing.
-func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
-	sink Sink, hooks Hooks, log *zap.Logger) *Relay {
-	return &Relay{queue: queue, holder: holder, box: box, letGo: published, sink: sink, hooks: hooks, log: log,
-		span:     leaseSpan,
-		patience: Patience{Message: takeTime, Hold: holdMost}, woken: clock.NewSignal(), settled: map[int64]bool{}}
-}
-
 // Patience is how a relay deals with a sink that is slow, and made of many that have nothing to do with one another.
 type Patience struct {
 	// Message bounds the sending of one message.
@@ -82,10 +44,31 @@ type Patience struct {
 	Apart bool
 }
 
-// Patient has the relay be so patient; call it before Run. It returns the relay.
-func (r *Relay) Patient(p Patience) *Relay {
-	r.patience = p
-	return r
+// Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
+type Relay struct {
+	// Patience may be changed before Run, and so may Leads, which is called whenever this relay takes the lease.
+	Patience Patience
+	Leads    func()
+
+	queue string
+	box   journal.Outbox
+	lease *lease
+	letGo func(ctx context.Context, sequences []int64) error
+	sink  Sink
+	log   *zap.Logger
+	woken clock.Signal
+
+	// settled are messages that were taken and not let go of yet. They outlive a lease.
+	settled map[int64]bool
+}
+
+// New prepares a Relay of a queue; Run starts it. holder names it among all relays of all processes, and differs
+// with each start. published lets go of messages (Journal.Published); a sink that does so itself makes it do nothing.
+func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
+	sink Sink, log *zap.Logger) *Relay {
+	return &Relay{Patience: Patience{Message: takeTime, Hold: holdMost}, Leads: func() {}, queue: queue, box: box,
+		lease: &lease{box, "outbox/" + queue, holder, leaseSpan}, letGo: published, sink: sink, log: log,
+		woken: clock.NewSignal(), settled: map[int64]bool{}}
 }
 
 // Wake says that there may be messages. It never blocks and is safe for concurrent use.
@@ -95,25 +78,24 @@ func (r *Relay) Wake() { r.woken.Send() }
 // the lease back and returns. When kill ends it returns as soon as the sink does. What was on its way then is sent
 // again by whoever comes next, with the same ID. Call it once.
 func (r *Relay) Run(stop, kill context.Context) {
-	lead(stop, kill, r.box, "outbox/"+r.queue, r.holder, r.span, func(ends context.Context, l *lease) {
-		r.serve(ends, l)
+	lead(stop, kill, r.lease, func(ends, hard context.Context) {
+		r.Leads()
+		r.log.Info("this replica sends the queue's messages now", zap.String("queue", r.queue))
+		(&sweeper{Relay: r, stop: ends, hard: hard, held: map[string]*hold{}}).run()
 		if stop.Err() == nil && kill.Err() == nil {
 			r.log.Warn("this replica lost the lease and sends none of the queue's messages", zap.String("queue", r.queue))
 		}
 	})
 }
 
-// serve sweeps while the lease lasts and stop does.
-func (r *Relay) serve(stop context.Context, l *lease) {
-	r.hooks.Leading(true)
-	r.log.Info("this replica sends the queue's messages now", zap.String("queue", r.queue))
-	s := &sweeper{Relay: r, stop: stop, lease: l, held: map[string]*hold{}}
+// run sweeps until stop or the lease ends.
+func (s *sweeper) run() {
 	var pause time.Duration
 	for s.going() {
 		began := time.Now()
 		again, err := s.sweep()
-		failure := cmp.Or(err, s.sinkFailure)
-		s.tell(failure)
+		failure := cmp.Or(err, s.down)
+		s.tell(failure, again)
 		if failure == nil {
 			pause = 0
 		}
@@ -121,20 +103,19 @@ func (r *Relay) serve(stop context.Context, l *lease) {
 		case again:
 		case failure != nil:
 			pause = min(max(2*pause, failFirst), failMost)
-			rest(stop, jitter(pause))
+			rest(s.stop, jitter(pause))
 		case len(s.held) > 0: // do not read the same messages all the time for nothing
-			r.idle(stop, min(max(pollEvery, 4*time.Since(began)), failMost))
+			s.idle(min(max(pollEvery, 4*time.Since(began)), failMost))
 		default:
-			r.idle(stop, pollEvery)
+			s.idle(pollEvery)
 		}
 	}
-	r.hooks.Leading(false)
 }
 
 // idle rests that long, or until somebody wakes it.
-func (r *Relay) idle(ctx context.Context, long time.Duration) {
-	rest(ctx, leastRest)
-	clock.RestOr(ctx, clock.Machine{}, long-leastRest, r.woken)
+func (s *sweeper) idle(long time.Duration) {
+	rest(s.stop, leastRest)
+	clock.RestOr(s.stop, clock.Machine{}, long-leastRest, s.woken)
 }
 
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }

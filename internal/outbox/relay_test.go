@@ -24,8 +24,8 @@ func TestAllIsSentInOrderAndLetGo(t *testing.T) {
 		s.within(time.Minute, "all is sent", s.empty)
 		r.stop()
 		s.sink.checkOrder(t, false)
-		if s.sink.count() != 3000 || s.account().sent != 3000 {
-			t.Errorf("%d were sent, %d told", s.sink.count(), s.account().sent)
+		if s.sink.count() != 3000 {
+			t.Errorf("%d were sent", s.sink.count())
 		}
 		if s.account().onWayMax < 32 {
 			t.Errorf("%d on their way at most: they are sent one by one", s.account().onWayMax)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,19 +18,12 @@ import (
 const (
 	// pageSize is how many messages are looked at together.
 	pageSize = 512
-	// sweepTime is after how long a sweep begins again at the first message: what was committed late, below
-	// others, is found then, and keys that were held up are tried again.
-	sweepTime = 30 * time.Second
 	// lanesAtOnce is how many messages are on their way at most, each of another key; and how many keys are tried at a
-	// time while the sink fails.
+	// time while the sink is down.
 	lanesAtOnce = 64
-	// probes failures in a row, each of another key, mean that the sink fails and not a message.
-	probes = 8
 	// holdFirst and holdMost bound the pause of a key whose message failed, unless the relay is more patient.
 	holdFirst = time.Second
 	holdMost  = 30 * time.Second
-	// holdKeys is how many keys may be held up; with more, all are tried anew.
-	holdKeys = 1024
 	// takeTime bounds the sending of one message, unless the relay is more patient.
 	takeTime = 5 * time.Second
 	// stopGrace is how long what is on its way goes on after a stop, where keys are apart.
@@ -41,89 +33,87 @@ const (
 // sweeper goes through the outbox, page by page, again and again, while a lease lasts. Not for concurrent use.
 type sweeper struct {
 	*Relay
-	stop  context.Context
-	lease *lease
-	// held are the keys whose message failed.
-	held map[string]*hold
-	// refusal is why the last of them failed that had not failed before.
-	refusal error
-	// sinkFailure is why nothing is taken any more; nil where the sink works.
-	sinkFailure error
-	// streak counts failures of keys that were not held up, since the last message that was taken.
-	streak atomic.Int64
-	// down and stuck are what was told last.
-	down, stuck bool
+	stop, hard context.Context
+	// held are the keys whose message failed, reason is why the last of them did.
+	held   map[string]*hold
+	reason error
+	// down is why the sink took nothing of a page; nil where it takes messages.
+	down error
+	told string // what was said of the sink last
 }
 
 // hold keeps a key's messages back for a while.
 type hold struct {
 	pause time.Duration
 	until time.Time
+	// own tells that all messages of others were taken since the key failed, which says nothing about the sink then.
+	own bool
 }
 
 // lane is the messages of one key, in their order: one is on its way at a time, and none overtakes.
 type lane struct {
-	key string
-	// held tells that the last try of the key failed: another failure says nothing about the sink.
-	held     bool
+	key      string
 	messages []*journal.Message
-	// taken is how many of them the sink took, from the first on; failure is why it did not take the next.
-	taken   int
+	// sent is how many of them the sink took, from the first on; failure is why it did not take the next.
+	sent    int
 	failure error
 }
 
-func (s *sweeper) going() bool { return s.stop.Err() == nil && s.lease.holds() }
+func (s *sweeper) going() bool { return s.stop.Err() == nil && s.hard.Err() == nil }
 
 // sweep goes once through the outbox, and reports whether to begin again at once. A key that failed is held up until
 // the sweep is over, or longer: nothing of it is overtaken by what stands on a later page.
 func (s *sweeper) sweep() (again bool, err error) {
-	if len(s.held) >= holdKeys {
-		clear(s.held)
-	}
 	if err := s.release(); err != nil {
 		return false, err
 	}
 	began := time.Now()
-	for after := int64(0); s.going() && time.Since(began) < sweepTime; {
+	for after := int64(0); s.going(); {
 		page, err := s.read(after)
 		if err != nil {
 			return false, err
 		}
-		if after == 0 && len(page) == 0 { // somebody else sent it all
-			s.sinkFailure = nil
-		}
-		lanes := s.lanes(page, began)
-		more := s.publish(lanes)
+		lanes, wasDown := s.lanes(page, began), s.down != nil
+		s.learn(lanes, s.publish(lanes))
 		if err := s.release(); err != nil {
 			return false, err
 		}
 		switch {
-		case s.sinkFailure != nil && len(lanes) > 0:
-			return false, nil
-		case !more:
+		case wasDown && s.down == nil:
 			return true, nil
+		case s.down != nil && len(lanes) > 0:
+			return false, nil
+		case after == 0 && len(page) == 0: // somebody else may have sent it all
+			s.down = nil
+			fallthrough
 		case len(page) < pageSize:
 			return s.through(began), nil
 		}
 		after = page[len(page)-1].Sequence
 	}
-	return true, nil
+	return false, nil
 }
 
-// through ends a sweep that went through the whole outbox. If the sink failed before it, each key has failed since, and
-// it begins anew with all.
+// through ends a sweep that went through the whole outbox. While the sink is down each key has failed then, and all are
+// tried anew.
 func (s *sweeper) through(began time.Time) (again bool) {
-	if s.sinkFailure != nil {
-		clear(s.held)
+	if s.down != nil {
+		s.tryAll()
 		return true
 	}
 	maps.DeleteFunc(s.held, func(_ string, h *hold) bool { return !h.until.After(began) }) // their messages are gone
-	s.tellStuck()
 	return false
 }
 
+// tryAll lets all keys that are held up try at once.
+func (s *sweeper) tryAll() {
+	for _, h := range s.held {
+		h.pause, h.until = 0, time.Time{}
+	}
+}
+
 func (s *sweeper) read(after int64) ([]journal.Message, error) {
-	ctx, cancel := context.WithTimeout(s.lease.ctx, storeTime)
+	ctx, cancel := context.WithTimeout(s.hard, storeTime)
 	defer cancel()
 	page, err := s.box.Pending(ctx, s.queue, after, pageSize)
 	if err != nil {
@@ -137,7 +127,7 @@ func (s *sweeper) release() error {
 	if len(s.settled) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(s.lease.ctx, storeTime)
+	ctx, cancel := context.WithTimeout(s.hard, storeTime)
 	defer cancel()
 	if err := s.letGo(ctx, slices.Sorted(maps.Keys(s.settled))); err != nil {
 		return fmt.Errorf("let go of messages that were sent: %w", err)
@@ -146,83 +136,69 @@ func (s *sweeper) release() error {
 	return nil
 }
 
-// lanes returns the keys of a page that are not held up in the sweep that began then. While the sink fails they are
-// keys that did not fail yet, and only as many as tell whether it still does.
-func (s *sweeper) lanes(page []journal.Message, began time.Time) []*lane {
+// lanes returns the keys of a page that are not held up in the sweep that began then. While the sink is down they are
+// keys that did not fail yet, and only as many as tell whether it still is.
+func (s *sweeper) lanes(page []journal.Message, began time.Time) (all []*lane) {
+	if s.down != nil {
+		began = time.Time{}
+	}
 	byKey := make(map[string]*lane, len(page))
-	var all []*lane
 	for i := range page {
 		m := &page[i]
-		h := s.held[m.Key]
-		if s.settled[m.Sequence] || h != nil && (s.sinkFailure != nil || h.until.After(began)) {
+		if h := s.held[m.Key]; s.settled[m.Sequence] || h != nil && h.until.After(began) {
 			continue
 		}
 		l := byKey[m.Key]
 		if l == nil {
-			l = &lane{key: m.Key, held: h != nil}
+			l = &lane{key: m.Key}
 			byKey[m.Key] = l
 			all = append(all, l)
 		}
 		l.messages = append(l.messages, m)
 	}
-	if s.sinkFailure != nil {
-		return all[:min(len(all), lanesAtOnce)]
+	if s.down != nil {
+		all = all[:min(len(all), lanesAtOnce)]
 	}
 	return all
 }
 
-// publish sends the lanes, awaits what is on its way, and learns from how it went. It reports whether the sweep may go
-// on behind them: each was tried, and none that was passed over may go now.
-func (s *sweeper) publish(lanes []*lane) (more bool) {
-	s.streak.Store(0)
+// publish sends the lanes, awaits what is on its way, and returns how many messages were taken.
+func (s *sweeper) publish(lanes []*lane) (taken int) {
 	var sending errgroup.Group
 	sending.SetLimit(lanesAtOnce)
 	for _, l := range lanes {
 		sending.Go(func() error { s.carry(l); return nil })
 	}
 	_ = sending.Wait()
-	taken, tried := 0, true
 	for _, l := range lanes {
-		for _, m := range l.messages[:l.taken] {
+		for _, m := range l.messages[:l.sent] {
 			s.settled[m.Sequence] = true
 		}
-		taken += l.taken
-		tried = tried && (l.failure != nil || l.taken == len(l.messages))
+		taken += l.sent
 	}
-	if taken > 0 {
-		s.hooks.Published(taken)
-	}
-	// After the lease's end it is that end that they failed for.
-	return s.lease.holds() && s.learn(lanes, taken) && tried
+	return taken
 }
 
 // carry sends a lane's messages until one fails.
 func (s *sweeper) carry(l *lane) {
 	for _, m := range l.messages {
-		if !s.going() || s.broken() {
+		if !s.going() {
 			return
 		}
 		if l.failure = s.send(m); l.failure != nil {
-			if !l.held && !s.patience.Apart {
-				s.streak.Add(1)
-			}
 			return
 		}
-		l.taken++
-		s.streak.Store(0)
+		l.sent++
 	}
 }
-
-// broken reports whether the sink takes nothing any more. While that is known, all lanes are tried.
-func (s *sweeper) broken() bool { return s.sinkFailure == nil && s.streak.Load() >= probes }
 
 func (s *sweeper) send(m *journal.Message) error {
 	if err := m.Held(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(s.lease.ctx, s.patience.Message)
+	ctx, cancel := context.WithTimeout(s.hard, s.Patience.Message)
 	defer cancel()
-	if s.patience.Apart {
+	if s.Patience.Apart {
 		defer context.AfterFunc(s.stop, func() {
 			rest(ctx, stopGrace)
 			cancel()
@@ -231,78 +207,73 @@ func (s *sweeper) send(m *journal.Message) error {
 	return s.sink.Publish(ctx, m)
 }
 
-// learn holds up the keys that failed and finds out whether it is they or the sink. It reports whether that is as it
-// was while the sink works.
-func (s *sweeper) learn(lanes []*lane, taken int) (same bool) {
-	var first error // failure of a key that was not held up before
+// learn holds up the keys that failed. The sink is down where it took nothing of a page, and it was not the keys' own
+// fault.
+func (s *sweeper) learn(lanes []*lane, taken int) {
+	if taken > 0 && s.down != nil {
+		s.tryAll()
+		s.down = nil
+	}
+	others := slices.ContainsFunc(lanes, func(l *lane) bool { return l.sent == len(l.messages) })
+	for _, h := range s.held {
+		h.own = h.own || others
+	}
 	for _, l := range lanes {
-		if l.taken > 0 {
+		if l.sent > 0 {
 			delete(s.held, l.key)
 		}
-		if l.failure == nil {
+		if l.failure == nil || s.hard.Err() != nil { // which is that end that they failed for
 			continue
 		}
-		s.hold(l.key, l.failure)
-		if !l.held {
-			s.refusal, first = l.failure, cmp.Or(first, l.failure)
+		h := s.hold(l)
+		h.own = h.own || others
+		if taken == 0 && !h.own && !s.Patience.Apart {
+			s.down = l.failure
 		}
 	}
-	switch {
-	case s.patience.Apart: // no failure is the sink's
-	case s.broken() || taken == 0 && first != nil:
-		s.sinkFailure = first
-	case taken > 0 && s.sinkFailure != nil: // it was the sink that failed: all keys may try at once
-		s.sinkFailure = nil
-		for _, h := range s.held {
-			*h = hold{}
-		}
-		return false
-	}
-	return true
 }
 
-// pausingError is one that knows after how long it is worth trying again.
-type pausingError interface {
-	error
-	Pause() time.Duration
-}
-
-// hold a key up, longer than the last time, and as long as the failure asks for.
-func (s *sweeper) hold(key string, failure error) {
-	h := s.held[key]
+// hold holds a lane's key up, longer than the last time, and as long as the failure asks for, where it knows.
+func (s *sweeper) hold(l *lane) *hold {
+	h := s.held[l.key]
 	if h == nil {
 		h = &hold{}
-		s.held[key] = h
+		s.held[l.key] = h
 	}
-	h.pause = min(max(2*h.pause, holdFirst), s.patience.Hold)
+	h.pause = min(max(2*h.pause, holdFirst), s.Patience.Hold)
 	wait := h.pause
-	if asks, ok := errors.AsType[pausingError](failure); ok {
-		wait = min(max(wait, asks.Pause()), s.patience.Hold)
+	var asks interface{ Pause() time.Duration }
+	if errors.As(l.failure, &asks) {
+		wait = min(max(wait, asks.Pause()), s.Patience.Hold)
 	}
-	h.until = time.Now().Add(wait)
+	h.until, s.reason = time.Now().Add(wait), l.failure
+	return h
 }
 
-// tell says that messages cannot be sent, or can again, when that changes.
-func (s *sweeper) tell(failure error) {
-	down := failure != nil
-	if down == s.down || !s.lease.holds() {
+const (
+	cannotSend  = "messages cannot be sent, they wait in the outbox"
+	someRefused = "single messages are refused; later ones of their subjects wait, all others are sent"
+)
+
+// tell says how it stands with the sink, when that has changed; again tells that what was held up is tried now.
+func (s *sweeper) tell(failure error, again bool) {
+	says := ""
+	switch {
+	case failure != nil:
+		says = cannotSend
+	case len(s.held) == 0 || s.Patience.Apart:
+	case again:
+		return
+	default:
+		says = someRefused
+	}
+	if says == s.told || s.hard.Err() != nil {
 		return
 	}
-	s.down = down
-	if down {
-		s.stuck = false
-		s.log.Warn("messages cannot be sent, they wait in the outbox", zap.String("queue", s.queue), zap.Error(failure))
-	} else {
+	if s.told == cannotSend {
 		s.log.Info("messages are sent again", zap.String("queue", s.queue))
 	}
-}
-
-// tellStuck says that single keys wait while others go out, when that begins.
-func (s *sweeper) tellStuck() {
-	stuck := len(s.held) > 0
-	if stuck && !s.stuck {
-		s.log.Warn("single messages are refused; later ones of their subjects wait, all others are sent",
-			zap.String("queue", s.queue), zap.Int("subjects", len(s.held)), zap.NamedError("lastReason", s.refusal))
+	if s.told = says; says != "" {
+		s.log.Warn(says, zap.String("queue", s.queue), zap.Int("subjects", len(s.held)), zap.Error(cmp.Or(failure, s.reason)))
 	}
-	s.stuck = stuck
 }

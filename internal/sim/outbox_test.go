@@ -30,21 +30,17 @@ import (
 
 // carryAll has relays carry decisions to processes, events to whoever listens, and notices to teams.
 func (r *replica) carryAll(p *part, log *zap.Logger) {
-	relay := func(queue string, sink outbox.Sink, hooks outbox.Hooks, letGo func(context.Context, []int64) error) *outbox.Relay {
+	relay := func(queue string, sink outbox.Sink, letGo func(context.Context, []int64) error) *outbox.Relay {
 		b := &box{store: r.store, queue: queue, sink: sink, letGo: letGo, stop: p}
-		return outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, hooks, log)
+		return outbox.New(queue, fmt.Sprint(r.name, time.Since(r.began)), b, b.release, b, log)
 	}
 	byDelivery := func(context.Context, []int64) error { return nil }
-	hooks := outbox.NoHooks()
-	hooks.Leading = r.sink.Leading
 	notices := &notify.Sink{Catalogue: r.inForce, Senders: notify.Senders{Poster: notify.NewPoster(&http.Client{Transport: r})}, Clock: r,
 		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
-	apart := outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}
-	for _, one := range []*outbox.Relay{
-		relay(journal.ReviewQueue, r.sink, hooks, byDelivery),
-		relay(events.Queue, listener{r}, outbox.NoHooks(), r.journal.Published),
-		relay(deadletter.NoticeQueue, notices, outbox.NoHooks(), r.journal.Published).Patient(apart),
-	} {
+	reviews, told := relay(journal.ReviewQueue, r.sink, byDelivery), relay(deadletter.NoticeQueue, notices, r.journal.Published)
+	reviews.Leads = r.sink.Leads
+	told.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}
+	for _, one := range []*outbox.Relay{reviews, relay(events.Queue, listener{r}, r.journal.Published), told} {
 		r.do(p, func(stop context.Context) { one.Run(stop, r.life) })
 	}
 }

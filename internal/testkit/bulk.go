@@ -37,13 +37,13 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 		}
 	}
 	for _, i := range c.NewItems {
-		m.runs[i.Run].items = append(m.runs[i.Run].items, i.Item)
+		m.runs[i.Run].items = append(m.runs[i.Run].items, i)
 	}
 	for _, change := range c.Items {
 		r := m.runs[change.Run]
 		for i := 0; r != nil && i < len(r.items); i++ {
 			if n := &r.items[i]; n.Record == change.Record {
-				change.Apply(n)
+				n.Became(&change)
 			}
 		}
 	}

@@ -108,7 +108,7 @@ func (m *Memory) expungeable(key int64) journal.Expungeable {
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		for _, i := range m.runs[id].items {
 			if d := m.letters[i.Record]; d != nil && d.Key == key {
-				s.Items = append(s.Items, journal.RunItem{Run: id, Item: i})
+				s.Items = append(s.Items, i)
 			}
 		}
 	}

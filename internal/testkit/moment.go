@@ -80,9 +80,9 @@ func (s *moment) Rows(t *journal.Table) (all []journal.Row, err error) {
 			all = append(all, r.BulkRun.Row())
 		}
 	case journal.ItemsTable:
-		for id, r := range s.m.runs {
+		for _, r := range s.m.runs {
 			for _, i := range r.items {
-				all = append(all, (&journal.RunItem{Run: id, Item: i}).Row())
+				all = append(all, i.Row())
 			}
 		}
 	}

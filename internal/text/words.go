@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 // Words is a text as people read it: in lower case without accents, with entities and escapes read.
 type Words struct {
+	// Text as it came.
+	Text string
 	// Plain has one byte for a character, and a blank for a run of white space.
 	Plain []byte
 	// Offsets of the characters of Plain in the text, and of its end.
@@ -35,9 +38,27 @@ const (
 	Clause            // the end of a sentence or of a line, or a semicolon
 )
 
-// Read reads a text anew.
-func (w *Words) Read(message string) {
-	w.Plain, w.All = slices.Grow(w.Plain[:0], len(message)), w.All[:0]
+// mostKept is the longest text whose memory is kept for others.
+const mostKept = 64 << 10
+
+var words = sync.Pool{New: func() any { return new(Words) }}
+
+// ReadWords reads a text. Whoever has done with its Words frees them.
+func ReadWords(s string) *Words {
+	w := words.Get().(*Words)
+	w.read(s)
+	return w
+}
+
+// Free gives the memory of w, which is not to be used any more, to others.
+func (w *Words) Free() {
+	if w.Text = ""; cap(w.Plain) <= mostKept {
+		words.Put(w)
+	}
+}
+
+func (w *Words) read(message string) {
+	w.Text, w.Plain, w.All = message, slices.Grow(w.Plain[:0], len(message)), w.All[:0]
 	w.Offsets = slices.Grow(w.Offsets[:0], len(message)+1)
 	open, before := false, Clause // open tells that a word goes on
 	for i, next := 0, 0; i < len(message); i = next {

@@ -108,9 +108,8 @@ func (f *reviewFixture) begin(name string) *replica {
 	memory := journal.New(f.Memory, time.Now, nil, hooks)
 	now := func() time.Time { return time.Now().Add(-f.behind) }
 	sink := worker.NewReviewSink(f.client, f.Memory, memory, now, f.hooks(), f.log)
-	relays := outbox.NoHooks()
-	relays.Leading = sink.Leading
-	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, relays, f.log)
+	relay = outbox.New(journal.ReviewQueue, name, f.Memory, func(context.Context, []int64) error { return nil }, sink, f.log)
+	relay.Leads = sink.Leads
 	reviews := worker.NewReviews(f.client, policies, f.Memory, memory, relay.Wake, f.hooks(), f.log)
 	taking := reviews.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await,
 		TenantIDs: []string{journal.DefaultTenant, anotherTenant}})

@@ -56,15 +56,14 @@ func NewReviewSink(
 		ends: map[string]Action{}, sent: map[string]bool{}}
 }
 
-// Leading is to be told when this sink's relay begins, or ends, to be the one that carries the queue (outbox.Hooks).
-func (s *ReviewSink) Leading(leads bool) {
+// Leads is to be called when this sink's relay begins to be the one that carries the queue (outbox.Relay): what was known
+// before, another may have dealt with.
+func (s *ReviewSink) Leads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if leads { // what was known before, another relay may have dealt with
-		s.since = s.now()
-		clear(s.ends)
-		clear(s.sent)
-	}
+	s.since = s.now()
+	clear(s.ends)
+	clear(s.sent)
 }
 
 // Publish delivers an answer and records its end, which lets go of the message. Its error says that the answer is to be

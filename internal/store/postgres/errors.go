@@ -19,11 +19,9 @@ const (
 	classLimit     = "54" // too long for an index, say
 	classAccount   = "28" // who connects, or from where
 
-	noDatabase     = "3D000"
-	noSchema       = "3F000"
-	noPrivilege    = "42501"
-	canceled       = "57014" // statement_timeout too
-	lockNotGranted = "55P03" // lock_timeout
+	noDatabase  = "3D000"
+	noSchema    = "3F000"
+	noPrivilege = "42501"
 )
 
 // storeError is err as a store's: in one line, with what was being done. committing tells that it came of COMMIT:
@@ -48,15 +46,6 @@ func isData(e *pgconn.PgError) bool {
 }
 
 func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
-
-// usableAfter reports whether a connection can be used after an error, once its transaction is rolled back.
-func usableAfter(err error) bool {
-	if e, ok := errors.AsType[*journal.StoreError](err); ok && e.Kind == journal.Invalid {
-		return true // it was refused before it was sent
-	}
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.SeverityUnlocalized == "ERROR" && (isData(e) || e.Code == lockNotGranted || e.Code == canceled)
-}
 
 // plain is err without what must not be shown: the values of rows, which a server's details and some of its
 // messages name, and line breaks. Of its cause only the context's is kept.

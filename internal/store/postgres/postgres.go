@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ var dialect = sqlstore.Dialect{
 	Rows: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long: `SELECT set_config(name, '0', true) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
-	Failed: storeError, Usable: usableAfter, Batch: batch,
+	Failed: storeError, Batch: batch,
 }
 
 // DB is a journal that is read and written. Its methods may be called concurrently, by several processes on
@@ -92,16 +93,11 @@ func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &sqlstore.Conn{Conn: conn}, func(broken bool) {
-		if broken { // the statements may be out of date, or the server not the one to write to
-			_ = conn.Raw(func(raw any) error {
-				if c, ok := raw.(*stdlib.Conn); ok {
-					_ = c.Conn().PgConn().Close(ctx)
-				}
-				return nil
-			})
+	return &sqlstore.Conn{Conn: conn}, func(ended bool) {
+		if !ended { // then the server rolls back, and the connection may be broken
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
-		_ = conn.Close() // it goes back to the pool, which leaves one that is closed
+		_ = conn.Close() // it goes back to the pool, but for a bad one
 	}, nil
 }
 

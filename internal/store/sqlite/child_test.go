@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -178,16 +177,13 @@ func kindName(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// folder is what the folder of path holds, by name, without the lock.
+// folder is what the folder of path holds, by name.
 func folder(t *testing.T, path string) map[string]string {
 	t.Helper()
 	all, err := os.ReadDir(filepath.Dir(path))
 	testkit.Must(t, err)
 	files := map[string]string{}
 	for _, e := range all {
-		if strings.HasSuffix(e.Name(), ".lock") {
-			continue
-		}
 		files[e.Name()] = testkit.Read(t, filepath.Join(filepath.Dir(path), e.Name()))
 	}
 	return files

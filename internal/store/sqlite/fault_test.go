@@ -99,7 +99,7 @@ func TestKilledWhileMade(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		c := start(t, "hold", path, nil)
 		deadline := time.Now().Add(10 * time.Second)
-		for _, err := os.Stat(path + ".lock"); err != nil && time.Now().Before(deadline); _, err = os.Stat(path + ".lock") {
+		for _, err := os.Stat(path); err != nil && time.Now().Before(deadline); _, err = os.Stat(path) {
 			runtime.Gosched()
 		}
 		<-time.After(time.Duration(random.IntN(20_000)) * time.Microsecond)

@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,16 +30,15 @@ func locate(path string) (*file, error) {
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // one file has one lock, whatever it is called
+		path = real // the files beside it are beside the real one
 	}
 	f := &file{path}
 	switch folder, err := os.Stat(filepath.Dir(path)); {
-	case errors.Is(err, syscall.ENOTDIR), err == nil && !folder.IsDir():
-		return nil, f.wrong("its folder %s is a file: name a folder that is one", filepath.Dir(path))
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, f.wrong("its folder %s does not exist: create it, or name another", filepath.Dir(path))
 	case err != nil:
-		return nil, f.wrong("its folder cannot be read (%v): give the worker's user access to it", smallfile.Cause(err))
+		return nil, f.wrong("its folder %s cannot be used (%v): create it, give the worker's user access to it, or name "+
+			"another", filepath.Dir(path), smallfile.Cause(err))
+	case !folder.IsDir():
+		return nil, f.wrong("its folder %s is a file: name a folder that is one", filepath.Dir(path))
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, f.wrong("found no regular file (%s): name a file", info.Mode().Type())
@@ -58,34 +60,129 @@ func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// explain says in one line what an error while opening means for the file.
-func (f *file) explain(err error) error {
-	switch code(err) {
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
-		return f.wrong("cannot be opened for writing (%s): give the worker's user write access to it, to the files "+
-			"beside it and to its folder", oneLine(err.Error()))
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return f.later("%s%s", meaning(code(err)), oneLine(err.Error()))
-	case 0:
-		return f.wrong("%s", oneLine(err.Error()))
-	}
-	return f.wrong("%s%s", meaning(code(err)), oneLine(err.Error()))
+// damaged is an error that says what was found, and what to do.
+func (f *file) damaged(format string, args ...any) error {
+	return f.wrong("is damaged (%s): restore the last backup, or move %s and the files beside it away to begin with an "+
+		"empty journal; nothing was changed", fmt.Sprintf(format, args...), f.path)
 }
 
-// secure makes the file where there is none, and takes it out of everybody's sight: SQLite gives those beside
-// it the same permissions.
-func (f *file) secure() error {
-	made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+// explain says in one line what an error while opening means for the file.
+func (f *file) explain(err error) error {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return e
+	}
+	text := oneLine(err.Error())
+	switch code(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		return f.wrong("cannot be opened (%s): give the worker's user access to it, to the files beside it and to its folder",
+			text)
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return f.later("%s%s", meaning(code(err)), text)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return f.later("was not read to its end: %w", err)
+	}
+	return f.wrong("%s%s", meaning(code(err)), text)
+}
+
+// unwritable explains an error of the system's.
+func (f *file) unwritable(err error) error {
 	switch {
-	case err == nil:
-		return made.Close()
-	case !errors.Is(err, fs.ErrExist):
-		return f.unwritable(err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return f.later("no room is left on the disk: make some")
+	case errors.Is(err, syscall.EROFS):
+		return f.wrong("its disk is mounted read-only: mount it for writing, or name another place")
 	}
-	if made, err = os.OpenFile(f.path, os.O_RDWR, 0); err != nil {
-		return f.wrong("cannot be opened for writing (%v): give the worker's user write access to it", smallfile.Cause(err))
+	return f.wrong("cannot be written (%v): give the worker's user write access to it and to its folder",
+		smallfile.Cause(err))
+}
+
+// size of the file with this ending; 0 where there is none.
+func (f *file) size(ending string) int64 {
+	info, err := os.Stat(f.path + ending)
+	if err != nil {
+		return 0
 	}
-	_ = made.Close() // nothing was written
+	return info.Size()
+}
+
+// What of a file's head tells whose it is: https://sqlite.org/fileformat2.html#the_database_header.
+const (
+	headSize   = 100
+	magic      = "SQLite format 3\x00"
+	pagesAt    = 28
+	idAt       = 68
+	pageSizeAt = 16
+)
+
+// check refuses a file that is damaged or none of ours, before SQLite opens it for writing, which would change it or throw
+// away its write-ahead log. No connection to it may be open in this process: closing the file gives up its locks.
+func (f *file) check() error {
+	head := make([]byte, headSize)
+	n, err := f.read(head)
+	size, log := f.size(""), f.size("-wal")
+	order := binary.BigEndian
+	switch pageSize := int64(order.Uint16(head[pageSizeAt:])); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return f.wrong("cannot be read (%v): give the worker's user access to it", smallfile.Cause(err))
+	case n == 0 && log > 0:
+		return f.damaged("it is empty, but its write-ahead log %s-wal is not", f.path)
+	case n == 0:
+		return nil
+	case n < headSize || string(head[:len(magic)]) != magic:
+		return f.damaged("its head is not that of a SQLite file")
+	case order.Uint32(head[idAt:]) != applicationID && size > pageSize: // one page has no tables: it has just been begun
+		return f.wrong("is another program's SQLite file: name another file")
+	case log == 0 && size < pageSize*int64(order.Uint32(head[pagesAt:])):
+		return f.damaged("it has %d bytes, which is less than its head says", size)
+	}
+	return nil
+}
+
+func (f *file) read(head []byte) (int, error) {
+	opened, err := os.Open(f.path)
+	if err != nil {
+		return 0, err
+	}
+	defer opened.Close()
+	n, err := io.ReadFull(opened, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// lock makes the file where there is none, takes it out of everybody's sight (SQLite gives those beside it the same
+// permissions), and locks it for this process. The system takes the lock back when the process ends, however it ends.
+// SQLite's own locks are of another kind, and end where the process closes the file: close it last.
+func (f *file) lock() (*os.File, error) {
+	held, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, f.unwritable(err)
+	}
+	switch err = syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = f.later("another retry-worker writes it already: stop that one, name another file, or use PostgreSQL for several " +
+			"workers")
+	case err != nil:
+		err = f.wrong("its lock cannot be taken (%v): name a file on a local disk", err)
+	default:
+		err = f.hide()
+	}
+	if err != nil {
+		_ = held.Close() // nothing was written
+		return nil, err
+	}
+	return held, nil
+}
+
+// unlock gives the lock back, whatever child process has the file open still that is just being started.
+func unlock(held *os.File) error {
+	return errors.Join(syscall.Flock(int(held.Fd()), syscall.LOCK_UN), held.Close())
+}
+
+// hide takes the permissions of everybody else away.
+func (f *file) hide() error {
 	for _, name := range []string{f.path, f.path + "-wal", f.path + "-shm"} {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm()&0o007 == 0 {
@@ -99,23 +196,39 @@ func (f *file) secure() error {
 	return nil
 }
 
-func (f *file) unwritable(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return f.later("no room is left on the disk: make some")
-	case errors.Is(err, syscall.EROFS):
-		return f.wrong("its disk is mounted read-only: mount it for writing, or name another place")
-	case errors.Is(err, fs.ErrPermission):
-		return f.wrong("this user cannot write in its folder: give it write access to %s", filepath.Dir(f.path))
+// leastRoom on the disk for the journal to be open: what a large batch writes at most.
+const leastRoom = 2 << 20
+
+// room returns how much room the disk has, and fails where that is not enough for a batch.
+func (f *file) room() (free uint64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(f.path), &s); err != nil {
+		return 0, f.later("its disk cannot be asked how much room it has: %v", err)
 	}
-	return f.wrong("cannot be written (%v)", smallfile.Cause(err))
+	if free = s.Bavail * uint64(s.Bsize); free < leastRoom {
+		err = f.later("no room is left on its disk (%d KiB, %d are needed): make some", free>>10, leastRoom>>10)
+	}
+	return free, err
 }
 
-// size of the file with this ending; 0 where there is none.
-func (f *file) size(ending string) int64 {
-	info, err := os.Stat(f.path + ending)
+// mayWrite is access(2)'s W_OK.
+const mayWrite = 2
+
+// Inspect says whether the journal's file may be written, and how much room its disk has. It changes nothing.
+func Inspect(path string) (string, error) {
+	f, err := locate(path)
 	if err != nil {
-		return 0
+		return "", err
 	}
-	return info.Size()
+	for _, needed := range []string{filepath.Dir(f.path), f.path} {
+		if err := syscall.Access(needed, mayWrite); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", f.wrong("%s may not be written (%v): give the worker's user write access to the file and its folder",
+				needed, smallfile.Cause(err))
+		}
+	}
+	free, err := f.room()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s may be written, %d MiB are free on its disk", f.path, free>>20), nil
 }

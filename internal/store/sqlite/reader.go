@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
-	"sync"
-	"time"
+	"path/filepath"
 
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store/sqlstore"
@@ -18,18 +18,6 @@ import (
 type Reader struct {
 	sqlstore.Reader
 	file *file
-
-	mu   sync.Mutex
-	pool *sql.DB
-	// still is how the file looked when nobody wrote it, and it was opened as one that does not change; the
-	// zero value where somebody may write it.
-	still stamp
-}
-
-// stamp tells whether a file was written meanwhile: who writes it has a write-ahead log beside it first.
-type stamp struct {
-	size, log int64
-	changed   time.Time
 }
 
 // OpenReader opens the journal in the file at path for reading. It makes nothing and changes nothing, the
@@ -47,16 +35,16 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	case info.Size() == 0:
 		return nil, &sqlstore.NotBegunError{Err: f.wrong("is empty: the worker has not begun it yet")}
 	}
-	r, err := f.reader(forReading)
-	if still := f.stamp(); err == nil && still.log == 0 {
-		r.still = still
-		err = r.reopen(frozen)
+	way := forReading
+	if f.size("-wal") == 0 { // nobody writes it
+		way = frozen
 	}
+	r, err := f.reader(way)
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	if err := r.inTransaction(ctx, func(tx sqlstore.Querier) error { return isJournal(ctx, tx) }); err != nil {
-		return nil, errors.Join(f.unreadable(err), r.Close())
+	if err := r.Snapshot(ctx, func(tx sqlstore.Querier) error { return isJournal(ctx, tx) }); err != nil {
+		return nil, errors.Join(f.explain(err), r.Close())
 	}
 	return r, nil
 }
@@ -74,58 +62,49 @@ func isJournal(ctx context.Context, tx sqlstore.Querier) error {
 }
 
 func (f *file) reader(way url.Values) (*Reader, error) {
-	r := &Reader{file: f}
-	r.Reader = sqlstore.Reader{Dialect: &dialect, Snapshot: r.inTransaction, Free: r.free}
-	return r, r.reopen(way)
-}
-
-func (r *Reader) reopen(way url.Values) error {
-	pool, err := r.file.pool(way, readers)
+	pool, err := f.pool(way, readers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if r.pool != nil {
-		err = r.pool.Close()
-	}
-	r.pool = pool
-	return err
-}
-
-func (f *file) stamp() stamp {
-	s := stamp{log: f.size("-wal")}
-	if info, err := os.Stat(f.path); err == nil {
-		s.size, s.changed = info.Size(), info.ModTime()
-	}
-	return s
-}
-
-func (r *Reader) free() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pool.Close()
-}
-
-// current are the connections to read with.
-func (r *Reader) current() (*sql.DB, stamp, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.still == (stamp{}) || r.file.stamp() == r.still {
-		return r.pool, r.still, nil
-	}
-	r.still = stamp{}
-	return r.pool, r.still, r.reopen(forReading)
-}
-
-// inTransaction runs do in a transaction that sees one state of the journal, and again where the file was taken for
-// one that nobody writes, and somebody did.
-func (r *Reader) inTransaction(ctx context.Context, do func(tx sqlstore.Querier) error) error {
-	for {
-		pool, still, err := r.current()
-		if err == nil {
-			err = sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do)
-		}
-		if still == (stamp{}) || r.file.stamp() == still {
+	still := f.state()
+	r := &Reader{file: f}
+	r.Reader = sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
+		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
+			err := sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do)
+			if way.Has("immutable") && f.state() != still {
+				err = f.later("the worker began to write it while it was read: try again")
+			}
 			return err
-		}
+		}}
+	return r, nil
+}
+
+// state is another once somebody wrote the file, who has a write-ahead log beside it first.
+func (f *file) state() string {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return ""
 	}
+	return fmt.Sprint(info.Size(), info.ModTime(), f.size("-wal"))
+}
+
+// Backup writes a copy of the journal as it stands into the file at path, which must be empty or not there, beside the
+// process that writes it: however much is committed meanwhile. When it returns without an error the copy is durable;
+// its folder may not be.
+func (r *Reader) Backup(ctx context.Context, path string) error {
+	// A connection of its own: query_only, which the readers have, keeps VACUUM from its work.
+	pool, err := r.file.pool(forCopying, 1)
+	if err != nil {
+		return r.file.explain(err)
+	}
+	if path, err = filepath.Abs(path); err == nil { // file:… would be taken for an address
+		_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path)
+	}
+	if closed := pool.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return failed("copy "+r.file.path+" to "+path, err, false)
+	}
+	return smallfile.Sync(path)
 }

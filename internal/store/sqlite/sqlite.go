@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 
-	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store/sqlstore"
 )
 
@@ -35,7 +34,7 @@ var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID"},
 	Bytes: "x'%x'", Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
-	Failed: failed, Usable: func(error) bool { return true },
+	Failed: failed,
 }
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
@@ -43,54 +42,44 @@ var dialect = sqlstore.Dialect{
 type DB struct {
 	sqlstore.Store
 	file *file
+	held *os.File
 	// turn is held by who uses writer, which is nil once the database is closed.
 	turn   chan struct{}
 	pool   *sql.DB
 	writer *sqlstore.Conn
-	lock   *lock
 }
 
 // Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are
 // one line that names the file and says what to do. A file that is damaged, or none of ours, is left as it is.
 func Open(ctx context.Context, path string) (*DB, error) {
 	f, err := locate(path)
+	if err == nil {
+		err = f.check()
+	}
+	if err == nil {
+		_, err = f.room()
+	}
 	if err != nil {
 		return nil, err
 	}
-	l, err := f.lock()
+	held, err := f.lock()
 	if err != nil {
 		return nil, err
 	}
-	db, err := openLocked(ctx, f, l)
-	if err != nil {
-		_ = l.release() // the first error is the one that tells
-		// Where who asked does not wait any longer, all that comes then comes of that.
-		if ended := ctx.Err(); ended != nil {
-			err = f.later("was not opened to the end: %w", ended)
-		}
-		return nil, err
-	}
-	db.lock = l
-	return db, nil
-}
-
-func openLocked(ctx context.Context, f *file, l *lock) (*DB, error) {
-	made := func() error { return l.take(f) }
-	for _, step := range []func() error{func() error { return f.check(ctx) }, f.room, f.secure, made} {
-		if err := step(); err != nil {
-			return nil, err
+	db := &DB{file: f, held: held, turn: make(chan struct{}, 1)}
+	if db.pool, err = f.pool(forWriting, 1); err == nil {
+		if err = db.begin(ctx); err != nil {
+			_ = db.pool.Close() // the first error is the one that tells
 		}
 	}
-	pool, err := f.pool(forWriting, 1)
-	if err != nil {
-		return nil, f.explain(err)
+	if err == nil {
+		return db, nil
 	}
-	db := &DB{file: f, turn: make(chan struct{}, 1), pool: pool}
-	if err := db.begin(ctx); err != nil {
-		_ = pool.Close() // the first error is the one that tells
-		return nil, f.explain(err)
+	_ = unlock(held)
+	if ended := ctx.Err(); ended != nil { // all that came then came of that
+		return nil, f.later("was not opened to the end: %w", ended)
 	}
-	return db, nil
+	return nil, f.explain(err)
 }
 
 // begin makes the tables where there are none, and tries whether they can be written.
@@ -107,7 +96,8 @@ func (db *DB) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: db.file.room}
+	room := func() error { _, err := db.file.room(); return err }
+	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: room}
 	if err = db.Probe(ctx); err == nil {
 		err = db.ReadIdentityKey(ctx)
 	}
@@ -131,7 +121,12 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 		<-db.turn
 		return nil, nil, errors.New("the database is closed")
 	}
-	return db.writer, func(bool) { <-db.turn }, nil
+	return db.writer, func(ended bool) {
+		if !ended { // SQLite may have done so itself
+			_, _ = db.writer.ExecContext(context.Background(), "ROLLBACK")
+		}
+		<-db.turn
+	}, nil
 }
 
 // Close ends the transaction that runs, copies the write-ahead log into the database and lets another
@@ -147,7 +142,7 @@ func (db *DB) Close() error {
 	for _, s := range db.writer.Prepared {
 		err = errors.Join(err, s.Close())
 	}
-	err = errors.Join(err, copied, db.writer.Close(), db.pool.Close(), db.lock.release())
+	err = errors.Join(err, copied, db.writer.Close(), db.pool.Close(), unlock(db.held))
 	db.writer = nil
 	if err != nil {
 		return failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
@@ -216,24 +211,3 @@ func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
 
 // oneLine is text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// Backup writes a copy of the journal as it stands into the file at path, which must be empty or not there, beside the
-// process that writes it: however much is committed meanwhile. When it returns without an error the copy is durable;
-// its folder may not be.
-func (r *Reader) Backup(ctx context.Context, path string) error {
-	// A connection of its own: query_only, which the readers have, keeps VACUUM from its work.
-	pool, err := r.file.pool(forCopying, 1)
-	if err != nil {
-		return r.file.explain(err)
-	}
-	if path, err = filepath.Abs(path); err == nil { // file:… would be taken for an address
-		_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path)
-	}
-	if closed := pool.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return failed("copy "+r.file.path+" to "+path, err, false)
-	}
-	return smallfile.Sync(path)
-}

@@ -148,15 +148,14 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		"JOIN bulk_items i ON i.record = d.record WHERE d."+these,
 		func(scan scanner) error {
 			var key int64
-			var i journal.RunItem
-			err := scan(&key, &i.Run, &i.Item.Number, &i.Item.Record, &i.Item.Outcome, &i.Item.Code, milli{&i.Item.ChangedAt},
-				milli{&i.Item.DecidedAt})
+			var i journal.BulkItem
+			err := scan(&key, &i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt})
 			all[place[key]].Items = append(all[place[key]].Items, i)
 			return err
 		})
 	for i := range all {
-		slices.SortFunc(all[i].Items, func(a, b journal.RunItem) int {
-			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Item.Number, b.Item.Number))
+		slices.SortFunc(all[i].Items, func(a, b journal.BulkItem) int {
+			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Number, b.Number))
 		})
 	}
 	return all, err

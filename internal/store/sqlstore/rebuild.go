@@ -102,7 +102,7 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	c.Link.LetGo = known.Missing(head.Message)
 	letters, err := r.keyedLetters("WHERE (d.body ->> 'answer') IS NOT NULL ORDER BY d.record")
 	for i := range letters {
-		if m := letters[i].AnswerAnew(c.Link.At); !kept[m.ID] {
+		if m := letters[i].Answer(c.Link.At); !kept[m.ID] {
 			c.Outbox = append(c.Outbox, m)
 		}
 	}

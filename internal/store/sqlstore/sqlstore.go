@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	_ "embed"
@@ -47,8 +48,6 @@ type Dialect struct {
 	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of
 	// COMMIT.
 	Failed func(doing string, err error, committing bool) error
-	// Usable reports whether a connection can be used after an error, once its transaction is rolled back.
-	Usable func(err error) bool
 	// Batch executes statements in their order. Nil: one after the other.
 	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
 }
@@ -315,8 +314,8 @@ func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
 // Store reads and writes the journal. Its methods are safe for concurrent use.
 type Store struct {
 	Reader
-	// Acquire is a connection to write with, until release is called; broken tells that it cannot be used again.
-	Acquire func(ctx context.Context) (conn *Conn, release func(broken bool), err error)
+	// Acquire returns a connection to write with, until release is called, which rolls back what has not ended.
+	Acquire func(ctx context.Context) (conn *Conn, release func(ended bool), err error)
 	// Room fails where there is no room for a batch; nil where nobody knows.
 	Room func() error
 
@@ -352,56 +351,42 @@ type writer struct {
 }
 
 // write runs do in a transaction of its own, which is committed where do says so.
-func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (bool, error)) (err error) {
+func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (bool, error)) error {
 	conn, release, err := s.Acquire(ctx)
 	if err != nil {
 		return s.Failed(doing, err, false)
 	}
-	broken := false
-	defer func() { release(broken) }()
+	ended := false
+	defer func() { release(ended) }() // also where do panics
 	inner := ctx
 	if s.Detached {
 		inner = context.WithoutCancel(ctx)
 	}
 	w := &writer{snapshot{inner, s.Dialect, conn}, conn}
-	if err = ctx.Err(); err == nil {
-		_, err = w.exec(s.Begin)
-	}
+	changed, err := w.begin(ctx, do)
 	if err != nil {
-		broken = !s.Usable(err)
 		return s.Failed(doing, err, false)
 	}
-	ended, committing := false, false
-	defer func() { // also where do panics
-		if !ended {
-			if rolled := w.rollback(); rolled != nil || err != nil && !s.Usable(err) {
-				broken = true
-			}
-		}
-	}()
-	changed, err := do(w)
-	if err == nil {
-		err = ctx.Err()
+	end := "ROLLBACK"
+	if changed {
+		end = "COMMIT"
 	}
-	if committing = err == nil && changed; committing {
-		_, err = w.exec("COMMIT")
-		ended = err == nil
+	if _, err = w.exec(end); err != nil {
+		return s.Failed(doing, err, changed)
 	}
-	if err != nil {
-		err = s.Failed(doing, err, committing)
-	}
-	return err
+	ended = true
+	return nil
 }
 
-// rollback ends a transaction, which an error may have ended already. It is not the context's to prevent.
-func (w *writer) rollback() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w), time.Second)
-	defer cancel()
-	_, err := w.conn.ExecContext(ctx, "ROLLBACK")
-	if w.Detached {
-		return nil // SQLite has rolled back by itself after some errors
+// begin begins the transaction and runs do in it.
+func (w *writer) begin(ctx context.Context, do func(w *writer) (bool, error)) (changed bool, err error) {
+	if err = ctx.Err(); err == nil {
+		_, err = w.exec(w.Begin)
 	}
-	return err
+	if err == nil {
+		changed, err = do(w)
+	}
+	return changed, cmp.Or(err, ctx.Err())
 }
 
 // statement returns the prepared query; nil where the driver prepares by itself.

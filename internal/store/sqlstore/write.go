@@ -355,7 +355,7 @@ func (b *batch) runs(c *journal.Changes) {
 	for i := range c.Items {
 		n := &c.Items[i]
 		b.add("UPDATE bulk_items SET outcome = ?, code = ?, changed = ?, decided = ? WHERE record = ? AND run = ?",
-			string(n.To), n.Code, journal.Milli(n.ChangedAt), journal.Milli(n.DecidedAt), n.Record, n.Run)
+			string(n.Outcome), n.Code, journal.Milli(n.ChangedAt), journal.Milli(n.DecidedAt), n.Record, n.Run)
 	}
 }
 

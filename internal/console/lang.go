@@ -239,6 +239,9 @@ func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.
 
 // For is for how long it has been so.
 func (v *visit) For(t time.Time) Moment {
+	if v.now.Sub(t) < time.Minute {
+		return v.Ago(t)
+	}
 	return v.moment(t, "for", v.T("time.for", v.span(v.now.Sub(t))))
 }
 

@@ -78,12 +78,6 @@ func (r *renderer) view(n *Notice) *view {
 	team := r.named("team", n.Data.Team)
 	v := &view{URL: n.Data.URL, Made: r.time(n.Timestamp), Open: r.open(&n.Data.Open)}
 	switch n.Type {
-	case TypeTest:
-		v.Title = "Mensagem de teste para a equipe " + team
-		v.Lead = "Serve para testar se os avisos chegam. Não há nada a fazer."
-		v.Open = ""
-		v.Subject = subject(team, "mensagem de teste")
-		return v
 	case TypeNew:
 		v.news(r, n, team)
 	case TypeDown, TypeUp:

@@ -134,15 +134,11 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 // wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
-	for i := start; i < end; i++ {
-		t := r.lookup(i)
-		if t.size() == 0 {
-			continue
-		}
+	for t := range r.words(start, end) {
 		if !is(t.class, nameable) || words == 0 && t.class == saint { // Santa Casa
 			break
 		}
-		if i = int(t.end) - 1; t.class != article {
+		if t.class != article {
 			last, words, isGiven = int(t.end), words+1, isGiven || t.class == given
 		}
 	}

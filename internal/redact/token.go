@@ -1,6 +1,12 @@
 package redact
 
-import "retry-worker/internal/text"
+import (
+	"bytes"
+	"iter"
+	"strings"
+
+	"retry-worker/internal/text"
+)
 
 // look is what a character is to the tokens.
 type look uint8
@@ -141,17 +147,17 @@ var typeOf = regular(`\s*string\(\d+\) `)
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
 func (r *reader) jointAt(i int) (joint separators) {
-	last := i - 1
-	for ; i-last <= maxGap+1 && last >= 0 && looks[r.Chars[last]] != isDigit; last-- {
-		if separatorSets[r.Chars[last]] == 0 {
+	for last := i - 1; last >= 0 && i-last <= maxGap+1; last-- {
+		c := r.Chars[last]
+		if looks[c] == isDigit {
+			return joint
+		}
+		if separatorSets[c] == 0 {
 			return 0
 		}
-		joint |= separatorSets[r.Chars[last]]
+		joint |= separatorSets[c]
 	}
-	if last < 0 || looks[r.Chars[last]] != isDigit {
-		return 0
-	}
-	return joint
+	return 0
 }
 
 const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
@@ -198,6 +204,20 @@ func (r *reader) tagAt(i int) int {
 // lookup returns the first word of the letters at i; an empty one where there are none.
 func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
 
+// words are those from start to end.
+func (r *reader) words(start, end int) iter.Seq[token] {
+	return func(yield func(token) bool) {
+		for i := start; i < end; i++ {
+			if t := r.lookup(i); t.size() > 0 {
+				if !yield(t) {
+					return
+				}
+				i = int(t.end) - 1
+			}
+		}
+	}
+}
+
 // wordAt returns the letters from i to end as one word, or the first of several: before a capital that follows a small
 // letter or that one follows another begins.
 func (r *reader) wordAt(i, end int) token {
@@ -229,27 +249,13 @@ func (t *token) entry(chars []byte) {
 	t.class, t.kind = e.class, e.kind
 }
 
-// has reports whether what is at i, in any case, is text.
+// has reports whether what is at i, in any case, is ASCII text.
 func (r *reader) has(i int, text string) bool {
-	if i < 0 || i+len(text) > len(r.Chars) {
-		return false
-	}
-	for j := range len(text) {
-		if c := r.Chars[i+j]; c != text[j] && (looks[c] != isLetter || lower(c) != lower(text[j])) {
-			return false
-		}
-	}
-	return true
+	end := i + len(text)
+	return i >= 0 && end <= len(r.Chars) && bytes.EqualFold(r.Chars[i:end], []byte(text))
 }
 
-func isOneOf(c byte, signs string) bool {
-	for i := range len(signs) {
-		if signs[i] == c {
-			return true
-		}
-	}
-	return false
-}
+func isOneOf(c byte, signs string) bool { return strings.IndexByte(signs, c) >= 0 }
 
 // findFixed finds the dates and times, and what is never anybody's: UUIDs, hashes and claims' ids.
 func (r *reader) findFixed() {

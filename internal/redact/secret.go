@@ -71,7 +71,7 @@ func (r *reader) codeBefore(i int) edit {
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
-	sign   byte // ':' or '=', which assigns it; 0 for none
+	sign   byte // ':', '=' or '<', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
 	told   bool // the last is a verb that says what the secret is
@@ -189,7 +189,8 @@ func (r *reader) textAt(i int) edit {
 }
 
 var (
-	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=])[=>]* *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
+	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
+		`[=>]*(?:</(?:b|strong|span|label)>)? *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
 	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
 

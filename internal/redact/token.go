@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"iter"
-	"strings"
 
 	"retry-worker/internal/text"
 )
@@ -173,11 +172,9 @@ func (r *reader) abbreviates(i int) bool {
 	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
 }
 
-// cells is what stands between a label and its value in a table of HTML, inline what ends a label in bold.
-var (
-	betweenCells = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>`)
-	inline       = regular(`/(?:b|strong|em|i|label|span)>`)
-)
+// labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
+var labelTag = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
+	`/?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
 
 // tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
@@ -186,13 +183,14 @@ func (r *reader) tagAt(i int) int {
 		r.gap &^= open
 		return i + len(cdata)
 	}
+	if isOneOf(lower(r.char(i)), "/bseils") {
+		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+			r.gap = r.gap&^open | sign
+			return i + len(tag)
+		}
+	}
 	if r.char(i) != '/' {
 		return i
-	}
-	rest := r.Chars[i:min(len(r.Chars), i+maxQuoted)]
-	if size := len(betweenCells.Find(rest)) + len(inline.Find(rest)); size > 0 {
-		r.gap = r.gap&^open | sign
-		return i + size
 	}
 	r.gap |= endTag
 	for i < len(r.Chars) && (looks[r.Chars[i]] == isLetter || isOneOf(r.Chars[i], "/:-_.")) {
@@ -255,7 +253,15 @@ func (r *reader) has(i int, text string) bool {
 	return i >= 0 && end <= len(r.Chars) && bytes.EqualFold(r.Chars[i:end], []byte(text))
 }
 
-func isOneOf(c byte, signs string) bool { return strings.IndexByte(signs, c) >= 0 }
+// isOneOf reports whether c is one of few signs, for which a loop is quicker than strings.IndexByte.
+func isOneOf(c byte, signs string) bool {
+	for i := range len(signs) {
+		if signs[i] == c {
+			return true
+		}
+	}
+	return false
+}
 
 // findFixed finds the dates and times, and what is never anybody's: UUIDs, hashes and claims' ids.
 func (r *reader) findFixed() {
@@ -269,7 +275,8 @@ func (r *reader) findFixed() {
 		if end = r.identifierEnd(start); end == 0 && t.class == claim && r.char(int(t.end)) == '-' {
 			end = r.claimEnd(int(t.end))
 		}
-		if end == 0 && t.form == number && isOneOf(r.char(int(t.end)), "-/.:") {
+		if next := int(t.end); end == 0 && t.form == number && isOneOf(r.char(next), "-/.:") &&
+			t.size() != 3 && looks[r.char(next+1)] == isDigit {
 			as, end = date, r.instantEnd(start)
 		}
 		for j := i; j < len(r.tokens) && int(r.tokens[j].start) < end; j++ {

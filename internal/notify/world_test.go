@@ -25,7 +25,7 @@ import (
 
 const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU"
 
-// teams puts lines behind the teams of the default catalogue, by their names.
+// teams is the default catalogue with lines for its teams, by their names.
 func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 	t.Helper()
 	text := "extends: built-in\n"

@@ -39,6 +39,8 @@ type Options struct {
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
 	Operate, Grafana string
+	// Claim is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty: nowhere.
+	Claim string
 	// Zone is the hospital's, in which pages tell and take times.
 	Zone *time.Location
 }
@@ -87,6 +89,7 @@ func (p *Pages) route() {
 		answer       http.HandlerFunc
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
+		{http.MethodGet, "/search", p.reading(p.search)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
 		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -53,6 +54,7 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(calm(&a)-calm(&b), b.Held-a.Held) })
 	rows, bad := make([]portalRow, 0, len(all)), int64(0)
 	for i := range all {
 		rows = append(rows, v.portalRow(&all[i]))
@@ -64,11 +66,20 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 		summary: v.Count("portals.not_up", bad)}, nil
 }
 
+// calm is 0 for a destination that is not up, and 1 for one that is.
+func calm(d *gate.Destination) int {
+	if d.State.Phase == destination.Up {
+		return 1
+	}
+	return 0
+}
+
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
-	row := portalRow{
-		Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
-		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline),
+	row := portalRow{Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
+		Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline)}
+	if s.Phase == destination.Up { // of any other the sentence says it
+		row.Since = v.At(s.Since)
 	}
 	switch {
 	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:
@@ -133,6 +144,7 @@ func (v *visit) downSays(d *gate.Destination) string {
 
 func (v *visit) causeSays(d *gate.Destination) string {
 	s, since := &d.State, v.brief(d.State.Outage.Since)
+	by := cmp.Or(s.Outage.By, v.T("portal.somebody"))
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
 		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
@@ -140,9 +152,9 @@ func (v *visit) causeSays(d *gate.Destination) string {
 	case s.Outage.Cause == destination.CauseProbe:
 		return v.T("portal.down.probe", v.portal(d.Name), since)
 	case !s.HeldUntil.IsZero():
-		return v.T("portal.down.person.until", v.portal(d.Name), since, v.brief(s.HeldUntil))
+		return v.T("portal.down.person.until", v.portal(d.Name), by, since, v.brief(s.HeldUntil))
 	}
-	return v.T("portal.down.person", v.portal(d.Name), since)
+	return v.T("portal.down.person", v.portal(d.Name), by, since)
 }
 
 // brief is the time of an instant, with its day where that is not today.

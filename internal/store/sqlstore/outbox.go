@@ -20,18 +20,22 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 	})
 }
 
-// messages of the outbox, each held against the link that it came with.
+// selectMessages are those of the outbox, each with the digest that came with it.
+const selectMessages = `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
+	THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
+	WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox `
+
+// readMessage reads a row of selectMessages, and holds it against its digest.
+func readMessage(scan scanner, m *journal.Message) error {
+	var signed []byte
+	err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
+	digest := m.Digest()
+	m.Forged = !bytes.Equal(signed, digest[:])
+	return err
+}
+
 func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, error) {
-	query := `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
-		THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
-		WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox ` + clause
-	return collect(s, query, args, func(scan scanner, m *journal.Message) error {
-		var signed []byte
-		err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
-		digest := m.Digest()
-		m.Forged = !bytes.Equal(signed, digest[:])
-		return err
-	})
+	return collect(s, selectMessages+clause, args, readMessage)
 }
 
 // Backlog implements journal.Outbox.

@@ -55,16 +55,15 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 // Lease implements journal.Outbox.
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
 	ms := max((span + time.Millisecond - 1).Milliseconds(), 0)
-	var whose string
-	var ahead int64
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
+		var whose string
 		var until int64
 		found, err := w.one("SELECT holder, expires_at FROM leases WHERE name = ?"+w.Lock, []any{name}, &whose, &until)
 		if err != nil {
 			return false, err
 		}
 		now, err := w.now() // once its row is held
-		if ahead = until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
+		if ahead := until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
 			return false, err
 		}
 		if ms == 0 {
@@ -77,16 +76,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 		held = n > 0
 		return held, err
 	})
-	if held = held && err == nil; held && whose != holder && ahead > 0 && s.wrongLease != nil {
-		s.wrongLease(name, whose, time.Duration(ahead)*time.Millisecond)
-	}
-	return held, err
-}
-
-// OnWrongLease has told be called with each lease that ends because it lies further ahead than its span. Call it before
-// Lease.
-func (s *Store) OnWrongLease(told func(name, holder string, ahead time.Duration)) {
-	s.wrongLease = told
+	return held && err == nil, err
 }
 
 // now is the instant by the clock that leases go by.

@@ -320,7 +320,6 @@ type Store struct {
 	Room func() error
 
 	identityKey journal.IdentityKey
-	wrongLease  func(name, holder string, ahead time.Duration)
 }
 
 // IdentityKey implements journal.Store.

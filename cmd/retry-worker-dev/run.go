@@ -164,7 +164,7 @@ func (s *session) openWorker() error {
 		return err
 	}
 	log := app.NewLogger(io.MultiWriter(file, &s.log), settings.LogLevel, settings.LogFormat).WithOptions(zap.WithClock(s.clock))
-	app.RedirectLogs(log)
+	zap.RedirectStdLog(log)
 	return nextFree(consolePort, portTries, func(port int) (err error) {
 		settings.HTTPAddr, settings.OpsAddr = local(port), local(port+opsAbove)
 		s.worker, err = app.New(app.Options{Settings: settings, Build: metrics.Build{Version: "dev"}, Clock: s.clock, Log: log})

@@ -64,7 +64,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	t.Helper()
 	options = append([]testkit.Option{testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC))}, options...)
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
-	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load, Hooks: access.NoHooks()}, Policies: w.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load}, Policies: w.Policies, Log: zap.NewNop()})
 	to := w.Services()
 	to.DeadLetters = bulkRuns{w.DeadLetters, w}
 	served.Open(api.Journal{Reader: w.Store, Guard: guard.New(to)})

@@ -20,9 +20,9 @@ import (
 func (c *cli) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Check the connection to the engine step by step, and say what to do where one fails",
+		Short: "Check what the worker needs step by step, and say what to do where one fails",
 		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
-			"engine address, TLS, token, cluster and tenants. Changes nothing anywhere.\n" +
+			"engine cluster and tenants. Changes nothing anywhere.\n" +
 			"Exit 1 when a step fails.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}

@@ -141,7 +141,7 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	t.Setenv("RETRY_WORKER_HTTP_ADDR", p.api)
 	v.commands(t)
 	testkit.Must(t, p.Signal(syscall.SIGTERM))
-	if code := p.ends(t, 10*time.Second); code != exitDone { // spans that nobody takes hold no stop up
+	if code := p.ends(t, 10*time.Second); code != exitDone {
 		t.Errorf("exit %d: %s", code, p.stderr.Text())
 	}
 	v.secrets.spill(t, "the log", p.stdout.Text())
@@ -155,7 +155,7 @@ func (v *vault) commands(t *testing.T) {
 	for _, command := range []string{"check", "check -o json", "serve --help", "serve", "dead-letters list", "dead-letters list --server https://127.0.0.1:1", "ready", "kpi",
 		"history CLM-1-0", "audit verify", "policies show", "policies check nowhere", "notify test --team ti", "notify test --team ti -o json", "deploy", "version", "nonsense"} {
 		r := retryWorker(strings.Fields(command)...)
-		if command == "notify test --team ti" && !strings.Contains(r.stdout, "\nwebhook ") || command == "check" && !strings.Contains(r.stdout, "FAIL  token") {
+		if command == "notify test --team ti" && !strings.Contains(r.stdout, "\nwebhook ") || command == "check" && !strings.Contains(r.stdout, "FAIL  cluster") {
 			t.Errorf("%s says nothing of what failed:\n%s%s", command, r.stdout, r.stderr)
 		}
 		v.secrets.spill(t, command, r.stdout+r.stderr)

@@ -74,7 +74,7 @@ func (c *cli) serve() error {
 	lines := app.NewLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
 	defer lines.Stop()
 	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
-	app.RedirectLogs(log)
+	zap.RedirectStdLog(log)
 	a, err := app.New(app.Options{Settings: settings, Build: build(), Clock: clock.Machine{}, Log: log})
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		return &usageError{problems}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"retry-worker/internal/webserver"
 )
 
@@ -58,7 +60,7 @@ const (
 // Options of a Gate.
 type Options struct {
 	// Tokens in force; nil where there are none: then everybody is Local, and only requests under a loopback name are
-	// answered. Safe for concurrent use (Watcher.Current).
+	// answered. Safe for concurrent use (reload.Watcher.Current).
 	Tokens func() *Tokens
 	// Provider that people log in by too; nil: none.
 	Provider *Provider
@@ -75,48 +77,18 @@ type Options struct {
 	// HTML, is answered in JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow) are
 	// set already; Identity is nobody's where it is not known yet.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
-	Hooks  Hooks
-}
-
-// Hooks are told who comes in and who does not; all must be set (see NoHooks). They are called from many goroutines and
-// must not block.
-type Hooks struct {
-	// LoggedIn is called for a session that begins.
-	LoggedIn func(Identity)
-	// TokenRefused is called for a wrong or expired token, in the form or the header; the address is the peer's, which
-	// behind a proxy is the proxy's.
-	TokenRefused func(netip.Addr)
-	// Slowed is called for an attempt that came too soon after wrong ones.
-	Slowed func(netip.Addr)
-	// Forbidden is called for what somebody asked for and may not (403), with the refusal's code; the identity is
-	// nobody's where it is not known.
-	Forbidden func(netip.Addr, Identity, string)
-	// LoginFailed is called for a log-in, or a program's token, that the provider's answer does not let in.
-	LoginFailed func(netip.Addr, error)
-	// ProviderFailed is called where the provider cannot be reached.
-	ProviderFailed func(error)
-	// Unkept is called where Ended fails: a session is not let in, or not ended for sure.
-	Unkept func(error)
-	// Limited is called for a request that Limited refuses, and for a connection where its address has its share.
-	Limited func(netip.Addr)
-}
-
-// NoHooks does nothing.
-func NoHooks() Hooks {
-	address := func(netip.Addr) {}
-	failure := func(error) {}
-	return Hooks{LoggedIn: func(Identity) {}, TokenRefused: address, Slowed: address,
-		Forbidden: func(netip.Addr, Identity, string) {}, LoginFailed: func(netip.Addr, error) {},
-		ProviderFailed: failure, Unkept: failure, Limited: address}
+	// Log of who comes in and who does not; nil: none.
+	Log *zap.Logger
 }
 
 // Gate stands before the console's handlers. Safe for concurrent use.
 type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
-	wrong       *guesses
+	asked       limits[netip.Prefix]
+	wrong       limits[netip.Prefix]
 	changed     limits[string] // by name
-	strangers   strangers
+	strangers   func() *zap.Logger
 	openID      *openID // nil where there is no provider
 	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
 	localKey [32]byte
@@ -124,11 +96,17 @@ type Gate struct {
 
 // New makes a Gate.
 func New(o Options) *Gate {
-	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), wrong: newGuesses(),
+	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(),
+		asked:   limits[netip.Prefix]{every: time.Second / perSecond, burst: burst},
+		wrong:   limits[netip.Prefix]{every: perGuess, burst: guessesAtOnce},
 		changed: limits[string]{every: perChange, burst: changesAtOnce}}
+	if g.Log == nil {
+		g.Log = zap.NewNop()
+	}
+	g.strangers = sampled(g.Log)
 	_, _ = rand.Read(g.localKey[:]) // never fails
 	if o.Provider != nil {
-		g.openID = newOpenID(*o.Provider, o.Now, o.Hooks.ProviderFailed)
+		g.openID = newOpenID(*o.Provider, o.Now, g.providerFailed)
 		if g.Tokens == nil {
 			g.Tokens = func() *Tokens { return &Tokens{} }
 		}
@@ -184,8 +162,8 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
-		if a.Role == 0 {
-			defer g.strangers.begin(w, r)()
+		if a.Role != 0 {
+			webserver.Keep(r)
 		}
 		switch {
 		case r.URL.Path == "/login":
@@ -374,12 +352,12 @@ func (g *Gate) tokenBy(r *http.Request, find func() (*Token, error)) (*Token, *R
 	case errors.Is(err, errAway):
 		return nil, providerAway()
 	}
-	if wait := g.wrong.fail(webserver.Network(peer(r)), g.Now()); wait > 0 {
+	if wait := g.wrong.wait(webserver.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
-	g.Hooks.TokenRefused(peer(r))
+	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")
 	if !errors.Is(err, errUnknown) && !errors.Is(err, errExpired) {
-		g.Hooks.LoginFailed(peer(r), err)
+		g.loginFailed(r, err)
 	}
 	return nil, wrongToken(t, err)
 }
@@ -396,7 +374,7 @@ func wrongToken(t *Token, err error) *Refusal {
 }
 
 func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
-	g.Hooks.Slowed(peer(r))
+	g.warn(peer(r), "login_slowed", "tokens are tried too fast; that address has to wait")
 	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
 		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 }
@@ -440,7 +418,9 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.Status == http.StatusForbidden {
-		g.Hooks.Forbidden(peer(r), From(r.Context()), refusal.Code)
+		who := From(r.Context())
+		g.warn(peer(r), "request_forbidden", "a request was refused: it may not do that", zap.String("code", refusal.Code),
+			zap.String("token", who.Name), zap.Stringer("role", who.Role))
 	}
 	retryAfter(w, &refusal)
 	if g.Refuse != nil && wantsPage(r) {

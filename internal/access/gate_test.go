@@ -128,9 +128,9 @@ func TestBearerGuesses(t *testing.T) {
 	}
 	w.get("/api/v1/kpis", bearer(secret)).is(t, "a right one", "maria", "operator")
 	w.session(secret)
-	want := slices.Concat(slices.Repeat([]string{"refused 10.0.0.9"}, 6), []string{"slowed 10.0.0.9", "logged in maria"})
-	if !slices.Equal(w.told, want) {
-		t.Errorf("told %q, want %q", w.told, want)
+	want := slices.Concat(slices.Repeat([]string{"token_refused 10.0.0.9"}, 6), []string{"login_slowed 10.0.0.9", "logged_in maria"})
+	if told := w.told(); !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestHeaders(t *testing.T) {
 // What a browser is refused is a page, what a program is refused is JSON.
 func TestRefusalsAsPages(t *testing.T) {
 	var page access.Refusal
-	gate := access.New(access.Options{Hooks: access.NoHooks(), Refuse: func(rw http.ResponseWriter, r *http.Request, refusal access.Refusal) {
+	gate := access.New(access.Options{Refuse: func(rw http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 		page = refusal
 		rw.WriteHeader(refusal.Status)
 	}})
@@ -300,7 +300,7 @@ func TestRefusalsAsPages(t *testing.T) {
 func TestRequireAlone(t *testing.T) {
 	_, maria := token(t, "maria", access.Admin)
 	w := newWorld(t, maria)
-	gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Hooks: access.NoHooks()})
+	gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions})
 	w.handler = gate.Require(access.Read, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("let in") }))
 	w.get("/api/v1/x").refused(t, "nobody", http.StatusUnauthorized, "login_required")
 }

@@ -19,14 +19,15 @@ func TestForbiddenIsTold(t *testing.T) {
 	session := w.session(operator)
 	w.postForm("/dead-letters/retry", url.Values{"form_token": {"guessed"}}, cookie(session))
 	w.get("/api/v1/kpis") // nobody: asked to log in, which is not forbidden
-	want := []string{"forbidden_role 10.0.0.9 maria", "forbidden_origin 10.0.0.9", "logged in ana", "form_expired 10.0.0.9 ana"}
-	if !slices.Equal(w.told, want) {
-		t.Errorf("told %q, want %q", w.told, want)
+	want := []string{"request_forbidden 10.0.0.9 maria forbidden_role", "request_forbidden 10.0.0.9 forbidden_origin", "logged_in ana",
+		"request_forbidden 10.0.0.9 ana form_expired"}
+	if told := w.told(); !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 	local := newLocalWorld(t)
 	local.get("/", host("evil.example"))
-	if want := []string{"forbidden_host 10.0.0.9"}; !slices.Equal(local.told, want) {
-		t.Errorf("without tokens: told %q, want %q", local.told, want)
+	if told := local.told(); !slices.Equal(told, []string{"request_forbidden 10.0.0.9 forbidden_host"}) {
+		t.Errorf("without tokens: told %q", told)
 	}
 }
 

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,6 +15,9 @@ import (
 	"retry-worker/internal/webserver"
 )
 
+// guesses are those of a Gate.
+func guesses() *limits[netip.Prefix] { return &New(Options{}).wrong }
+
 func at(t *testing.T, address string) netip.Prefix {
 	t.Helper()
 	return webserver.Network(netip.MustParseAddr(address))
@@ -25,12 +27,12 @@ func at(t *testing.T, address string) netip.Prefix {
 // half a minute.
 func TestGuessesOfOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, from := newGuesses(), at(t, "10.0.0.1")
+		g, from := guesses(), at(t, "10.0.0.1")
 		var waits []time.Duration
 		for len(waits) < 6 {
-			wait := g.fail(from, time.Now())
+			wait := g.wait(from, time.Now())
 			if wait == 0 {
-				wait = g.fail(from, time.Now()) // at once
+				wait = g.wait(from, time.Now()) // at once
 			}
 			waits = append(waits, wait)
 			time.Sleep(wait)
@@ -38,7 +40,7 @@ func TestGuessesOfOneAddress(t *testing.T) {
 		if want := []time.Duration{0, 0, 0, 30 * time.Second, 30 * time.Second, 30 * time.Second}; !slices.Equal(waits, want) {
 			t.Errorf("waits %v, want %v", waits, want)
 		}
-		if wait := g.fail(at(t, "10.0.0.2"), time.Now()); wait != 0 {
+		if wait := g.wait(at(t, "10.0.0.2"), time.Now()); wait != 0 {
 			t.Errorf("another address waits %v", wait)
 		}
 	})
@@ -46,28 +48,12 @@ func TestGuessesOfOneAddress(t *testing.T) {
 
 func TestGuessesAreForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, from := newGuesses(), at(t, "10.0.0.1")
+		g, from := guesses(), at(t, "10.0.0.1")
 		for range 100 { // somebody who slips once in a while never waits
-			if wait := g.fail(from, time.Now()) + g.fail(from, time.Now()); wait != 0 {
+			if wait := g.wait(from, time.Now()) + g.wait(from, time.Now()); wait != 0 {
 				t.Fatalf("waits %v", wait)
 			}
 			time.Sleep(2 * time.Minute)
-		}
-	})
-}
-
-func TestGuessesInAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGuesses()
-		for range 1000 { // who has to wait for himself has no others wait
-			g.fail(at(t, "10.1.0.1"), time.Now())
-		}
-		wait, tried := time.Duration(0), 0
-		for ; wait == 0; tried++ {
-			wait = g.fail(at(t, fmt.Sprintf("10.0.%d.1", tried)), time.Now())
-		}
-		if tried != 25 || wait != 4*time.Second { // thirty for nothing, of which the first address had six, and this one
-			t.Errorf("after %d addresses: %v", tried, wait)
 		}
 	})
 }
@@ -93,12 +79,12 @@ func TestMemoryOfLimitsIsBounded(t *testing.T) {
 
 // Many at once are no way around: of a thousand guesses in one moment no more are answered than cost nothing.
 func TestGuessesAtOnce(t *testing.T) {
-	g, from, now := newGuesses(), at(t, "10.0.0.1"), time.Unix(1_800_000_000, 0)
+	g, from, now := guesses(), at(t, "10.0.0.1"), time.Unix(1_800_000_000, 0)
 	var counted atomic.Int32
 	var all sync.WaitGroup
 	for range 1000 {
 		all.Go(func() {
-			if g.fail(from, now) == 0 {
+			if g.wait(from, now) == 0 {
 				counted.Add(1)
 			}
 		})
@@ -112,14 +98,14 @@ func TestGuessesAtOnce(t *testing.T) {
 // However the clock jumps, nobody waits longer than the longest wait, and nobody waits for ever.
 func TestGuessesWithAJumpingClock(t *testing.T) {
 	seeded.Check(t, func(r *rapid.T) {
-		g, from, now := newGuesses(), netip.MustParsePrefix("10.0.0.1/32"), time.Unix(1_800_000_000, 0)
+		g, from, now := guesses(), netip.MustParsePrefix("10.0.0.1/32"), time.Unix(1_800_000_000, 0)
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(-100_000, 100_000).Draw(r, "seconds")) * time.Second)
-			wait := g.fail(from, now)
+			wait := g.wait(from, now)
 			if wait < 0 || wait > perGuess {
 				r.Fatalf("waits %v", wait)
 			}
-			if wait > 0 && g.fail(from, now.Add(wait)) != 0 {
+			if wait > 0 && g.wait(from, now.Add(wait)) != 0 {
 				r.Fatalf("still waits after %v", wait)
 			}
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,17 +14,14 @@ import (
 // limitedAt is a handler behind the limit, on a clock that stands until it is moved.
 func limitedAt(now *time.Time) http.Handler {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	return access.Limited(ok, func() time.Time { return *now }, access.NoHooks())
+	return access.New(access.Options{Now: func() time.Time { return *now }}).Limited(ok)
 }
 
-func askFrom(h http.Handler, address string, headers int) *httptest.ResponseRecorder {
+func askFrom(h http.Handler, address string) *httptest.ResponseRecorder {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // who does not wait is not held
 	r := httptest.NewRequestWithContext(gone, http.MethodGet, "/", nil)
 	r.RemoteAddr = address
-	for i := range headers {
-		r.Header.Add("X-Header-"+strconv.Itoa(i%7), "v")
-	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
@@ -35,7 +30,7 @@ func askFrom(h http.Handler, address string, headers int) *httptest.ResponseReco
 // answered of n requests.
 func answered(h http.Handler, n int, address func(i int) string) (fine int) {
 	for i := range n {
-		if askFrom(h, address(i), 0).Code == http.StatusNoContent {
+		if askFrom(h, address(i)).Code == http.StatusNoContent {
 			fine++
 		}
 	}
@@ -50,10 +45,10 @@ func TestRateOfOneAddress(t *testing.T) {
 	if fine := answered(h, 5000, busy); fine != 2000 {
 		t.Errorf("%d of 5000 requests at once were answered, expected 2000", fine)
 	}
-	if refused := askFrom(h, busy(0), 0); refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") != "1" {
+	if refused := askFrom(h, busy(0)); refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") != "1" {
 		t.Errorf("it answers %d, Retry-After %q, expected 429 and 1", refused.Code, refused.Header().Get("Retry-After"))
 	}
-	if got := askFrom(h, "203.0.113.8:4000", 0).Code; got != http.StatusNoContent {
+	if got := askFrom(h, "203.0.113.8:4000").Code; got != http.StatusNoContent {
 		t.Errorf("another address gets %d while one asks too much", got)
 	}
 	now = now.Add(time.Second)
@@ -87,36 +82,12 @@ func TestManyAddresses(t *testing.T) {
 	answered(h, 2000, busy)
 	fine := 0
 	for i := range 20_000 {
-		askFrom(h, "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255)+":1", 0)
+		askFrom(h, "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255)+":1")
 		if i%1000 == 0 {
 			fine += answered(h, 1, busy)
 		}
 	}
 	if fine != 0 {
 		t.Errorf("%d requests beyond its rate were answered: it was forgotten among the others", fine)
-	}
-}
-
-// Each refusal is told, with the address it goes to.
-func TestLimitsAreTold(t *testing.T) {
-	var told []netip.Addr
-	h := access.Limited(http.NotFoundHandler(), func() time.Time { return time.Unix(0, 0) }, access.Hooks{Limited: func(a netip.Addr) { told = append(told, a) }})
-	askFrom(h, "203.0.113.7:1", 101)
-	answered(h, 2001, func(int) string { return "203.0.113.8:1" })
-	if len(told) != 2 || told[0].String() != "203.0.113.7" || told[1].String() != "203.0.113.8" {
-		t.Errorf("told of %v, expected of one request with too many headers and one too many", told)
-	}
-}
-
-func TestHeadersOfOneRequest(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	h := limitedAt(&now)
-	if got := askFrom(h, "203.0.113.7:1", 100).Code; got != http.StatusNoContent {
-		t.Errorf("100 headers are answered by %d, expected 204", got)
-	}
-	refused := askFrom(h, "203.0.113.7:1", 101)
-	if refused.Code != http.StatusRequestHeaderFieldsTooLarge || refused.Header().Get("Cache-Control") != "no-store" ||
-		!strings.HasPrefix(refused.Header().Get("Content-Security-Policy"), "default-src 'none'") {
-		t.Errorf("101 headers are answered by %d with %v, expected 431 and the headers of every answer", refused.Code, refused.Header())
 	}
 }

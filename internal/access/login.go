@@ -15,11 +15,15 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"go.uber.org/zap"
 	"golang.org/x/oauth2"
 )
 
-// maxFormBytes of a form that a page posts.
-const maxFormBytes = 64 << 10
+// maxFormBytes of a form that a page posts, maxLoginBytes of the log-in's: strangers hold no more of the memory.
+const (
+	maxFormBytes  = 64 << 10
+	maxLoginBytes = 8 << 10
+)
 
 // FormTokenField is the name of the field that each form of a page has, with FormToken's value.
 const FormTokenField = "form_token"
@@ -58,7 +62,7 @@ func (g *Gate) refuseMethod(w http.ResponseWriter, r *http.Request, allowed stri
 // logIn begins a session. It needs no form token, since there is no session yet that one could belong to: the
 // cross-origin protection keeps other sites from logging a browser in.
 func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
-	if refusal := parseForm(w, r); refusal != nil {
+	if refusal := parseForm(w, r, maxLoginBytes); refusal != nil {
 		g.refuse(w, r, *refusal)
 		return
 	}
@@ -82,7 +86,9 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 // welcome gives the browser a session that begins.
 func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
-	g.Hooks.LoggedIn(s.identity())
+	who := s.identity()
+	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
+		zap.Stringer("role", who.Role))
 }
 
 // logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.
@@ -143,7 +149,7 @@ func safeNext(next string) string {
 // checkForm refuses what is no form of one of our own pages. A program's token is no cookie that a browser sends by
 // itself, so it needs no form token.
 func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
-	if refusal := parseForm(w, r); refusal != nil {
+	if refusal := parseForm(w, r, maxFormBytes); refusal != nil {
 		return refusal
 	}
 	a := askerIn(r.Context())
@@ -154,18 +160,18 @@ func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	return nil
 }
 
-func parseForm(w http.ResponseWriter, r *http.Request) *Refusal {
+func parseForm(w http.ResponseWriter, r *http.Request, most int64) *Refusal {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
 		kind != "application/x-www-form-urlencoded" {
 		return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
 			Message: "this address takes a form: send it with Content-Type: application/x-www-form-urlencoded; programs use " +
 				"/api/v1"}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
-			Message: fmt.Sprintf("the form has more than %d bytes", maxFormBytes)}
+			Message: fmt.Sprintf("the form has more than %d bytes", most)}
 	}
 	if err != nil {
 		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
@@ -292,9 +298,13 @@ func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 	case errors.Is(err, errAway):
 		return providerAway()
 	}
-	g.Hooks.LoginFailed(peer(r), err)
+	g.loginFailed(r, err)
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRefused,
 		Message: "the OpenID provider's answer does not let you in; the worker's log says why"}
+}
+
+func (g *Gate) loginFailed(r *http.Request, err error) {
+	g.warn(peer(r), "oidc_refused", "an OpenID log-in was refused", zap.Error(err))
 }
 
 func providerAway() *Refusal {

@@ -39,8 +39,8 @@ func TestLogIn(t *testing.T) {
 	if a := w.get("/login?next=%2Faudit", browser, cookie(c)); a.status != http.StatusSeeOther || a.header.Get("Location") != "/audit" {
 		t.Errorf("/login of who is logged in: %d to %q", a.status, a.header.Get("Location"))
 	}
-	if !slices.Equal(w.told, []string{"logged in maria"}) {
-		t.Errorf("told %q", w.told)
+	if told := w.told(); !slices.Equal(told, []string{"logged_in maria"}) {
+		t.Errorf("told %q", told)
 	}
 	a = w.ask(http.MethodPut, "/login", "")
 	a.refused(t, "another method", http.StatusMethodNotAllowed, "method_not_allowed")
@@ -162,8 +162,9 @@ func TestSessionsWithoutAStore(t *testing.T) {
 	w.get("/", cookie(c)).refused(t, "a session", http.StatusServiceUnavailable, "sessions_unavailable")
 	w.get("/", bearer(secret)).is(t, "a token", "maria", "operator")
 	w.get("/", cookie(&http.Cookie{Name: c.Name, Value: "forged"}), browser).sentToLogIn(t, "a forged cookie, which costs no question")
-	if want := []string{"unkept: no room", "unkept: no room", "unkept: no answer"}; !slices.Equal(slices.DeleteFunc(w.told, func(s string) bool { return s == "logged in maria" }), want) {
-		t.Errorf("told %q, want %q", w.told, want)
+	told := slices.DeleteFunc(w.told(), func(s string) bool { return s == "logged_in maria" })
+	if want := []string{"sessions_unavailable no room", "sessions_unavailable no room", "sessions_unavailable no answer"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 
@@ -244,7 +245,7 @@ func TestStill(t *testing.T) {
 	for what, credential := range map[string]option{"session": cookie(w.session(secret)), "bearer": bearer(secret)} {
 		w.publish(maria, ana)
 		inner := w.handler
-		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }, Hooks: access.NoHooks()})
+		gate := access.New(access.Options{Tokens: func() *access.Tokens { return w.tokens }, Ended: w.endedSessions, Now: func() time.Time { return w.now }})
 		w.handler = gate.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if !access.Still(r.Context(), access.Read) || access.Still(r.Context(), access.Restart) {
 				t.Errorf("%s: at first it may not read, or may force", what)

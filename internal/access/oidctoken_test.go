@@ -42,8 +42,8 @@ func TestProviderTokensOfPrograms(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %s", what, a.status, a.text, c.want)
 		}
 	}
-	if told := strings.Count(strings.Join(w.told, "\n"), "log-in failed"); told != 12 {
-		t.Errorf("%d refusals are told, want 12: %q", told, w.told)
+	if told := w.logs.FilterMessageSnippet("log-in was refused").Len(); told != 12 {
+		t.Errorf("%d refusals are told, want 12: %v", told, w.logs.All())
 	}
 	w.now = w.now.Truncate(time.Second)
 	for _, issued := range []time.Duration{-15 * time.Minute, time.Minute} {

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 const (
@@ -205,7 +207,8 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 
 // unkept returns the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
 func (g *Gate) unkept(err error, what string) *Refusal {
-	g.Hooks.Unkept(err)
+	g.strangers().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until "+
+		"it can", zap.String("event", "sessions_unavailable"), zap.Error(err))
 	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
 		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}
 }

@@ -121,7 +121,6 @@ func endOfDay(t time.Time) time.Time {
 // Tokens are those of one file; never changed, so safe for concurrent use.
 type Tokens struct {
 	all []Token
-	sum [sha256.Size]byte // of the file's content
 }
 
 // Len returns how many there are, the expired ones included.

@@ -10,11 +10,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
@@ -26,7 +29,7 @@ type world struct {
 	now     time.Time
 	tokens  *access.Tokens // nil: none are used
 	handler http.Handler
-	told    []string
+	logs    *observer.ObservedLogs
 	page    access.Login // shown last
 	ended   *fakeEnded
 	// provider that people log in by too; nil: none.
@@ -91,6 +94,8 @@ func (w *world) replica() *world {
 }
 
 func (w *world) open(tokens func() *access.Tokens) {
+	core, logs := observer.New(zap.InfoLevel)
+	w.logs = logs
 	gate := access.New(access.Options{
 		Tokens:   tokens,
 		Provider: w.provider,
@@ -105,18 +110,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 			}
 			fmt.Fprintf(rw, "next=%s", login.Next)
 		},
-		Hooks: access.Hooks{
-			LoggedIn:       func(id access.Identity) { w.told = append(w.told, "logged in "+id.Name) },
-			TokenRefused:   func(from netip.Addr) { w.told = append(w.told, "refused "+from.String()) },
-			Slowed:         func(from netip.Addr) { w.told = append(w.told, "slowed "+from.String()) },
-			LoginFailed:    func(_ netip.Addr, err error) { w.told = append(w.told, "log-in failed: "+err.Error()) },
-			ProviderFailed: func(error) { w.told = append(w.told, "provider failed") },
-			Limited:        func(netip.Addr) {},
-			Unkept:         func(err error) { w.told = append(w.told, "unkept: "+err.Error()) },
-			Forbidden: func(from netip.Addr, who access.Identity, code string) {
-				w.told = append(w.told, strings.TrimSpace(code+" "+from.String()+" "+who.Name))
-			},
-		},
+		Log: zap.New(core, zap.WithClock(&slow{})),
 	})
 	mux := http.NewServeMux()
 	who := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -138,6 +132,28 @@ func (w *world) open(tokens func() *access.Tokens) {
 		who(rw, r)
 	})
 	w.handler = gate.Middleware(mux)
+}
+
+// slow is a clock of which each line of the log takes a second: no line is left out for how many there are.
+type slow struct{ at atomic.Int64 }
+
+func (s *slow) Now() time.Time { return time.Unix(s.at.Add(1), 0) }
+
+func (*slow) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
+
+// told returns the log's lines since it was asked last: event, address, token, code and error of each, as far as it has
+// them.
+func (w *world) told() (lines []string) {
+	for _, entry := range w.logs.TakeAll() {
+		var words []string
+		for _, key := range []string{"event", "from", "token", "code", "error"} {
+			if value, is := entry.ContextMap()[key].(string); is && value != "" {
+				words = append(words, value)
+			}
+		}
+		lines = append(lines, strings.Join(words, " "))
+	}
+	return lines
 }
 
 // answer is what came back.

@@ -34,7 +34,7 @@ func open(t *testing.T, change ...func(*api.Options, *guard.Services)) *fixture 
 	t.Helper()
 	core, lines := observer.New(zapcore.InfoLevel)
 	c := &fixture{Fixture: testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())), t: t, lines: lines}
-	o := api.Options{Gate: access.Options{Now: c.Now, Tokens: c.Tokens.Load, Hooks: access.NoHooks()}, Policies: c.Policies, Log: zap.New(core)}
+	o := api.Options{Gate: access.Options{Now: c.Now, Tokens: c.Tokens.Load}, Policies: c.Policies, Log: zap.New(core)}
 	to := c.Services()
 	to.Log = o.Log
 	for _, f := range change {

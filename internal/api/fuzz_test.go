@@ -23,7 +23,7 @@ import (
 // an answer that is described, and never 500.
 func FuzzRequest(f *testing.F) {
 	k := testkit.New(f, testkit.At(now), testkit.By(decisiontest.Policies()))
-	served := api.New(api.Options{Gate: access.Options{Now: k.Now, Tokens: k.Tokens.Load, Hooks: access.NoHooks()}, Policies: k.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: k.Now, Tokens: k.Tokens.Load}, Policies: k.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: k.Memory, Guard: guard.New(k.Services())})
 	handler, routes := served.Handler(), []string{}
 	for _, o := range api.Description() {

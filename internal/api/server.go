@@ -86,7 +86,7 @@ func (s *API) Open(m Journal) { s.journal.Store(&m) }
 // closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
 // is not nil), and believes proxies as webserver.Listen does.
 func (s *API) Listen(
-	open webserver.Opener, addr string, c *webserver.Certificate, proxies ...netip.Prefix,
+	open webserver.Opener, addr string, c webserver.Certificate, proxies ...netip.Prefix,
 ) (*webserver.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
@@ -94,7 +94,7 @@ func (s *API) Listen(
 		}
 	}
 	return webserver.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
-		access.Limited(s.Handler(), time.Now, s.gate.Hooks), c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Hooks.Limited})
+		s.gate.Limited(s.Handler()), c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
 }
 
 // Handler is everything that is served, behind the gate.

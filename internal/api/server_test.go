@@ -25,7 +25,7 @@ var now = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 // starting is the address of an API without tokens whose journal is not open yet.
 func starting(t *testing.T) string {
 	t.Helper()
-	return listen(t, api.New(api.Options{Gate: access.Options{Now: func() time.Time { return now }, Hooks: access.NoHooks()}, Policies: decisiontest.Policies, Log: zap.NewNop()})) + "/api/v1"
+	return listen(t, api.New(api.Options{Gate: access.Options{Now: func() time.Time { return now }}, Policies: decisiontest.Policies, Log: zap.NewNop()})) + "/api/v1"
 }
 
 func listen(t *testing.T, served *api.API) string {
@@ -166,7 +166,7 @@ func TestMethods(t *testing.T) {
 
 // Without tokens nothing is served where other machines reach it, whatever the settings were.
 func TestListensOnLoopbackWithoutTokens(t *testing.T) {
-	served := api.New(api.Options{Gate: access.Options{Now: time.Now, Hooks: access.NoHooks()}, Policies: decisiontest.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: time.Now}, Policies: decisiontest.Policies, Log: zap.NewNop()})
 	if _, err := served.Listen(net.Listen, "0.0.0.0:0", nil); err == nil || !strings.Contains(err.Error(), "RETRY_WORKER_AUTH_TOKENS_FILE") {
 		t.Errorf("got %v", err)
 	}

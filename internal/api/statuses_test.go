@@ -181,7 +181,7 @@ func TestSubjectIsBounded(t *testing.T) {
 	for range all {
 		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
 	}
-	served := api.New(api.Options{Gate: access.Options{Now: f.Now, Hooks: access.NoHooks()}, Policies: f.Policies, Log: zap.NewNop()})
+	served := api.New(api.Options{Gate: access.Options{Now: f.Now}, Policies: f.Policies, Log: zap.NewNop()})
 	served.Open(api.Journal{Reader: f.Memory})
 	a := get(t, listen(t, served)+"/api/v1/subjects/tiss-submission/CLM-001-1")
 	attempts := a.body["attempts"].([]any)

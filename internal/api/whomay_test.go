@@ -193,7 +193,7 @@ func (c *fixture) everything() (http.Handler, *reached) {
 	people := guard.New(guard.Services{DeadLetters: through, Gates: through, Journal: through, Store: c.Memory, Log: zap.NewNop()})
 	p := console.New(console.Options{Now: c.Now, Zone: time.UTC, Health: func() console.Health { return console.Health{} }, Catalogue: catalogue.Default, Log: zap.NewNop()})
 	p.Open(c.Memory, people)
-	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse, Hooks: access.NoHooks()}
+	gate := access.Options{Now: c.Now, Tokens: c.Tokens.Load, Public: []string{console.AssetsPrefix}, LoginPage: p.Login, Refuse: p.Refuse}
 	served := api.New(api.Options{Gate: gate, Policies: c.Policies, Log: zap.NewNop(), Pages: p})
 	served.Open(api.Journal{Reader: c.Memory, Guard: people, Sessions: c.Memory})
 	return served.Handler(), through

@@ -185,7 +185,7 @@ func (a *App) Run(stop, kill context.Context) error {
 			zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
 	})()
-	a.logCatalogue()
+	a.logCatalogue(a.catalogue())
 	for _, watch := range a.watches {
 		defer a.background(hard, watch)()
 	}

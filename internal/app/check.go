@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,11 +32,7 @@ type CheckStep struct {
 // CheckSteps returns the steps that check what a worker with these settings needs, in their order; client may be nil
 // where noClient says why. They change nothing anywhere.
 func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) []CheckStep {
-	var steps []CheckStep
-	for _, hint := range s.Unread {
-		steps = append(steps, CheckStep{"settings", false, func(context.Context) (string, error) { return hint, nil }})
-	}
-	return slices.Concat(steps, consoleSteps(s, time.Now()), connectionSteps(s, version),
+	return slices.Concat(consoleSteps(s, time.Now()), connectionSteps(s, version),
 		[]CheckStep{{"engine", true, func(context.Context) (string, error) { return s.Engine.String(), noClient }}},
 		engineSteps(client, s))
 }
@@ -48,21 +45,6 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 		return err
 	}
 	return []CheckStep{
-		{"address", true, func(ctx context.Context) (string, error) {
-			address, err := zeebe.CheckAddress(ctx, s.Engine)
-			return address + " takes connections", err
-		}},
-		{"tls", true, func(ctx context.Context) (string, error) { return zeebe.CheckTLS(ctx, s.Engine) }},
-		{"token", true, func(ctx context.Context) (string, error) {
-			if s.Engine.Username != "" {
-				return "none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)", nil
-			}
-			if s.Engine.OAuth == nil {
-				return "none configured (ZEEBE_CLIENT_ID)", nil
-			}
-			claims, err := client.CheckToken(ctx)
-			return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
-		}},
 		{"cluster", true, func(ctx context.Context) (string, error) {
 			t, err := client.Topology(ctx)
 			if err == nil && t.Leaders < t.Partitions {
@@ -70,12 +52,6 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 			}
 			return fmt.Sprintf("gateway %s, brokers: %d, partitions: %d, with a leader: %d", t.GatewayVersion, t.Brokers,
 				t.Partitions, t.Leaders), advised(err)
-		}},
-		{"clock", false, func(ctx context.Context) (string, error) {
-			if s.Engine.RESTAddress == "" {
-				return "", nil
-			}
-			return zeebe.CheckClock(ctx, s.Engine, time.Now)
 		}},
 		{"tenants", false, func(ctx context.Context) (string, error) {
 			return "jobs may be taken from " + cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant"),
@@ -105,18 +81,28 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 			if s.TLSCertFile == "" {
 				return "", nil
 			}
-			c, err := webserver.LoadCertificate(s.TLSCertFile, s.TLSKeyFile, webserver.CertificateHooks{})
+			c, err := webserver.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
 			if err != nil {
 				return "", err
 			}
-			until := c.Until().UTC()
+			leaf := c.Current().Leaf
+			until := leaf.NotAfter.UTC()
 			if !now.Before(until) {
 				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
 					until.Format(time.RFC3339))
 			}
-			return fmt.Sprintf("of %s, until %s", strings.Join(c.Names(), ", "), until.Format(time.RFC3339)), nil
+			return fmt.Sprintf("of %s, until %s", strings.Join(namesOf(leaf), ", "), until.Format(time.RFC3339)), nil
 		}},
 	}
+}
+
+// namesOf a certificate: hosts, then addresses.
+func namesOf(leaf *x509.Certificate) []string {
+	names := slices.Clone(leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
 }
 
 // connectionSteps open what the worker connects to beside the engine.

@@ -34,8 +34,6 @@ var (
 	log    = app.NewLogger(logged, zapcore.InfoLevel, "json")
 )
 
-func init() { app.RedirectLogs(log) }
-
 // sink keeps what was logged. Safe for concurrent use.
 type sink struct {
 	mu   sync.Mutex

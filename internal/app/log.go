@@ -5,12 +5,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zapgrpc"
 	"google.golang.org/grpc/grpclog"
 
 	"retry-worker/internal/access"
@@ -27,14 +25,6 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 		encoder = zapcore.NewConsoleEncoder(encoderConfig())
 	}
 	return zap.New(redactingCore{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
-}
-
-// RedirectLogs has the standard library's logger and gRPC's go the way of log from then on.
-func RedirectLogs(log *zap.Logger) {
-	zap.RedirectStdLog(log)
-	// GRPC reports each failed connection; the worker says it once.
-	quiet := log.WithOptions(zap.IncreaseLevel(zapcore.ErrorLevel))
-	grpcLog.to(quiet.Core())
 }
 
 // redactingCore writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.
@@ -68,34 +58,11 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 	return fields
 }
 
-// grpcLog is gRPC's from the program's start on: once that runs it must not be given another one.
-var grpcLog = func() *replaceableCore {
-	n := &replaceableCore{}
-	n.to(zapcore.NewNopCore())
-	grpclog.SetLoggerV2(zapgrpc.NewLogger(zap.New(n)))
-	return n
+// The worker says itself, once, that a connection failed; gRPC would at each try. It is told before anything else uses it.
+var _ = func() struct{} {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+	return struct{}{}
 }()
-
-// replaceableCore writes lines where it was told to last. Safe for concurrent use.
-type replaceableCore struct{ core atomic.Pointer[zapcore.Core] }
-
-func (r *replaceableCore) to(c zapcore.Core) { r.core.Store(&c) }
-
-func (r *replaceableCore) Enabled(l zapcore.Level) bool { return (*r.core.Load()).Enabled(l) }
-
-func (r *replaceableCore) With(fields []zapcore.Field) zapcore.Core {
-	return (*r.core.Load()).With(fields)
-}
-
-func (r *replaceableCore) Write(e zapcore.Entry, f []zapcore.Field) error {
-	return (*r.core.Load()).Write(e, f)
-}
-
-func (r *replaceableCore) Sync() error { return (*r.core.Load()).Sync() }
-
-func (r *replaceableCore) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return (*r.core.Load()).Check(e, c)
-}
 
 func encoderConfig() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{
@@ -114,11 +81,8 @@ func (a *App) engineOptions() zeebe.Options {
 	return o
 }
 
-// warnOfSettings says once what travels unencrypted though nobody asked for that, and what is set though nobody reads it.
+// warnOfSettings says once what travels unencrypted though nobody asked for that.
 func (a *App) warnOfSettings() {
-	for _, hint := range a.settings.Unread {
-		a.log.Warn(hint, zap.String("event", "setting_not_read"))
-	}
 	for _, line := range unencrypted(&a.settings) {
 		a.log.Warn(line, zap.String("event", "unencrypted"))
 	}

@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	stdlog "log"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/grpclog"
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/testkit"
@@ -64,17 +62,6 @@ func settled(t *testing.T, g *gateway.Gateway, n int) {
 	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == n }))
 }
 
-// Of gRPC's own lines errors alone: the worker says itself that a connection failed.
-func TestGRPCLogsTheSameWay(t *testing.T) {
-	logged.empty()
-	grpclog.Warning("a connection failed")
-	grpclog.Error("a server that nobody expected")
-	lines := logged.lines(t)
-	if len(lines) != 1 || lines[0]["message"] != "a server that nobody expected" || lines[0]["level"] != "error" {
-		t.Errorf("got %q, want one JSON line", logged)
-	}
-}
-
 func TestLevelAndFormat(t *testing.T) {
 	console.empty()
 	sparse.Info("not this")
@@ -96,8 +83,7 @@ func TestLevelAndFormat(t *testing.T) {
 func TestLogHasNoSecrets(t *testing.T) {
 	var out strings.Builder
 	log := app.NewLogger(&out, zap.InfoLevel, "json")
-	app.RedirectLogs(log)
-	t.Cleanup(func() { app.RedirectLogs(app.NewLogger(io.Discard, zap.InfoLevel, "json")) })
+	t.Cleanup(zap.RedirectStdLog(log))
 	log = log.With(zap.NamedError("with", errors.New("senha=Abc1")))
 	log.Warn("not sent", zap.Error(errors.New("Post https://ana:Abc2@h/x: Authorization: Bearer Abc3")), zap.String("path", "/subjects/p/CLM-ana@h.com-Abc4"))
 	stdlog.Print("client_secret=Abc5")

@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
@@ -45,7 +42,6 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 		func(ends, hard context.Context) {
 			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, gatherer.Run)
 		})
-	a.teamsChanged(a.catalogue())
 }
 
 // watchNotices keeps the gauge of what waits up to date until ctx ends.
@@ -56,18 +52,6 @@ func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
 			a.health.untold(waiting)
 		}
 	})
-}
-
-// teamsChanged starts the series of who is told, and says who cannot be.
-func (a *App) teamsChanged(c *catalogue.Catalogue) {
-	for name, t := range c.Teams {
-		for _, way := range notify.ChannelsOf(&t) {
-			a.metrics.StartNotices(name, way)
-		}
-	}
-	for _, line := range notify.Problems(c, a.settings.Notify.SMTP != nil) {
-		a.log.Warn("a team cannot be told of its dead letters: "+line, zap.String("event", "notice_problem"))
-	}
 }
 
 // Senders returns what the settings send notices by.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
@@ -99,7 +98,6 @@ func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, 
 
 // newGates prepares the gates of destinations.
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
-	a.destinationsChanged(a.catalogue())
 	gates := gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
@@ -116,13 +114,6 @@ func (a *App) gateSettings() gate.Settings {
 
 // destinationLabel returns the name of a destination in metrics and events.
 func (a *App) destinationLabel(name string) string { return a.gateSettings().Label(name) }
-
-// destinationsChanged starts the series of the destinations that are configured.
-func (a *App) destinationsChanged(c *catalogue.Catalogue) {
-	for name := range c.Destinations {
-		a.metrics.StartDestination(name)
-	}
-}
 
 // holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.
 func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {

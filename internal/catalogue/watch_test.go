@@ -20,7 +20,7 @@ import (
 type watched struct {
 	t    *testing.T
 	path string
-	*Watcher
+	*reload.Watcher[Catalogue]
 	mu   sync.Mutex
 	told []string
 }
@@ -53,19 +53,19 @@ func watch(t *testing.T, content []byte, test func(w *watched)) {
 func watchPath(t *testing.T, path string, test func(w *watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		first, err := Load(path)
+		watcher, err := Open(path)
 		mustDo(t, err)
-		w := &watched{t: t, path: path}
-		w.Watcher = Watch(path, first, Hooks{
+		w := &watched{t: t, path: path, Watcher: watcher}
+		hooks := reload.Hooks[Catalogue]{
 			Changed: func(previous, next *Catalogue) {
 				w.tell(fmt.Sprintf("changed %s to %s", retriesOf(previous), retriesOf(next)))
 			},
 			Rejected:  func(err error) { w.tell("rejected " + strings.Split(err.Error(), "\n")[0]) },
 			Recovered: func(current *Catalogue) { w.tell("recovered " + retriesOf(current)) },
-		})
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); w.Run(ctx) }()
+		go func() { defer close(done); w.Run(ctx, hooks) }()
 		test(w)
 		cancel()
 		<-done

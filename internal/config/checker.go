@@ -241,7 +241,6 @@ func (c *checker) engine(protocol string) zeebe.Options {
 	c.protocol(&e, protocol, &z)
 	c.clientCertificate(&e, &s)
 	c.credentials(&e, &z, strings.ToUpper(s.AuthStrategy))
-	e.Names = c.names
 	return e
 }
 

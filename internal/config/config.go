@@ -42,7 +42,6 @@ type Settings struct {
 	Proxies                []netip.Prefix // before console and API
 	Profiles               bool           // served at OpsAddr
 	Engine                 zeebe.Options
-	Unread                 []string // names of other clients of the engine that are set and that nobody reads, each with what to do
 	Notify                 Notify
 }
 
@@ -76,7 +75,6 @@ func Load() (Settings, error) {
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
 			Engine:          c.engine(w.Engine),
-			Unread:          unread(os.Environ()),
 			Notify:          c.notify(w),
 		}
 		if s.EventsURL != "" {
@@ -172,31 +170,6 @@ func (c *checker) unknown(environ []string) {
 		}
 	}
 	slices.Sort(c.problems)
-}
-
-// unread returns a hint for each name of the engine's clients that is set and that nobody reads.
-func unread(environ []string) (hints []string) {
-	var known []string
-	all, _ := Variables()
-	for _, v := range all {
-		known = append(append(known, v.Name), v.Also...)
-	}
-	for _, pair := range environ {
-		name, value, _ := strings.Cut(pair, "=")
-		client := strings.HasPrefix(name, zeebePrefix+"_") || strings.HasPrefix(name, camundaPrefix+"_")
-		if !client || value == "" || slices.Contains(known, name) || serviceLink(name, value) {
-			continue
-		}
-		instead := "`retry-worker serve --help` lists what is"
-		if near := spelling.Nearest(name, known); near != "" {
-			instead = "did you mean " + near + "?"
-		} else if strings.Contains(name, "ADDRESS") || strings.Contains(name, "CONTACTPOINT") {
-			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
-		}
-		hints = append(hints, name+" is set and not read; "+instead)
-	}
-	slices.Sort(hints)
-	return hints
 }
 
 func defaultWorkerName() string {

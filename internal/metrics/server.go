@@ -82,5 +82,8 @@ func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		webserver.Keep(r) // nobody logs in here
+		mux.ServeHTTP(w, r)
+	})
 }

@@ -46,6 +46,7 @@ const (
 	segment                // of HL7, which holds a person's data
 	farewell               // a name follows on the next line
 	caller                 // a name follows "para", "com": ligar, falar
+	team                   // of a hospital, and no person
 	given                  // a given name
 	ending                 // of words of messages: suspenso, recusou, ambulatorial
 )
@@ -53,7 +54,7 @@ const (
 var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
 	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
 	header cookie opaque scheme digest logon keyOwner vendor segment farewell
-	caller given ending`)
+	caller team given ending`)
 
 // classes is a set of them.
 type classes uint64
@@ -72,7 +73,7 @@ var (
 	keeping    = setOf(keep, keepAll, engineKey, registry)
 	nameable   = setOf(unknown, article, vendor, street, given)
 	fields     = setOf(fielded, element)
-	secrets    = setOf(secretive, header, cookie, opaque)
+	secrets    = setOf(secretive, header, opaque)
 	// messages are the words of error texts.
 	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner, caller, farewell)
 )

@@ -8,7 +8,8 @@ import (
 )
 
 // notation is a way to write data that begins with a word. The groups of its form are named for what they hold: a
-// kind, or value, which is of the kind that the field's name says.
+// kind; value, which is of the kind that the field's name says; person, a name, or people, one of two words or a given
+// one.
 type notation struct {
 	class  class  // of the word
 	before string // what may stand right before it
@@ -19,7 +20,7 @@ type notation struct {
 // regular is a regular expression; N stands for a name's words, V for what is quoted, L for a letter.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
-	const words = `[A-Z\x{fffd}]` + small + `(?: +(?:(?:d[aeo]s?|e) +)?[A-Z\x{fffd}]` + small + `){0,5}`
+	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
 	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter).Replace(s) + `)`)
 }
 
@@ -34,6 +35,8 @@ var notations = []notation{
 	{unknown, "", webToken, nil},
 	{unknown, "-", privateKey, nil},
 	{scheme, "", regular(`\w+(?: *[:=] *| +)(?P<secret>[\w.=~+/-]{8,})`), mixes},
+	{cookie, "", regular(`\w+["']? *[:=]+ *\[?["']?` +
+		`(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*(?:; ?[\w.-]+=[^\s;,"'[]*)*)`), nil},
 	{digest, "", regular(`\w+ \w+=[^\n]*?response="(?P<secret>[^"]*)`), nil},
 	{unknown, "?&", regular(`state=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
 	{filler, "?&", regular(`code=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
@@ -51,7 +54,7 @@ var notations = []notation{
 	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z][A-Za-z\x{fffd} ^'-]*)` +
 		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
-	{farewell, "", regular(`\w+(?:\([ao]\))?[.,!: ]*\n?[ \n]*(?P<person><N>)`), nil},
+	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*\n[ \n]*(?P<person><N>)|\.?, *(?P<people><N>))`), nil},
 	{caller, "", regular(`\w+,? (?:(?:para|pra|com|ao|a|o|sra?\.?) )+(?P<person><N>)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
@@ -59,7 +62,7 @@ var notations = []notation{
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, digest, logon, login, qualifier, segment, farewell, caller, element, street)
+var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, element, street)
 
 // Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 const maxNoted, maxUnknown = 640, 128
@@ -112,8 +115,13 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 		if end == start+within {
 			end = n.goOn(r, end)
 		}
-		if group == "person" {
-			k, end = name, r.personEnd(from, end)
+		if k == none && group != "value" { // person, people
+			words, isGiven := 0, false
+			end, words, isGiven = r.wordsEnd(from, end)
+			isTitled := group == "person" && words > 0 && r.isTitled(from)
+			if k = name; words < 2 && !isGiven && !isTitled {
+				continue
+			}
 		}
 		if k != none && (group != "value" || r.suits(from, end, k)) && r.redact(from, end, k) {
 			read = end
@@ -122,10 +130,9 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 	return read
 }
 
-// personEnd returns where the name from start to end does: before the first word of messages. One word alone is to be
-// a given name, or written as names are and no word of messages; 0 where there is no name.
-func (r *reader) personEnd(start, end int) int {
-	last, words, isName := 0, 0, false
+// wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
+// says how many they are, and whether a given name is among them.
+func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for i := start; i < end; i++ {
 		t := r.lookup(i)
 		if t.size() == 0 {
@@ -135,15 +142,16 @@ func (r *reader) personEnd(start, end int) int {
 			break
 		}
 		if i = int(t.end) - 1; t.class != article {
-			words, last = words+1, int(t.end)
-			isTitled := isSmall(r.Chars[i]) && t.size() > maxShort
-			isName = isName || words > 1 || t.class == given || isTitled && !r.endsAsMessage(&t)
+			last, words, isGiven = int(t.end), words+1, isGiven || t.class == given
 		}
 	}
-	if !isName {
-		return 0
-	}
-	return last
+	return last, words, isGiven
+}
+
+// isTitled reports whether the word at i is written as names are, and is like no word of a message.
+func (r *reader) isTitled(i int) bool {
+	t := r.lookup(i)
+	return t.size() > maxShort && isSmall(r.Chars[t.end-1]) && !r.endsAsMessage(&t)
 }
 
 // goOn returns the end of the secret that goes on at i.

@@ -18,7 +18,6 @@ type token struct {
 	kind       kind  // of a mark, or that a word labels
 	gap        gap
 	joint      separators // between the number before and this one, if they may be of one
-	inner      bool       // one of several words that are written together, and not the first
 	host, path bool       // stands in a URL
 }
 
@@ -43,7 +42,6 @@ const (
 	open       // < {
 	sign       // : = > and quotation marks, which assign
 	dash
-	dollar
 	url    // ://
 	endTag // </name
 	indent // a line's end and blanks
@@ -62,7 +60,6 @@ type reader struct {
 	in         string
 	edits      []edit
 	tokens     []token
-	skip       edit // ahead of what is read: an element's text
 	cluster    cluster
 	gap        gap // since the last token
 	host, path int // ends of a URL's parts
@@ -158,12 +155,11 @@ func (r *reader) apply() string {
 
 // readTokens finds the data that words and numbers tell of.
 func (r *reader) readTokens() {
-	r.skip = edit{}
 	read := 0 // characters
 	for i := range r.tokens {
 		t := &r.tokens[i]
 		start := int(t.start)
-		if start < read || r.skip.start <= start && start < r.skip.end || t.host {
+		if start < read || t.host {
 			continue
 		}
 		found := edit{}

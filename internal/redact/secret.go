@@ -2,14 +2,13 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …), and what
-// shows by itself that it is one (a JSON web token, a private key, a vendor's token). Where a mark stands between the
-// word and its secret nothing is taken.
+// Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …). What shows by
+// itself that it is one (a JSON web token, a private key, a vendor's token) has a notation. Where a mark stands between
+// the word and its secret nothing is taken.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
@@ -18,54 +17,58 @@ const (
 	longSecret   = 16
 )
 
-// secretAt returns the secret that the word i begins or says that it follows.
+var codeName = regular(`(?i:codigo de (?:acesso|seguranca|verificacao)|codigo sms|` +
+	`(?:access|verification|security) code)`)
+
+// secretAt returns the secret that the word i says follows.
 func (r *reader) secretAt(i int) edit {
 	t := &r.tokens[i]
-	start, end := int(t.start), int(t.end)
-	if name := codeName.Find(r.Chars[start:min(len(r.Chars), start+maxToSecret)]); name != nil {
-		if e := r.labelledSecret(start, start+len(name), secretive); e.kind != none {
+	start, end, c := int(t.start), int(t.end), t.class
+	switch {
+	case is(c, secrets):
+	case c == engineKey && t.size() == len("key") && i > 0 && is(r.tokens[i-1].class, setOf(keyOwner, secretive)) &&
+		t.start-r.tokens[i-1].end <= 1: // API key
+		c = secretive
+	case c == keyOwner || t.kind == record:
+		code := codeName.Find(r.Chars[start:min(len(r.Chars), start+maxToSecret)])
+		if code == nil {
+			return edit{}
+		}
+		if e := r.labelledSecret(start, start+len(code), secretive); e.kind != none {
 			return e
 		}
-		return r.codeBefore(start)
-	}
-	if t.class == engineKey && r.isKey(i) {
-		return r.labelledSecret(start, end, secretive)
-	}
-	if !is(t.class, secrets) {
+		return r.codeBefore(i)
+	default:
 		return edit{}
 	}
-	return r.labelledSecret(start, end, t.class)
+	return r.labelledSecret(start, end, c)
 }
 
-var (
-	codeName = regular(`(?i)codigo (?:de (?:acesso|seguranca|verificacao)|sms)|(?:access|verification|security) code`)
-	isCode   = regexp.MustCompile(`([\w@#$!-]{4,24})"? +(?:e|eh|is) +(?:(?:o|a|os|seu|sua|the|your) +){0,2}$`)
-)
-
-// codeBefore returns the secret that stands before its name, at i: 482917 é o seu código de acesso.
+// codeBefore returns the code that stands before its name, the word i: 482917 é o seu código de acesso.
 func (r *reader) codeBefore(i int) edit {
-	from := max(0, i-maxToSecret)
-	m := isCode.FindSubmatchIndex(r.Chars[from:i])
-	if m == nil || !looksSecret(r.Chars[from+m[2]:from+m[3]], true, false) {
-		return edit{}
+	isTold := false
+	for j := i - 1; j >= max(0, i-near/2) && r.tokens[j+1].gap&(line|hard) == 0; j-- {
+		t := &r.tokens[j]
+		start, end := int(t.start), int(t.end)
+		if !isTold {
+			isTold = t.form == word && slices.Contains(verbs, string(r.Chars[start:end]))
+			continue
+		}
+		for start > 0 && end-start < longSecret && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "@#$!-")) {
+			start--
+		}
+		if looksSecret(r.Chars[start:end], true, false) {
+			return edit{start, end, secret}
+		}
+		break
 	}
-	return edit{from + m[2], from + m[3], secret}
-}
-
-// isKey reports whether the token i is the "key" of an API key, a private key and the like.
-func (r *reader) isKey(i int) bool {
-	t := &r.tokens[i]
-	if i == 0 || t.size() != len("key") {
-		return false
-	}
-	before := &r.tokens[i-1]
-	return (before.class == keyOwner || before.class == secretive) && t.start-before.end <= 1
+	return edit{}
 }
 
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
-	sign   byte // ':', '=' or '>', which assigns it; 0 for none
+	sign   byte // ':' or '=', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
 	told   bool // the last is a verb that says what the secret is
@@ -73,7 +76,7 @@ type way struct {
 	quote  byte // opens the secret; 0 for none
 	quoted bool // the word itself is quoted: a key of JSON
 	line   bool // the secret is all of a line
-	path   bool // it stands in a URL's path: a query may follow
+	ends   string
 }
 
 // labelledSecret returns the secret that the word from begin to end says follows.
@@ -83,28 +86,26 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 		return edit{}
 	}
 	if r.char(name-1) == '<' {
-		if e := r.elementAt(end); e.kind != none {
-			if r.skip = e; !isNothing(r.Chars[e.start:e.end]) {
-				r.redact(e.start, e.end, secret)
-			}
-			return edit{}
+		if tag := tagRest.Find(r.Chars[end:]); tag != nil {
+			return r.textAt(end + len(tag))
 		}
 	}
+	w := way{class: c, ends: " \"'<>|\n"}
 	if r.has(name, "--") && r.char(end) == ' ' {
-		return edit{end + 1, r.secretEnd(end+1, &way{class: c}), secret}
+		return edit{end + 1, r.secretEnd(end+1, &w), secret}
 	}
-	w := way{class: c, path: r.has(name, "jsessionid")}
+	if r.has(name, "jsessionid") { // in a URL
+		w.ends += "?"
+	}
 	w.quoted = isOneOf(r.char(end), `"'`) && r.char(name-1) == r.char(end)
 	start := r.follow(&w, end)
-	if start == 0 || w.sign == 0 && (c == header || c == cookie) {
+	if start == 0 || w.sign == 0 && c == header {
 		return edit{}
 	}
 	if v := r.lookup(start); v.class == digest {
 		return edit{} // what follows is read as it stands
-	} else if v.class == scheme {
-		if i := r.pastBlanks(int(v.end)); i > int(v.end) {
-			start = i
-		}
+	} else if v.class == scheme && r.char(int(v.end)) == ' ' {
+		start = r.pastBlanks(int(v.end))
 	}
 	w.line = w.line || w.quote == 0 && w.tight && c == secretive && r.isOwnLine(start)
 	end = r.secretEnd(start, &w)
@@ -169,60 +170,49 @@ func (r *reader) nameStart(start int) int {
 	return i
 }
 
-var tagRest = regexp.MustCompile(`^(?:[^<>/]|/[^<>]){0,300}>`)
+var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
 
-// elementAt returns the secret in the element whose name ends at i: all of its text.
-func (r *reader) elementAt(i int) edit {
-	m := tagRest.FindIndex(r.Chars[i:])
-	if m == nil {
+// textAt returns the secret that is all the text of an element at i.
+func (r *reader) textAt(i int) edit {
+	over := "<"
+	if r.has(i-len("[CDATA["), "[CDATA[") {
+		over = "]]>"
+	}
+	v, _, _ := bytes.Cut(r.Chars[i:], []byte(over))
+	if v = bytes.TrimSpace(v); isNothing(v) {
 		return edit{}
 	}
-	start := i + m[1]
-	const cdata = "<![CDATA["
-	over := "<"
-	if r.has(start, cdata) {
-		start, over = start+len(cdata), "]]>"
-	}
-	v, _, _ := bytes.Cut(r.Chars[start:], []byte(over))
-	start += len(v) - len(bytes.TrimLeft(v, " \n"))
-	return edit{start, start + len(bytes.TrimSpace(v)), secret}
+	return edit{i, i + len(v), secret}
 }
 
 var (
-	formPart = regexp.MustCompile(`^["'] *\n *\n[ \n]*`)
-	leadsOn  = regexp.MustCompile(`^["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
+	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=])[=>]* *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
+	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
 
 // assigned returns where what a sign at i assigns begins; 0 where there is no sign, -1 where another key follows it.
 func (r *reader) assigned(w *way, i int) int {
-	if isOneOf(r.char(i), `"'`) {
-		i++
-	}
-	if r.char(i) == ']' {
-		i++
-	}
-	if i = r.pastBlanks(i); !isOneOf(r.char(i), ":=") {
+	if isAlnum(r.char(r.pastBlanks(i))) {
 		return 0
 	}
-	w.sign, w.tight = r.Chars[i], w.words == 0
-	for i++; isOneOf(r.char(i), "=>"); {
-		i++
+	rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
+	m := assigns.FindSubmatchIndex(rest)
+	switch {
+	case m == nil:
+		return 0
+	case m[2] < 0: // a form's part
+		w.sign, w.line = ':', w.quoted && w.words == 0
+		if !w.line {
+			return -1
+		}
+		return i + m[1]
 	}
-	i = r.pastBlanks(r.pastType(i))
-	isNext := r.char(i) == '\n'
-	if isNext {
-		i = r.pastBlanks(i + 1)
-	}
-	if r.char(i) == '[' {
-		i++
-	}
-	switch c := r.char(i); {
-	case isOneOf(c, `"'`):
-		w.quote = c
-		return i + 1
-	case isNext && r.isKeyAt(i):
+	w.sign, w.tight = rest[m[2]], w.words == 0
+	if i += m[1]; m[6] >= 0 {
+		w.quote = rest[m[6]]
+	} else if m[4] >= 0 && r.isKeyAt(i) {
 		return -1
-	case isNext: // it has to look like one
+	} else if m[4] >= 0 { // it has to look like one
 		w.words++
 	}
 	return i
@@ -240,12 +230,6 @@ func (r *reader) follow(w *way, i int) int {
 			return max(start, 0)
 		}
 		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
-		if w.quoted && w.words == 0 {
-			if m := formPart.FindIndex(rest); m != nil {
-				w.sign, w.line = ':', true
-				return i + m[1]
-			}
-		}
 		m := leadsOn.FindSubmatchIndex(rest)
 		if m == nil {
 			return 0
@@ -294,25 +278,23 @@ func (r *reader) isMixed(i int) bool {
 	return bytes.ContainsAny(v, "0123456789") && mixes(v)
 }
 
-// secretEnd returns where the secret that begins at i ends: with its quotation mark or line, else before a blank or
-// what nothing but another key follows.
+// secretEnd returns the end of the secret that begins at i: its quotation mark or line, else a blank or what nothing
+// but another key follows.
 func (r *reader) secretEnd(i int, w *way) int {
-	end := i
-	for ; end < len(r.Chars) && r.Chars[end] != '\n' && (w.quote == 0 || r.Chars[end] != w.quote); end++ {
-		c := r.Chars[end]
-		if c == '?' && w.path {
-			break
+	ends, others := w.ends, ",;&)]}"
+	if w.line {
+		ends, others = "\n", ""
+	} else if w.quote != 0 {
+		end := i + bytes.IndexAny(r.Chars[i:], string(w.quote)+"\n")
+		if end >= i && r.Chars[end] == w.quote {
+			return end
 		}
-		if w.line || w.quote != 0 || !isOneOf(c, " \"'<>|") && (!isOneOf(c, ",;&)]}") || r.goesOnSecretly(end+1)) {
-			continue
-		}
-		if w.class == cookie && c == ';' {
-			end = r.cookiesEnd(end)
-		}
-		break
+		ends, others = " \n", "" // it was cut off, perhaps
 	}
-	if w.quote != 0 && w.quote != ' ' && r.char(end) != w.quote { // it was cut off, perhaps
-		return r.secretEnd(i, &way{quote: ' '})
+	end := i
+	for end < len(r.Chars) && !isOneOf(r.Chars[end], ends) &&
+		(!isOneOf(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
+		end++
 	}
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
@@ -334,26 +316,6 @@ func (r *reader) goesOnSecretly(i int) bool {
 	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars)
 }
 
-// cookieAttributes are no cookies.
-const cookieAttributes = " path domain expires max-age samesite "
-
-// cookiesEnd returns the end of the cookies that go on with the ';' at i.
-func (r *reader) cookiesEnd(i int) int {
-	for r.char(i) == ';' {
-		from := r.pastBlanks(i + 1)
-		end := from
-		for end < len(r.Chars) && !isOneOf(r.Chars[end], "; ,\n\"'[") && !isMark(r.Chars[end]) {
-			end++
-		}
-		name, _, isPair := strings.Cut(strings.ToLower(string(r.Chars[from:end])), "=")
-		if !isPair || strings.Contains(cookieAttributes, " "+name+" ") {
-			return i
-		}
-		i = end
-	}
-	return i
-}
-
 // isSecret reports whether the characters from start to end are a secret and no word of a message.
 func (r *reader) isSecret(start, end int, w *way) bool {
 	v := r.Chars[start:end]
@@ -361,10 +323,8 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return false
 	}
 	first := r.lookup(start)
-	known := !is(first.class, nameable) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
+	known := !is(first.class, nameable|setOf(team)) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
-	case w.class == cookie:
-		return bytes.IndexByte(v, '=') >= 0
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):

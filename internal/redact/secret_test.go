@@ -37,7 +37,7 @@ var secrets = []struct{ why, text, want string }{
 		"unknown [SECRET] refused; key=[SECRET]; the prefix rwt_ stays"},
 	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
 	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
-	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Path=/; Secure; HTTP 401, JSESSIONID=[SECRET]"},
+	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Secure; HTTP 401, JSESSIONID=[SECRET]"},
 	{"options", `curl -u ana:abc https://h --user 'ana:a b' x --password abc --token abc -p "A1b2c3" -w 'x!Y2'; -p 8080 -u ana -w '%{http_code}'`,
 		`curl -u [USER] https://h --user [USER] x --password [SECRET] --token [SECRET] -p "[SECRET]" -w '[SECRET]'; -p 8080 -u ana -w '%{http_code}'`},
 	{"a log-on of Oracle", "jdbc:oracle:thin:ana/abc@//h:1521/x, sqlplus ana/abc@x", "jdbc:oracle:thin:[USER]@//h:1521/x, sqlplus [USER]@x"},
@@ -67,6 +67,7 @@ var secrets = []struct{ why, text, want string }{
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
 	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET]`},
 	{"before its name", "482917 é o seu código de acesso; 4829-x is your access code", "[SECRET] é o seu código de acesso; [SECRET] is your access code"},
+	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

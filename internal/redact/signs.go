@@ -1,29 +1,23 @@
 package redact
 
-import (
-	"bytes"
-	"regexp"
-)
+import "bytes"
 
 // What signs tell of: e-mail addresses and the users of URLs.
 
 const (
-	maxLocal    = 64 // bytes of an e-mail address's local part that is quoted or spelled
-	maxPassword = 64 // bytes behind the slash in a URL's password
-)
-
-const (
+	maxLocal  = 64  // bytes of an e-mail address's local part that is quoted or spelled
 	maxDomain = 300 // bytes of a domain
 	aLabel    = `[a-z0-9\x{fffd}](?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`
 	aDot      = `(?:\.| ?[(\[{](?:dot|ponto)[)\]}] ?)`
 )
 
 var (
-	spelledAt = regexp.MustCompile(`(?i)^[(\[{](?:at|arroba)[)\]}] {0,2}`)
+	spelledAt = regular(`(?i)[(\[{](?:at|arroba)[)\]}] {0,2}`)
 	// domain is one whose last label begins with two letters; host any.
-	domain = regexp.MustCompile(`(?i)^(?:` + aLabel + aDot + `)+` +
-		`[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
-	host = regexp.MustCompile(`(?i)^[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
+	domain = regular(`(?i)(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
+	host   = regular(`(?i)[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
+	// slashed is a URL's user and a password with a slash, which is no port.
+	slashed = regular(`([^\s:/?#"'<>,;|&[]+:[^\s/?#"'<>,;|&[]*[^\s/?#"'<>,;|&[\d][^\s?#"'<>,;|&[]{0,64})@`)
 )
 
 // readSigns finds e-mail addresses and users.
@@ -40,20 +34,21 @@ func (r *reader) readSigns() {
 		case r.Chars[i] == '@':
 			e = r.mailAt(i, i, i+1, read)
 		case r.has(i+1, "a"):
-			if m := spelledAt.FindIndex(r.Chars[i:]); m != nil { // maria (at) x
-				local := i
-				for i-local < 2 && r.char(local-1) == ' ' {
-					local--
-				}
-				e = r.mailAt(i, local, i+m[1], read)
+			if at := spelledAt.Find(r.Chars[i:]); at != nil { // maria (at) x
+				e = r.mailAt(i, i-min(2, i-len(bytes.TrimRight(r.Chars[:i], " "))), i+len(at), read)
 			}
 		case r.has(i, "://"):
-			if e = r.userAt(i + 3); e.kind == none {
-				i = r.authorityEnd(i+3) - 1
+			start := i + 3
+			end := r.authorityEnd(start)
+			if at := bytes.LastIndexByte(r.Chars[start:end], '@'); at > 0 {
+				e = edit{start, start + at, user}
+			} else if m := slashed.FindSubmatchIndex(r.Chars[start:]); m != nil {
+				e = edit{start, start + m[3], user}
+			} else {
+				i = end - 1
 			}
 		}
-		if e.kind != none {
-			r.redact(e.start, e.end, e.kind)
+		if e.kind != none && r.redact(e.start, e.end, e.kind) {
 			read = e.end
 			i = read - 1
 		}
@@ -73,7 +68,8 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	form, isSpelled := domain, r.Chars[i] != '@'
 	if quote := r.quotedLocal(i-1, from); quote >= 0 {
 		start, form = quote, host
-	} else if isSpelled || r.isBehindMail(start) {
+	} else if label := bytes.TrimRight(r.Chars[max(0, start-maxLocal):start], " :='\""); isSpelled ||
+		bytes.HasSuffix(bytes.ToLower(label), []byte("mail")) { // then any domain will do
 		form = host
 	}
 	m := form.FindIndex(r.Chars[end:min(len(r.Chars), end+maxDomain)])
@@ -93,35 +89,24 @@ func (r *reader) quotedLocal(i, from int) int {
 		return -1
 	}
 	first := max(from, i-maxLocal)
-	quote := bytes.LastIndexByte(r.Chars[first:i], '"')
-	if quote < 0 || bytes.IndexByte(r.Chars[first+quote:i], '\n') >= 0 {
+	quote := bytes.LastIndexAny(r.Chars[first:i], "\"\n")
+	if quote < 0 || r.Chars[first+quote] == '\n' {
 		return -1
 	}
 	return first + quote
 }
 
-// isBehindMail reports whether a label of an e-mail address stands right before i: then any domain will do.
-func (r *reader) isBehindMail(i int) bool {
-	for i > 0 && isOneOf(r.Chars[i-1], " :='\"") {
-		i--
-	}
-	return r.has(i-len("mail"), "mail")
-}
-
 // authorityEnd returns where a URL's host ends that begins at i.
 func (r *reader) authorityEnd(i int) int {
-	for i < len(r.Chars) && (r.Chars[i] != '/' && !endsPath(r.Chars[i]) || r.isEncoded(i)) {
+	for i < len(r.Chars) && (r.Chars[i] != '/' && !endsPath(r.Chars[i]) || r.in[r.From[i]] == '%') {
 		i++
 	}
 	return i
 }
 
-// isEncoded reports whether the character at i is no sign of its URL's.
-func (r *reader) isEncoded(i int) bool { return r.in[r.From[i]] == '%' }
-
-// pathEnd returns where the URL's path that begins at i ends, limit at the most.
-func (r *reader) pathEnd(i, limit int) int {
-	for i < min(len(r.Chars), limit) && !endsPath(r.Chars[i]) {
+// pathEnd returns where the URL's path that begins at i ends.
+func (r *reader) pathEnd(i int) int {
+	for i < len(r.Chars) && !endsPath(r.Chars[i]) {
 		i++
 	}
 	return i
@@ -129,31 +114,3 @@ func (r *reader) pathEnd(i, limit int) int {
 
 // endsPath reports whether c ends the authority or path of a URL within a text.
 func endsPath(c byte) bool { return isOneOf(c, "?# \n\"'<>,;|&") }
-
-// userAt returns the user and the password in the authority of the URL that begins at i.
-func (r *reader) userAt(i int) edit {
-	end := r.authorityEnd(i)
-	authority := r.Chars[i:end]
-	at := bytes.LastIndexByte(authority, '@')
-	if at < 0 { // a slash in the password ends it
-		_, port, found := bytes.Cut(authority, []byte(":"))
-		if !found || len(bytes.Trim(port, "0123456789]:")) == 0 || bytes.ContainsFunc(authority, isBracket) {
-			return edit{}
-		}
-		path := r.Chars[i:r.pathEnd(end, end+maxPassword)]
-		if at = bytes.LastIndexByte(path, '@'); at < 0 || bytes.ContainsFunc(path, isBracket) {
-			return edit{}
-		}
-	}
-	for _, c := range r.Chars[i : i+at] {
-		if isMark(c) {
-			return edit{}
-		}
-	}
-	if at == 0 {
-		return edit{}
-	}
-	return edit{i, i + at, user}
-}
-
-func isBracket(c rune) bool { return c == '[' }

@@ -1,10 +1,6 @@
 package redact
 
-import (
-	"regexp"
-
-	"retry-worker/internal/text"
-)
+import "retry-worker/internal/text"
 
 // look is what a character is to the tokens.
 type look uint8
@@ -36,7 +32,7 @@ var looks = func() (table [256]look) {
 var gaps = [256]gap{
 	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard,
 	')': closer, ']': closer, '}': closer, '|': closer,
-	'<': open, '{': open, ':': sign, '=': sign, '>': sign, '"': sign, '\'': sign, '-': dash, '$': dollar,
+	'<': open, '{': open, ':': sign, '=': sign, '>': sign, '"': sign, '\'': sign, '-': dash,
 }
 
 func isSmall(c byte) bool  { return 'a' <= c && c <= 'z' || c == text.Small }
@@ -58,20 +54,26 @@ func (r *reader) run(i int, l look) int {
 	return i
 }
 
-// tokenise splits the characters.
+// tokenise splits the characters. What signs told of is a mark already.
 func (r *reader) tokenise() {
 	r.tokens, r.gap, r.host, r.path = r.tokens[:0], 0, 0, 0
-	mails := r.edits
+	told := r.edits
 	for i := 0; i < len(r.Chars); {
-		if len(mails) > 0 && i >= mails[0].start {
-			t := token{start: int32(i), end: int32(mails[0].end), form: mark, kind: mails[0].kind, gap: r.gap}
-			r.tokens = append(r.tokens, t)
-			i, r.gap, mails = mails[0].end, 0, mails[1:]
-			continue
+		if len(told) > 0 && i >= told[0].start {
+			i = r.add(token{start: int32(i), end: int32(told[0].end), form: mark, kind: told[0].kind, gap: r.gap})
+			told = told[1:]
+		} else {
+			i = r.tokenAt(i)
 		}
-		i = r.tokenAt(i)
 	}
 	r.findFixed()
+}
+
+// add adds the token t and returns where it ends.
+func (r *reader) add(t token) int {
+	r.tokens = append(r.tokens, t)
+	r.gap = 0
+	return int(t.end)
 }
 
 // tokenAt reads the token or the sign at i, and returns where it ends.
@@ -82,19 +84,19 @@ func (r *reader) tokenAt(i int) int {
 		return i + 1
 	case isSign:
 		return r.signAt(i)
-	case isLetter:
-		end := r.run(i, isLetter)
-		r.addWords(t, end)
-		r.gap = 0
-		return end
+	case isLetter: // an identifier that is not known as a whole is its words: numero|Carteira, CPF|Beneficiario
+		for end := r.run(i, isLetter); i < end; t.gap = 0 {
+			w := r.wordAt(i, end)
+			t.start, t.end, t.class, t.kind = w.start, w.end, w.class, w.kind
+			i = r.add(t)
+		}
+		return i
 	case isDigit:
 		t.end, t.form, t.joint = int32(r.run(i, isDigit)), number, r.jointAt(i)
 	case isPlaceholder:
 		t.form, t.kind = mark, kind(c&0xf)
 	}
-	r.tokens = append(r.tokens, t)
-	r.gap = 0
-	return int(t.end)
+	return r.add(t)
 }
 
 // signAt takes account of the sign at i, and returns where it ends.
@@ -109,7 +111,7 @@ func (r *reader) signAt(i int) int {
 	case c == ']' && r.char(r.pastBlanks(i+1)) == '=': // ["nome"]=>
 		r.gap &^= closer
 	case c == '>' && r.char(i-1) == '=':
-		return r.pastType(i + 1)
+		return i + 1 + len(typeOf.Find(r.Chars[i+1:min(len(r.Chars), i+maxToSecret)]))
 	case c == '\n' && next == ' ':
 		r.gap |= indent
 	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
@@ -128,18 +130,14 @@ func (r *reader) signAt(i int) int {
 			r.host = r.authorityEnd(i + 3)
 		}
 		if r.host >= r.path {
-			r.path = r.pathEnd(r.host, len(r.Chars))
+			r.path = r.pathEnd(r.host)
 		}
 	}
 	return i + 1
 }
 
-var typeOf = regexp.MustCompile(`^\s*string\(\d+\) `)
-
-// pastType returns where what is behind a type at i begins: ["nome"]=> string(3) "Ana".
-func (r *reader) pastType(i int) int {
-	return i + len(typeOf.Find(r.Chars[i:min(len(r.Chars), i+maxToSecret)]))
-}
+// typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
+var typeOf = regular(`\s*string\(\d+\) `)
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
 func (r *reader) jointAt(i int) (joint separators) {
@@ -197,49 +195,24 @@ func (r *reader) tagAt(i int) int {
 	return i
 }
 
-// addWords adds the word that ends at end, where t begins; an identifier that is not known as a whole as its words:
-// numero|Carteira, CPF|Beneficiario.
-func (r *reader) addWords(t token, end int) {
-	for start := int(t.start); start < end; start = int(t.end) {
-		w := r.wordAt(start, end)
-		t.start, t.end, t.class, t.kind = w.start, w.end, w.class, w.kind
-		r.tokens = append(r.tokens, t)
-		t.gap, t.inner = 0, true
-	}
-}
-
 // lookup returns the first word of the letters at i; an empty one where there are none.
 func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
 
-// wordAt returns the letters from i to end as one word, or the first of several.
+// wordAt returns the letters from i to end as one word, or the first of several: before a capital that follows a small
+// letter or that one follows another begins.
 func (r *reader) wordAt(i, end int) token {
 	t := token{start: int32(i), end: int32(end)}
-	if t.entry(r.Chars); t.class == unknown && r.isCamel(i, end) {
-		t.end = int32(r.humpEnd(i, end))
-		t.entry(r.Chars)
+	t.entry(r.Chars)
+	for j := i + 1; t.class == unknown && j < end; j++ {
+		isHump := !isSmall(r.Chars[j]) &&
+			(isSmall(r.Chars[j-1]) || j > i+1 && j+1 < end && isSmall(r.Chars[j+1]))
+		if isHump {
+			t.end = int32(j)
+			t.entry(r.Chars)
+			break
+		}
 	}
 	return t
-}
-
-// isCamel reports whether there may be several words in one.
-func (r *reader) isCamel(start, end int) bool {
-	for i := start + 1; i < end; i++ {
-		if isSmall(r.Chars[i-1]) && !isSmall(r.Chars[i]) {
-			return true
-		}
-	}
-	return end-start > 2 && !isSmall(r.Chars[start+1]) && isSmall(r.Chars[end-1])
-}
-
-// humpEnd returns the end of the word at i: before a capital that follows a small letter or that one follows.
-func (r *reader) humpEnd(i, end int) int {
-	for j := i + 1; j < end; j++ {
-		before, here := isSmall(r.Chars[j-1]), isSmall(r.Chars[j])
-		if before && !here || j > i+1 && !before && !here && j+1 < end && isSmall(r.Chars[j+1]) {
-			return j
-		}
-	}
-	return end
 }
 
 // entry looks the word up.

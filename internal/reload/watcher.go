@@ -19,20 +19,11 @@ const (
 	mostSettles = 10
 )
 
-// File is where values of T come from.
-type File[T any] struct {
-	Path string
-	// Read and Parse are those by which the first value was made of Path.
-	Read  func(path string) ([]byte, error)
-	Parse func(source string, content []byte) (*T, error)
-}
-
 // Hooks tell what a Watcher did. They are called one at a time by Run's goroutine, which needs all of them.
 type Hooks[T any] struct {
 	// Changed tells that next is in force in place of previous.
 	Changed func(previous, next *T)
-	// Rejected tells, once for each content, why the file is not taken up; what is in force stays. err is Read's or
-	// Parse's.
+	// Rejected tells, once for each content, why the file is not taken up; what is in force stays.
 	Rejected func(err error)
 	// Recovered tells, after Changed if there was a change, that a file which was rejected is the one in force now.
 	Recovered func(current *T)
@@ -40,7 +31,9 @@ type Hooks[T any] struct {
 
 // Watcher keeps the value that a file was made of last.
 type Watcher[T any] struct {
-	file    File[T]
+	path    string
+	read    func(path string) ([]byte, error)
+	parse   func(path string, content []byte) (*T, error)
 	hooks   Hooks[T]
 	current atomic.Pointer[T]
 	// inForce is the content that current was made of, rejected what was refused last; zero if nothing is.
@@ -54,19 +47,32 @@ type snapshot struct {
 	reason string
 }
 
-// Watch makes a Watcher of a file, of whose content first was made. Run starts it.
-func Watch[T any](file File[T], first *T, content [sha256.Size]byte, hooks Hooks[T]) *Watcher[T] {
-	w := &Watcher[T]{file: file, hooks: hooks, inForce: content}
+// Open reads the file at path, makes its first value and returns a Watcher of it, which Run starts. Its error is read's
+// or parse's.
+func Open[T any](
+	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
+) (*Watcher[T], error) {
+	w := &Watcher[T]{path: path, read: read, parse: parse}
+	content, seen, err := w.see()
+	if err != nil {
+		return nil, err
+	}
+	first, err := parse(path, content)
+	if err != nil {
+		return nil, err
+	}
+	w.inForce = seen.sum
 	w.current.Store(first)
-	return w
+	return w, nil
 }
 
 // Current returns the value in force; never nil. Safe for concurrent use, and never waits: who works with it keeps it
 // until the work is done.
 func (w *Watcher[T]) Current() *T { return w.current.Load() }
 
-// Run looks at the file every 10 s until ctx ends. It must be called once.
-func (w *Watcher[T]) Run(ctx context.Context) {
+// Run looks at the file every 10 s until ctx ends, and tells hooks what it did. It must be called once.
+func (w *Watcher[T]) Run(ctx context.Context, hooks Hooks[T]) {
+	w.hooks = hooks
 	ticker := time.NewTicker(LookEvery)
 	defer ticker.Stop()
 	for {
@@ -81,7 +87,7 @@ func (w *Watcher[T]) Run(ctx context.Context) {
 
 // look takes the file up if it is new and has settled.
 func (w *Watcher[T]) look(ctx context.Context) {
-	_, seen, err := w.read()
+	_, seen, err := w.see()
 	for range mostSettles {
 		switch {
 		case err == nil && seen.sum == w.inForce:
@@ -97,7 +103,7 @@ func (w *Watcher[T]) look(ctx context.Context) {
 		}
 		before := seen
 		var content []byte
-		if content, seen, err = w.read(); seen == before {
+		if content, seen, err = w.see(); seen == before {
 			w.take(content, seen, err)
 			return
 		}
@@ -108,7 +114,7 @@ func (w *Watcher[T]) look(ctx context.Context) {
 func (w *Watcher[T]) take(content []byte, seen snapshot, err error) {
 	var next *T
 	if err == nil {
-		next, err = w.file.Parse(w.file.Path, content)
+		next, err = w.parse(w.path, content)
 	}
 	if err != nil {
 		w.rejected = seen
@@ -130,8 +136,8 @@ func (w *Watcher[T]) recovered() {
 	w.hooks.Recovered(w.Current())
 }
 
-func (w *Watcher[T]) read() (content []byte, seen snapshot, err error) {
-	if content, err = w.file.Read(w.file.Path); err != nil {
+func (w *Watcher[T]) see() (content []byte, seen snapshot, err error) {
+	if content, err = w.read(w.path); err != nil {
 		return nil, snapshot{reason: err.Error()}, err
 	}
 	return content, snapshot{sum: sha256.Sum256(content)}, nil

@@ -1,59 +1,28 @@
 package webserver
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/reload"
 	"retry-worker/internal/smallfile"
 )
 
-// Certificate is what a server shows that speaks TLS: two PEM files, taken up again when they change, so that a renewed
-// certificate needs no restart.
-type Certificate struct {
-	*reload.Watcher[tls.Certificate]
+// Certificate returns what a server shows that speaks TLS, at the moment.
+type Certificate = func() *tls.Certificate
+
+// OpenCertificate reads a certificate (with the authorities between it and the root behind it) and its key: two PEM files,
+// taken up again when they change, so that a renewed certificate needs no restart. Its error is one line that names the
+// file.
+func OpenCertificate(certFile, keyFile string) (*reload.Watcher[tls.Certificate], error) {
+	return reload.Open(certFile,
+		func(path string) ([]byte, error) { return readPair(path, keyFile) },
+		func(path string, pair []byte) (*tls.Certificate, error) { return parsePair(path, keyFile, pair) })
 }
-
-// CertificateHooks are told of changes while the server runs; see reload.Hooks.
-type CertificateHooks = reload.Hooks[tls.Certificate]
-
-// LoadCertificate reads a certificate (with the authorities between it and the root behind it) and its key. Its error
-// is one line that names the file.
-func LoadCertificate(certFile, keyFile string, hooks CertificateHooks) (*Certificate, error) {
-	file := reload.File[tls.Certificate]{
-		Path:  certFile,
-		Read:  func(path string) ([]byte, error) { return readPair(path, keyFile) },
-		Parse: func(source string, pair []byte) (*tls.Certificate, error) { return parsePair(source, keyFile, pair) },
-	}
-	pair, err := file.Read(certFile)
-	if err != nil {
-		return nil, err
-	}
-	first, err := file.Parse(certFile, pair)
-	if err != nil {
-		return nil, err
-	}
-	return &Certificate{reload.Watch(file, first, sha256.Sum256(pair), hooks)}, nil
-}
-
-// Names that the certificate in force stands for: hosts, then addresses.
-func (c *Certificate) Names() []string {
-	leaf := c.Current().Leaf
-	names := slices.Clone(leaf.DNSNames)
-	for _, ip := range leaf.IPAddresses {
-		names = append(names, ip.String())
-	}
-	return names
-}
-
-// Until returns the last moment at which the certificate in force holds.
-func (c *Certificate) Until() time.Time { return c.Current().Leaf.NotAfter }
 
 // authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
 // TLS 1.3 are no other.
@@ -64,12 +33,12 @@ var authenticated = []uint16{
 	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 }
 
-// config of a server that shows the certificate in force.
-func (c *Certificate) config() *tls.Config {
+// configOf a server that shows the certificate in force.
+func configOf(c Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		CipherSuites:   authenticated,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c(), nil },
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"retry-worker/internal/reload"
 	"retry-worker/internal/testkit/tlstest"
 )
 
@@ -38,9 +39,9 @@ func write(t *testing.T, file, text string) {
 	must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-func load(t *testing.T, p pair, hooks CertificateHooks) *Certificate {
+func load(t *testing.T, p pair) *reload.Watcher[tls.Certificate] {
 	t.Helper()
-	c, err := LoadCertificate(p.cert, p.key, hooks)
+	c, err := OpenCertificate(p.cert, p.key)
 	must(t, err)
 	return c
 }
@@ -51,7 +52,7 @@ func TestServesTLS(t *testing.T) {
 	authority.Issue(t, p.cert, p.key, "console")
 	s, err := Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Proto)
-	}), load(t, p, CertificateHooks{}), Peers{})
+	}), load(t, p).Current, Peers{})
 	must(t, err)
 	defer func() { must(t, s.Close(context.Background())) }()
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool}, ForceAttemptHTTP2: true}}
@@ -83,20 +84,20 @@ func TestCertificateIsTakenUp(t *testing.T) {
 		issue := func(name string) { authority.Issue(t, p.cert, p.key, name) }
 		issue("first")
 		var told []string
-		c := load(t, p, CertificateHooks{
+		c, hooks := load(t, p), reload.Hooks[tls.Certificate]{
 			Changed:   func(_, _ *tls.Certificate) { told = append(told, "changed") },
 			Rejected:  func(err error) { told = append(told, err.Error()) },
 			Recovered: func(*tls.Certificate) { told = append(told, "recovered") },
-		})
+		}
 		ctx, end := context.WithCancel(context.Background())
 		defer synctest.Wait()
 		defer end()
-		go c.Run(ctx)
+		go c.Run(ctx, hooks)
 		expect := func(name, last string) {
 			t.Helper()
 			time.Sleep(15 * time.Second)
 			synctest.Wait() // what is told has been told
-			shown, err := c.config().GetCertificate(nil)
+			shown, err := configOf(c.Current).GetCertificate(nil)
 			if err != nil || shown.Leaf.Subject.CommonName != name {
 				t.Errorf("it shows %v (%v), expected %s", shown.Leaf.Subject, err, name)
 			}
@@ -138,7 +139,7 @@ func TestCertificateThatCannotBe(t *testing.T) {
 		"the key for both": {good.key, good.key},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := LoadCertificate(p.cert, p.key, CertificateHooks{})
+			_, err := OpenCertificate(p.cert, p.key)
 			if err == nil || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), filepath.Dir(p.cert)) && !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("it said %v, expected one line that names the file", err)
 			}

@@ -30,24 +30,25 @@ type Peers struct {
 }
 
 // guard is a listener of which no peer gets all. Where it is full, or a network has its share, the connection that has
-// waited longest for a request is closed for the new one; where none waits, the new one is. Safe for concurrent use.
+// been idle longest, or has served nobody's request that Keep knows for longest, is closed for the new one: who dawdles
+// keeps nobody out. Where there is none, the new one is. Safe for concurrent use.
 type guard struct {
 	net.Listener
 	peers Peers
 
-	mu      sync.Mutex
-	count   int
-	of      map[netip.Prefix]int // each network's part of count
-	waiting list.List            // of *conn, the one that has waited longest in front
+	mu    sync.Mutex
+	count int
+	of    map[netip.Prefix]int // each network's part of count
+	spare list.List            // of *conn, those that may be closed, the oldest in front
 }
 
 // conn is a connection that the guard let in.
 type conn struct {
 	net.Conn
-	guard   *guard
-	from    netip.Prefix
-	waiting *list.Element // nil while a request is handled, and at the end
-	closed  bool
+	guard  *guard
+	from   netip.Prefix
+	spare  *list.Element // nil while a request is kept, and at the end
+	closed bool
 }
 
 // Accept returns the next connection that there is room for.
@@ -86,16 +87,16 @@ func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
 	}
 	g.count++
 	g.of[t.from]++
-	t.waiting = g.waiting.PushBack(t)
+	t.spare = g.spare.PushBack(t)
 	return true, crowded
 }
 
-// makeRoom closes that of those connections which has waited longest, and reports whether there was one.
+// makeRoom closes the oldest of those connections that may be closed, and reports whether there was one.
 func (g *guard) makeRoom(those func(*conn) bool) bool {
-	for e := g.waiting.Front(); e != nil; e = e.Next() {
+	for e := g.spare.Front(); e != nil; e = e.Next() {
 		if t := e.Value.(*conn); those(t) {
 			g.drop(t)
-			_ = t.Conn.Close() // nobody waits for an answer
+			_ = t.Conn.Close()
 			return true
 		}
 	}
@@ -116,9 +117,9 @@ func (g *guard) drop(t *conn) {
 }
 
 func (t *conn) unqueue() {
-	if t.waiting != nil {
-		t.guard.waiting.Remove(t.waiting)
-		t.waiting = nil
+	if t.spare != nil {
+		t.guard.spare.Remove(t.spare)
+		t.spare = nil
 	}
 }
 
@@ -130,13 +131,21 @@ func (t *conn) Close() error {
 	return t.Conn.Close()
 }
 
-// setWaiting notes whether a connection waits for a request.
-func (t *conn) setWaiting(waits bool) {
+// setSpare notes whether a connection may be closed for another.
+func (t *conn) setSpare(is bool) {
 	t.guard.mu.Lock()
 	defer t.guard.mu.Unlock()
 	t.unqueue()
-	if waits && !t.closed {
-		t.waiting = t.guard.waiting.PushBack(t)
+	if is && !t.closed {
+		t.spare = t.guard.spare.PushBack(t)
+	}
+}
+
+// Keep says that a request is of somebody who may come in: until it is answered, its connection is not closed for
+// another. It does nothing for a request that no Server of this package serves.
+func Keep(r *http.Request) {
+	if t, is := r.Context().Value(connKey{}).(*conn); is {
+		t.setSpare(false)
 	}
 }
 
@@ -150,19 +159,18 @@ func connOf(c net.Conn) *conn {
 	return c.(*conn)
 }
 
-// watch has a server say which connections wait for a request, and whose requests they are.
+// watch has a server say which connections are idle, and whose requests they are.
 func (g *guard) watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, connOf(c))
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateIdle { // what was answered has been sent
-			connOf(c).setWaiting(true)
+			connOf(c).setSpare(true)
 		}
 	}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Context().Value(connKey{}).(*conn).setWaiting(false)
 		if len(r.TransferEncoding) > 0 {
 			// A Content-Length may have stood beside it, which net/http takes out: what follows may be smuggled.
 			w.Header().Set("Connection", "close")

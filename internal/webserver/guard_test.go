@@ -33,8 +33,12 @@ type crowd struct {
 func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
 	c := &crowd{t: t, release: make(chan struct{}), told: make(chan netip.Addr, most)}
 	c.Server = listen(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/held" {
+		switch r.URL.Path {
+		case "/held":
+			webserver.Keep(r)
 			c.held.Add(1)
+			<-c.release
+		case "/dawdle": // nobody says who asks
 			<-c.release
 		}
 		_, _ = io.WriteString(w, r.RemoteAddr)
@@ -87,9 +91,11 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
-// What no request is handled on makes room, what has waited longest first: kept alive, silent, or slow to ask.
+// What no request of somebody known is handled on makes room, the oldest first: kept alive, silent, slow to ask, or to be
+// answered.
 func TestWaitingConnectionsMakeRoom(t *testing.T) {
-	for what, send := range map[string]string{"kept alive": kept, "silent": "", "slow": "GET / HTTP/1.1\r\nX-Slow: "} {
+	for what, send := range map[string]string{"kept alive": kept, "silent": "", "slow": "GET / HTTP/1.1\r\nX-Slow: ",
+		"a stranger's": "GET /dawdle HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
 		t.Run(what, func(t *testing.T) {
 			c := newCrowd(t)
 			other := c.connect("127.0.0.3", kept)

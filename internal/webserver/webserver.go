@@ -25,7 +25,7 @@ type Opener func(network, address string) (net.Listener, error)
 
 // Listen has open open addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
 // certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
-func Listen(open Opener, addr, what, setting string, handler http.Handler, c *Certificate, peers Peers) (*Server, error) {
+func Listen(open Opener, addr, what, setting string, handler http.Handler, c Certificate, peers Peers) (*Server, error) {
 	listener, err := open("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
@@ -42,7 +42,7 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c *Ce
 	guarded.watch(s.http)
 	serve := s.http.Serve
 	if c != nil {
-		s.http.TLSConfig = c.config()
+		s.http.TLSConfig = configOf(c)
 		s.http.ErrorLog = log.New(io.Discard, "", 0) // a line for each scanner that speaks no TLS
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 	}

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -48,8 +47,6 @@ type Options struct {
 	OAuth *OAuth
 	// Username and Password of basic authentication; empty: none. It goes without OAuth.
 	Username, Password string
-	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
-	Names []string
 	// UserAgent names this program to the gateway.
 	UserAgent string
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
@@ -121,7 +118,7 @@ func (c *Client) Close() error {
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	roots, err := smallfile.Authorities(o.said("ZEEBE_CA_CERTIFICATE_PATH"), o.CACertificatePath)
+	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}
 	if o.CertificatePath != "" { // read for each connection, since it is renewed meanwhile
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.ClientCertificate() }
@@ -149,6 +146,3 @@ func (o *Options) ClientCertificate() (*tls.Certificate, error) {
 	}
 	return &pair, nil
 }
-
-// said returns a text with each setting called by the name by which it was set.
-func (o *Options) said(text string) string { return strings.NewReplacer(o.Names...).Replace(text) }

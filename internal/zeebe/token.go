@@ -49,7 +49,6 @@ func (e *tokenError) Unwrap() error { return e.err }
 // failed one the next waits for a pause, and callers get the failure at once meanwhile.
 type tokenSource struct {
 	request func(context.Context) (*oauth2.Token, error)
-	said    func(string) string // Options.said
 	timeout time.Duration
 	log     *zap.Logger
 	life    context.Context
@@ -75,16 +74,16 @@ func (o *Options) tokens(log *zap.Logger) *tokenSource {
 			"(ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)")
 	}
 	if o.OAuth != nil {
-		return newTokenSource(*o.OAuth, o.said, log)
+		return newTokenSource(*o.OAuth, log)
 	}
 	basic := &oauth2.Token{TokenType: "Basic",
 		AccessToken: base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))}
-	s := newTokenSource(OAuth{RequestTimeout: time.Second}, o.said, log)
+	s := newTokenSource(OAuth{RequestTimeout: time.Second}, log)
 	s.request = func(context.Context) (*oauth2.Token, error) { return basic, nil }
 	return s
 }
 
-func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSource {
+func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
 	config := clientcredentials.Config{
 		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: o.URL, AuthStyle: oauth2.AuthStyleInParams,
 	}
@@ -99,7 +98,7 @@ func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSo
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	life, stop := context.WithCancel(context.Background())
 	return &tokenSource{
-		timeout: o.RequestTimeout, said: said, log: log, life: life, close: stop,
+		timeout: o.RequestTimeout, log: log, life: life, close: stop,
 		request: func(ctx context.Context) (*oauth2.Token, error) {
 			return config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 		},
@@ -164,7 +163,7 @@ func (s *tokenSource) refresh() {
 			"lifetime and this machine's clock")}
 		return
 	}
-	s.failure = &tokenError{s.describe(err)}
+	s.failure = &tokenError{describe(err)}
 	s.longerPause()
 	s.next = time.Now().Add(s.pause)
 	s.log.Warn("no token from the identity provider; asking again", zap.Error(s.failure), zap.Duration("pause", s.pause))
@@ -175,12 +174,12 @@ func (s *tokenSource) longerPause() {
 }
 
 // describe keeps the provider's answer out: it may repeat the secret.
-func (s *tokenSource) describe(err error) error {
+func describe(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the identity provider answered %s %s; check %s", refused.Response.Status, refused.ErrorCode,
-			s.said("ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE"))
+		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and "+
+			"ZEEBE_TOKEN_AUDIENCE", refused.Response.Status, refused.ErrorCode)
 	}
-	return fmt.Errorf("%w; check %s", err, s.said("ZEEBE_AUTHORIZATION_SERVER_URL"))
+	return fmt.Errorf("%w; check ZEEBE_AUTHORIZATION_SERVER_URL", err)
 }
 
 // reject notes that the gateway did not take this token: another is asked for, in its time.
@@ -189,8 +188,8 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	defer s.mu.Unlock()
 	if s.token == token {
 		s.refused = true
-		s.failure = &tokenError{errors.New(s.said("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
-			"or ZEEBE_BASIC_AUTH_USERNAME and its password"))}
+		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, or " +
+			"ZEEBE_BASIC_AUTH_USERNAME and its password")}
 	}
 }
 

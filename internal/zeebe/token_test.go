@@ -2,7 +2,6 @@ package zeebe
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
@@ -72,7 +71,7 @@ func withProvider(t *testing.T, answer func(context.Context, int) (*oauth2.Token
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		p := &provider{logs: logs, answer: answer, began: time.Now()}
-		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, (&Options{}).said, zap.New(core))
+		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, zap.New(core))
 		p.request = p.serve
 		defer p.close()
 		play(t, p)
@@ -404,22 +403,5 @@ func TestTokenRenewedOnce(t *testing.T) {
 				p.asked(t, 0, 3*time.Second)
 			})
 		})
-	}
-}
-
-// TestClaims: a token's claims are named, and their values stay where they are.
-func TestClaims(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	encode := func(claims string) string { return base64.RawURLEncoding.EncodeToString([]byte(claims)) }
-	for token, want := range map[string]string{
-		"e30." + encode(`{"sub":"canary","exp":1800000300,"aud":["canary"]}`) + ".x": "claims aud, exp, sub; it ends in 5m0s",
-		"e30." + encode(`{"iss":"canary"}`) + ".x":                                   "claims iss",
-		"e30." + encode(`["canary"]`) + ".x":                                         "its claims cannot be read",
-		"e30.%%%.x":                                                                  "its claims cannot be read",
-		"canary":                                                                     "its claims are the engine's to read",
-	} {
-		if got := claimsOf(token, now); got != want {
-			t.Errorf("of %q it says %q, want %q", token, got, want)
-		}
 	}
 }

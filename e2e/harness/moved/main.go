@@ -31,7 +31,7 @@ func serve() error {
 		return err
 	}
 	log := app.NewLogger(os.Stdout, settings.LogLevel, settings.LogFormat)
-	app.RedirectLogs(log)
+	zap.RedirectStdLog(log)
 	c, err := harness.OpenSharedClock(os.Getenv("SHARED_CLOCK"))
 	if err != nil {
 		return err

@@ -1,0 +1,42 @@
+package access
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Of what strangers cause, the log takes sampleFirst lines of a kind each second and every sampleThen-th beyond: nobody
+// fills a disk by asking.
+const (
+	sampleFirst = 10
+	sampleThen  = 100
+)
+
+// sampled returns the log for what strangers cause. The sampler, whose counters have half a megabyte, is made when the
+// first of them comes: most workers never see one.
+func sampled(log *zap.Logger) func() *zap.Logger {
+	return sync.OnceValue(func() *zap.Logger {
+		return log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
+		}))
+	})
+}
+
+// warn says that somebody at an address was not let in; behind a proxy that is believed, it is the client's.
+func (g *Gate) warn(from netip.Addr, event, message string, more ...zap.Field) {
+	g.strangers().Warn(message, append(more, zap.String("event", event), zap.Stringer("from", from))...)
+}
+
+// Crowded says that an address asks too much, or by too many connections (webserver.Peers).
+func (g *Gate) Crowded(from netip.Addr) {
+	g.warn(from, "requests_limited", "an address asks too much, or by too many connections")
+}
+
+func (g *Gate) providerFailed(err error) {
+	g.strangers().Error("the OpenID provider cannot be reached; who is logged in stays so for 15 minutes at most, and "+
+		"nobody else comes in by it", zap.String("event", "oidc_unavailable"), zap.Error(err))
+}

@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/config"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/metrics"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/reload"
+	"retry-worker/internal/webserver"
+)
+
+// watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it changes
+// nothing, and the log, /readyz and a gauge say so until it is right.
+type watchedFile struct {
+	about, name string
+	// refused is told why the file is not in force; nil: it is.
+	refused func(error)
+}
+
+// watch opens the file that a setting names, and takes its changes up while the service runs; changed is told of them.
+func watch[T any](
+	a *App, f watchedFile, setting string, open func() (*reload.Watcher[T], error), changed func(before, after *T),
+) (current func() *T, err error) {
+	w, err := open()
+	if err != nil {
+		return nil, problemsWith(setting, err)
+	}
+	event := func(what string) zap.Field { return zap.String("event", f.about+"_"+what) }
+	hooks := reload.Hooks[T]{
+		Changed: func(before, after *T) {
+			a.log.Info(f.name+" has changed and is in force", event("changed"))
+			changed(before, after)
+		},
+		Rejected: func(err error) {
+			lines := strings.Split(err.Error(), "\n")
+			f.refused(err)
+			a.readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
+			a.log.Error(f.name+" has changed and is refused; the one before stays in force", event("rejected"),
+				zap.Strings("problems", lines))
+		},
+		Recovered: func(*T) {
+			f.refused(nil)
+			a.readiness.Note(f.about, "")
+			a.log.Info(f.name+" is right again and in force", event("recovered"))
+		},
+	}
+	a.watches = append(a.watches, func(ctx context.Context) { w.Run(ctx, hooks) })
+	return w.Current, nil
+}
+
+// problemsWith says what is wrong with a file as what is wrong with the setting that names it.
+func problemsWith(setting string, err error) (all config.Problems) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		all = append(all, setting+": "+line)
+	}
+	return all
+}
+
+// openCatalogue reads the policies file, or takes the built-in catalogue where there is none.
+func (a *App) openCatalogue(b metrics.Build) (err error) {
+	a.catalogue = catalogue.Default
+	if path := a.settings.PoliciesFile; path != "" {
+		file := watchedFile{aboutCatalogue, "the policies file", func(err error) {
+			a.health.reject(err)
+			a.metrics.SetCatalogueRejected(err != nil)
+		}}
+		a.catalogue, err = watch(a, file, "RETRY_WORKER_POLICIES_FILE",
+			func() (*reload.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
+			func(_, after *catalogue.Catalogue) { a.takeCatalogue(after); a.logCatalogue(after) })
+	}
+	if err != nil {
+		return err
+	}
+	a.metrics = metrics.New(b, a.policies())
+	a.takeCatalogue(a.catalogue())
+	return nil
+}
+
+// takeCatalogue starts the series of a catalogue.
+func (a *App) takeCatalogue(c *catalogue.Catalogue) {
+	a.metrics.StartPolicies(c.Policies)
+	a.metrics.SetCatalogue(c.Version)
+	for name := range c.Destinations {
+		a.metrics.StartDestination(name)
+	}
+	for name, t := range c.Teams {
+		for _, way := range notify.ChannelsOf(&t) {
+			a.metrics.StartNotices(name, way)
+		}
+	}
+}
+
+// logCatalogue says what is in force, and which teams cannot be told of their dead letters.
+func (a *App) logCatalogue(c *catalogue.Catalogue) {
+	a.log.Info("policy catalogue in force", zap.String("catalogue", c.Version), zap.String("source", c.Source),
+		zap.Strings("policies", c.Policies.Names()))
+	for _, line := range notify.Problems(c, a.settings.Notify.SMTP != nil) {
+		a.log.Warn("a team cannot be told of its dead letters: "+line, zap.String("event", "notice_problem"))
+	}
+}
+
+// policies in force.
+func (a *App) policies() decision.Policies { return a.catalogue().Policies }
+
+// openTokens reads the tokens file and returns those in force; nil where there is none.
+func (a *App) openTokens() (current func() *access.Tokens, err error) {
+	path := a.settings.AuthTokensFile
+	if path == "" {
+		return nil, nil
+	}
+	file := watchedFile{aboutTokens, "the tokens file", func(err error) { a.metrics.SetTokensRejected(err != nil) }}
+	return watch(a, file, "RETRY_WORKER_AUTH_TOKENS_FILE",
+		func() (*reload.Watcher[access.Tokens], error) { return access.Open(path) }, func(_, _ *access.Tokens) {})
+}
+
+// openCertificate reads what the console shows where it speaks TLS; nil where it does not.
+func (a *App) openCertificate() (webserver.Certificate, error) {
+	s := &a.settings
+	if s.TLSCertFile == "" {
+		return nil, nil
+	}
+	file := watchedFile{aboutCertificate, "the console's certificate",
+		func(err error) { a.metrics.SetCertificateRejected(err != nil) }}
+	return watch(a, file, "RETRY_WORKER_TLS_CERT_FILE",
+		func() (*reload.Watcher[tls.Certificate], error) {
+			return webserver.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+		},
+		func(_, _ *tls.Certificate) {})
+}

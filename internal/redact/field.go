@@ -1,0 +1,129 @@
+package redact
+
+import (
+	"bytes"
+	"regexp"
+)
+
+const (
+	maxQuoted   = 220 // characters of a word and a quoted value, and to the name of its element
+	leastQuoted = 4   // digits that a quoted number has at least
+)
+
+var quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]+)'|"([^"\n]+)")`)
+
+// quotedBehind returns what is quoted right behind the word t.
+func (r *reader) quotedBehind(t *token) (start, end int) {
+	m := quoted.FindSubmatchIndex(r.Chars[t.start:min(len(r.Chars), int(t.start)+maxQuoted)])
+	if m == nil {
+		return 0, 0
+	}
+	return int(t.start) + max(m[2], m[4]), int(t.start) + max(m[3], m[5])
+}
+
+// quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
+// value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
+func (r *reader) quotedAt(i int) edit {
+	t := &r.tokens[i]
+	if t.class != quoting || t.path {
+		return edit{}
+	}
+	start, end := r.quotedBehind(t)
+	if end == 0 {
+		return edit{}
+	}
+	k := r.fieldBehind(i+1, end)
+	if k == nobodys && r.run(start, isDigit) == end {
+		return edit{end: end}
+	}
+	if !r.suits(start, end, k) {
+		if k = r.fieldBefore(i); !r.suits(start, end, k) {
+			return edit{}
+		}
+	}
+	return edit{start, end, k}
+}
+
+// fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
+// and the character end on.
+func (r *reader) fieldBehind(i, end int) kind {
+	for ; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
+		t := &r.tokens[i]
+		if int(t.start) < end {
+			continue
+		}
+		isQuoted := t.gap&hard != 0 && bytes.Count(r.Chars[end+1:t.start], []byte("'"))%2 == 1 // a pattern: '[!-~]{20}'
+		if t.form == mark || t.gap&line != 0 || t.gap&hard != 0 && !isQuoted {
+			break
+		}
+		if is(t.class, fields|setOf(engineKey)) {
+			if from, to := r.quotedBehind(t); to > 0 {
+				return r.fieldKind(from, to)
+			}
+		}
+	}
+	return none
+}
+
+// fieldBefore returns the kind of the label that stands some words before the token i.
+func (r *reader) fieldBefore(i int) kind {
+	for j := i - 1; j >= 0 && i-j <= 2*near; j-- {
+		switch t := &r.tokens[j]; {
+		case t.form == mark || is(t.class, keeping) && t.form == word:
+			return none
+		case t.form == word && is(t.class, setOf(label, named, person)):
+			return t.kind
+		}
+	}
+	return none
+}
+
+// fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. Its namespace does
+// not count.
+func (r *reader) fieldKind(start, end int) kind {
+	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
+	k := none
+	for i := start; i < end; i++ {
+		t := r.lookup(i)
+		switch {
+		case t.size() == 0 || t.class == article:
+		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
+			return none
+		case k != none && k != id:
+			return k
+		case t.class == secretive:
+			return secret
+		case is(t.class, keeping):
+			return nobodys
+		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
+			k = t.kind
+		}
+		i = max(i, int(t.end)-1)
+	}
+	return k
+}
+
+// suits reports whether the characters from start to end may be a datum of kind k.
+func (r *reader) suits(start, end int, k kind) bool {
+	digits, letters := 0, false
+	for i := start; i < end; i++ {
+		switch looks[r.Chars[i]] {
+		case isDigit:
+			digits++
+		case isLetter:
+			letters = true
+		}
+	}
+	switch k {
+	case none, nobodys:
+		return false
+	case secret:
+		return !isNothing(r.Chars[start:end])
+	case mail, address, user:
+		return letters
+	case name:
+		t := r.lookup(start)
+		return letters && (is(t.class, nameable) || looks[r.Chars[start]] != isLetter)
+	}
+	return digits >= min(leastQuoted, reaches[k].least)
+}

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 	"unique"
@@ -149,17 +148,13 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-// page returns the next records behind one, and whether more may follow. One that cannot be read is among them, and says
-// nothing: the others go on.
+// page returns the next records behind one, and whether more may follow. One that cannot be read fails the turn: the next
+// one reads the journal's states anew, and goes on behind it.
 func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	page, err = g.Store.Records(ctx, journal.RecordFilter{}, after, pageRecords)
-	if more = len(page) == pageRecords; errors.Is(err, journal.ErrUnreadable) && len(page) > 0 {
-		g.once(unread, err)
-		return page, true, nil
-	}
-	return page, more, err
+	return page, len(page) == pageRecords, err
 }
 
 // Recorded takes in what this process's journal recorded (journal.Hooks).

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,33 +22,15 @@ import (
 // fixture is a worker's API with tokens over a journal and its services, which the commands find, as an operator.
 type fixture struct {
 	*testkit.Fixture
-	t    *testing.T
-	addr string
-
-	mu          sync.Mutex
-	steps       []func(run string) error // one is done whenever a bulk run is looked at; its error is the answer
-	beforeStart func()
+	t           *testing.T
+	addr        string
+	beforeStart func() // of a bulk run
 }
 
-// bulkRuns is the service of bulk runs, which go on as the fixture's steps say.
+// bulkRuns is the service of bulk runs, before whose start the fixture's beforeStart is called.
 type bulkRuns struct {
 	*deadletter.Service
 	*fixture
-}
-
-func (b bulkRuns) Run(ctx context.Context, id string) (journal.BulkRun, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	run, err := b.Service.Run(ctx, id)
-	if err == nil && !run.State.Ended() && len(b.steps) > 0 {
-		step := b.steps[0]
-		b.steps = b.steps[1:]
-		if err := step(id); err != nil {
-			return journal.BulkRun{}, err
-		}
-		return b.Service.Run(ctx, id)
-	}
-	return run, err
 }
 
 func (b bulkRuns) Start(ctx context.Context, c deadletter.BulkCommand, token string) (journal.BulkRun, bool, error) {
@@ -104,32 +85,7 @@ func openCauses(t *testing.T) *fixture {
 	}
 	w.letter("CLM-900-1", "INVALID_PATIENT_DATA: sem nome", 0)
 	w.Advance(90 * time.Minute)
-	w.steps = w.course()
 	return w
-}
-
-// course is how a run of openCauses goes from look to look: it is half decided, held, and ends.
-func (w *fixture) course() []func(run string) error {
-	return []func(string) error{
-		func(string) error { return nil },
-		func(run string) error {
-			items := w.DecideBulk(run, 5)
-			w.Deliver(true)
-			w.Succeed(decision.DefaultPolicy, items[0].Subject.ID)
-			return nil
-		},
-		func(run string) error {
-			return w.Journal.HoldBulkRun(context.Background(), run, deadletter.HoldEngine)
-		},
-		func(run string) error {
-			items := w.DecideBulk(run, 100)
-			w.Deliver(true)
-			w.Succeed(decision.DefaultPolicy, items[0].Subject.ID)
-			w.Fail(decision.DefaultPolicy, items[1].Subject.ID, "LoginInvalido", 2)
-			w.FinishBulk(run)
-			return nil
-		},
-	}
 }
 
 // names are what stands in golden files for the ids of bulk runs, the oldest first, each followed by its id.

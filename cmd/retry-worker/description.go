@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/decision"
 )
 
 // described is the API's description.
@@ -32,7 +33,8 @@ func operationOf(request string) operation {
 }
 
 // flagNames are the flags that do not have their field's own name.
-var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline"}
+var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
+	"variables": "var"}
 
 // flagOf returns the name of the flag that gives a field.
 func flagOf(name string) string {
@@ -47,12 +49,12 @@ func (o operation) register(cmd *cobra.Command, only ...string) {
 		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
 			continue
 		}
-		switch f.Type {
-		case "boolean":
+		switch {
+		case f.Type == "boolean":
 			flags.Bool(name, false, o.usage(f))
-		case "integer":
+		case f.Type == "integer" && !f.Any:
 			flags.Int64(name, 0, o.usage(f))
-		case "number":
+		case f.Type == "number":
 			flags.Float64(name, 0, o.usage(f))
 		default:
 			flags.String(name, "", o.usage(f))
@@ -94,6 +96,8 @@ func (o operation) inFlags(message string) string {
 		if f.In != "path" {
 			message = inFlag(message, f.Name, "--"+flagOf(f.Name))
 		}
+	}
+	for _, f := range o.Fields {
 		for _, member := range f.Members() {
 			message = inFlag(message, member.Name, "--"+f.Name+" "+member.Name)
 		}
@@ -102,10 +106,10 @@ func (o operation) inFlags(message string) string {
 }
 
 func inFlag(message, name, flag string) string {
-	said := regexp.MustCompile(`\b(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
-	message = said.ReplaceAllString(message, flag+"$1")
+	said := regexp.MustCompile(`(^|[^-\w])(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
+	message = said.ReplaceAllString(message, "${1}"+flag+"$2")
 	if strings.ToLower(name) != name {
-		message = strings.ReplaceAll(message, name, flag)
+		message = regexp.MustCompile(`(^|[^"\w])`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(message, "${1}"+flag)
 	}
 	return message
 }
@@ -157,6 +161,8 @@ func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]
 			query.Set(f.Name, value)
 		case f.Type == "string":
 			body[f.Name] = value
+		case f.Any:
+			body[f.Name] = json.RawMessage(decision.Typed(value))
 		default:
 			body[f.Name] = json.RawMessage(value)
 		}

@@ -62,7 +62,6 @@ func (c *cli) history(ctx context.Context, s journal.Subject) error {
 }
 
 func (c *cli) kpiCommand() *cobra.Command {
-	var policy, policiesFile string
 	cmd := &cobra.Command{
 		Use:   "kpi",
 		Short: "Show each policy's figures, their targets and whether they are met",
@@ -71,16 +70,16 @@ func (c *cli) kpiCommand() *cobra.Command {
 			"Exit 0 whatever the figures say; read \"holds\" in -o json.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			from, err := loadCatalogue(policiesFile)
-			if err != nil {
-				return err
-			}
-			return c.kpi(cmd.Context(), from.Policies.Names(), policy, time.Now())
-		},
 	}
-	cmd.Flags().StringVar(&policy, "policy", "", "policy to show; left out: all")
-	policiesFileFlag(cmd, &policiesFile)
+	policy := cmd.Flags().String("policy", "", "policy to show; left out: all")
+	file := policiesFileFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		from, err := loadCatalogue(*file)
+		if err != nil {
+			return err
+		}
+		return c.kpi(cmd.Context(), from.Policies.Names(), *policy, time.Now())
+	}
 	return cmd
 }
 
@@ -95,7 +94,7 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 			return err
 		}
 		if c.json() {
-			return c.print(api.KPIs{KPIs: kpis})
+			return c.print(map[string]any{"kpis": kpis})
 		}
 		var rows []map[string]any // one for each goal
 		for i := range kpis {

@@ -69,8 +69,8 @@ func TestHostileTextOnTheTerminal(t *testing.T) {
 	testkit.Environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://"), "COLUMNS": "200"})
 	for _, status = range []int{http.StatusOK, http.StatusConflict} {
 		for _, command := range []string{"list", "show " + someID, "retry " + someID + " --reason x", "list -o json", "show " + someID + " -o json",
-			"groups", "retry --filter all --plan", "retry --filter all --reason x --yes", "retry --filter all --reason x --yes --detach", "runs list",
-			"runs show " + someID, "runs items " + someID, "runs watch " + someID, "runs pause " + someID, "groups -o json", "runs list -o json", "retry --filter all --reason x --yes -o json"} {
+			"groups", "retry --filter all", "retry --filter all --reason x --yes", "runs list",
+			"runs show " + someID, "runs items " + someID, "runs pause " + someID, "groups -o json", "runs list -o json", "retry --filter all --reason x --yes -o json"} {
 			r := retryWorker(words(t, "dead-letters "+command)...)
 			if active(r.stdout) || active(r.stderr) {
 				t.Errorf("%s: something acts: %.600q %.300q", command, r.stdout, r.stderr)

@@ -38,7 +38,7 @@ func main() {
 
 // run executes the whole program but for the process around it, and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	return (&cli{in: os.Stdin, out: &checkedWriter{w: stdout}, errOut: stderr}).run(args)
+	return (&cli{out: &checkedWriter{w: stdout}, errOut: stderr}).run(args)
 }
 
 // run carries out what args ask for, and returns the exit code.
@@ -81,10 +81,8 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 
 // cli is what the subcommands share.
 type cli struct {
-	in     io.Reader
 	out    *checkedWriter
 	errOut io.Writer
-	asks   bool   // somebody answers on in, though that is no terminal (tests)
 	format string // text or json
 	begun  bool   // flags and arguments were understood
 	server serverFlags
@@ -136,9 +134,9 @@ func (c *cli) root() *cobra.Command {
 		c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
 		c.resource("dead-letters", c.verdictCommand(journal.BulkRetry, anID+` --reason "portal voltou" --force --when now`),
 			c.verdictCommand(journal.BulkDiscard, anID+` --reason "paga à vista"`),
-			c.resource("dead-letters runs", c.watchCommand())),
+			c.resource("dead-letters runs")),
 		c.resource("causes"), c.resource("destinations"), c.apiCommand(),
-		c.notifyCommand(), c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
+		c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	takeNothing(root)
 	return root
 }

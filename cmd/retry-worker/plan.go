@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/plan"
 )
 
-type planFlags struct{ policy, policiesFile, maxAttempts, delay, destination, at string }
+type planFlags struct{ policy, maxAttempts, delay, destination, at string }
 
 func (c *cli) planCommand() *cobra.Command {
 	var f planFlags
@@ -24,7 +24,6 @@ func (c *cli) planCommand() *cobra.Command {
 		Example: `  retry-worker plan --policy tiss-submission -o json
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
-		RunE: func(*cobra.Command, []string) error { return c.plan(&f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.policy, "policy", "", "policy to show; left out: all")
@@ -35,7 +34,8 @@ func (c *cli) planCommand() *cobra.Command {
 	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
 	flags.StringVar(&f.at, "at", "",
 		"when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
-	policiesFileFlag(cmd, &f.policiesFile)
+	file := policiesFileFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error { return c.plan(&f, *file) }
 	return cmd
 }
 
@@ -47,8 +47,8 @@ type plans struct {
 	Plans     []*plan.Plan `json:"plans"`
 }
 
-func (c *cli) plan(f *planFlags) error {
-	from, err := loadCatalogue(f.policiesFile)
+func (c *cli) plan(f *planFlags, file string) error {
+	from, err := loadCatalogue(file)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,76 +87,38 @@ func (c *cli) policiesCheck(file string) error {
 }
 
 func (c *cli) policiesShowCommand() *cobra.Command {
-	var file string
-	var effective bool
 	cmd := &cobra.Command{
-		Use:   "show [NAME]",
-		Short: "Show the catalogue in force, or what one of its policies says",
-		Long: "Shows the catalogue in force as it was written, its version and source in the first line. With --effective " +
-			"the whole,\nwhere the file extends the built-in one. With a policy's name, that policy alone, of the whole.",
-		Example: "  retry-worker policies show --effective\n  retry-worker policies show tiss-submission",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			from, err := loadCatalogue(file)
-			switch {
-			case err != nil:
-				return err
-			case len(args) > 0:
-				return c.showPolicy(from, args[0])
-			case effective:
-				return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source}, from.Effective())
-			default:
-				return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source}, from.YAML())
-			}
-		},
+		Use:   "show",
+		Short: "Show the catalogue in force",
+		Long: "Shows the catalogue in force, its version and source in the first line: the whole, where the file extends\n" +
+			"the built-in one.",
+		Example: "  retry-worker policies show > policies.yaml",
 	}
-	policiesFileFlag(cmd, &file)
-	cmd.Flags().BoolVar(&effective, "effective", false, "show the whole, where the file extends the built-in catalogue")
+	file := policiesFileFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		from, err := loadCatalogue(*file)
+		if err != nil {
+			return err
+		}
+		if !c.json() {
+			_, err := fmt.Fprintf(c.out, "# version %s, source %s\n%s", from.Version, strconv.Quote(from.Source),
+				bytes.TrimPrefix(from.Effective(), []byte("\uFEFF")))
+			return err
+		}
+		shown := shownCatalogue{Version: from.Version, Source: from.Source}
+		if err := yaml.Unmarshal(from.Effective(), &shown.Catalogue); err != nil {
+			return fmt.Errorf("turn the catalogue into JSON: %w", err)
+		}
+		return c.print(shown)
+	}
 	return cmd
 }
 
-// shownCatalogue is what `policies show -o json` prints; with a name, Policy stands in place of Catalogue.
+// shownCatalogue is what `policies show -o json` prints.
 type shownCatalogue struct {
 	Version   string `json:"version"`
 	Source    string `json:"source"`
-	Catalogue any    `json:"catalogue,omitempty"`
-	Name      string `json:"name,omitempty"`
-	Policy    any    `json:"policy,omitempty"`
-}
-
-func (c *cli) showPolicy(from *catalogue.Catalogue, name string) error {
-	if err := knownPolicy(from, name); err != nil {
-		return err
-	}
-	var document struct {
-		Policies map[string]yaml.Node `yaml:"policies"`
-	}
-	if err := yaml.Unmarshal(from.Effective(), &document); err != nil {
-		return fmt.Errorf("read the catalogue: %w", err)
-	}
-	policy := document.Policies[name]
-	text, err := yaml.Marshal(&policy)
-	if err != nil {
-		return fmt.Errorf("write the policy: %w", err)
-	}
-	return c.showYAML(shownCatalogue{Version: from.Version, Source: from.Source, Name: name}, text)
-}
-
-// showYAML prints what a catalogue says, below where it is from.
-func (c *cli) showYAML(shown shownCatalogue, text []byte) error {
-	if !c.json() {
-		_, err := fmt.Fprintf(c.out, "# version %s, source %s\n%s", shown.Version, strconv.Quote(shown.Source),
-			strings.TrimPrefix(string(text), "\uFEFF"))
-		return err
-	}
-	says := &shown.Catalogue
-	if shown.Name != "" {
-		says = &shown.Policy
-	}
-	if err := yaml.Unmarshal(text, says); err != nil {
-		return fmt.Errorf("turn the catalogue into JSON: %w", err)
-	}
-	return c.print(shown)
+	Catalogue any    `json:"catalogue"`
 }
 
 // knownPolicy says that a catalogue has no policy of that name, if so.
@@ -170,9 +133,8 @@ func knownPolicy(from *catalogue.Catalogue, name string) error {
 const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
 
 // policiesFileFlag lets a command read another catalogue than the worker does.
-func policiesFileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "policies-file", "",
-		"policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
+func policiesFileFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("policies-file", "", "policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
 }
 
 // loadCatalogue returns the catalogue in file, or in the one that the environment names, or the built-in one. A wrong

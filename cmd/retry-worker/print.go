@@ -30,16 +30,13 @@ const (
 func (c *cli) print(v any, columns ...string) error {
 	encoded, is := v.([]byte)
 	if !is {
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(v); err != nil {
+		var err error
+		if encoded, err = encode(v); err != nil {
 			return err
 		}
-		encoded = b.Bytes()
 	}
 	if c.json() {
-		_, err := fmt.Fprintf(c.out, "%s\n", bytes.TrimSuffix(encoded, []byte("\n")))
+		_, err := fmt.Fprintf(c.out, "%s\n", encoded)
 		return err
 	}
 	shown, err := decoded(encoded)
@@ -53,6 +50,15 @@ func (c *cli) print(v any, columns ...string) error {
 	}
 	c.sheet(shown, paths)
 	return nil
+}
+
+// encode returns v in a line of JSON.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // An object is a JSON object in its order.

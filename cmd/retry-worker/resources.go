@@ -139,19 +139,6 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	return answer, err
 }
 
-// asked sends a request and returns the answer, decoded and as it came.
-func asked[T any](ctx context.Context, c *cli, r *request) (*T, []byte, error) {
-	text, err := c.ask(ctx, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	answer := new(T)
-	if err := json.Unmarshal(text, answer); err != nil {
-		return nil, nil, c.foreign(err)
-	}
-	return answer, text, nil
-}
-
 // foreign says that something else than a retry-worker answered.
 func (c *cli) foreign(why any) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)

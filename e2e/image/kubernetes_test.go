@@ -196,7 +196,7 @@ func (k *cluster) replaceTokens(t *testing.T, old string) (token string) {
 	testkit.Must(t, json.Unmarshal([]byte(k.kubectl(t, "get", "pods", "--selector="+selector, "-o", "json")), &pods))
 	for _, pod := range pods.Items {
 		asks := func(token string) int {
-			_, err := (&api.Client{Base: "http://" + pod.Status.PodIP + ":8095", Token: token}).Ask(wait.Context(t), "/kpis", nil)
+			_, err := (&api.Client{Base: "http://" + pod.Status.PodIP + ":8095", Token: token}).Ask(wait.Context(t), "/destinations", nil)
 			if refused, is := errors.AsType[*api.Refused](err); is {
 				return refused.Status
 			}

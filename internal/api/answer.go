@@ -27,8 +27,6 @@ type call struct {
 	*http.Request
 	*Journal
 	*API
-	w      http.ResponseWriter
-	status int // of the answer
 }
 
 // answer answers with what the operation makes of a request.
@@ -36,37 +34,50 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
-		c := &call{Request: r.WithContext(ctx), Journal: s.journal.Load(), API: s, w: w, status: http.StatusOK}
+		c := &call{r.WithContext(ctx), s.journal.Load(), s}
 		if c.Journal == nil && !o.closed {
 			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
 			return
 		}
-		body, err := o.do(c)
+		body, err := o.do(w, c)
 		if err != nil {
-			s.refuse(w, r, cmp.Or(o.unsure, cannotRead), err)
+			s.refuse(w, r, o, err)
 			return
 		}
-		s.write(w, c.status, body)
+		s.write(w, http.StatusOK, body)
 	}
 }
 
-const (
-	// journalUnavailable is the code of what cannot be answered, or recorded, now.
-	journalUnavailable = "journal_unavailable"
-	// cannotRead is the message of what the journal could not be read for.
-	cannotRead = "the journal cannot be read now; the worker's log says why"
-)
+// journalUnavailable is the code of what cannot be answered, or recorded, now.
+const journalUnavailable = "journal_unavailable"
 
-// refusal is why a request is not carried out.
-type refusal struct {
-	status        int
-	code, message string
+// Failure is every error's body.
+type Failure struct {
+	Error   string `json:"error"`
+	Message string `json:"message"`
 }
 
-func (r *refusal) Error() string { return r.code + ": " + r.message }
+// Refused is why a request is not carried out.
+type Refused struct {
+	Status int
+	Failure
+	// Body is the answer where that is another than the failure.
+	Body json.RawMessage
+}
+
+func (r *Refused) Error() string {
+	if r.Failure.Error == "" {
+		return r.Message
+	}
+	return r.Failure.Error + ": " + r.Message
+}
+
+func refused(status int, code, format string, args ...any) *Refused {
+	return &Refused{Status: status, Failure: Failure{code, fmt.Sprintf(format, args...)}}
+}
 
 func invalid(code, format string, args ...any) error {
-	return &refusal{http.StatusUnprocessableEntity, code, fmt.Sprintf(format, args...)}
+	return refused(http.StatusUnprocessableEntity, code, format, args...)
 }
 
 // statuses of the refusals; the others are 422.
@@ -80,53 +91,53 @@ var statuses = map[deadletter.Code]int{
 }
 
 // refusalOf returns why a request is refused; nil where err says that the journal could not be reached.
-func refusalOf(err error) *refusal {
-	if r, is := errors.AsType[*refusal](err); is {
+func refusalOf(err error) *Refused {
+	if r, is := errors.AsType[*Refused](err); is {
 		return r
 	}
-	if refused := deadletter.RefusalOf(err); refused != nil {
-		status := cmp.Or(statuses[refused.Code], http.StatusUnprocessableEntity)
-		return &refusal{status, string(refused.Code), refused.Message}
+	if r := deadletter.RefusalOf(err); r != nil {
+		return refused(cmp.Or(statuses[r.Code], http.StatusUnprocessableEntity), string(r.Code), "%s", r.Message)
 	}
 	if wrong, is := errors.AsType[*gate.CommandError](err); is {
-		return &refusal{http.StatusUnprocessableEntity, wrong.Code, wrong.Message}
+		return refused(http.StatusUnprocessableEntity, wrong.Code, "%s", wrong.Message)
 	}
 	code, message, _ := strings.Cut(err.Error(), ": ")
 	switch {
 	case errors.Is(err, gate.ErrUnknown):
-		return &refusal{http.StatusNotFound, "destination_not_found", gate.ErrUnknown.Error()}
+		return refused(http.StatusNotFound, "destination_not_found", "%s", gate.ErrUnknown)
 	case errors.Is(err, journal.ErrSubjectUnknown):
-		return &refusal{http.StatusNotFound, code, message}
+		return refused(http.StatusNotFound, code, "%s", message)
 	case errors.Is(err, journal.ErrSubjectBusy):
-		return &refusal{http.StatusConflict, code, message}
+		return refused(http.StatusConflict, code, "%s", message)
+	case errors.Is(err, journal.ErrInvalid):
+		return refused(http.StatusUnprocessableEntity, "unrecordable",
+			"the journal cannot hold this; the worker's log says why")
 	}
 	return nil
 }
 
-// refuse answers that a request is not carried out, or, in the words of unsure, may not be.
-func (s *API) refuse(w http.ResponseWriter, r *http.Request, unsure string, err error) {
+// refuse answers that a request is not carried out, or, where it would have changed something, may not be.
+func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err error) {
 	if _, denied := errors.AsType[*access.Refusal](err); denied {
 		s.gate.Deny(w, r, err)
 		return
 	}
-	refused := refusalOf(err)
-	if refused == nil {
-		if r.Context().Err() == nil { // nobody waits for it any more otherwise
-			s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
-		}
-		refused = &refusal{http.StatusServiceUnavailable, journalUnavailable, unsure}
-		if errors.Is(err, journal.ErrInvalid) {
-			refused = &refusal{http.StatusUnprocessableEntity, "unrecordable",
-				"the journal cannot hold this; the worker's log says why"}
-		}
+	why := refusalOf(err)
+	if (why == nil || errors.Is(err, journal.ErrInvalid)) && r.Context().Err() == nil { // somebody waits for it
+		s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
 	}
-	s.fail(w, refused.status, refused.code, refused.message)
-}
-
-// Failure is every error's body.
-type Failure struct {
-	Error   string `json:"error"`
-	Message string `json:"message"`
+	switch {
+	case why == nil && o.Action == access.Read:
+		why = refused(http.StatusServiceUnavailable, journalUnavailable,
+			"the journal cannot be read now; the worker's log says why")
+	case why == nil:
+		why = refused(http.StatusServiceUnavailable, journalUnavailable,
+			"it is not known whether this was recorded; look at it by GET, and send it again if it was not")
+	case why.Body != nil:
+		s.write(w, why.Status, why.Body)
+		return
+	}
+	s.write(w, why.Status, why.Failure)
 }
 
 func (s *API) fail(w http.ResponseWriter, status int, code, message string) {

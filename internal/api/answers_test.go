@@ -137,9 +137,6 @@ func (p *player) ask(m []string) string {
 		p.names[name[1]] = fmt.Sprint(within(a.body, strings.Split(name[2], ".")))
 	}
 	said := fmt.Sprintf("\t%d %s\n", a.status, p.hide(strings.TrimSpace(a.text)))
-	if at := a.header.Get("Location"); at != "" {
-		said += "\tLocation: " + p.hide(at) + "\n"
-	}
 	for _, line := range p.lines.All()[p.told:] {
 		said += "\tlog: " + p.hide(fmt.Sprint(line.Message, " ", line.ContextMap())) + "\n"
 		p.told++

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -153,15 +152,8 @@ func (c *call) startBulk(in *struct {
 }) (BulkRun, error) {
 	command := in.command()
 	command.Reason = in.Reason
-	run, started, err := c.Start(c.Context(), command, in.Token)
-	if err != nil {
-		return BulkRun{}, err
-	}
-	c.w.Header().Set("Location", Root+"/bulk-runs/"+run.ID)
-	if started {
-		c.status = http.StatusCreated
-	}
-	return bulkRunOf(&run), nil
+	run, _, err := c.Start(c.Context(), command, in.Token)
+	return bulkRunOf(&run), err
 }
 
 // bulkRuns answers GET /api/v1/bulk-runs, the newest first.
@@ -179,7 +171,7 @@ func (c *call) bulkRun(in *idInput) (BulkRun, error) {
 // bulkItems answers GET /api/v1/bulk-runs/{id}/items, in order.
 func (c *call) bulkItems(in *struct {
 	idInput
-	Outcome journal.BulkOutcome `query:"outcome"`
+	Outcome journal.BulkOutcome `json:"outcome"`
 	pageInput
 }) (Page[BulkItem], error) {
 	limit := cmp.Or(in.Limit, deadletter.DefaultItems)

@@ -58,8 +58,8 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 
 // causes answers GET /api/v1/causes, the one with the most failures first.
 func (c *call) causes(in *struct {
-	Policy string `query:"policy"`
-	Taught bool   `query:"taught" doc:"True: those that a person taught something of."`
+	Policy string `json:"policy"`
+	Taught bool   `json:"taught" doc:"True: those that a person taught something of."`
 	pageInput
 }) (Page[Cause], error) {
 	f := journal.CauseFilter{Policy: in.Policy, Taught: in.Taught}
@@ -69,7 +69,7 @@ func (c *call) causes(in *struct {
 
 // causeInput names a cause.
 type causeInput struct {
-	ID string `path:"id" doc:"A cause's fingerprint."`
+	ID string `json:"id" in:"path" doc:"A cause's fingerprint."`
 }
 
 // cause answers GET /api/v1/causes/{id}.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -26,16 +25,6 @@ type Client struct {
 	Token, TokenFrom string
 	http.Client
 }
-
-// Refused is what the API says no with, in a JSON text's words.
-type Refused struct {
-	Status int
-	Failure
-	Body []byte // the answer, in one line
-	hint string
-}
-
-func (r *Refused) Error() string { return r.Failure.Error + ": " + r.Message + r.hint }
 
 // Ask is Send by GET where body is nil, and otherwise by POST.
 func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error) {
@@ -108,19 +97,15 @@ func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	if len(body) > maxAnswerBytes || json.Compact(&line, body) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
-	if status == http.StatusOK || status == http.StatusCreated {
+	if status == http.StatusOK {
 		return text.InertJSON(line.Bytes()), nil
 	}
-	var said struct {
-		Failure
-		Rejection string // what a dry run has in the place of an error
-	}
-	if json.Unmarshal(body, &said) != nil || cmp.Or(said.Error, said.Rejection) == "" {
+	refused := &Refused{Status: status, Body: text.InertJSON(line.Bytes())}
+	if json.Unmarshal(body, &refused.Failure) != nil || refused.Message == "" {
 		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
 	}
-	refused := &Refused{Status: status, Failure: said.Failure, Body: text.InertJSON(line.Bytes())}
 	if status == http.StatusUnauthorized {
-		refused.hint = " (the token comes from " + c.TokenFrom + ")"
+		refused.Message += " (the token comes from " + c.TokenFrom + ")"
 	}
 	return nil, refused
 }

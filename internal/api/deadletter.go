@@ -133,30 +133,30 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 
 // causeFilter chooses dead letters: all of what is given must fit.
 type causeFilter struct {
-	Policy      string          `query:"policy" json:"policy"`
-	Team        decision.Team   `query:"team" json:"team" doc:"The team that must act, such as faturamento."`
-	Reason      decision.Reason `query:"reason" json:"reason"`
-	Fingerprint string          `query:"fingerprint" json:"fingerprint" doc:"Only those of this cause."`
-	IDs         string          `query:"ids" json:"ids" long:"1" doc:"At most 200 dead letters' ids, with commas."`
-	Context     string          `query:"context" json:"context" doc:"variable=value, as a dead letter's context has it."`
-	Query       string          `query:"q" json:"q" doc:"An id, the beginning of a subject's id, or words of the error."`
+	Policy      string          `json:"policy"`
+	Team        decision.Team   `json:"team" doc:"The team that must act, such as faturamento."`
+	Reason      decision.Reason `json:"reason"`
+	Fingerprint string          `json:"fingerprint" doc:"Only those of this cause."`
+	IDs         string          `json:"ids" long:"1" doc:"At most 200 dead letters' ids, with commas."`
+	Context     string          `json:"context" doc:"variable=value, as a dead letter's context has it."`
+	Query       string          `json:"q" doc:"An id, the beginning of a subject's id, or words of the error."`
 }
 
 // filterInput bounds when they were given up, too.
 type filterInput struct {
 	causeFilter
-	Since time.Time `query:"since" json:"since" doc:"Only those given up at that instant or later."`
-	Until time.Time `query:"until" json:"until" doc:"Only those given up before that instant."`
+	Since time.Time `json:"since" doc:"Only those given up at that instant or later."`
+	Until time.Time `json:"until" doc:"Only those given up before that instant."`
 }
 
 type stateInput struct {
-	State string `query:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open"`
+	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open"`
 }
 
 // pageInput says which page of a list is asked for.
 type pageInput struct {
-	Cursor string `query:"cursor" doc:"What the page before gave as next; none for the first."`
-	Limit  int    `query:"limit" min:"1" max:"200" default:"50"`
+	Cursor string `json:"cursor" doc:"What the page before gave as next; none for the first."`
+	Limit  int    `json:"limit" min:"1" max:"200" default:"50"`
 }
 
 func (f *filterInput) filter() journal.DeadLetterFilter {
@@ -168,7 +168,7 @@ func (f *filterInput) filter() journal.DeadLetterFilter {
 func (c *call) deadLetters(in *struct {
 	stateInput
 	filterInput
-	Sort string `query:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
+	Sort string `json:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f := in.filter()
@@ -191,7 +191,7 @@ func (c *call) groups(in *struct {
 
 // idInput names a dead letter or a bulk run.
 type idInput struct {
-	ID string `path:"id" format:"uuid"`
+	ID string `json:"id" in:"path" format:"uuid"`
 }
 
 // deadLetter answers GET /api/v1/dead-letters/{id}.

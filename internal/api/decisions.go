@@ -1,15 +1,15 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
-	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/worker"
 )
 
@@ -21,7 +21,7 @@ type Decision struct {
 	MaxRetries          int64                        `json:"maxRetries"`
 	RetryReason         string                       `json:"retryReason"`
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-	OriginalError       string                       `json:"originalError" doc:"The error as it was sent."`
+	OriginalError       *string                      `json:"originalError" doc:"The error as it was sent."`
 	RetryPolicy         string                       `json:"retryPolicy"`
 	PossiblyAccepted    bool                         `json:"possiblyAccepted" doc:"The portal may have taken the claim (R33)."`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
@@ -46,75 +46,76 @@ type Rejection struct {
 	Message     string  `json:"message"`
 }
 
-// decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
-// where the journal is open. It remembers nothing.
-func (c *call) decide(in *struct {
+// failureInput is a failure to decide on.
+type failureInput struct {
 	Policy     string                     `json:"policy" default:"tiss-submission"`
-	ID         decision.Value             `json:"id" type:"string"`
-	Error      decision.Value             `json:"error" type:"string"`
-	RetryCount decision.Value             `json:"retryCount" type:"integer" min:"0"`
+	ID         decision.Value             `json:"id" type:"string" doc:"Of the claim, message or job."`
+	Error      decision.Value             `json:"error" type:"string" doc:"Its text as the process has it."`
+	RetryCount decision.Value             `json:"retryCount" type:"integer" min:"0" doc:"Retries already made."`
+	Submitted  decision.Value             `json:"lastSubmissionTime" type:"string" doc:"When it was submitted last."`
 	HTTPStatus decision.Value             `json:"httpStatus" type:"integer" max:"599" doc:"Of a policy that reads one."`
 	Variables  map[string]json.RawMessage `json:"variables" doc:"What only some policies read, by the process's names."`
 	Now        time.Time                  `json:"now" doc:"The instant of the failure; left out, now."`
-}) (json.RawMessage, error) {
-	policies, now := c.policies(), in.Now
-	v := decision.Variables{ID: in.ID, Error: in.Error, RetryCount: in.RetryCount, HTTPStatus: in.HTTPStatus}
-	if err := readOwn(policies, in.Policy, in.Variables, &v); err != nil {
+}
+
+// decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
+// where the journal is open. It remembers nothing.
+func (c *call) decide(in *failureInput) (json.RawMessage, error) {
+	in.Policy = cmp.Or(in.Policy, decision.DefaultPolicy)
+	policies := c.policies()
+	v, err := in.variables(policies)
+	if err != nil {
 		return nil, err
 	}
-	if now.IsZero() {
-		now = c.now()
+	if in.Now.IsZero() {
+		in.Now = c.now()
 	}
 	var unread error
-	d, flat := worker.DryRun(policies, in.Policy, v, now, func(p *decision.Policy, f *decision.Failure, redacted string) {
+	d, flat := worker.DryRun(policies, in.Policy, v, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
 		if c.Journal != nil {
-			unread = c.Foresee(c.Context(), p, f, redacted)
+			unread = c.Foresee(c.Context(), p, f, line)
 		}
 	})
-	if unread != nil {
-		return nil, unread
-	}
 	if d.Outcome == decision.Rejected {
-		c.status = http.StatusUnprocessableEntity
-		return flat, nil
+		return nil, &Refused{http.StatusUnprocessableEntity, Failure{Message: journal.RejectionMessage(d.Rejection)}, flat}
 	}
-	return worker.WithEvidence(flat, worker.Explain(policies, in.Policy, v)), nil
+	return worker.WithEvidence(flat, worker.Explain(policies, in.Policy, v)), unread
 }
 
-// readOwn reads what only the policy of that name reads, by the names that the process has for it.
-func readOwn(policies decision.Policies, name string, own map[string]json.RawMessage, v *decision.Variables) error {
-	p, _ := policies.Find(name)
+// variables returns what the policy reads of a process that holds what is given. One that it does not read is refused:
+// a slip in a name would go unseen.
+func (in *failureInput) variables(policies decision.Policies) (v decision.Variables, err error) {
+	p, _ := policies.Find(in.Policy)
 	if p == nil { // which the decision says
-		return nil
+		return v, nil
 	}
-	var known []string
-	if p.Own != nil {
-		known = []string{p.Own.MaxAttempts, p.Own.Delay, p.Own.NonRetryable}
-		v.MaxAttempts, v.Delay = decision.Value(own[known[0]]), decision.Value(own[known[1]])
-		v.NonRetryable = decision.Value(own[known[2]])
-	}
-	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
-	for name := range own { // a slip in a name would go unseen
-		if !slices.Contains(known, name) {
-			return invalid("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
-				name, p.Name, listed("one of ", known, "none"))
+	values := map[string]decision.Value{p.IDVariable: in.ID, p.ErrorVariable: in.Error, p.HTTPStatusVariable: in.HTTPStatus,
+		decision.RetryCountVariable: in.RetryCount, decision.LastSubmissionVariable: in.Submitted}
+	own := slices.DeleteFunc(decision.Policies{p.Name: p}.Variables(), func(name string) bool {
+		_, hasField := values[name]
+		return hasField
+	})
+	for name, value := range in.Variables {
+		if !slices.Contains(own, name) {
+			return v, invalid("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
+				name, p.Name, listed("one of ", own, "none"))
 		}
+		values[name] = decision.Value(value)
 	}
-	return nil
+	return p.Variables(func(name string) decision.Value { return values[name] }), nil
 }
 
-// KPIs is what the API, and `kpi -o json`, answer with.
-type KPIs struct {
-	KPIs []kpi.KPI `json:"kpis"`
-}
-
-// kpis answers GET /api/v1/kpis.
-func (c *call) kpis(in *struct {
-	Policy string `query:"policy" doc:"One policy; left out, all."`
-}) (KPIs, error) {
-	all, err := audit.KPIs(c.Context(), c, c.policies().Names(), in.Policy, c.now())
-	if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
-		err = invalid("unknown_policy", "%s", unknown)
+// Decide answers POST /decisions as a worker does that has these policies and remembers nothing.
+func Decide(policies decision.Policies, now time.Time, body []byte) ([]byte, error) {
+	c := &call{API: &API{policies: func() decision.Policies { return policies }, now: func() time.Time { return now }}}
+	in, given := failureInput{}, map[string]json.RawMessage{}
+	fields := requestFields(reflect.TypeFor[failureInput](), http.MethodPost)
+	err := readBody(body, names(fields, inBody), given)
+	if err == nil {
+		err = set(reflect.ValueOf(&in).Elem(), fields, given)
 	}
-	return KPIs{all}, err
+	if err != nil {
+		return nil, err
+	}
+	return c.decide(&in)
 }

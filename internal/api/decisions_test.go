@@ -40,7 +40,7 @@ func TestDecisions(t *testing.T) {
 		{`{}`, "REJECTED", 422, decision.Variables{}},
 	} {
 		a := post(t, url, tt.body)
-		_, flat := worker.DryRun(decisiontest.Policies(), "", tt.variables, now, nil)
+		_, flat := worker.DryRun(decisiontest.Policies(), decision.DefaultPolicy, tt.variables, now, nil)
 		if tt.status == http.StatusOK {
 			flat = worker.WithEvidence(flat, worker.Explain(decisiontest.Policies(), "", tt.variables))
 		}

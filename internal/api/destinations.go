@@ -83,7 +83,7 @@ func (c *call) destinations(*struct{}) (Page[Destination], error) {
 
 // portalInput names a destination.
 type portalInput struct {
-	Name string `path:"name" doc:"As the policies file, or the process's variable, has it."`
+	Name string `json:"name" in:"path" doc:"As the policies file, or the process's variable, has it."`
 }
 
 // destination answers GET /api/v1/destinations/{name}.

@@ -2,11 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"retry-worker/internal/access"
@@ -25,50 +25,40 @@ type Operation struct {
 	Fields           []*Field
 
 	answer reflect.Type
-	// conflicts may be answered 409; creates 201, too; closed needs no journal; rejects says 422 as a process would.
-	conflicts, creates, closed, rejects bool
-	// unsure is what is said where it is not known whether it was carried out.
-	unsure string
-	do     func(c *call) (any, error)
+	// closed needs no journal; rejects says 422 as a process would.
+	closed, rejects bool
+
+	do func(w http.ResponseWriter, c *call) (any, error)
 }
 
-// op makes an operation of a handler: its request's fields and its answer are those of the handler's types.
+// op returns the operation of a handler, whose types are those of its request's fields and of its answer.
 func op[I, O any](
-	method, path, id, summary string, do func(*call, *I) (O, error), more ...func(*Operation),
+	takes access.Action, request, id, summary string, do func(*call, *I) (O, error), detail ...string,
 ) *Operation {
-	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Action: access.Read,
-		Fields: requestFields(reflect.TypeFor[I](), ""), answer: reflect.TypeFor[O]()}
-	o.do = func(c *call) (any, error) {
+	method, path, _ := strings.Cut(request, " ")
+	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Detail: strings.Join(detail, " "), Action: takes,
+		Fields: requestFields(reflect.TypeFor[I](), method), answer: reflect.TypeFor[O]()}
+	o.do = func(w http.ResponseWriter, c *call) (any, error) {
 		in := new(I)
-		if err := read(c.w, c.Request, o.Fields, reflect.ValueOf(in).Elem()); err != nil {
+		if err := read(w, c.Request, o.Fields, in); err != nil {
 			return nil, err
 		}
 		return do(c, in)
 	}
-	for _, f := range more {
-		f(o)
-	}
 	return o
 }
 
-func takes(a access.Action, unsure string) func(*Operation) {
-	return func(o *Operation) { o.Action, o.unsure = a, unsure }
+// withoutJournal has the operation answer before the journal is open, too.
+func (o *Operation) withoutJournal() *Operation {
+	o.closed = true
+	return o
 }
-func says(detail string) func(*Operation) { return func(o *Operation) { o.Detail = detail } }
-func conflicts(o *Operation)              { o.conflicts = true }
-func creates(o *Operation)                { o.creates = true }
-func closedToo(o *Operation)              { o.closed = true }
 
-// The words after which what was asked for may have been done.
-const (
-	unsureDecision = "the decision was not recorded for sure; send it again: if it was, the answer is " +
-		"invalid_retry_state with your name"
-	unsureRun   = "that was not recorded for sure; the run says in which state it is"
-	unsureOrder = "the order was not recorded for sure; see by GET whether it is followed, and give it again if not"
-	unsureTold  = "whether this was recorded is not known; GET the cause to see what is taught of it"
-)
-
-const get, post = http.MethodGet, http.MethodPost
+// deciding has the operation answer with a decision, or with 422 as a process would have an incident.
+func (o *Operation) deciding() *Operation {
+	o.rejects, o.answer = true, reflect.TypeFor[Decision]()
+	return o
+}
 
 // tags are the parts of the API, with the operations of each.
 func tags() []tag { return append(subjectTags(), otherTags()...) }
@@ -77,92 +67,87 @@ func tags() []tag { return append(subjectTags(), otherTags()...) }
 func subjectTags() []tag {
 	return []tag{
 		{"decisions", "What would be decided; nothing is remembered.", []*Operation{
-			op(post, "/decisions", "decide", "What would be decided on a failure (a dry run)", (*call).decide, closedToo,
-				func(o *Operation) { o.rejects, o.answer = true, reflect.TypeFor[Decision]() }),
+			op(access.Read, "POST /decisions", "decide", "What would be decided on a failure (a dry run)", (*call).decide).
+				withoutJournal().deciding(),
 		}},
 		{"subjects", "A claim, message or job, by policy and id.", []*Operation{
-			op(get, "/subjects/{policy}/{id}", "showSubject", "State, attempts and next retry", (*call).subject),
-			op(get, "/subjects/{policy}/{id}/audit", "auditSubject", "Its audit records in order, 100 a page", (*call).audit),
-			op(post, "/subjects/{policy}/{id}/erase", "eraseSubject",
-				"Erase its records and its name for good; digests and sums stay", (*call).erase, conflicts,
-				takes(access.Erase, "whether the subject was erased is not known; ask again (once it was, the answer is "+
-					"subject_not_found), or see the worker's log")),
-			op(post, "/outcomes", "tellOutcome", "Tell how a retried claim ended; told twice it changes nothing",
-				(*call).conclude, says("Where the claim has a dead letter this ends the case, and takes what a decision takes."),
-				takes(access.Report, "the outcome was not recorded for sure; send it again: told twice it changes nothing")),
+			op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", "State, attempts and next retry", (*call).subject),
+			op(access.Read, "GET /subjects/{policy}/{id}/audit", "auditSubject", "Its audit records in order, 100 a page",
+				(*call).audit),
+			op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject",
+				"Erase its records and its name for good; digests and sums stay", (*call).erase),
+			op(access.Report, "POST /outcomes", "tellOutcome", "Tell how a retried claim ended; told twice it changes nothing",
+				(*call).conclude,
+				"Where the claim has a dead letter this ends the case, and takes what a decision takes."),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(get, "/dead-letters", "listDeadLetters", "Dead letters, the newest first", (*call).deadLetters),
-			op(get, "/dead-letters/groups", "listDeadLetterGroups", "Dead letters by their cause, the one with the most first",
-				(*call).groups, says("Those with the same policy, reason and error, without what differs from case to case "+
-					"(numbers, ids, dates), are one group. Its fingerprint chooses them in a list and in a bulk run.")),
-			op(get, "/dead-letters/{id}", "showDeadLetter", "One dead letter", (*call).deadLetter),
-			op(post, "/dead-letters/{id}/retry", "retryDeadLetter", "Send it again (fresh takes the role admin)",
-				(*call).retry, conflicts, takes(access.Review, unsureDecision),
-				says("The decision is recorded when this answers; the process gets it as soon as the engine takes it "+
-					"(`delivery`: `pending`, then `taken` or `nobody`).")),
-			op(post, "/dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard, conflicts,
-				takes(access.Review, unsureDecision)),
-			op(post, "/jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id", (*call).retryJob,
-				conflicts, takes(access.Review, unsureDecision), says("As retryDeadLetter, after the policy's backoff.")),
+			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the newest first", (*call).deadLetters),
+			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups",
+				"Dead letters by their cause, the one with the most first", (*call).groups,
+				"Those with the same policy, reason and error, without what differs from case to case (numbers, ids, dates), are "+
+					"one group. Its fingerprint chooses them in a list and in a bulk run."),
+			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", "One dead letter", (*call).deadLetter),
+			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", "Send it again (fresh takes the role admin)",
+				(*call).retry, "The decision is recorded when this answers; the process gets it as soon as the engine takes it "+
+					"(`delivery`: `pending`, then `taken` or `nobody`)."),
+			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard),
+			op(access.Review, "POST /jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id",
+				(*call).retryJob, "As retryDeadLetter, after the policy's backoff."),
 		}},
 	}
 }
 
 // otherTags are those of many claims.
 func otherTags() []tag {
-	steered := takes(access.Bulk, unsureRun)
 	return []tag{
 		{"bulk runs", "One decision on many dead letters, planned first, carried out at a pace, verified one by one.",
 			[]*Operation{
-				op(post, "/bulk-runs/plan", "planBulkRun", "What a bulk run would do, before anything happens", (*call).planBulk,
-					says("Counts the open dead letters that the filter lets through, and says which would be refused and why. It "+
-						"changes nothing. Its token starts just this: the very same command, as long as the same dead letters are "+
-						"still there.")),
-				op(post, "/bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
-					(*call).startBulk, conflicts, creates,
-					takes(access.Bulk, "the run was not started for sure; send it again: if it was, the answer is that run"),
-					says("The run is recorded when this answers, and goes on by itself: one dead letter after the other, at its "+
-						"pace. What dies after the plan is not part of it. A token starts one run: used again, it answers with that "+
-						"run (200). So where it is not known whether this was carried out (503, no answer), send it again.")),
-				op(get, "/bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
-				op(get, "/bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters", (*call).bulkRun),
-				op(get, "/bulk-runs/{id}/items", "listBulkItems", "A bulk run's dead letters in order", (*call).bulkItems),
-				op(post, "/bulk-runs/{id}/pause", "pauseBulkRun", "Decide nothing more until it is resumed",
-					steerBy(journal.BulkPause), steered, conflicts),
-				op(post, "/bulk-runs/{id}/resume", "resumeBulkRun", "Go on after a pause, at its pace",
-					steerBy(journal.BulkResume), steered, conflicts),
-				op(post, "/bulk-runs/{id}/cancel", "cancelBulkRun", "End it; what is not decided yet stays as it is",
-					steerBy(journal.BulkCancel), steered, conflicts),
+				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", "What a bulk run would do, before anything happens",
+					(*call).planBulk, "Counts the open dead letters that the filter lets through, and says which would be refused "+
+						"and why. It changes nothing. Its token starts just this: the very same command, as long as the same dead "+
+						"letters are still there."),
+				op(access.Bulk, "POST /bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
+					(*call).startBulk, "The run is recorded when this answers, and goes on by itself: one dead letter after the "+
+						"other, at its pace. What dies after the plan is not part of it. A token starts one run: used again, it "+
+						"answers with that run. So where it is not known whether this was carried out (503, no answer), send it again."),
+				op(access.Read, "GET /bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
+				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters",
+					(*call).bulkRun),
+				op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", "A bulk run's dead letters in order",
+					(*call).bulkItems),
+				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", "Decide nothing more until it is resumed",
+					steerBy(journal.BulkPause)),
+				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", "Go on after a pause, at its pace",
+					steerBy(journal.BulkResume)),
+				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", "End it; what is not decided yet stays as it is",
+					steerBy(journal.BulkCancel)),
 			}},
 		{"causes", "What failures have in common, and what people taught of it.", []*Operation{
-			op(get, "/causes", "listCauses", "Causes of failures, the one with the most first", (*call).causes),
-			op(get, "/causes/{id}", "showCause", "One cause, with what a person taught of it", (*call).cause),
-			op(post, "/causes/{id}/teach", "teachCause", "Teach that it is permanent, for a team to act, or transient",
-				(*call).teach, takes(access.Teach, unsureTold), says("Holds for what is decided from then on, in place of what "+
-					"was taught before; evidence of rank 1 to 3 stays above it.")),
-			op(http.MethodDelete, "/causes/{id}/teach", "forgetCause", "Take back what was taught of it", (*call).forget,
-				conflicts, takes(access.Teach, unsureTold)),
+			op(access.Read, "GET /causes", "listCauses", "Causes of failures, the one with the most first", (*call).causes),
+			op(access.Read, "GET /causes/{id}", "showCause", "One cause, with what a person taught of it", (*call).cause),
+			op(access.Teach, "POST /causes/{id}/teach", "teachCause",
+				"Teach that it is permanent, for a team to act, or transient", (*call).teach,
+				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays above it."),
+			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", "Take back what was taught of it", (*call).forget),
 		}},
 		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", []*Operation{
-			op(get, "/destinations", "listDestinations", "All destinations that are configured or that claims went to",
-				(*call).destinations),
-			op(get, "/destinations/{name}", "showDestination", "One with the claims whose turn is next", (*call).destination),
-			op(post, "/destinations/{name}/hold", "holdDestination", "Hold all claims until a time, at most 7 days ahead",
-				(*call).hold, takes(access.Order, unsureOrder), says("It counts as down until then; then a claim is sent ahead.")),
-			op(post, "/destinations/{name}/probe", "probeDestination", "Send one claim ahead now", (*call).probe,
-				takes(access.Order, unsureOrder), says("Where it is down and none is on its way. Success lets the others follow "+
-					"at a growing pace.")),
-			op(post, "/destinations/{name}/release", "releaseDestination",
-				"Let the claims go at a pace, or treat it as up until a time", (*call).release, takes(access.Order, unsureOrder),
-				says("With `perMinute` that pace holds until nobody waits or a submission fails; with `until`, at most 7 days "+
-					"ahead, all pass whatever fails.")),
-		}},
-		{"figures", "The figures of the rules, with their targets.", []*Operation{
-			op(get, "/kpis", "listKPIs", "Each policy's figures, their targets and whether they are met", (*call).kpis),
+			op(access.Read, "GET /destinations", "listDestinations",
+				"All destinations that are configured or that claims went to", (*call).destinations),
+			op(access.Read, "GET /destinations/{name}", "showDestination", "One with the claims whose turn is next",
+				(*call).destination),
+			op(access.Order, "POST /destinations/{name}/hold", "holdDestination",
+				"Hold all claims until a time, at most 7 days ahead", (*call).hold,
+				"It counts as down until then; then a claim is sent ahead."),
+			op(access.Order, "POST /destinations/{name}/probe", "probeDestination", "Send one claim ahead now", (*call).probe,
+				"Where it is down and none is on its way. Success lets the others follow at a growing pace."),
+			op(access.Order, "POST /destinations/{name}/release", "releaseDestination",
+				"Let the claims go at a pace, or treat it as up until a time", (*call).release,
+				"With `perMinute` that pace holds until nobody waits or a submission fails; with `until`, at most 7 days ahead, "+
+					"all pass whatever fails."),
 		}},
 		{"description", "The API itself.", []*Operation{
-			op(get, "/openapi.json", "describe", "This description, OpenAPI 3.1", (*call).describe, closedToo),
+			op(access.Read, "GET /openapi.json", "describe", "This description, OpenAPI 3.1", (*call).describe).
+				withoutJournal(),
 		}},
 	}
 }
@@ -235,26 +220,6 @@ var Refusals = map[int]string{
 		"(`journal_unavailable`; `sessions_unavailable` where a session cannot be looked up). Asking again is safe.",
 }
 
-// statuses that an operation is refused with.
-func (o *Operation) statuses() []int {
-	all := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity,
-		http.StatusTooManyRequests, http.StatusInternalServerError}
-	if o.Method != http.MethodGet {
-		all = append(all, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	if strings.Contains(o.Path, "{") || slices.ContainsFunc(o.Fields, func(f *Field) bool { return f.Name == "jobId" }) ||
-		o.ID == "tellOutcome" {
-		all = append(all, http.StatusNotFound)
-	}
-	if o.conflicts {
-		all = append(all, http.StatusConflict)
-	}
-	if !o.closed {
-		all = append(all, http.StatusServiceUnavailable)
-	}
-	return all
-}
-
 type object = map[string]any
 
 func jsonOf(s Schema) object { return object{"application/json": object{"schema": s}} }
@@ -274,9 +239,9 @@ func Document() json.RawMessage {
 		}
 		paths[Root+o.Path][strings.ToLower(o.Method)] = o.document(components)
 	}
-	responses := object{}
-	for status, says := range Refusals {
-		responses[strconv.Itoa(status)] = object{"description": says, "content": jsonOf(ref("Error"))}
+	says := "Why it was not carried out."
+	for _, status := range slices.Sorted(maps.Keys(Refusals)) {
+		says += fmt.Sprintf("\n\n%d: %s", status, Refusals[status])
 	}
 	text, err := json.Marshal(object{
 		"openapi": "3.1.0",
@@ -284,7 +249,8 @@ func Document() json.RawMessage {
 			"summary": "What became of failed submissions, and people's decisions on those that were given up."},
 		"servers": []object{{"url": "/"}}, "tags": described, "paths": paths,
 		"security": []object{{"token": []string{}}, {"session": []string{}}, {}},
-		"components": object{"schemas": components, "responses": responses, "securitySchemes": object{
+		"components": object{"schemas": components, "responses": object{"Refused": object{"description": says,
+			"content": jsonOf(ref("Error"))}}, "securitySchemes": object{
 			"token": object{"type": "http", "scheme": "bearer", "description": "A token of the tokens file."},
 			"session": object{"type": "apiKey", "in": "cookie", "name": "retry-worker-session",
 				"description": "The browser's log-in; over TLS the cookie's name begins with `__Host-`."},
@@ -298,16 +264,10 @@ func Document() json.RawMessage {
 
 // document describes one operation.
 func (o *Operation) document(components schemas) object {
-	done := object{"description": "What was asked for, or how things stand after it.",
-		"content": jsonOf(components.of(o.answer))}
-	answers := object{"200": done}
-	if o.creates {
-		created := maps.Clone(done)
-		created["headers"] = object{"Location": object{"description": "Its address.", "schema": Schema{"type": "string"}}}
-		answers["201"] = created
-	}
-	for _, status := range o.statuses() {
-		answers[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + strconv.Itoa(status)}
+	answers := object{
+		"200": object{"description": "What was asked for, or how things stand after it.",
+			"content": jsonOf(components.of(o.answer))},
+		"default": object{"$ref": "#/components/responses/Refused"},
 	}
 	if o.rejects {
 		answers["422"] = object{"description": "A process would have an incident, or the request makes no sense.",

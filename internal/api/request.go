@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -43,6 +44,8 @@ type Field struct {
 	// known.
 	Type, Format string
 	Enum         []string
+	// Any says that a wrong value is the policy's to refuse.
+	Any bool
 
 	of     reflect.Type
 	tag    reflect.StructTag
@@ -53,34 +56,15 @@ type Field struct {
 // Members returns the fields of an object in a body.
 func (f *Field) Members() []*Field { return f.fields }
 
-// requestFields are the fields that a type reads from a request, by its tags: path, query or json.
-func requestFields(t reflect.Type, within string) (all []*Field) {
+// fieldsOf returns the fields of a struct, and of those that are embedded in it, by their names in JSON. Required are
+// those that the JSON of every such struct has.
+func fieldsOf(t reflect.Type) (all []*Field) {
 	for _, f := range reflect.VisibleFields(t) {
-		for _, in := range []string{inPath, inQuery, inBody} {
-			name, there := f.Tag.Lookup(map[string]string{inPath: "path", inQuery: "query", inBody: "json"}[in])
-			if !there || within != "" && in != within {
-				continue
-			}
-			m := &Field{Name: name, In: in, Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"),
-				Required: in == inPath || f.Tag.Get("required") != "", of: f.Type, tag: f.Tag, index: f.Index}
-			if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]() {
-				m.fields = requestFields(f.Type, inBody)
-			}
-			all = append(all, m.typed())
-			break
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			all = append(all, &Field{Name: name, Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"), of: f.Type, tag: f.Tag,
+				index: f.Index,
+				Any:   f.Type == reflect.TypeFor[decision.Value](), Required: options != "omitempty" && always(t, f.Index)})
 		}
-	}
-	return all
-}
-
-// membersOf are the members of a struct as JSON has them.
-func membersOf(t reflect.Type) (all []*Field) {
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			continue
-		}
-		all = append(all, &Field{Name: name, Required: options != "omitempty" && always(t, f.Index), of: f.Type, tag: f.Tag})
 	}
 	return all
 }
@@ -95,8 +79,24 @@ func always(t reflect.Type, index []int) bool {
 	return true
 }
 
+// requestFields returns the fields of a request, which stand in its body where their tag does not say otherwise.
+func requestFields(t reflect.Type, method string) []*Field {
+	all := fieldsOf(t)
+	for _, f := range all {
+		if f.In = cmp.Or(f.tag.Get("in"), inBody); f.In == inBody && method == http.MethodGet {
+			f.In = inQuery
+		}
+		f.Required = f.In == inPath || f.tag.Get("required") != ""
+		if f.of.Kind() == reflect.Struct && f.of != reflect.TypeFor[time.Time]() {
+			f.fields = requestFields(f.of, "")
+		}
+		f.typed()
+	}
+	return all
+}
+
 // typed says what a field holds.
-func (f *Field) typed() *Field {
+func (f *Field) typed() {
 	s := schemas(nil).field(f)
 	f.Type, _ = s["type"].(string)
 	if several, is := s["type"].([]string); is {
@@ -109,7 +109,6 @@ func (f *Field) typed() *Field {
 			f.Enum = append(f.Enum, fmt.Sprint(v))
 		}
 	}
-	return f
 }
 
 // names of fields in one place of a request.
@@ -122,27 +121,29 @@ func names(fields []*Field, in string) (all []string) {
 	return all
 }
 
-// read reads a request into in, a struct with these fields.
-func read(w http.ResponseWriter, r *http.Request, fields []*Field, in reflect.Value) error {
-	given, err := readQuery(r, names(fields, inQuery))
+// read reads a request into in, a pointer to a struct with these fields.
+func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error {
+	given, err := readQuery(r.URL.RawQuery, names(fields, inQuery))
 	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		err = readBody(w, r, names(fields, inBody), given)
+		body, cut := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes)) // the gate has looked at its type
+		if _, large := errors.AsType[*http.MaxBytesError](cut); large {
+			return refused(http.StatusRequestEntityTooLarge, "body_too_large", "the body has more than %d bytes", maxBodyBytes)
+		}
+		err = readBody(body, names(fields, inBody), given)
 	}
 	if err != nil {
 		return err
 	}
-	for _, f := range fields {
-		if f.In == inPath {
-			given[f.Name], _ = json.Marshal(r.PathValue(f.Name)) // a text always can be
-		}
+	for _, name := range names(fields, inPath) {
+		given[name], _ = json.Marshal(r.PathValue(name)) // a text always can be
 	}
-	return set(in, fields, given)
+	return set(reflect.ValueOf(in).Elem(), fields, given)
 }
 
-// readQuery reads a request's query, which has no parameters but these, each at most once: a slip in a name would go
-// unseen, and a list would not be the one that was asked for. One without a value is not there.
-func readQuery(r *http.Request, known []string) (map[string]json.RawMessage, error) {
-	all, err := url.ParseQuery(r.URL.RawQuery)
+// readQuery reads a query, which has no parameters but these, each at most once: a slip in a name would go unseen, and
+// a list would not be the one that was asked for. One without a value is not there.
+func readQuery(query string, known []string) (map[string]json.RawMessage, error) {
+	all, err := url.ParseQuery(query)
 	if err != nil {
 		return nil, invalid("invalid_parameter", "the query cannot be read: expected name=value&name=value, "+
 			"with everything else than letters and digits %%-encoded")
@@ -164,32 +165,29 @@ func readQuery(r *http.Request, known []string) (map[string]json.RawMessage, err
 	return given, nil
 }
 
-// readBody reads a request's body, a JSON object with no fields but these; the gate has looked at its type.
-func readBody(w http.ResponseWriter, r *http.Request, known []string, given map[string]json.RawMessage) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &refusal{http.StatusRequestEntityTooLarge, "body_too_large",
-			fmt.Sprintf("the body has more than %d bytes", maxBodyBytes)}
-	}
+// readBody adds what a body gives, a JSON object with no fields but these.
+func readBody(body []byte, known []string, given map[string]json.RawMessage) error {
 	var sent map[string]json.RawMessage
-	if err != nil || json.Unmarshal(body, &sent) != nil || sent == nil {
-		return &refusal{http.StatusBadRequest, "invalid_json",
-			"the body is no JSON object, expected " + listed("one with the fields ", known, "{}")}
+	if json.Unmarshal(body, &sent) != nil || sent == nil {
+		return refused(http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected %s",
+			listed("one with the fields ", known, "{}"))
 	}
 	if name, is := twice(json.NewDecoder(bytes.NewReader(body))); is {
 		return invalid("duplicate_field", "the field %.60q is given twice in one object, expected once", name)
 	}
-	for name, value := range sent {
-		if !slices.Contains(known, name) {
-			return unknownField(name, known)
-		}
-		given[name] = value
-	}
-	return nil
+	maps.Copy(given, sent)
+	return onlyKnown("", sent, known)
 }
 
-func unknownField(name string, known []string) error {
-	return invalid("unknown_field", "the field %.60q is not known, expected %s", name, listed("one of ", known, "{}"))
+// onlyKnown refuses fields of an object that are not known; within begins their names.
+func onlyKnown(within string, given map[string]json.RawMessage, known []string) error {
+	for name := range given {
+		if !slices.Contains(known, name) {
+			return invalid("unknown_field", "the field %.60q is not known, expected %s", within+name,
+				listed("one of ", known, "{}"))
+		}
+	}
+	return nil
 }
 
 // twice reports whether an object in the next value, which is valid JSON, has a field twice, and which: of two values,
@@ -227,16 +225,16 @@ func listed(begin string, known []string, none string) string {
 // set sets the fields of a struct to what is given. What is not there, or null, stays the zero value.
 func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) error {
 	for _, f := range fields {
-		if raw := given[f.Name]; f.fields != nil || len(raw) > 0 && (string(raw) != "null" || f.of == rawValue) {
-			if err := f.set(in.FieldByIndex(f.index), raw); err != nil {
-				return err
-			}
+		raw, is := given[f.Name]
+		if !is && f.fields == nil {
+			continue
+		}
+		if err := f.set(in.FieldByIndex(f.index), raw); err != nil {
+			return err
 		}
 	}
 	return nil
 }
-
-var rawValue = reflect.TypeFor[decision.Value]()
 
 // set sets v, of the field's type, to what is given.
 func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
@@ -247,27 +245,28 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	if f.In == inQuery && f.Type != "string" {
 		plain = raw[1 : len(raw)-1] // without the quotation marks of JSON
 	}
-	ok := true
+	err := error(nil)
 	switch p := v.Addr().Interface().(type) {
 	case *decision.Value:
 		*p = decision.Value(raw)
+		return nil
 	case *time.Time:
-		*p, ok = instant(raw)
+		err = readInstant(raw, p)
 	case *int, *int64:
 		var n float64 // 60.0 is a whole number, too
-		ok = json.Unmarshal(plain, &n) == nil && n >= f.bound("min") && n <= f.bound("max") && n == math.Trunc(n)
-		v.SetInt(int64(n))
+		if err = json.Unmarshal(plain, &n); err == nil && string(plain) != "null" {
+			v.SetInt(int64(n))
+			if n < f.bound("min") || n > f.bound("max") || n != math.Trunc(n) {
+				err = errors.ErrUnsupported
+			}
+		}
 	default:
-		ok = json.Unmarshal(plain, p) == nil
+		err = json.Unmarshal(plain, p)
 	}
-	switch {
-	case !ok:
+	switch most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes))); {
+	case err != nil:
 		return f.invalid("%s is %s%s", f.Name, f.otherThan(raw), f.orNone())
-	case v.Kind() != reflect.String || f.of == rawValue || f.In == inPath || f.tag.Get("long") != "":
-		return nil
-	}
-	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
-	if !isName(v.String(), most) {
+	case v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long") == "" && !isName(v.String(), most):
 		return f.invalid(notName, f.Name, most)
 	}
 	return nil
@@ -297,13 +296,17 @@ func (f *Field) otherThan(raw json.RawMessage) string {
 	return fmt.Sprintf("%.60s, expected %s", raw, expected)
 }
 
-// instant reads a point in time. Years have four digits: later ones have no RFC 3339 form.
-func instant(raw json.RawMessage) (at time.Time, ok bool) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		at, ok = decision.ParseInstant(text)
+// readInstant reads a point in time; null is none. Years have four digits: later ones have no RFC 3339 form.
+func readInstant(raw json.RawMessage, at *time.Time) error {
+	var text *string
+	err := json.Unmarshal(raw, &text)
+	if text != nil {
+		var ok bool
+		if *at, ok = decision.ParseInstant(*text); !ok || at.Year() < 1 || at.Year() > 9998 {
+			return errors.ErrUnsupported
+		}
 	}
-	return at, ok && at.Year() >= 1 && at.Year() <= 9998
+	return err
 }
 
 func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
@@ -312,10 +315,8 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &given) != nil || given == nil {
 		return f.invalid("%s is no JSON object, expected %s", f.Name, listed("one with the fields ", known, "{}"))
 	}
-	for name := range given {
-		if !slices.Contains(known, name) {
-			return unknownField(f.Name+"."+name, known)
-		}
+	if err := onlyKnown(f.Name+".", given, known); err != nil {
+		return err
 	}
 	return set(v, f.fields, given)
 }

@@ -125,7 +125,7 @@ func (all schemas) named(t reflect.Type) Schema {
 	name = strings.ToUpper(name[:1]) + name[1:]
 	if all[name] == nil {
 		all[name] = Schema{}
-		all[name] = all.object(membersOf(t))
+		all[name] = all.object(fieldsOf(t))
 	}
 	return ref(name)
 }

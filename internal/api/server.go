@@ -4,12 +4,10 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -112,55 +110,36 @@ func (s *API) Handler() http.Handler {
 
 func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
-	addresses := map[string]methods{}
 	for _, o := range Description() {
-		if addresses[o.Path] == nil {
-			addresses[o.Path] = methods{}
-			mux.HandleFunc(Root+o.Path, s.byMethod(addresses[o.Path]))
-		}
 		var answer http.Handler = s.answer(o)
 		switch o.Action {
 		case access.Bulk, access.Order, access.Teach: // again and again, each a record
 			answer = s.gate.Paced(answer)
 		}
-		addresses[o.Path][o.Method] = s.gate.Require(o.Action, answer)
+		mux.Handle(o.Method+" "+Root+o.Path, s.gate.Require(o.Action, answer)) // GET takes HEAD, too
 	}
-	mux.HandleFunc("/", s.nowhere)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The router would send the caller on to the tidied path: a POST sent anew, or to where he did not mean to.
-		if p := r.URL.EscapedPath(); path.Clean(p) != p {
-			s.nowhere(w, r)
+		clean := path.Clean(r.URL.EscapedPath()) == r.URL.EscapedPath()
+		if _, found := mux.Handler(r); clean && found != "" {
+			mux.ServeHTTP(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
-	})
-}
-
-func (s *API) nowhere(w http.ResponseWriter, _ *http.Request) {
-	s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
-}
-
-// methods of one address.
-type methods map[string]http.Handler
-
-// byMethod answers an address, and refuses what it is not asked by. The router is not told of methods: it would take an
-// address that is spelled out for another's {id} where only the method differs.
-func (s *API) byMethod(m methods) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
+		var others []string
+		for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPost} {
+			other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+			if _, found := mux.Handler(other); clean && found != "" {
+				others = append(others, method)
+			}
 		}
-		if answer := m[method]; answer != nil {
-			answer.ServeHTTP(w, r)
+		if others == nil {
+			s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
 			return
 		}
-		names := slices.Sorted(maps.Keys(m))
-		allowed := strings.Join(names, ", ")
-		w.Header().Set("Allow", strings.Replace(allowed, http.MethodGet, "GET, HEAD", 1))
+		w.Header().Set("Allow", strings.Join(others, ", "))
 		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed",
-			"this address does not take that method; use "+strings.Join(names, " or "))
-	}
+			"this address does not take that method; use "+strings.Join(others, " or "))
+	})
 }
 
 // recovering answers 500 where a handler panics, and says in the log where.

@@ -148,15 +148,15 @@ func attemptView(a *journal.Attempt) AttemptView {
 
 // unknown is why nothing is said of a subject.
 func unknown() error {
-	return &refusal{http.StatusNotFound, "subject_not_found",
-		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them"}
+	return refused(http.StatusNotFound, "subject_not_found",
+		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
 }
 
 // subjectInput names a subject.
 type subjectInput struct {
-	Policy string `path:"policy"`
-	ID     string `path:"id" doc:"As the process has it; any printable text, percent-encoded."`
-	Tenant string `query:"tenant" default:"<default>" bytes:"255"`
+	Policy string `json:"policy" in:"path"`
+	ID     string `json:"id" in:"path" doc:"As the process has it; any printable text, percent-encoded."`
+	Tenant string `json:"tenant" in:"query" default:"<default>" bytes:"255"`
 }
 
 // subject is the one that the address names; it is refused where nothing can have that name.
@@ -188,7 +188,7 @@ const auditPage = 100
 // audit answers GET /api/v1/subjects/{policy}/{id}/audit with its records, the oldest first.
 func (c *call) audit(in *struct {
 	subjectInput
-	Cursor string `query:"cursor" doc:"What the page before gave as next; none for the first."`
+	Cursor string `json:"cursor" doc:"What the page before gave as next; none for the first."`
 }) (Page[audit.Record], error) {
 	of, unnamed := in.subject()
 	after, err := numberCursor(in.Cursor)

@@ -132,9 +132,6 @@ func LoadJournal() (Journal, error) {
 	})
 }
 
-// LoadNotify reads and checks only what telling a team needs.
-func LoadNotify() (Notify, error) { return read((*checker).notify) }
-
 // Client returns what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by
 // TLS, as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
 func Client() (addr string, tls bool, token string, err error) {

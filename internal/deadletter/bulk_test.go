@@ -178,8 +178,8 @@ func TestTooManyForOneRun(t *testing.T) {
 // crowded is a store with more dead letters than a run may have.
 type crowded struct{ deadletter.Store }
 
-func (crowded) DeadLettersOpen(_ context.Context, _ journal.DeadLetterFilter, _ int64, limit int) ([]journal.KeyedDeadLetter, int64, error) {
-	return make([]journal.KeyedDeadLetter, min(limit, 20_000)), 1, nil
+func (crowded) DeadLettersOpen(_ context.Context, _ journal.DeadLetterFilter, _ int64, limit int) ([]deadletter.Item, int64, error) {
+	return make([]deadletter.Item, min(limit, 20_000)), 1, nil
 }
 
 // TestTokenIsOfItsCommand: whoever starts something else than he has seen is told.

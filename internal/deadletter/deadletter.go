@@ -80,10 +80,11 @@ type Reader interface {
 // is safe for concurrent use.
 type BulkStore interface {
 	// DeadLettersOpen are the open ones that f lets through (its State is not looked at) with a record of at most through
-	// (0: the newest there is), in the order of their records, at most limit; and up to which record it looked.
+	// (0: the newest there is), in the order of their records, at most limit; and up to which record it looked. Of a dead
+	// letter's attempt nothing is told.
 	DeadLettersOpen(
 		ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
-	) (open []journal.KeyedDeadLetter, upTo int64, err error)
+	) (open []Item, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
 	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held

@@ -117,7 +117,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String()}
 	refused, ready := map[RefusedCount]int64{}, map[ReadyCount]int64{}
 	for i := range open {
-		d := Item{DeadLetter: open[i].DeadLetter, Subject: open[i].Subject}
+		d := &open[i]
 		of.Sum += d.Record
 		if p.Oldest.IsZero() || d.CreatedAt.Before(p.Oldest) {
 			p.Oldest = d.CreatedAt
@@ -125,7 +125,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 		if d.CreatedAt.After(p.Newest) {
 			p.Newest = d.CreatedAt
 		}
-		if why := s.wouldRefuse(&c, &d); why != nil {
+		if why := s.wouldRefuse(&c, d); why != nil {
 			refused[RefusedCount{Code: why.Code, Message: cmp.Or(ofMany[why.Code], why.Message)}]++
 			continue
 		}

@@ -9,8 +9,9 @@ package decision
 
 import (
 	"strconv"
-	"strings"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 // Outcome is what a decision comes to. The set is closed.
@@ -91,16 +92,6 @@ type Decision struct {
 
 // Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
 func Instant(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
-
-// ISODuration formats d as ISO 8601: PT12M where it is whole minutes, otherwise seconds down to the millisecond: PT5S,
-// PT0.25S. Nothing, and less, is PT0S.
-func ISODuration(d time.Duration) string {
-	d = max(d, 0).Truncate(time.Millisecond)
-	if d > 0 && d%time.Minute == 0 {
-		return "PT" + strconv.FormatInt(int64(d/time.Minute), 10) + "M"
-	}
-	return "PT" + strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64) + "S"
-}
 
 // Wait returns the time until the next retry: the backoff, or longer where the destination is closed then (R29).
 func (d *Decision) Wait() time.Duration {
@@ -235,7 +226,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	case d.isBeyond(p, f):
 		d.RetryCount--
 		d.Catalogue = p.Catalogue
-		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+hours(p.TotalLimit)+" reached")
+		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+text.Duration(p.TotalLimit)+" reached")
 		return
 	}
 	kind := "Unknown"
@@ -283,18 +274,6 @@ func (d *Decision) isMissed(f *Failure) bool {
 func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
 	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // spares most the calendar's sum
 		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
-}
-
-// hours is a time limit as R20 writes it, without the parts that are zero at its end: 48h, 1h30m, 45m, 90s as 1m30s.
-func hours(d time.Duration) string {
-	s := d.String()
-	if d%time.Minute == 0 {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if d%time.Hour == 0 {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // reject keeps of d only what a rejection knows: nothing was decided.

@@ -3,6 +3,8 @@ package decision
 import (
 	"math"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 // Event is what a decision means to others: a domain event of §12.3 of one of the rules.
@@ -81,7 +83,7 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 func Exceeded(claim, redactedError string, attempts int64, firstFailure, at time.Time) *Event {
 	return &Event{"MaxRetriesExceeded", "max_retries_exceeded", map[string]any{
 		"claimId": claim, "finalError": redactedError, "totalAttempts": attempts,
-		"totalDuration": ISODuration(at.Sub(firstFailure)), "exceededAt": Instant(at),
+		"totalDuration": text.ISODuration(at.Sub(firstFailure)), "exceededAt": Instant(at),
 		"severity": severityCritical,
 	}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/text"
 )
 
 // TestR16Events: each outcome under each rule is the event of its §12.3, field by field, with the log
@@ -73,7 +74,7 @@ func TestEventDurationIsBounded(t *testing.T) {
 	v := claim("5", "TIMEOUT")
 	v.LastSubmissionTime = `"0000-01-01T00:00:00Z"`
 	d := decide(decisiontest.TISSSubmission(), v)
-	if got := d.Event(decision.RNBIL005, "").Fields["totalDuration"]; got != decision.ISODuration(math.MaxInt64) {
+	if got := d.Event(decision.RNBIL005, "").Fields["totalDuration"]; got != text.ISODuration(math.MaxInt64) {
 		t.Errorf("2025 years are %s, want the longest duration", got)
 	}
 }

@@ -1,10 +1,9 @@
 package decision
 
 import (
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 // OwnVariables name the variables in which a job brings its own RetryPolicy (UC-004, R15).
@@ -36,8 +35,6 @@ const NonRetryableRule = "nonRetryable"
 const (
 	// maxAttempts that a job may ask for: as many retries as a policy may have, at most.
 	maxAttempts = 1000
-	// longestDelay that a job may ask for.
-	longestDelay = 366 * 24 * time.Hour
 	// leastDelay stands for a delay of 0, by which a process would do nothing but fail.
 	leastDelay = time.Second
 )
@@ -91,44 +88,12 @@ func (v Value) boolean() (is, ok bool) {
 }
 
 // duration is the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
-// longestDelay.
+// text.LongestDuration.
 func (v Value) duration() (time.Duration, bool) {
-	if text, ok := v.text(); ok {
-		return parseISODuration(text)
+	if s, ok := v.text(); ok {
+		d, ok := text.ParseDuration(s)
+		return d, ok && s[0] == 'P'
 	}
 	n, ok := v.whole()
-	if !ok || n > longestDelay.Milliseconds() {
-		return 0, false
-	}
-	return time.Duration(n) * time.Millisecond, true
-}
-
-// isoDuration is an ISO 8601 duration without years and months, whose length is not known: PT30S, P1DT12H, PT0.5S.
-var isoDuration = regexp.MustCompile(strings.ReplaceAll(`^P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?$`, "#",
-	`([0-9]+(?:[.,][0-9]+)?)`))
-
-// fractionBefore is a fraction with another figure behind it.
-var fractionBefore = regexp.MustCompile(`[.,][0-9]+[A-Z].`)
-
-// isoUnits are those of its figures, in their order.
-var isoUnits = [...]time.Duration{7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second}
-
-// parseISODuration reads one of at most longestDelay, to the millisecond. Only its last figure may have a fraction.
-func parseISODuration(s string) (time.Duration, bool) {
-	figures := isoDuration.FindStringSubmatch(s)
-	if figures == nil || strings.HasSuffix(s, "P") || strings.HasSuffix(s, "T") || fractionBefore.MatchString(s) {
-		return 0, false
-	}
-	total := 0.0
-	for i, figure := range figures[1:] {
-		if figure == "" {
-			continue
-		}
-		n, err := strconv.ParseFloat(strings.Replace(figure, ",", ".", 1), 64)
-		total += n * float64(isoUnits[i])
-		if err != nil || total > float64(longestDelay) {
-			return 0, false
-		}
-	}
-	return time.Duration(total).Round(time.Millisecond), true
+	return time.Duration(n) * time.Millisecond, ok && n <= text.LongestDuration.Milliseconds()
 }

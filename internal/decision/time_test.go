@@ -6,6 +6,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/text"
 )
 
 // TestR07Milliseconds: where the policy's delays are below a minute, instants keep their milliseconds.
@@ -117,7 +118,7 @@ func TestISODuration(t *testing.T) {
 		90 * time.Second: "PT90S", 100 * time.Second: "PT100S", 12 * time.Minute: "PT12M", 2*time.Hour + 1500*time.Millisecond: "PT7201.5S",
 		9_007_199_254_740_993 * time.Nanosecond: "PT9007199.254S",
 	} {
-		if got := decision.ISODuration(d); got != want {
+		if got := text.ISODuration(d); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 // domainEvent returns what happened in the rules' words; no data where they have none for it.
@@ -47,7 +48,7 @@ func recovered(h *journal.Happening) any {
 	e := &h.Episode
 	return object{"claimId": h.Subject.ID, "episode": e.Number, "retryCount": e.Retries,
 		"firstFailure": decision.Instant(e.FirstFailure), "recoveredAt": decision.Instant(e.ClosedAt),
-		"duration": decision.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
+		"duration": text.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
 }
 
 // reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
@@ -80,7 +81,7 @@ func destinationEvent(h *journal.Happening, label func(string) string) (name str
 	case b.Went != destination.Up && now.Phase == destination.Up:
 		return DestinationUp, object{"destination": of, "since": decision.Instant(outage.Since),
 			"answeredAt": decision.Instant(outage.Until), "upAt": decision.Instant(now.Since),
-			"duration": decision.ISODuration(now.Since.Sub(outage.Since)), "canaries": outage.Tests, "held": outage.Held}
+			"duration": text.ISODuration(now.Since.Sub(outage.Since)), "canaries": outage.Tests, "held": outage.Held}
 	default:
 		return "", nil
 	}

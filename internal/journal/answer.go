@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // ReviewQueue is the outbox's queue of answers to processes that wait for a review.
@@ -119,7 +120,7 @@ func (d *DeadLetter) variables(now time.Time) variables {
 		delay := (max(note.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
-			BackoffMinutes: decision.Minutes(delay), BackoffDuration: decision.ISODuration(delay),
+			BackoffMinutes: decision.Minutes(delay), BackoffDuration: text.ISODuration(delay),
 			Deadline: note.Deadline}
 	}
 	return v

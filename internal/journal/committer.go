@@ -94,11 +94,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 				continue
 			}
 		}
-		batch := c.gather()
-		c.commit(stop, kill, batch)
-		if c.shared = max(c.shared-1, 0); len(batch) > 1 || len(c.queue) > 0 {
-			c.shared = sharedFor
-		}
+		c.commit(stop, kill, c.gather())
 		marks.Reset(markPause)
 	}
 	for batch := c.gather(); len(batch) > 0; batch = c.gather() {
@@ -164,6 +160,10 @@ func (c *committer) commit(stop, kill context.Context, items []*item) {
 		err := c.try(kill, func() error { return c.transact(kill, t) })
 		switch {
 		case err == nil:
+			c.shared = max(c.shared-1, 0)
+			if len(items) > 1 || len(c.queue) > 0 { // before those who are answered ask again
+				c.shared = sharedFor
+			}
 			for _, i := range items {
 				i.done <- i.refused
 			}

@@ -55,18 +55,15 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	if len(p.Subjects) == 0 {
 		return nil, ErrSubjectUnknown
 	}
-	s := &p.Subjects[0]
-	_, whole, err := s.ended(head.Record)
+	s, err := p.Subjects[0].fold(head.Record)
 	if err == nil {
-		err = p.busy(s, whole)
+		err = p.busy(s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	x := newExpunge(head, at, publish)
-	if err := x.takeFirst(s, len(s.Records), whole); err != nil {
-		return nil, err
-	}
+	x.takeFirst(s, len(s.Records))
 	if x.out.Causes, err = p.alone(x.left); err != nil {
 		return nil, err
 	}
@@ -105,7 +102,8 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 }
 
 // busy returns why the subject cannot be erased yet.
-func (p *Expunging) busy(s *Expungeable, h *History) error {
+func (p *Expunging) busy(s *folded) error {
+	h := s.whole
 	busy := func(why string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
 	}
@@ -126,7 +124,7 @@ func (p *Expunging) busy(s *Expungeable, h *History) error {
 			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
 		}
 	}
-	if run := p.unfinished(s); run != "" {
+	if run := p.unfinished(s.Expungeable); run != "" {
 		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", run)
 	}
 	return nil

@@ -60,6 +60,15 @@ type Expungeable struct {
 	Waiting []Message
 }
 
+// folded is a subject with its records' bodies, what they come to and added, and how many of the first can go.
+type folded struct {
+	*Expungeable
+	bodies []body
+	whole  *History
+	all    *projection
+	ended  int
+}
+
 // Expunged is what goes.
 type Expunged struct {
 	Records []Run
@@ -145,17 +154,18 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 }
 
 // purge takes those records of a subject that are old and that nothing later builds on, or has its episode expire.
-func (x *expunge) purge(p *Expunging, s *Expungeable) error {
-	n, whole, err := s.ended(p.Through)
+func (x *expunge) purge(p *Expunging, e *Expungeable) error {
+	s, err := e.fold(p.Through)
 	if err != nil {
 		return err
 	}
-	waits := p.unfinished(s) != "" ||
+	whole := s.whole
+	waits := p.unfinished(e) != "" ||
 		slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
 	switch last := s.Records[len(s.Records)-1].Entry.Record; {
 	case waits:
-	case n > 0:
-		return x.takeFirst(s, n, whole)
+	case s.ended > 0:
+		x.takeFirst(s, s.ended)
 	case last <= p.Through && whole.Episode.State.Open() && len(whole.Held) == 0:
 		whole.Key = s.Key
 		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: whole.Episode.Number,
@@ -164,31 +174,30 @@ func (x *expunge) purge(p *Expunging, s *Expungeable) error {
 	return nil
 }
 
-// ended returns how many of the subject's first records are of up to through and not needed by later ones, and what all
-// of them come to.
-func (s *Expungeable) ended(through int64) (n int, whole *History, err error) {
-	whole = (&History{}).of(s.Subject)
-	p := newProjection()
+// fold folds the subject's records. Those can go that are of up to through and not needed by later ones.
+func (e *Expungeable) fold(through int64) (*folded, error) {
+	s := &folded{Expungeable: e, whole: (&History{}).of(e.Subject), all: newProjection()}
 	old := true
 	for i := range s.Records {
 		r := &s.Records[i]
 		if err := r.check("expunged"); err != nil {
-			return 0, nil, err
+			return nil, err
 		}
-		body, err := bodyOf(&r.Entry)
+		b, err := bodyOf(&r.Entry)
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
-		if old && whole.begins(body) {
-			n = i
+		if old && s.whole.begins(b) {
+			s.ended = i
 		}
 		old = old && r.Entry.Record <= through
-		p.apply(whole, &r.Entry, body)
+		s.bodies = append(s.bodies, b)
+		s.all.apply(s.whole, &r.Entry, b)
 	}
-	if old && whole.idle() {
-		n = len(s.Records)
+	if old && s.whole.idle() {
+		s.ended = len(s.Records)
 	}
-	return n, whole, nil
+	return s, nil
 }
 
 // idle reports whether nothing is known that is still to come, or that holds for others.
@@ -214,17 +223,14 @@ func (h *History) begins(b body) bool {
 
 // takeFirst takes the first records of a subject. The rest is folded anew: what all added to the sums and the rest
 // does not, stays in the expunge's record.
-func (x *expunge) takeFirst(s *Expungeable, n int, whole *History) error {
-	all, _, err := s.fold(0)
-	if err != nil {
-		return err
-	}
-	rest, left, err := s.fold(n)
-	if err != nil {
-		return err
-	}
-	for i := range s.Records[:n] {
-		x.take(&s.Records[i])
+func (x *expunge) takeFirst(s *folded, n int) {
+	all, rest, left := s.all, newProjection(), (&History{}).of(s.Subject)
+	for i := range s.Records {
+		if i < n {
+			x.take(&s.Records[i])
+		} else {
+			rest.apply(left, &s.Records[i].Entry, s.bodies[i])
+		}
 	}
 	for sum, n := range rest.sums {
 		sum.N = -n
@@ -235,7 +241,7 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *History) error {
 			x.left.addCause(all.causes[sum.Cause])
 		}
 	}
-	for _, d := range whole.deadLetters() {
+	for _, d := range s.whole.deadLetters() {
 		if left.letters[d.ID] == nil {
 			x.out.DeadLetters = append(x.out.DeadLetters, d.Record)
 		}
@@ -250,21 +256,6 @@ func (x *expunge) takeFirst(s *Expungeable, n int, whole *History) error {
 	} else {
 		x.out.Subjects = append(x.out.Subjects, s.Key)
 	}
-	return nil
-}
-
-// fold folds the records of the subject from the n-th on.
-func (s *Expungeable) fold(n int) (*projection, *History, error) {
-	p, l := newProjection(), (&History{}).of(s.Subject)
-	for i := range s.Records[n:] {
-		e := &s.Records[n+i].Entry
-		body, err := bodyOf(e)
-		if err != nil {
-			return nil, nil, err
-		}
-		p.apply(l, e, body)
-	}
-	return p, l, nil
 }
 
 // take notes that a record goes.

@@ -12,9 +12,9 @@ import (
 
 const (
 	// purgeBatch records are looked at in one transaction, so that no commit waits long.
-	purgeBatch = 200
+	purgeBatch = 50
 	// purgePause between two of them, and purgeRest times as long as the last one took, let commits through.
-	purgePause = 20 * time.Millisecond
+	purgePause = 10 * time.Millisecond
 	purgeRest  = 3
 )
 

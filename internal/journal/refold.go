@@ -3,7 +3,6 @@ package journal
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -23,7 +22,7 @@ func (t *Table) differ(got, want Row) error {
 		if column == "seen" { // a heartbeat, which no record tells
 			continue
 		}
-		if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
+		if got[i] != want[i] && fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
 			return &Difference{t.String(want),
 				fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
 		}
@@ -33,23 +32,24 @@ func (t *Table) differ(got, want Row) error {
 
 // compare holds rows against what the records say, each by its key.
 func (t *Table) compare(got, want []Row) error {
-	left := map[string]Row{}
+	left := make(map[[6]any]Row, len(want))
 	for _, r := range want {
-		left[t.String(r)] = r
+		left[t.key(r)] = r
 	}
 	for _, r := range got {
-		key := t.String(r)
-		w, known := left[key]
+		w, known := left[t.key(r)]
 		if !known {
-			return &Difference{key, "is there, and no record tells of it"}
+			return &Difference{t.String(r), "is there, and no record tells of it"}
 		}
 		if err := t.differ(r, w); err != nil {
 			return err
 		}
-		delete(left, key)
+		delete(left, t.key(r))
 	}
-	if len(left) > 0 {
-		return &Difference{slices.Min(slices.Collect(maps.Keys(left))), "is missing"}
+	for _, r := range want {
+		if left[t.key(r)] != nil {
+			return &Difference{t.String(r), "is missing"}
+		}
 	}
 	return nil
 }
@@ -162,19 +162,7 @@ func (f *Refold) subject(
 // Page holds a page of subjects against their records.
 func (f *Refold) Page(p *SubjectPage) error {
 	subjects, letters, err := f.Anew(p)
-	if err != nil {
-		return err
-	}
-	for _, row := range p.Subjects {
-		if len(subjects) == 0 || subjects[0][0] != row[0] {
-			return &Difference{SubjectsTable.String(row), "is there, and no record tells of it"}
-		}
-		if err := SubjectsTable.differ(row, subjects[0]); err != nil {
-			return err
-		}
-		subjects = subjects[1:]
-	}
-	return DeadLettersTable.compare(p.Letters, letters)
+	return cmp.Or(err, SubjectsTable.compare(p.Subjects, subjects), DeadLettersTable.compare(p.Letters, letters))
 }
 
 // Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that

@@ -33,6 +33,12 @@ var (
 // Row is a row of a table: texts and whole numbers, nil for none.
 type Row []any
 
+// key of the row, by which a map has it.
+func (t *Table) key(r Row) (k [6]any) {
+	copy(k[:], r[:t.Keys])
+	return k
+}
+
 // String names the row by its key.
 func (t *Table) String(r Row) string {
 	name := t.Name

@@ -57,7 +57,7 @@ type Mailer struct {
 
 // NewMailer prepares a Mailer; it connects for each message.
 func NewMailer(server MailServer, words Words, zone *time.Location) *Mailer {
-	return &Mailer{server: server, render: &renderer{words: words, zone: zone}}
+	return &Mailer{server: server, render: newRenderer(words, zone)}
 }
 
 // Send sends a notice to an address and returns the server's answer. Its error is a *Failure.
@@ -96,8 +96,7 @@ func (m *Mailer) Check(ctx context.Context) error {
 
 // message returns the e-mail, the same however often it is sent.
 func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, error) {
-	v := m.render.view(n)
-	plain, page, err := m.render.parts(v)
+	subject, plain, page, err := m.render.render(n)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, err
 	_, domain, _ := strings.Cut(m.server.From.Address, "@")
 	msg.SetMessageIDWithValue(id + "@" + domain)
 	msg.SetDateWithValue(n.at())
-	msg.Subject(v.Subject)
+	msg.Subject(subject)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no machine answers it
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
 	msg.SetBoundary("part-" + id)

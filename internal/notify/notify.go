@@ -74,7 +74,6 @@ const (
 	TypeDigest = "digest.daily"
 	TypeDown   = "destination.down"
 	TypeUp     = "destination.up"
-	TypeTest   = "test"
 )
 
 // Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that

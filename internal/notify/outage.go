@@ -1,9 +1,7 @@
 package notify
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,13 +18,13 @@ type Outage struct {
 	Label string `json:"label,omitempty"`
 	// Cause is why it counts as down: failures, of which Failed of Admitted claims are the evidence, probe or person.
 	Cause    string `json:"cause"`
-	Failed   int    `json:"failed,omitempty"`
-	Admitted int    `json:"admitted,omitempty"`
+	Failed   int64  `json:"failed,omitempty"`
+	Admitted int64  `json:"admitted,omitempty"`
 	// Since is when it went down, Until when it was up again; RFC 3339 in UTC, as all times.
 	Since string `json:"since"`
 	Until string `json:"until,omitempty"`
 	// Held is how many claims wait or, once it is up, waited for it.
-	Held int `json:"held"`
+	Held int64 `json:"held"`
 	// Deadline is the nearest of those that wait, NextTest when the next of them is sent ahead.
 	Deadline string `json:"deadline,omitempty"`
 	NextTest string `json:"nextTest,omitempty"`
@@ -36,12 +34,12 @@ type Outage struct {
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
 	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord),
-		Cause: string(of.Cause), Failed: of.Failed, Admitted: of.Admitted, Since: instant(of.Since)}
+		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: instant(of.Since)}
 	if d.State.Phase == destination.Up {
-		o.Until, o.Held = instant(d.State.Since), of.Held
+		o.Until, o.Held = instant(d.State.Since), int64(of.Held)
 		return o
 	}
-	o.Held, o.Deadline = d.Held, instantOrNone(d.Deadline)
+	o.Held, o.Deadline = int64(d.Held), instantOrNone(d.Deadline)
 	if d.State.Phase == destination.Down {
 		o.NextTest = instantOrNone(d.State.NextTest)
 	}
@@ -101,44 +99,4 @@ func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, 
 		n.Data.URL = l.PublicURL + "/destinations"
 	}
 	return n, nil
-}
-
-// outage in words.
-func (v *view) outage(r *renderer, n *Notice, team string) {
-	o := cmp.Or(n.Data.Outage, &Outage{})
-	name, since := cmp.Or(o.Label, r.named("destination", o.Destination)), r.time(o.Since)
-	v.Open = ""
-	if n.Type == TypeUp {
-		v.Subject = subject(team, "o portal "+name+" voltou")
-		v.Title = "O portal " + name + " voltou a responder"
-		v.Lead = "Ficou fora do ar de " + since + " a " + r.time(o.Until) + ". "
-		if o.Held > 0 {
-			v.Lead += r.count(int64(o.Held), "guia esperou", "guias esperaram") + " por ele, sem perder tentativas. "
-		}
-		v.Lead += "Os envios seguem normalmente; não há nada a fazer."
-		return
-	}
-	v.Subject = subject(team, "o portal "+name+" está fora do ar")
-	v.Title = "O portal " + name + " não responde desde " + since
-	switch destination.Cause(o.Cause) {
-	case destination.CausePerson:
-		v.Title = "Os envios ao portal " + name + " estão suspensos desde " + since
-		v.Lead = "Uma pessoa suspendeu os envios. "
-	case destination.CauseProbe:
-		v.Lead = "A verificação do portal falhou duas vezes seguidas. "
-	default:
-		v.Lead = fmt.Sprintf("%d de %s. ", o.Failed, r.count(int64(o.Admitted), "envio falhou", "envios falharam"))
-	}
-	v.Lead += "As guias esperam, sem perder tentativas, e seguem sozinhas quando ele voltar"
-	if o.Held > 0 {
-		v.Lead += "; no momento " + r.count(int64(o.Held), "guia aguarda", "guias aguardam")
-	}
-	v.Lead += "."
-	if o.NextTest != "" {
-		v.Lead += " O próximo envio de teste é em " + r.time(o.NextTest) + "."
-	}
-	if o.Deadline != "" {
-		v.Lead += " O prazo mais próximo é " + r.time(o.Deadline) +
-			": a guia que não puder ser enviada a tempo vira pendência da equipe antes disso."
-	}
 }

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"mime"
+	"retry-worker/internal/kpi"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,8 @@ func TestMails(t *testing.T) {
 		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
 		"digest": {notify.TypeDigest, notify.Data{Day: "2026-11-23", Open: notify.Summary{Count: 40},
 			Due: &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"}}},
+		"digest-whole": {notify.TypeDigest, wholeDigest()},
+		"news":         {notify.TypeNew, newsNotice().Data},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
@@ -140,9 +143,29 @@ func TestMails(t *testing.T) {
 			head, found := parts(t, b.deliveries()[0].message)
 			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
 			golden.Check(t, "testdata/"+name+".txt", subject+"\n\n"+strings.ReplaceAll(found["text/plain"], "\r\n", "\n"))
-			if tt.data.Outage != nil && !strings.Contains(found["text/html"], "Unimed SP") {
-				t.Errorf("the page says\n%s", found["text/html"])
-			}
+			golden.Check(t, "testdata/"+name+".html", strings.ReplaceAll(found["text/html"], "\r\n", "\n"))
 		})
 	}
+}
+
+// wholeDigest has something of everything that a digest may have.
+func wholeDigest() notify.Data {
+	oldest, value, half := "2026-11-01T10:00:00Z", 0.9, 30.0
+	yes, no := true, false
+	return notify.Data{Day: "2026-11-24", URL: "https://retry.hospital.example/dead-letters?team=faturamento",
+		Open: notify.Summary{Count: 9, Amount: "1234.50", Causes: 3, Oldest: &oldest, OtherCount: 1, Top: []notify.Cause{
+			{Policy: "tiss-submission", Reason: "AUTHORIZATION_DENIED", Count: 7, Pattern: "glosa <b>", Hint: "Peça a autorização.", Oldest: oldest, Amount: "10.00"},
+			{Policy: "gone", Reason: "NEW_REASON", Count: 1, Oldest: "yesterday"},
+		}},
+		Ages: &notify.Ages{Day: 1, Week: 2, Older: 6},
+		Taught: []notify.Taught{{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "PERMANENT", Pattern: "x & y", At: oldest},
+			{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "TRANSIENT", At: oldest}},
+		KPIs: []kpi.KPI{
+			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []kpi.Goal{
+				{Rule: "RN-BIL-005", Kind: kpi.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: kpi.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},
+			{Policy: "tiss-submission", Name: "mean_backoff", Window: 168, Unit: "minutes", Value: &half, Goals: []kpi.Goal{
+				{Rule: "RN-BIL-005", Kind: kpi.Alert, Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: kpi.Alert, Compare: ">", Limit: 20, Holds: &yes}}},
+			{Policy: "job-queue", Name: "success_rate", Window: 24, Unit: "ratio"},
+			{Policy: "job-queue", Name: "other", Window: 24, Unit: "seconds", Value: &value},
+		}}
 }

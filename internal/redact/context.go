@@ -5,16 +5,17 @@ const (
 	// Marks do not count, so a second reading counts the same.
 	near = 8
 
-	maxBack   = 64 // tokens that are looked at before a number
-	maxPrefix = 8  // letters before the digits of a number: MG-12.345.678
+	maxPrefix = 8 // letters before the digits of a number: MG-12.345.678
 )
 
-// context is what stands before a number.
+// context is what stands before a token.
 type context struct {
 	label  kind  // of the nearest label
-	direct bool  // nothing but connecting words and punctuation stands between
-	kept   class // keep, keepAll, engineKey, registry, company, filler: what the number is instead
-	money  bool
+	direct bool  // nothing but connecting words and punctuation stands behind it
+	passed bool  // a number does
+	words  int   // that do
+	kept   class // keep, keepAll, engineKey, registry, company, filler: what the next number is instead
+	since  int   // words behind that
 }
 
 // isPersons reports whether a label right before says that the number is a person's.
@@ -22,35 +23,108 @@ func (c *context) isPersons() bool {
 	return c.direct && (c.label == cpf || c.label == id || c.label == record)
 }
 
-// search goes back from a number to its context.
-type search struct {
-	context
-	one, list bool // a word for what stays may still rule: the number alone, or those of a list
-	lined     bool // a line's end stands between, and as yet nothing that assigns before it
-	passed    bool // a number stands between
-	health    bool
-	person    bool // met, and perhaps a label's: "CPF do paciente"
-	persons   bool // whether the person stands right before
-	words     int
+// ofNumber returns the context that a number has.
+func (c context) ofNumber() context {
+	isPassed := c.passed && (c.label == id || c.label == birth || c.label == record || c.label == address)
+	if isPassed || c.isKept() {
+		c.label = none
+	}
+	return c
 }
 
-// contextOf returns the context of the number i.
-func (r *reader) contextOf(i int) context {
-	s := search{context: context{direct: true}, one: true, list: true}
-	s.money = r.isMoney(i)
-	for j := i - 1; j >= max(0, i-maxBack); j-- {
-		g := r.tokens[j+1].gap
-		if g&endTag != 0 || !s.crosses(g) && s.person || s.meets(r, i, j) {
-			break
+// isKept reports whether the next number is nobody's.
+func (c *context) isKept() bool { return c.kept == keep || c.kept == keepAll }
+
+func (c *context) begin(k kind) {
+	*c = context{label: k, direct: true}
+}
+
+// crosses takes account of what stands before the next token.
+func (c *context) crosses(g gap) {
+	switch {
+	case g&endTag != 0:
+		*c = context{}
+	case g&(hard|closer) != 0, g&comma != 0 && c.kept != keepAll, g&(line|sign) == line && c.kept != company:
+		c.kept = unknown
+	}
+	c.direct = c.direct && g&(hard|url) == 0
+}
+
+// meets takes account of the token i.
+func (r *reader) meets(i int) {
+	c, t := &r.context, &r.tokens[i]
+	switch {
+	case t.form == mark:
+		c.kept = unknown
+		switch t.kind {
+		case name, mail:
+		case card, birth: // "informada 123, cadastrada 124"
+			c.begin(t.kind)
+		case cpf, cns, phone:
+			c.begin(t.kind)
+			c.direct = false
+		default:
+			c.label = none
 		}
+	case t.form != word || t.host:
+		c.direct, c.passed = false, true
+		if c.kept != keepAll {
+			c.kept = unknown
+		}
+	default:
+		r.meetsWord(c, t, i)
 	}
-	if s.person && s.label == none {
-		s.label, s.direct = id, s.persons
+}
+
+// meetsWord takes account of the word t, the token i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
+func (r *reader) meetsWord(c *context, t *token, i int) {
+	before := token{form: mark}
+	if i > 0 {
+		before = r.tokens[i-1]
 	}
-	if s.passed && (s.label == id || s.label == birth || s.label == record || s.label == address) {
-		s.label = none
+	isQuery := t.kind == id && isOneOf(r.char(int(t.start)-1), "?&") // ?numero=
+	switch {
+	case t.class == label && t.kind == cpf && before.class == company:
+		c.begin(taxpayer)
+		c.kept = company
+		return
+	case t.class == label:
+		c.begin(t.kind)
+		return
+	case t.class == person && (c.label == none || !c.direct):
+		c.begin(id)
+		return
+	case t.class == person:
+		c.kept = unknown
+		return
+	case t.class == company && before.class == label && before.kind == cpf && t.gap&hard == 0:
+		c.begin(taxpayer)
+		c.kept = company
+		return
+	case is(t.class, keeping), t.class == company:
+		c.kept, c.since = t.class, 0
+	case t.class == filler && (t.kind == record || isQuery):
+		if c.kept == unknown {
+			c.kept, c.since = filler, 0
+		}
+		if isQuery {
+			c.label = none
+		}
+	case !is(t.class, connecting) && t.class != paper && !r.isPrefix(t):
+		c.kept = unknown
+	default:
+		c.since++
 	}
-	return s.context
+	if c.kept == filler && c.since > 1 {
+		c.kept = unknown
+	}
+	if t.class == health && c.label == card {
+		c.label = cns
+	}
+	if c.words++; c.words > near {
+		c.label = none
+	}
+	c.direct = c.direct && (is(t.class, connecting) || r.isPrefix(t))
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.
@@ -61,126 +135,6 @@ func (r *reader) isMoney(i int) bool {
 		j--
 	}
 	return r.char(j) == '$' || i > 0 && t.gap == 0 && r.tokens[i-1].class == currency
-}
-
-// crosses takes account of what stands between two tokens, and reports whether a label before it is still direct.
-func (s *search) crosses(g gap) bool {
-	switch {
-	case g&sign != 0:
-		s.lined = false
-	case g&line != 0:
-		s.lined = true
-	}
-	if g&hard != 0 {
-		s.direct, s.one, s.list = false, false, false
-	}
-	if g&closer != 0 {
-		s.one, s.list = false, false
-	}
-	s.one = s.one && g&comma == 0
-	s.direct = s.direct && g&url == 0
-	return s.direct
-}
-
-// meets takes account of the token j, and reports whether it settles the context of i.
-func (s *search) meets(r *reader, i, j int) bool {
-	t := &r.tokens[j]
-	switch t.form {
-	case mark:
-		return s.meetsMark(t.kind)
-	case word:
-		if t.host {
-			break
-		}
-		return s.meetsWord(r, i, j)
-	}
-	s.direct, s.one, s.passed = false, false, s.passed || !s.person
-	return s.person
-}
-
-func (s *search) meetsMark(k kind) bool {
-	s.one, s.list = false, false
-	switch k {
-	case name, mail:
-		return false
-	case card, birth: // "informada 123, cadastrada 124"
-		if !s.person || s.direct {
-			s.label, s.direct = k, s.direct && (!s.person || s.persons)
-		}
-	case cpf, cns, phone:
-		if !s.person {
-			s.label, s.direct = k, false
-		}
-	}
-	return true
-}
-
-func (s *search) meetsWord(r *reader, i, j int) bool {
-	t := &r.tokens[j]
-	switch t.class {
-	case label:
-		return s.meetsLabel(r, j)
-	case person:
-		if !s.person {
-			s.person, s.persons, s.direct = true, s.direct, true
-		}
-		s.one, s.list = false, false
-		return false
-	case keep, keepAll, engineKey, registry:
-		if (s.one || s.list && t.class == keepAll) && !s.lined && s.kept == unknown {
-			if s.kept = t.class; t.class == keep || t.class == keepAll {
-				return true
-			}
-		}
-		s.one, s.list = false, false
-	case company:
-		if s.one && s.kept == unknown {
-			s.kept = company
-		}
-		s.one, s.list = false, false
-		if j > 0 && r.tokens[j-1].kind == cpf && r.tokens[j-1].class == label && r.tokens[j].gap&hard == 0 {
-			s.label, s.direct, s.person = taxpayer, true, false
-			return true
-		}
-	}
-	isQuery := t.kind == id && isOneOf(r.char(int(t.start)-1), "?&") // ?numero=
-	if t.class == filler && (t.kind == record || isQuery) && s.one && s.words < 2 {
-		s.kept = filler
-		if isQuery {
-			return true
-		}
-	}
-	s.health = s.health || t.class == health
-	if s.words++; s.words > near || s.person && !is(t.class, connecting) {
-		return true
-	}
-	if j == i-1 && r.isPrefix(t) {
-		return false
-	}
-	s.direct = s.direct && is(t.class, connecting)
-	if !is(t.class, connecting) && t.class != paper {
-		s.one, s.list = false, false
-	}
-	return false
-}
-
-// meetsLabel: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
-func (s *search) meetsLabel(r *reader, j int) bool {
-	t := &r.tokens[j]
-	if s.person && !s.direct {
-		return true
-	}
-	s.label = t.kind
-	if s.person {
-		s.direct, s.person = s.persons, false
-	}
-	switch {
-	case t.kind == card && s.health:
-		s.label = cns
-	case t.kind == cpf && j > 0 && r.tokens[j-1].class == company:
-		s.label, s.kept = taxpayer, company
-	}
-	return true
 }
 
 // isPrefix reports whether t is the letters of a number: MG-12.345.678.

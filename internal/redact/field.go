@@ -125,5 +125,5 @@ func (r *reader) suits(start, end int, k kind) bool {
 		t := r.lookup(start)
 		return letters && (is(t.class, nameable) || looks[r.Chars[start]] != isLetter)
 	}
-	return digits >= min(leastQuoted, reaches[k].least)
+	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
 }

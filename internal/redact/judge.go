@@ -3,7 +3,7 @@ package redact
 // readNumber returns the datum that the number i begins: the end of what stays where it is none.
 func (r *reader) readNumber(i int) edit {
 	start := int(r.tokens[i].start)
-	c := r.contextOf(i)
+	c := r.context.ofNumber()
 	end := 0
 	if r.tokens[i].form == date {
 		end = r.instantEnd(start)
@@ -20,7 +20,7 @@ func (r *reader) readNumber(i int) edit {
 	if e := r.dialled(i, n); e.kind != none {
 		return e
 	}
-	if (c.kept == keep || c.kept == keepAll) && !n.isPunctuated() {
+	if c.isKept() && !n.isPunctuated() {
 		return edit{end: max(r.keptEnd(start), n.end(1))}
 	}
 	k, groups := r.judge(i, &c, n)
@@ -56,7 +56,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	switch {
 	case n.isPunctuated():
 		return cpf, 4
-	case c.money:
+	case r.isMoney(i):
 		return none, n.amount()
 	case c.kept == engineKey && 13 <= size && size <= 19,
 		c.kept == registry && size == 6,
@@ -66,7 +66,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	if groups := n.address(0); groups > 0 && !(c.isPersons() && n.fits(&certain[3][0], 0)) {
 		return none, groups
 	}
-	if groups := n.company(); groups > 0 {
+	if _, groups := n.first(companies, 0, n.n, false); groups > 0 {
 		if c.isPersons() {
 			return c.label, groups
 		}
@@ -147,7 +147,7 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	for j := i + 1; k != none && j < len(r.tokens) && j-i <= near; j++ {
 		t := &r.tokens[j]
 		switch {
-		case t.form != word, !r.isQuiet(j):
+		case t.form != word, t.gap&(line|hard|open|url|endTag) != 0:
 			return none, 0
 		case t.class == label:
 			if (t.kind == k || t.kind == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
@@ -159,16 +159,6 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 		}
 	}
 	return none, 0
-}
-
-// isQuiet reports whether nothing but these signs stands between the token j and the one before.
-func (r *reader) isQuiet(j int) bool {
-	for _, c := range r.Chars[r.tokens[j-1].end:r.tokens[j].start] {
-		if !isOneOf(c, " `\"'(),:-=") {
-			return false
-		}
-	}
-	return true
 }
 
 // isBeforeNumber reports whether a number or mark is soon behind the token j.

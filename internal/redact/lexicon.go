@@ -47,6 +47,7 @@ const (
 	farewell               // a name follows on the next line
 	caller                 // a name follows "para", "com": ligar, falar
 	team                   // of a hospital, and no person
+	saint                  // begins a hospital's name, or is a part of a person's
 	given                  // a given name
 	ending                 // of words of messages: suspenso, recusou, ambulatorial
 )
@@ -54,7 +55,7 @@ const (
 var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
 	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
 	header cookie opaque scheme digest logon keyOwner vendor segment farewell
-	caller team given ending`)
+	caller team saint given ending`)
 
 // classes is a set of them.
 type classes uint64
@@ -71,7 +72,7 @@ func setOf(all ...class) (set classes) {
 var (
 	connecting = setOf(article, qualifier, filler, health, fielded)
 	keeping    = setOf(keep, keepAll, engineKey, registry)
-	nameable   = setOf(unknown, article, vendor, street, given)
+	nameable   = setOf(unknown, article, vendor, street, saint, given)
 	fields     = setOf(fielded, element)
 	secrets    = setOf(secretive, header, opaque)
 	// messages are the words of error texts.
@@ -97,37 +98,28 @@ var lexicon = func() map[string]entry {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		head, rest, found := strings.Cut(line, ":")
-		if !found {
-			rest = line
-		} else {
+		if head, rest, found := strings.Cut(line, ":"); found {
 			class, kind, _ := strings.Cut(head, "/")
-			e = entry{classNamed(class), kindNamed(kind)}
+			e, line = entry{classNamed(class), kindNamed(kind)}, rest
 		}
-		for _, word := range strings.Fields(rest) {
-			e.add(lexicon, word)
+		for _, word := range strings.Fields(line) {
+			stem, isInflected := strings.CutSuffix(word, "*")
+			for _, ending := range []string{"", "o", "a", "os", "as"} {
+				if _, isKnown := lexicon[stem+ending]; !isKnown && isInflected == (ending != "") {
+					lexicon[stem+ending] = e
+				}
+			}
 		}
 	}
 	return lexicon
 }()
 
-// add adds word, which may stand for its inflections.
-func (e entry) add(lexicon map[string]entry, word string) {
-	stem, inflected := strings.CutSuffix(word, "*")
-	endings := []string{""}
-	if inflected {
-		endings = []string{"o", "a", "os", "as"}
-	}
-	for _, ending := range endings {
-		if _, known := lexicon[stem+ending]; !known {
-			lexicon[stem+ending] = e
-		}
-	}
-}
-
 func classNamed(name string) class { return class(slices.Index(classNames, name)) }
 
-func kindNamed(name string) kind { return kind(max(0, slices.Index(kindNames, name))) }
+// kindNamed returns the kind of that name; none where there is none.
+func kindNamed(name string) kind {
+	return kind(max(0, slices.IndexFunc(kinds[:], func(k kindInfo) bool { return k.name == name })))
+}
 
 // kind of a personal datum.
 type kind uint8
@@ -145,46 +137,35 @@ const (
 	address
 	user
 	secret
-	// record is a label only, of a number that may be short: a medical record, an identity card.
-	record
-	// taxpayer is a label only, "CPF/CNPJ": a company's number stays, a person's goes.
-	taxpayer
-	// nobodys is a column of numbers that stay.
-	nobodys
+	record   // a label only, of a number that may be short: a medical record, an identity card
+	taxpayer // a label only, "CPF/CNPJ": a company's number stays, a person's goes
+	nobodys  // numbers that stay
 )
 
-var kindNames = strings.Fields("none cpf cns card phone mail name birth id address user secret record taxpayer")
-
-// placeholders stand where a datum was.
-var placeholders = [...]string{
-	cpf: "[CPF]", cns: "[CNS]", card: "[CARD]", phone: "[PHONE]", mail: "[E-MAIL]", name: "[NAME]",
-	birth: "[BIRTHDATE]", id: "[ID]", address: "[ADDRESS]", user: "[USER]",
-	secret: "[SECRET]",
+// kindInfo is a kind's name in words.txt, what stands where a datum was, and how many digits a number has: right behind
+// its label, and a few words after it; none where most is 0.
+type kindInfo struct {
+	name, placeholder                string
+	least, most, nearLeast, nearMost int
 }
 
-// plain returns the kind whose placeholder stands for a datum that was labelled as k.
-func (k kind) plain() kind {
-	switch k {
-	case record:
-		return id
-	case taxpayer:
-		return cpf
-	}
-	return k
+var kinds = [...]kindInfo{
+	none:     {name: "none"},
+	cpf:      {"cpf", "[CPF]", 8, 14, 11, 11}, // leading zeros lost; a digit too many
+	cns:      {"cns", "[CNS]", 11, 16, 15, 15},
+	card:     {"card", "[CARD]", 5, 20, 13, 20}, // a TISS numeroCarteira has up to 20
+	phone:    {"phone", "[PHONE]", 7, 15, 10, 13},
+	mail:     {name: "mail", placeholder: "[E-MAIL]"},
+	name:     {name: "name", placeholder: "[NAME]"},
+	birth:    {"birth", "[BIRTHDATE]", 4, 8, 0, 0},
+	id:       {"id", "[ID]", 6, 21, 0, 0},          // not from afar: six digits may be an ANS registry
+	address:  {"address", "[ADDRESS]", 8, 8, 0, 0}, // CEP
+	user:     {name: "user", placeholder: "[USER]"},
+	secret:   {name: "secret", placeholder: "[SECRET]"},
+	record:   {"record", "[ID]", 3, 20, 0, 0},
+	taxpayer: {"taxpayer", "[CPF]", 8, 13, 11, 11},
+	nobodys:  {},
 }
 
-// reach says how many digits a labelled number of a kind has: right behind its label, and a few words
-// after it; none where most is 0.
-type reach struct{ least, most, nearLeast, nearMost int }
-
-var reaches = [taxpayer + 1]reach{
-	cpf:      {8, 14, 11, 11}, // leading zeros lost; a digit too many
-	taxpayer: {8, 13, 11, 11},
-	cns:      {11, 16, 15, 15},
-	card:     {5, 20, 13, 20}, // a TISS numeroCarteira has up to 20
-	phone:    {7, 15, 10, 13},
-	id:       {6, 21, 0, 0}, // not from afar: six digits may be an ANS registry
-	record:   {3, 20, 0, 0},
-	birth:    {4, 8, 0, 0},
-	address:  {8, 8, 0, 0}, // CEP
-}
+// marked are the kinds that have a placeholder of their own.
+var marked = kinds[cpf:record]

@@ -125,7 +125,7 @@ func (r *reader) nameEnd(i int, e *expectation) int {
 			words++
 			end = int(r.tokens[last].end)
 		}
-		isSurname := e.person && e.assigned && !(e.given && words > 1) && r.isSurname(i, last, words == 1)
+		isSurname := e.person && !(e.given && words > 1) && r.isSurname(i, last, e.assigned)
 		if i = last + 1; !r.joins(last, isListed || isSurname) {
 			break
 		}
@@ -185,15 +185,15 @@ func (r *reader) joins(last int, comma bool) bool {
 	return 0 < len(between) && len(between) <= maxGap && len(bytes.Trim(between, " +")) == 0
 }
 
-// isSurname reports whether the part from the token i to last may be a surname before a comma: SMITH, JANE. first: no
-// other part stands before it.
-func (r *reader) isSurname(i, last int, first bool) bool {
+// isSurname reports whether the part from the token i to last may be a surname before a comma: SMITH, JANE. Without a
+// sign that assigns it, a given name follows.
+func (r *reader) isSurname(i, last int, assigned bool) bool {
 	if last+1 == len(r.tokens) || isSmall(r.Chars[r.tokens[i].start]) {
 		return false
 	}
 	t := &r.tokens[last+1]
-	isUpper := !isSmall(r.Chars[r.tokens[last].end-1]) && !isSmall(r.Chars[t.end-1])
-	return !isSmall(r.Chars[t.start]) && (t.class == given || t.class == unknown && (first || isUpper))
+	isUnknown := t.class == unknown && assigned && !r.endsAsMessage(t)
+	return !isSmall(r.Chars[t.start]) && (t.class == given || isUnknown)
 }
 
 var surnameFirst = regular(`[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]{2,}){0,3}, ([A-Z\x{fffd}]{2,})(?: [A-Z\x{fffd}]+){0,4}`)
@@ -261,7 +261,7 @@ func (r *reader) isNumbered(i int) bool {
 }
 
 // numbered is a street's name and a number.
-var numbered = regular(`(?:<L>{3,}|<L>{2}\.)[ +]((?:(?i:d[aeo]s?)[ +])?<N>),?[ +](?:n[o.]{0,2}[ +]?)?\d`)
+var numbered = regular(`(?:<L>{3,}|<L>{2}\.)[ +]((?:\d{1,2}[ +])?(?:(?i:d[aeo]s?)[ +])?<N>),?[ +](?:n[o.]{0,2}[ +]?)?\d`)
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
@@ -272,7 +272,7 @@ func (r *reader) addressAt(i int) edit {
 	if t.path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}
 	}
-	if c := r.contextOf(i); (c.label != address || !c.direct) && !(isStreet && r.isNumbered(start)) {
+	if c := r.context.ofNumber(); (c.label != address || !c.direct) && !(isStreet && r.isNumbered(start)) {
 		return edit{}
 	}
 	if !isEnclosed {

@@ -51,18 +51,19 @@ var notations = []notation{
 	{qualifier, "\"", regular(`family" *: *"(?P<name>[^"\n]+)`), isCapital},
 	{qualifier, "\"", regular(`given" *: *\[\s*"(?P<name>[^\]}:]+)"\s*\]`), isCapital},
 	{segment, "", regular(`(?i:pid)\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
-	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z][A-Za-z\x{fffd} ^'-]*)` +
+	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
 		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
 	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*\n[ \n]*(?P<person><N>)|\.?, *(?P<people><N>))`), nil},
-	{caller, "", regular(`\w+,? (?:(?:para|pra|com|ao|a|o|sra?\.?) )+(?P<person><N>)`), nil},
+	{caller, "", regular(`\w+,? (?:(?:(?:(?:para|pra|com|ao|a|o|sra?\.?) |[pc]/ ?)+)(?P<person><N>)|(?P<people><N>))`), nil},
+	{vague, "", regular(`(?i:nameid)[^<>]{0,200}>(?P<user>[^<@]+)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
 	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"]{3,80}?),? ?\((?:endereco|residencia|logradouro)`), nil},
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, element, street)
+var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, vague, element, street)
 
 // Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 const maxNoted, maxUnknown = 640, 128
@@ -105,8 +106,8 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
 		switch group {
 		case "field":
-			if field = r.fieldKind(from, end); field == none && r.lookup(from).class == login {
-				field = user
+			if field = r.fieldKind(from, end); field == none {
+				field = map[class]kind{login: user, vague: name}[r.lookup(from).class]
 			}
 			continue
 		case "value":
@@ -138,7 +139,7 @@ func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 		if t.size() == 0 {
 			continue
 		}
-		if !is(t.class, nameable) {
+		if !is(t.class, nameable) || words == 0 && t.class == saint { // Santa Casa
 			break
 		}
 		if i = int(t.end) - 1; t.class != article {

@@ -91,6 +91,7 @@ const (
 	byNine                  // a mobile number without area code
 	byAmerican              // 415-555-2671
 	byStart                 // the digits that a CNS begins with
+	byCompany               // a slash, or the check digits of a CNPJ
 )
 
 // shape is a way to write a number: how long its groups are and what may stand between them.
@@ -152,7 +153,8 @@ var likely = newShapes(
 	ways{phone, byNine, hyphen, "5-4"},
 )
 
-var companies = []shape{{between: odd, lengths: []int{2, 3, 3, 4, 2}}, {between: odd, lengths: []int{8, 4, 2}}}
+// companies are the shapes of a CNPJ.
+var companies = newShapes(ways{nobodys, byCompany, odd, "2-3-3-4-2 8-4-2"})
 
 // fits reports whether the groups from `from` on are as long and as far apart as those of s. A comma is the decimal
 // sign unless a hyphen follows it.
@@ -186,6 +188,8 @@ func (c *cluster) proves(s *shape, from int, opened bool) bool {
 		return d[0] >= '2' && d[3] >= '2' && (opened || len(s.lengths) == 3 && (between == hyphen || between == dot))
 	case byStart:
 		return startsCNS(d)
+	case byCompany:
+		return c.joint(end-2) == slash || isCNPJ(d)
 	}
 	return true
 }
@@ -250,7 +254,7 @@ func (c *cluster) international() int {
 // labelled returns how many groups are the number that a label of kind k stands before. direct: right
 // behind it. Blanks join groups only where the first are too short to be the number.
 func (c *cluster) labelled(k kind, direct bool) int {
-	r, limit := reaches[k], c.untilCertain()
+	r, limit := &kinds[k], c.untilCertain()
 	if !direct {
 		return c.most(limit, r.nearLeast, r.nearMost, dot|hyphen|low)
 	}
@@ -311,15 +315,4 @@ func (c *cluster) address(from int) int {
 		}
 	}
 	return end - from
-}
-
-// company returns how many groups the CNPJ has that begins the cluster, a company's number.
-func (c *cluster) company() int {
-	for i := range companies {
-		s := &companies[i]
-		if n := len(s.lengths); n <= c.n && c.fits(s, 0) && (c.joint(n-2) == slash || isCNPJ(c.digits(0, n))) {
-			return n
-		}
-	}
-	return 0
 }

@@ -61,6 +61,7 @@ type reader struct {
 	edits      []edit
 	tokens     []token
 	cluster    cluster
+	context    context
 	gap        gap // since the last token
 	host, path int // ends of a URL's parts
 }
@@ -114,9 +115,9 @@ func (r *reader) markPlaceholders() {
 	for i := n; i < len(r.Chars); n++ {
 		c, size := r.Chars[i], 1
 		if c == '[' {
-			for k := cpf; k < record; k++ {
-				if bytes.HasPrefix(r.Chars[i:], []byte(placeholders[k])) {
-					c, size = firstMark+byte(k), len(placeholders[k])
+			for k, info := range marked {
+				if bytes.HasPrefix(r.Chars[i:], []byte(info.placeholder)) {
+					c, size = firstMark+byte(cpf)+byte(k), len(info.placeholder)
 				}
 			}
 		}
@@ -131,7 +132,7 @@ func (r *reader) redact(start, end int, k kind) bool {
 	if start >= end || slices.ContainsFunc(r.Chars[start:end], isMark) {
 		return false
 	}
-	r.edits = append(r.edits, edit{start, end, k.plain()})
+	r.edits = append(r.edits, edit{start, end, k})
 	return true
 }
 
@@ -139,14 +140,14 @@ func (r *reader) redact(start, end int, k kind) bool {
 func (r *reader) apply() string {
 	slices.SortFunc(r.edits, func(a, b edit) int { return cmp.Or(a.start-b.start, b.end-a.end) })
 	var b strings.Builder
-	b.Grow(len(r.in) + len(r.edits)*len(placeholders[birth]))
+	b.Grow(len(r.in) + len(r.edits)*len(kinds[birth].placeholder))
 	from, read := 0, 0
 	for _, e := range r.edits {
 		if e.start = max(e.start, read); e.start >= e.end {
 			continue
 		}
 		b.WriteString(r.in[from:max(from, int(r.From[e.start]))])
-		b.WriteString(placeholders[e.kind])
+		b.WriteString(kinds[e.kind].placeholder)
 		from, read = int(r.Till[e.end-1]), e.end
 	}
 	b.WriteString(r.in[from:])
@@ -156,10 +157,11 @@ func (r *reader) apply() string {
 // readTokens finds the data that words and numbers tell of.
 func (r *reader) readTokens() {
 	read := 0 // characters
+	r.context = context{}
 	for i := range r.tokens {
 		t := &r.tokens[i]
-		start := int(t.start)
-		if start < read || t.host {
+		if r.context.crosses(t.gap); int(t.start) < read || t.host {
+			r.meets(i)
 			continue
 		}
 		found := edit{}
@@ -172,6 +174,7 @@ func (r *reader) readTokens() {
 		if found.kind == none || r.redact(found.start, found.end, found.kind) {
 			read = max(read, found.end)
 		}
+		r.meets(i)
 	}
 }
 

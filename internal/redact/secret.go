@@ -34,30 +34,33 @@ func (r *reader) secretAt(i int) edit {
 		if code == nil {
 			return edit{}
 		}
-		if e := r.labelledSecret(start, start+len(code), secretive); e.kind != none {
-			return e
-		}
-		return r.codeBefore(i)
+		end, c = start+len(code), secretive
 	default:
 		return edit{}
 	}
-	return r.labelledSecret(start, end, c)
+	if e := r.labelledSecret(start, end, c); e.kind != none || c != secretive {
+		return e
+	}
+	return r.codeBefore(i)
 }
 
 // codeBefore returns the code that stands before its name, the word i: 482917 é o seu código de acesso.
 func (r *reader) codeBefore(i int) edit {
-	isTold := false
+	isTold, isYours := false, r.tokens[i].class != secretive
 	for j := i - 1; j >= max(0, i-near/2) && r.tokens[j+1].gap&(line|hard) == 0; j-- {
 		t := &r.tokens[j]
 		start, end := int(t.start), int(t.end)
 		if !isTold {
-			isTold = t.form == word && slices.Contains(verbs, string(r.Chars[start:end]))
+			said := string(r.Chars[start:end])
+			isTold = t.form == word && slices.Contains(verbs, said)
+			isYours = isYours || said == "seu" || said == "sua" || said == "your"
 			continue
 		}
-		for start > 0 && end-start < longSecret && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "@#$!-")) {
+		for start > 0 && end-start < longSecret && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "@#$!-") ||
+			r.Chars[start-1] == ' ' && looks[r.Chars[start]] == isDigit && looks[r.char(start-2)] == isDigit) {
 			start--
 		}
-		if looksSecret(r.Chars[start:end], true, false) {
+		if isYours && looksSecret(r.Chars[start:end], true, false) {
 			return edit{start, end, secret}
 		}
 		break

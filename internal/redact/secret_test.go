@@ -66,7 +66,7 @@ var secrets = []struct{ why, text, want string }{
 	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
 	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET]`},
-	{"before its name", "482917 é o seu código de acesso; 4829-x is your access code", "[SECRET] é o seu código de acesso; [SECRET] is your access code"},
+	{"before its name", "48 29 17 é o seu código de acesso; 4829-x is your access code; 482917 é sua senha", "[SECRET] é o seu código de acesso; [SECRET] is your access code; [SECRET] é sua senha"},
 	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
@@ -97,7 +97,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
 		"password expired; token expired",
-		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso",
+		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",
 	} {
 		if got := redact.Text(text); got != text {

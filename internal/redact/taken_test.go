@@ -236,16 +236,16 @@ var taken = []struct{ why, text, want string }{
 	{"FHIR", `"name":[{"family":"Prates","given":["Ondo", "Zora"]}]`, `"name":[{"family":"[NAME]","given":["[NAME]"]}]`},
 
 	// the third set's kinds
-	{"two surnames first", "BENEFICIÁRIO: TAVARES PRATES, ONDINO não encontrado; Paciente: Tavares Prates, Edilson", "BENEFICIÁRIO: [NAME] não encontrado; Paciente: [NAME]"},
+	{"two surnames first", "BENEFICIÁRIO: TAVARES PRATES, ONDINO não encontrado; Paciente: Tavares Prates, Ondino; paciente PRATES, EDILSON", "BENEFICIÁRIO: [NAME] não encontrado; Paciente: [NAME]; paciente [NAME]"},
 	{"HL7", "PID|1||88213^^^HOSP||Prates^Ondino^T||19630917|M; |Prates^Ondino^T||19630917|", "PID|1||[ID]^^^HOSP||[NAME]||[BIRTHDATE]|M; |[NAME]||[BIRTHDATE]|"},
 	{"HTML", "<td>Paciente</td><td>Jo&atilde;o Prates</td></tr> <b>Paciente:</b> Ondino Prates", "<td>Paciente</td><td>[NAME]</td></tr> <b>Paciente:</b> [NAME]"},
 	{"signatures", "reenviar. Att., Ondina Prates; Atenciosamente,\nOndina Prates\nCRM", "reenviar. Att., [NAME]; Atenciosamente,\n[NAME]\nCRM"},
-	{"whom to call", "ligar para a Neusa, falar com Ondina Prates; resp. Ondina Prates", "ligar para a [NAME], falar com [NAME]; resp. [NAME]"},
-	{"SAML", `<saml:Attribute Name="uid"><saml:AttributeValue>oprates</saml:AttributeValue>`, `<saml:Attribute Name="uid"><saml:AttributeValue>[USER]</saml:AttributeValue>`},
-	{"an address before its label", "Av. Brasil 1840 (endereço do beneficiário)", "[ADDRESS] (endereço do beneficiário)"},
+	{"whom to call", "ligar p/ a Neusa, falar com Ondina Prates; contatar Ondina Prates; resp. Ondina Prates", "ligar p/ a [NAME], falar com [NAME]; contatar [NAME]; resp. [NAME]"},
+	{"SAML", `<saml:Attribute Name="uid"><saml:AttributeValue>oprates</saml:AttributeValue> <saml:NameID>oprates<`, `<saml:Attribute Name="uid"><saml:AttributeValue>[USER]</saml:AttributeValue> <saml:NameID>[USER]<`},
+	{"an address before its label", "Av. Brasil 1840 (endereço do beneficiário), Rua 7 de Setembro, 100 não confere", "[ADDRESS] (endereço do beneficiário), [ADDRESS] não confere"},
 	{"voter's number, in groups", "título eleitoral 1043 8872 0213", "título eleitoral [ID]"},
 	{"a pattern with an exclamation mark", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'", "Value '[CARD]' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'"},
-	{"Python", "{'nasc': datetime.date(1966, 4, 19)}", "{'nasc': datetime.date([BIRTHDATE])}"},
+	{"Python", "{'nasc': datetime.date(1966, 4, 19)} nascimento: new Date(1966, 3, 19)", "{'nasc': datetime.date([BIRTHDATE])} nascimento: new Date([BIRTHDATE])"},
 
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},

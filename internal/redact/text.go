@@ -42,12 +42,12 @@ func HoldsOwn(s string) bool {
 
 // WithoutKinds returns s, which Text or Line made, with # in place of each placeholder: a datum's kind may be a matter
 // of its digits.
-func WithoutKinds(s string) string { return kinds.Replace(s) }
+func WithoutKinds(s string) string { return anonymous.Replace(s) }
 
-var kinds = func() *strings.Replacer {
+var anonymous = func() *strings.Replacer {
 	var pairs []string
-	for _, p := range placeholders[cpf:] {
-		pairs = append(pairs, p, "#")
+	for _, k := range marked {
+		pairs = append(pairs, k.placeholder, "#")
 	}
 	return strings.NewReplacer(pairs...)
 }()
@@ -65,8 +65,8 @@ func cut(s string, max int, more bool) string {
 		end--
 	}
 	if open := strings.LastIndexByte(s[:end], '['); open >= 0 {
-		for _, p := range placeholders[cpf:] {
-			if strings.HasPrefix(s[open:], p) && open+len(p) > end {
+		for _, k := range marked {
+			if strings.HasPrefix(s[open:], k.placeholder) && open+len(k.placeholder) > end {
 				end = open
 			}
 		}

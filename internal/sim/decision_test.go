@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
@@ -306,7 +307,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 		}
 		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two) // at once, unrecorded
 		recorded = atOnce || b.Action != journal.GateGivenUp && (held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
-			told["gateHeld"] == decision.ISODuration(b.recorded.Sub(b.Since)))
+			told["gateHeld"] == text.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:
 		id, until := fmt.Sprint(j.vars["deadLetterId"]), fmt.Sprint(cmp.Or[any](told["submissionDeadline"], time.Time{}.Format(time.RFC3339)))
 		again := told["reviewDecision"] == "reprocess"
@@ -354,7 +355,7 @@ func (s *sim) recorded(j *job, told map[string]any) bool {
 			want["successProbability"] = a.SuccessProbability
 		}
 		if a.ShouldRetry() {
-			want["backoffMinutes"], want["backoffDuration"] = decision.Minutes(a.Wait()), decision.ISODuration(a.Wait())
+			want["backoffMinutes"], want["backoffDuration"] = decision.Minutes(a.Wait()), text.ISODuration(a.Wait())
 			want["nextRetryTime"] = decision.Instant(a.NextRetryTime)
 		} else {
 			want["deadLetterId"], want["responsibleTeam"] = a.DeadLetter, a.Team

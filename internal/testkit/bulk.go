@@ -56,7 +56,7 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.
 }
 
 // DeadLettersOpen implements deadletter.BulkStore.
-func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter, through int64, limit int) ([]journal.KeyedDeadLetter, int64, error) {
+func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter, through int64, limit int) ([]deadletter.Item, int64, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -66,11 +66,11 @@ func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter
 	}
 	all := m.passing(deadletter.OpenQuery(f, through))
 	sortItems(all, deadletter.ByAge)
-	open := make([]journal.KeyedDeadLetter, 0, len(all))
-	for _, i := range first(all, limit) {
-		open = append(open, *m.letters[i.Record])
+	all = first(all, limit)
+	for i := range all {
+		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}
 	}
-	return open, through, nil
+	return all, through, nil
 }
 
 // BulkRun implements deadletter.BulkStore.

@@ -13,10 +13,10 @@ type Reading struct {
 
 // Read reads s anew. Entities, escapes and percent-encoded characters are what they stand for, nested ones too, but a
 // percent sign or backslash begins none where the digits behind it are, as they stand, somebody's number, and would not
-// be behind the escape: isNumber tells. Sequences that colour a terminal's text are not seen.
+// be behind the escape: isNumber tells, if it is not nil. Sequences that colour a terminal's text are not seen.
 func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 	n, chars := 0, slices.Grow(r.Chars[:0], len(s))[:len(s)]
-	from, till := slices.Grow(r.From[:0], len(s))[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]
+	from, till := slices.Grow(r.From[:0], len(s)+1)[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]
 	for i := 0; i < len(s); {
 		c, size := s[i], 1
 		if !asIs[c] {
@@ -51,7 +51,7 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 	default:
 		r, size = Rune(s[i:])
 	}
-	if size > 1 && (s[i] == '%' || s[i] == '\\') {
+	if isNumber != nil && size > 1 && (s[i] == '%' || s[i] == '\\') {
 		digits := i + size
 		for isDigit(s[digits-1]) {
 			digits--

@@ -145,19 +145,6 @@ const latin = "aaaaaaaceeeeiiii" + "dnooooo ouuuuyts" + "aaaaaaaceeeeiiii" + "dn
 	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
 	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
 
-// Fold returns the lower-case ASCII character that r is without its accent or looks like, ' ' for white space and for
-// what has none, and 0 for what is not seen, such as an accent that stands by itself.
-func Fold(r rune) byte {
-	switch c := Likeness(r); {
-	case c >= Sign, c == '\n':
-		return ' '
-	case 'A' <= c && c <= 'Z':
-		return c | 0x20
-	default:
-		return c
-	}
-}
-
 // What Likeness returns of characters that look like no ASCII one.
 const (
 	Sign   = 0xfd + iota

@@ -2,10 +2,8 @@ package text
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Words is a text as people read it: in lower case without accents, with entities and escapes read.
@@ -17,6 +15,7 @@ type Words struct {
 	// Offsets of the characters of Plain in the text, and of its end.
 	Offsets []int32
 	All     []Word
+	reading Reading // whose memory Plain and Offsets use
 }
 
 // Word is a word, or an address, whose parts say nothing.
@@ -58,19 +57,12 @@ func (w *Words) Free() {
 }
 
 func (w *Words) read(message string) {
-	w.Text, w.Plain, w.All = message, slices.Grow(w.Plain[:0], len(message)), w.All[:0]
-	w.Offsets = slices.Grow(w.Offsets[:0], len(message)+1)
+	w.reading.Read(message, nil)
+	chars, from := w.reading.Chars, w.reading.From
+	w.Text, w.Plain, w.Offsets, w.All = message, chars[:0], from[:0], w.All[:0]
 	open, before := false, Clause // open tells that a word goes on
-	for i, next := 0, 0; i < len(message); i = next {
-		c, isBreak := ascii[message[i]], false
-		if next = i + 1; c == 0 {
-			char, size := Rune(message[i:])
-			next = i + size
-			if c, isBreak = Fold(char), char == '\n'; c == 0 {
-				continue // an accent that stands by itself
-			}
-		}
-		at := len(w.Plain)
+	for i, char := range chars {
+		c, at := folded[char], len(w.Plain)
 		switch isWord := isWordByte(c); {
 		case isWord && !open:
 			w.All = append(w.All, Word{From: at, Before: before})
@@ -79,12 +71,12 @@ func (w *Words) read(message string) {
 			if open {
 				w.All[len(w.All)-1].To, open = at, false
 			}
-			if before = max(before, gapOf(c)); isBreak || c == '.' && w.endsSentence(message[next:]) {
+			if before = max(before, gapOf(c)); char == '\n' || c == '.' && w.endsSentence(chars[i+1:]) {
 				before = Clause
 			}
 		}
 		if c != ' ' || at == 0 || w.Plain[at-1] != ' ' {
-			w.Plain, w.Offsets = append(w.Plain, c), append(w.Offsets, int32(i))
+			w.Plain, w.Offsets = append(w.Plain, c), append(w.Offsets, from[i])
 		}
 	}
 	if open {
@@ -94,11 +86,16 @@ func (w *Words) read(message string) {
 	w.joinAddresses()
 }
 
-// ascii has the bytes that stand for themselves, folded; 0 for the others.
-var ascii = func() (table [256]byte) {
-	for c := range byte(utf8.RuneSelf) {
-		if c != '&' && c != '\\' && c != '\n' {
-			table[c] = Fold(rune(c))
+// folded is what a character of a Reading is in lower case, and a blank for what looks like no ASCII one.
+var folded = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case c >= Sign || c <= ' ':
+			table[c] = ' '
+		case 'A' <= c && c <= 'Z':
+			table[c] = byte(c) | 0x20
+		default:
+			table[c] = byte(c)
 		}
 	}
 	return table
@@ -121,8 +118,8 @@ var abbreviations = map[string]bool{"n": true, "no": true, "nr": true, "num": tr
 	"dr": true, "dra": true, "cod": true, "ref": true}
 
 // endsSentence reports whether a full stop before rest does.
-func (w *Words) endsSentence(rest string) bool {
-	if rest != "" && rest[0] > ' ' && rest[0] != '"' && rest[0] != '<' {
+func (w *Words) endsSentence(rest []byte) bool {
+	if len(rest) > 0 && rest[0] > ' ' && rest[0] != '"' && rest[0] != '<' {
 		return false
 	}
 	last := len(w.All) - 1

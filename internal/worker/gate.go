@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 // Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
@@ -101,7 +102,7 @@ func destinationOf(f *decision.Failure) string { return redact.Line(f.Destinatio
 
 // gateOutputs are the contract's.
 func gateOutputs(held time.Duration, reason string, canary bool) string {
-	o := object{}.text("gateHeld", decision.ISODuration(held)).text("gateReason", reason)
+	o := object{}.text("gateHeld", text.ISODuration(held)).text("gateReason", reason)
 	return string(o.boolean("gateCanary", canary).end())
 }
 

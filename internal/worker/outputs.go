@@ -8,6 +8,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 // object is a JSON object in the making, built once and not escaped twice.
@@ -71,7 +72,7 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 		o = o.raw("successProbability", strconv.FormatFloat(d.SuccessProbability, 'g', -1, 64))
 	}
 	return o.number("backoffMinutes", decision.Minutes(d.Wait())).
-		text("backoffDuration", decision.ISODuration(d.Wait())).
+		text("backoffDuration", text.ISODuration(d.Wait())).
 		text("nextRetryTime", decision.Instant(d.NextRetryTime))
 }
 

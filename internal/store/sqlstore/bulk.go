@@ -104,7 +104,7 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 // DeadLettersOpen implements deadletter.BulkStore.
 func (r *Reader) DeadLettersOpen(
 	ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
-) (open []journal.KeyedDeadLetter, upTo int64, err error) {
+) (open []deadletter.Item, upTo int64, err error) {
 	err = r.read(ctx, "read the open dead letters", func(s *snapshot) error {
 		if upTo = through; upTo == 0 {
 			head, err := s.head("")
@@ -113,9 +113,11 @@ func (r *Reader) DeadLettersOpen(
 			}
 			upTo = head.Record
 		}
-		w := s.finds(deadletter.OpenQuery(f, upTo), false)
+		w := s.finds(deadletter.OpenQuery(f, upTo))
 		w.and("d.state = 'open'")
-		open, err = s.keyedLetters(w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit)...)
+		open, err = collect(s, "SELECT s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d "+
+			"JOIN subjects s ON s.key = d.subject"+w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit),
+			func(scan scanner, i *deadletter.Item) error { return scanDeadLetter(scan, &i.Subject, &i.DeadLetter) })
 		return err
 	})
 	return open, upTo, err

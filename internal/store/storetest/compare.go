@@ -285,7 +285,7 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	for range 2 {
 		f := o.drawFilter(r)
 		through := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, o.memory.End().Record+1)).Draw(r, "through")
-		sameTwo(o, r, fmt.Sprintf("the open ones under %+v up to %d", f, through), func(s ports) ([]journal.KeyedDeadLetter, int64, error) {
+		sameTwo(o, r, fmt.Sprintf("the open ones under %+v up to %d", f, through), func(s ports) ([]deadletter.Item, int64, error) {
 			return s.DeadLettersOpen(ctx, f, through, 100)
 		})
 	}

@@ -52,7 +52,7 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	b.says("#start", "40 por minuto, durante 15 s")
 	b.click("#start-go") // for the reason that was written before
 	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)
-	b.says("main", "Reenvio", "Feito: a ação começou.")
+	b.says("main", "Reenvio", "A ação começou.")
 	b.begun(n)
 	b.click("#pause")
 	b.await("that it stands", `document.querySelector("#resume")`)

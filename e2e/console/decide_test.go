@@ -32,17 +32,21 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	b.choose("#team", "faturamento")
 	b.click(`form.filters button[type=submit]`)
 	b.await("the filtered list", `location.search.includes("team=faturamento") && document.querySelectorAll(".row-link").length === 1`)
-	b.says("#list", claimID, "Autorização negada", "Faturamento")
+	b.says("#list", claimID, "Autorização negada")
 
 	b.click(".row-link")
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 	b.says("#events", denied, "AUTHORIZATION_DENIED", "O que fazer", "Faturamento", "Erro permanente")
 	b.says("#decision", "processo aguardando", "O que fazer")
 
+	b.says("#retry [data-goes]", "Será reenviada agora.") // by a person who corrected it
+	b.click("#retry .options summary")
+	b.click(`#retry input[name=when][value=backoff]`)
+	b.says("#retry p[data-goes]", "Será reenviada em 4 a 6 min.")
 	b.write("#retry-reason", reason)
-	b.click("#retry button[type=submit]")
+	b.click("#retry button.primary")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: será reenviada", "tentativa 1 de 5", "por local", reason, "Próxima tentativa em")
+	b.says("#decision .notice.ok", "Será reenviada", "tentativa 1 de 5", "por local", reason, "Próxima tentativa em")
 	if now := s.find(t, claimID); now.State != "reprocessing" {
 		t.Errorf("the dead letter is %s, expected reprocessing", now.State)
 	}
@@ -57,9 +61,9 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	s.passUntil(t, next)
 	result := process.ended(t)
 	b.await("it recovered, on the page as it was opened",
-		`window.notLoadedAnew === 1 && document.querySelector("#standing").innerText.includes("Deu certo") && document.querySelector("#decision").innerText.includes("Deu certo")`)
-	b.says("#standing", "entregue")
-	b.says("#events", "O processo informou que deu certo")
+		`window.notLoadedAnew === 1 && document.querySelector("#standing").innerText.includes("Resolvida") && document.querySelector("#decision").innerText.includes("resolvida")`)
+	b.says("#claim-head", "resolvida")
+	b.says("#events", "Resolvida: o processo confirmou")
 	for name, want := range map[string]any{
 		"reviewDecision": "reprocess", "reviewReason": reason, "reviewedBy": "local", "retryCount": 1.0, "deadLetterId": l.ID,
 	} {
@@ -94,8 +98,8 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/":                           {"Visão geral", "Quem deve resolver", "Faturamento"},
 		"/dead-letters":               {"Pendências", claimID, "Limite de tentativas"},
-		subject(claimID):              {claimID, "TIMEOUT", "Linha do tempo", "Histórico", "Limite de tentativas atingido (5)"},
-		"/dead-letters/groups":        {"Pendências por causa", "Tempo esgotado"},
+		subject(claimID):              {claimID, "Histórico", "Limite de tentativas atingido (5)"},
+		"/dead-letters/groups":        {"Pendências por causa", "Portal não respondeu a tempo"},
 		"/bulk-runs/new?q=" + claimID: {"Prévia da ação em massa", "Encontradas"},
 		"/bulk-runs":                  {"Ações em massa"},
 		"/policies":                   {"Envio TISS", "Mensagem de WhatsApp", "Tarefa com falha", "Fila de tarefas", "Sem nova tentativa"},
@@ -113,9 +117,9 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.click(`#retry input[name=how][value=force]`)
 	b.click(`#retry input[name=when][value=now]`)
 	release := s.portal.hold(claimID)
-	b.click("#retry button[type=submit]")
+	b.click("#retry button.primary")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
-	b.says("#decision .notice.ok", "Feito: será reenviada", "tentativa extra, além das 5")
+	b.says("#decision .notice.ok", "Será reenviada", "tentativa extra, além das 5")
 	release()
 	// Its one try fails too, and it is a dead letter again; fresh gives it the whole ladder, and it goes through.
 	var l *deadLetter
@@ -128,7 +132,7 @@ func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	b.click(`#retry input[name=how][value=fresh]`)
 	b.click(`#retry input[name=when][value=now]`)
 	release = s.portal.hold(claimID)
-	b.click("#retry button[type=submit]")
+	b.click("#retry button.primary")
 	b.await("the result", `document.querySelector("#decision .notice.ok")`)
 	b.says("#decision .notice.ok", "recomeçando do zero")
 	release()

@@ -20,7 +20,7 @@ func TestAPortalIsHeldAndReleased(t *testing.T) {
 	}
 	b.open("/destinations")
 	inAnHour := eval[string](b, `new Date(Date.now() + 3600000 - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 16)`)
-	order("hold", "until", inAnHour, "parado")
+	order("hold", "until", inAnHour, "suspenso")
 
 	eval[int](b, `(window.notLoadedAnew = 1)`)
 	process := s.submit(t, claimID, 0)
@@ -31,14 +31,15 @@ func TestAPortalIsHeldAndReleased(t *testing.T) {
 	b.unfold()
 	b.accessible("a portal that is held")
 	b.open(subject(claimID))
-	b.says("#standing", "pendente", "Aguarda o portal "+claimID)
+	b.says("#claim-head", "aguarda o portal")
+	b.says("#standing", "Aguarda o portal "+claimID)
 	b.open("/")
-	b.says("main", "O portal "+claimID+" está parado")
+	b.says("#banners", "fora do ar ou suspenso")
 	if n := s.portal.submissions(claimID); n != 1 {
 		t.Errorf("it was submitted %d times, of which one was held", n)
 	}
 
-	order("release", "pace", "60", "Feito")
+	order("release", "pace", "60", "As guias estão saindo")
 	process.ended(t)
 	b.open(subject(claimID))
 	b.says("#events", "Liberada para o portal "+claimID)

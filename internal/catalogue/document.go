@@ -50,7 +50,7 @@ type backoff struct {
 	List     []duration
 	Min      duration
 	Max      duration
-	Jitter   percent
+	Jitter   figure
 	Rounding duration
 }
 
@@ -58,7 +58,7 @@ type backoff struct {
 type destinationSettings struct {
 	Label   string
 	OpensAt struct {
-		Failures percent
+		Failures figure
 		Of       int
 		Within   duration
 	} `yaml:"opensAt"`
@@ -68,9 +68,9 @@ type destinationSettings struct {
 		Expect []int
 	}
 	Pace struct {
-		Start, Most perMinute
+		Start, Most figure
 		Step        growth
-		OnRateLimit factor `yaml:"onRateLimit"`
+		OnRateLimit figure `yaml:"onRateLimit"`
 	}
 	Calendar *calendarSettings
 }

@@ -31,21 +31,19 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 		return nil, false
 	}
 	root.Content, root.Line = slices.Delete(root.Content, i, i+2), key.Line
-	r.base = make(map[*yaml.Node]bool)
-	base := builtInRoot()
-	r.refuseStrangers(child(root, "policies"), child(base, "policies"))
-	uncomment(root)
-	root = r.lay(root, base, "")
+	each(root, func(n *yaml.Node) { n.HeadComment, n.LineComment, n.FootComment = "", "", "" }) // where would they go?
+	root = r.lay(root, builtInRoot(), "")
 	r.effective = encode(root)
 	return root, true
 }
 
-// builtInRoot parses the embedded catalogue.
+// builtInRoot parses the embedded catalogue, without its lines.
 func builtInRoot() *yaml.Node {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(defaultYAML, &doc); err != nil {
 		panic(err) // cannot be: a test reads what is embedded
 	}
+	each(&doc, func(n *yaml.Node) { n.Line = 0 })
 	return doc.Content[0]
 }
 
@@ -66,12 +64,10 @@ func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
 	switch {
 	case base.Kind == yaml.MappingNode && over.Kind != base.Kind:
 		r.problemAt(over.Line, path, describe(over), "a mapping of what differs")
-		r.own(base, over.Line)
 		return base
 	case over.Kind != base.Kind || over.Kind != yaml.MappingNode && !isRules || isOtherBackoff(over, base, path):
 		return over
 	}
-	r.own(base, over.Line)
 	if isRules { // rules of the file go before the built-in ones
 		base.Content = slices.Concat(over.Content, base.Content)
 		return base
@@ -92,19 +88,17 @@ func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
 	return base
 }
 
-// own notes that n is the built-in catalogue's. What is wrong with it is so by what the file says on that line.
-func (r *reader) own(n *yaml.Node, line int) {
-	r.base[n], n.Line = true, line
-	for _, part := range n.Content {
-		r.own(part, line)
-	}
+// isBuiltIn reports whether what stands at path, or what it would stand in, is the built-in catalogue's.
+func (r *reader) isBuiltIn(path string) bool {
+	n := r.nearest(path).node
+	return r.effective != nil && n != nil && n.Line == 0
 }
 
 // ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something
 // from one, or come before it, is what they are for.
 func (r *reader) ofBuiltInRule(path string) bool {
 	inRules := func(list string) bool { return strings.Contains(path, "."+list+"[") }
-	return r.base[r.nearest(path).node] && slices.ContainsFunc(ruleLists, inRules)
+	return r.isBuiltIn(path) && slices.ContainsFunc(ruleLists, inRules)
 }
 
 // isOtherBackoff reports whether over is a backoff of another kind than base, which then says nothing of it.
@@ -151,35 +145,13 @@ func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
 	return left
 }
 
-// refuseStrangers reports, and leaves out, policies that the built-in catalogue does not have and that are not whole: a
-// wrong name, or one that an upgrade took away.
-func (r *reader) refuseStrangers(policies, known *yaml.Node) {
-	_, schema := validator()
-	required := child(child(child(schema, "$defs"), "wholePolicy"), "required").Content
-	for j := len(policies.Content) - 2; j >= 0 && policies.Kind == yaml.MappingNode; j -= 2 {
-		key, value := policies.Content[j], policies.Content[j+1]
-		var missing []string
-		for _, needed := range required {
-			if indexOf(value, needed.Value) < 0 {
-				missing = append(missing, needed.Value)
-			}
-		}
-		if indexOf(known, key.Value) >= 0 || len(missing) == 0 || value.Kind != yaml.MappingNode {
-			continue
-		}
-		r.problemAt(key.Line, join("policies", key.Value), "a policy that the built-in catalogue does not have",
-			"one of "+oneOf(key.Value, keysOf(known))+", or a whole policy (here without "+strings.Join(missing, ", ")+")")
-		policies.Content = slices.Delete(policies.Content, j, j+2)
-	}
-}
-
 // refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that
 // an upgrade took away. Who is told by it would never be.
 func (b *builder) refuseIdleTeams() {
-	isOwn := func(name string) bool { return !b.base[b.places[join("teams", name)].node] }
+	isOwn := func(name string) bool { return !b.isBuiltIn(join("teams", name)) }
 	known := slices.DeleteFunc(slices.Clone(b.teams), isOwn)
 	for _, name := range b.teams {
-		if b.base != nil && isOwn(name) && !b.named[decision.Team(name)] {
+		if b.effective != nil && isOwn(name) && !b.named[decision.Team(name)] {
 			b.problem(join("teams", name), "a team that the built-in catalogue does not have and no policy names",
 				"one of "+oneOf(name, known)+", or one that a policy names")
 		}
@@ -212,10 +184,10 @@ func keysOf(n *yaml.Node) (keys []string) {
 	return keys
 }
 
-// uncomment takes the comments of a file away, which need not fit where its values go.
-func uncomment(n *yaml.Node) {
-	n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+// each does something with n and all parts of it.
+func each(n *yaml.Node, do func(*yaml.Node)) {
+	do(n)
 	for _, part := range n.Content {
-		uncomment(part)
+		each(part, do)
 	}
 }

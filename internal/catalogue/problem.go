@@ -68,15 +68,10 @@ func (r *reader) mismatch(path, expected string) {
 
 // problemAt reports the first thing that is wrong with a field; what follows from it is left out.
 func (r *reader) problemAt(line int, path, found, expected string) {
-	const enough = 10_000 // of problems to sort
-	path = cmp.Or(path, fileField)
-	switch at := strconv.Itoa(line) + path; {
-	case r.reported[at]:
-	case len(r.problems) == enough:
-		r.more++
-	default:
+	path, line = cmp.Or(path, fileField), max(line, 1)
+	if at := strconv.Itoa(line) + path; !r.reported[at] {
 		r.reported[at] = true
-		r.problems = append(r.problems, Problem{max(line, 1), path, found, expected})
+		r.problems = append(r.problems, Problem{line, path, found, expected})
 	}
 }
 
@@ -102,7 +97,7 @@ func (r *reader) err() error {
 	}
 	slices.SortFunc(r.problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Field, b.Field)) })
 	listed := r.problems[:min(len(r.problems), maxProblems)]
-	return &Error{r.source, slices.Clone(listed), r.more + len(r.problems) - len(listed)}
+	return &Error{r.source, slices.Clone(listed), len(r.problems) - len(listed)}
 }
 
 // quote returns a text as messages show it: one line, not too long, without the user and password of an address and

@@ -24,13 +24,12 @@ type reader struct {
 	problems []Problem
 	// reported are the lines and paths of problems.
 	reported map[string]bool
-	more     int
-	// base are the parts of the built-in catalogue in a file that extends it, effective both in one; nil otherwise.
-	base      map[*yaml.Node]bool
+	// effective is the built-in catalogue and what a file makes of it that extends it; nil otherwise.
 	effective []byte
 }
 
-// place is where a field stands: its line, and what stands there.
+// place is where a field stands: its line, and what stands there. What a file has from the built-in catalogue has no line
+// of its own but that of the file's key that it is below.
 type place struct {
 	line int
 	node *yaml.Node
@@ -187,18 +186,19 @@ func blank(n *yaml.Node, kind, path string) {
 // writes in another way, such as 0x10, is nothing there.
 func (r *reader) value(n *yaml.Node, path string, line int) any {
 	r.places[path] = place{line, n}
+	lineOf := func(n *yaml.Node) int { return cmp.Or(n.Line, line) }
 	switch n.Kind {
 	case yaml.MappingNode:
 		object := make(map[string]any)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
-			object[key.Value] = r.value(n.Content[i+1], join(path, key.Value), key.Line)
+			object[key.Value] = r.value(n.Content[i+1], join(path, key.Value), lineOf(key))
 		}
 		return object
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			list[i] = r.value(item, itemOf(path, i), item.Line)
+			list[i] = r.value(item, itemOf(path, i), lineOf(item))
 		}
 		return list
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,12 +20,8 @@ type ruleSet struct {
 	// origins of the rules in the file, and the rules as they are written there.
 	origins []origin
 	written []written
-	// names of rules, to their paths.
-	names map[string]string
-	// texts that rules match, each behind its list's key, to where they stand.
-	texts map[string]standing
-	// items that rules match so far.
-	items int
+	// items are names and what stands in the rules' lists, each behind its key, to where it stands.
+	items map[string]string
 }
 
 // origin is where a rule was written: at path, and there, where it was made of one code of several, the code-th.
@@ -43,24 +38,13 @@ type written struct {
 	classify.Rule
 }
 
-type standing struct {
-	path  string
-	class classify.Class
-}
-
 // rules compiles a policy's rules: first those of the file, then those that it extends, so that of one rank its own win.
 func (b *builder) rules(path string, doc *policy) *classify.Classifier {
-	s := &ruleSet{builder: b, names: make(map[string]string), texts: make(map[string]standing)}
+	s := &ruleSet{builder: b, items: make(map[string]string)}
 	for _, builtIn := range []bool{false, true} {
 		s.addAll(path+".permanent", doc.Permanent, builtIn, decision.Permanent, classify.Signature)
 		s.addAll(path+".transient", doc.Transient, builtIn, decision.Transient, classify.Signature)
 		s.addAll(path+".presumedPermanent", doc.PresumedPermanent, builtIn, decision.Permanent, classify.Refusal)
-	}
-	if b.patterns > maxPatterns || s.items > maxItems {
-		b.problem(path, fmt.Sprintf("%d codes, phrases and the like, and with the policies before it %d patterns", s.items,
-			b.patterns),
-			fmt.Sprintf("at most %d of a policy and %d of a catalogue", maxItems, maxPatterns))
-		return nil
 	}
 	classifier, err := classify.New(s.rules, doc.Vocabulary)
 	if wrong, ok := errors.AsType[classify.Errors](err); ok {
@@ -106,19 +90,20 @@ func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class
 
 // add makes one rule of what the document has, or, where it has nothing but codes and no name, one of each code.
 func (s *ruleSet) add(path string, r classify.Rule) {
-	s.patterns += len(r.Patterns)
 	s.written = append(s.written, written{path, r})
 	var keys, given []string
 	for _, l := range r.Lists() {
 		if keys = append(keys, l.Key); s.has(path + "." + l.Key) {
 			given = append(given, l.Key)
 		}
-		s.list(path+"."+l.Key, l.Key, l.Items, r.Class)
+		for i, item := range l.Items {
+			s.once(itemOf(path+"."+l.Key, i), l.Key, item)
+		}
 	}
 	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // what is no mapping was reported
 		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
 	}
-	s.name(path, r.Name)
+	s.once(path+".name", "name", r.Name)
 	if !s.has(path+".name") && !slices.ContainsFunc(given, func(key string) bool { return key != "codes" }) {
 		s.addCodes(path, r)
 		return
@@ -147,64 +132,16 @@ func (s *ruleSet) addCodes(path string, r classify.Rule) {
 	}
 }
 
-// name reports a rule's name that is another rule's.
-func (s *ruleSet) name(path, name string) {
-	if first, twice := s.names[name]; twice {
-		s.mismatch(path+".name", fmt.Sprintf("a name that no other rule of the policy has (line %d has it)", s.line(first)))
-	} else if name != "" {
-		s.names[name] = path + ".name"
+// once reports a name, or an item of a list, that an earlier rule has, or the same one.
+func (s *ruleSet) once(at, list, item string) {
+	key := list + " " + strings.ToLower(strings.Join(strings.Fields(item), " "))
+	switch first, twice := s.items[key]; {
+	case item == "": // reported
+	case twice:
+		s.mismatch(at, fmt.Sprintf("one that no rule before it has (%s on line %d)", first, s.line(first)))
+	default:
+		s.items[key] = at
 	}
-}
-
-// list reports items of a rule's list that an earlier rule matches, or the same one.
-func (s *ruleSet) list(path, list string, items []string, class classify.Class) {
-	s.items += len(items)
-	for i, item := range items {
-		at := itemOf(path, i)
-		if first := s.taken(list, item, class); first != "" {
-			s.mismatch(at, fmt.Sprintf("one that is not matched already (%s on line %d does)", first, s.line(first)))
-			continue
-		}
-		for _, key := range matchedBy(list, item) {
-			if _, there := s.texts[key]; !there {
-				s.texts[key] = standing{at, class}
-			}
-		}
-	}
-}
-
-// taken returns where all that item matches is matched already; empty for nowhere.
-func (s *ruleSet) taken(list, item string, class classify.Class) (path string) {
-	for _, key := range matchedBy(list, item) {
-		first, taken := s.texts[key]
-		if path = first.path; !taken {
-			break
-		}
-	}
-	// A number is a status too, and is not to be of another class as such.
-	other := s.texts[map[string]string{"codes": "httpStatuses", "httpStatuses": "codes"}[list]+" "+item]
-	if path == "" && other.class != class {
-		path = other.path
-	}
-	return path
-}
-
-// matchedBy returns the keys of ruleSet.texts for one item: those of a hundred numbers for 5xx.
-func matchedBy(list, item string) []string {
-	if item == "" {
-		return nil // reported
-	}
-	if hundred, ok := strings.CutSuffix(item, "xx"); ok && (list == "httpStatuses" || list == "tissCodes") {
-		keys := make([]string, 100)
-		for i := range keys {
-			keys[i] = list + " " + hundred + strconv.Itoa(100 + i)[1:]
-		}
-		return keys
-	}
-	if list == "phrases" || list == "tissFaults" {
-		item = strings.ToLower(strings.Join(strings.Fields(item), " "))
-	}
-	return []string{list + " " + item}
 }
 
 // checkExamples reports texts that a rule must match and does not, or the other way round.

@@ -98,7 +98,7 @@ func (r *reader) path(location []string) (path string) {
 // expectation is what a part of the schema says of a value.
 type expectation struct {
 	title            string
-	kind, format     string
+	kind             string
 	values, keys     []string
 	minimum, maximum string
 }
@@ -114,7 +114,7 @@ func expectedBy(url string) expectation {
 	if ref := child(n, "$ref").Value; ref != "" {
 		return expectedBy(ref)
 	}
-	e := expectation{title: child(n, "title").Value, kind: child(n, "type").Value, format: child(n, "format").Value, keys: keysOf(child(n, "properties")),
+	e := expectation{title: child(n, "title").Value, kind: child(n, "type").Value, keys: keysOf(child(n, "properties")),
 		minimum: child(n, "minimum").Value, maximum: child(n, "maximum").Value}
 	for _, value := range child(n, "enum").Content {
 		e.values = append(e.values, value.Value)
@@ -130,8 +130,6 @@ func (e *expectation) of(n *yaml.Node) string {
 	switch {
 	case e.title != "" && e.kind == "object":
 		return "a mapping, each key " + e.title
-	case e.format == "one-line" && n.Kind == yaml.ScalarNode && n.Tag != "!!str" && !isNull(n):
-		return e.title + " (in quotes, if it is meant as text)"
 	case e.title != "":
 		return e.title
 	case e.values != nil:

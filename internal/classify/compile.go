@@ -255,10 +255,16 @@ type pattern struct {
 	*regexp.Regexp
 }
 
-// maxProgram of a pattern's steps bounds what it costs.
-const maxProgram = 4000
+// maxProgram of a pattern's steps, and maxPatterns of all rules, bound what they cost.
+const (
+	maxProgram  = 4000
+	maxPatterns = 1000
+)
 
 func (c *compiler) addPattern(s string, r *Rule, rank Rank) (expected string) {
+	if len(c.patterns) == maxPatterns {
+		return "at most " + strconv.Itoa(maxPatterns) + " patterns"
+	}
 	tree, err := syntax.Parse("(?i)"+s, syntax.Perl)
 	if err != nil {
 		return "a regular expression as RE2 reads them"

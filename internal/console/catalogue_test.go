@@ -50,16 +50,16 @@ func TestClaimsShowTheirContext(t *testing.T) {
 	}
 	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}, prazo: {label: Prazo, type: time}}}}")
 	for address, says := range map[string][]string{
-		"/dead-letters":        {"Operadora Unimed <SP> · Valor R$ 184.200,00 · lote 1234,5 · Prazo 05/03 18:00", "Valor R$ 0,05", "Valor a definir"},
+		"/dead-letters":        {"Operadora Unimed <SP> · lote 1234,5 · Prazo 05/03 18:00 R$ 184.200,00", "R$ 0,05", "Valor a definir"},
 		"/dead-letters/groups": {"3 R$ 184.200,05"},
-		"/dead-letters?field=operadora&value=Unimed+%3CSP%3E":               {"Abertas 3", "R$ 184.200,05 parados", "Tratar todas as 3"},
+		"/dead-letters?field=operadora&value=Unimed+%3CSP%3E":               {"Abertas 3", "R$ 184.200,05 em aberto", "Tratar todas as 3"},
 		"/dead-letters?context=lote%3D1234.5&state=all":                     {"CLM-2026-009002"},
 		"/dead-letters?context=operadora%3DBradesco":                        {"Nenhuma"},
 		"/dead-letters/groups?context=operadora%3DUnimed+%3CSP%3E":          {"3 R$ 184.200,05"},
 		"/bulk-runs/new?action=discard&context=operadora%3DUnimed+%3CSP%3E": {"Operadora Unimed <SP>", "R$ 184.200,05"},
 		"/":                             {"3 R$ 184.200,05"},
 		"/bulk-runs/new?action=discard": {"R$ 184.200,05"},
-		subjectAddress("tiss-submission", "CLM-2026-009000"): {"Operadora Unimed <SP> Valor R$ 184.200,00 lote 1234,5 Prazo 05/03 18:00"},
+		subjectAddress("tiss-submission", "CLM-2026-009000"): {"R$ 184.200,00 DUPLICATE_CLAIM", "Operadora Unimed <SP> lote 1234,5 Prazo 05/03 18:00"},
 	} {
 		s.page(address).mustSay(says...)
 	}

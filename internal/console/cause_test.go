@@ -30,9 +30,9 @@ func TestACauseIsTaught(t *testing.T) {
 		{"/teach", "reason=x", "Nada foi feito: escolha o que fazer.", http.StatusUnprocessableEntity},
 		{"/teach", "classification=PERMANENT&reason=x", "Nada foi feito: escolha a equipe que vai tratar.", http.StatusUnprocessableEntity},
 		{"/teach", "classification=TRANSIENT", "justificativa", http.StatusUnprocessableEntity},
-		{"/teach", "classification=PERMANENT&team=cadastro&reason=a+operadora+confirmou", "Não repetir: a equipe Cadastro trata.", http.StatusSeeOther},
+		{"/teach", "classification=PERMANENT&team=cadastro&reason=a+operadora+confirmou", "Reenviar não resolve: a equipe Cadastro trata.", http.StatusSeeOther},
 		{"/forget", "reason=", "justificativa", http.StatusUnprocessableEntity},
-		{"/forget", "reason=foi+engano", "Feito: valem as regras da política.", http.StatusSeeOther},
+		{"/forget", "reason=foi+engano", "Orientação retirada: valem as regras da política.", http.StatusSeeOther},
 	} {
 		form, err := url.ParseQuery(tt.form)
 		testkit.Must(t, err)
@@ -82,7 +82,7 @@ func TestAdviceIsTakenWithOneClick(t *testing.T) {
 		t.Fatalf("%v is answered %d", form, got.Code)
 	}
 	after := s.page(at)
-	after.mustSay("Não repetir: a equipe Faturamento trata.", "0 de 41 guias")
+	after.mustSay("Reenviar não resolve: a equipe Faturamento trata.", "0 de 41 guias")
 	if strings.Contains(text(after.tags("main")[0]), "Tratar como permanente") {
 		t.Error("advice is given on what is taught")
 	}

@@ -23,7 +23,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 	}
 	two := url.Values{"ids": {"", attr(all[3], "value"), attr(all[5], "value")}}
 	plan := s.page("/bulk-runs/new?" + two.Encode())
-	plan.mustSay("Found 2", "Chosen 2")
+	plan.mustSay("Found 2", "Selected 2")
 	s.doc(s.post("/bulk-runs", with(plan.form("start"), "why", "Senha trocada.")), http.StatusSeeOther)
 	items, err := s.world.Memory.BulkItems(t.Context(), s.world.runs(t)[0].ID, "", 0, 9)
 	if err != nil || len(items) != 2 {
@@ -34,7 +34,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 			t.Errorf("the run has %s, which was not ticked", i.DeadLetter)
 		}
 	}
-	if none := s.doc(s.get("/bulk-runs/new?ids="), http.StatusUnprocessableEntity); !none.says("No dead letter was chosen") || none.id("start") != nil {
+	if none := s.doc(s.get("/bulk-runs/new?ids="), http.StatusUnprocessableEntity); !none.says("No dead letter was selected") || none.id("start") != nil {
 		t.Error("whoever ticks none plans for all")
 	}
 	if s = s.as(access.Viewer); len(ticks()) > 0 {

@@ -28,10 +28,10 @@ func (l Lang) Money(cents int64) string {
 // ContextOf is what is known of a claim, in a line of the list. Each leads to the list of those with the same, but where
 // few would be.
 func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
-	for n, f := range d.V.context(i.Subject.Policy, i.Context) {
-		c, same := &i.Context[n], d.Filter
-		link := factLink{fact: f}
-		if c.Type == decision.ContextText || c.Type == decision.ContextNumber {
+	for _, c := range d.V.told(i.Context) {
+		link, same := factLink{fact: d.V.contextFact(i.Subject.Policy, &c)}, d.Filter
+		// What was taken out of a text stands for as many people as there are.
+		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
 			link.URL = listURL(same, "")
 		}
@@ -40,12 +40,28 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	return links
 }
 
+// told are the parts of a context that no page says by itself: its amount and the deadline are.
+func (v *visit) told(of decision.Context) decision.Context {
+	amount := slices.IndexFunc(of, func(c decision.ContextValue) bool { _, ok := c.Cents(); return ok })
+	told := decision.Context{}
+	for i, c := range of {
+		if i != amount && c.Variable != decision.DeadlineVariable {
+			told = append(told, c)
+		}
+	}
+	return told
+}
+
 // context is what is known of a claim, by the names that the catalogue in force has.
 func (v *visit) context(policy string, of decision.Context) (facts []fact) {
-	for i := range of {
-		facts = append(facts, fact{v.contextLabel(policy, of[i].Variable), v.contextValue(&of[i])})
+	for _, c := range v.told(of) {
+		facts = append(facts, v.contextFact(policy, &c))
 	}
 	return facts
+}
+
+func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
+	return fact{v.contextLabel(policy, c.Variable), v.contextValue(c)}
 }
 
 // contextLabel is what people call a variable of a policy, or of any; the variable where nobody said.
@@ -122,4 +138,13 @@ func (v *visit) contextValue(c *decision.ContextValue) string {
 	case decision.ContextText:
 	}
 	return c.Value
+}
+
+// toldFields are the fields of a policy's context that a list has no column of its own for.
+func (v *visit) toldFields(policy string) []decision.ContextField {
+	fields := slices.Clone(v.contextFields(policy))
+	if i := slices.IndexFunc(fields, func(f decision.ContextField) bool { return f.Type == decision.ContextMoney }); i >= 0 {
+		fields = slices.Delete(fields, i, i+1)
+	}
+	return slices.DeleteFunc(fields, func(f decision.ContextField) bool { return f.Variable == decision.DeadlineVariable })
 }

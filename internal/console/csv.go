@@ -38,7 +38,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 	if err != nil {
 		return err
 	}
-	out, fields := audit.NewCSV(to), v.contextFields(f.Policy)
+	out, fields := audit.NewCSV(to), v.toldFields(f.Policy)
 	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts",
 		"col.deadline", "col.amount", "col.since"}
 	row := make([]string, 0, len(head)+len(fields)+1)

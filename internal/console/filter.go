@@ -254,42 +254,57 @@ func (p place) Subject(s journal.Subject, more ...field) string {
 	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
 
-// next is what follows a dead letter in the list, and its place; nil where nothing does. One that is not there any more
-// is followed by the page's first.
-func (v *visit) next(o *open, at place, id string) (*deadletter.Item, place, error) {
+// following is what follows a dead letter in the list.
+type following struct {
+	// Item, nil where nothing follows, and its place.
+	*deadletter.Item
+	at place
+	// number of the dead letter on the list's first page, which has so many, and more where it says so; 0 elsewhere.
+	number, of int
+	more       bool
+}
+
+// next is what follows a dead letter in the list. One that is not there any more is followed by the page's first.
+func (v *visit) next(o *open, at place, id string) (after following, err error) {
 	if at == nil {
-		return nil, nil, nil
+		return after, nil
 	}
 	f, wrong := v.filterOf(url.Values(at))
 	if wrong != "" {
-		return nil, nil, nil
+		return after, nil
 	}
 	items, cursor, err := someOf(v.r.Context(), o, f, url.Values(at).Get("cursor"))
 	if deadletter.RefusalOf(err) != nil {
 		items, cursor, err = nil, "", nil // a cursor that is none of ours
 	}
 	if err != nil {
-		return nil, nil, err
+		return after, err
 	}
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
+	if url.Values(at).Get("cursor") == "" {
+		after.number, after.of, after.more = n, len(items), cursor != ""
+	}
 	if n < len(items) {
-		return &items[n], at, nil
+		after.Item, after.at = &items[n], at
+		return after, nil
 	}
 	if cursor == "" {
-		return nil, nil, nil
+		return after, nil
 	}
 	if items, _, err = someOf(v.r.Context(), o, f, cursor); err != nil || len(items) == 0 {
-		return nil, nil, err
+		return after, err
 	}
-	then := maps.Clone(at)
-	then["cursor"] = []string{cursor}
-	return &items[0], then, nil
+	after.Item, after.at = &items[0], maps.Clone(at)
+	after.at["cursor"] = []string{cursor}
+	return after, nil
 }
 
 // around is what a claim's page knows of the list that the reader came from.
 type around struct {
 	// List is its page; Next what follows there, empty where nothing does. Place is what the forms carry along.
 	List, Next, Place string
+	// Number says which of the list's claims it is; empty where that is not known.
+	Number string
 	// Done is what the reader has just decided on the one before; nil where he came another way.
 	Done *doneData
 }
@@ -309,12 +324,19 @@ func (v *visit) around(o *open, id string) (around, error) {
 		return a, nil
 	}
 	a.Place = "?" + url.Values{"list": {at.encoded()}}.Encode()
-	next, then, err := v.next(o, at, id)
+	next, err := v.next(o, at, id)
 	if err != nil {
 		return a, err
 	}
-	if next != nil && next.ID != id {
-		a.Next = then.Subject(next.Subject)
+	if next.Item != nil && next.ID != id {
+		a.Next = next.at.Subject(next.Subject)
+	}
+	if next.number > 0 {
+		key := "place.number"
+		if next.more {
+			key = "place.number.more"
+		}
+		a.Number = v.T(key, v.Number(int64(next.number)), v.Number(int64(next.of)))
 	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	switch {

@@ -33,7 +33,7 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	}
 	s.page(attr(d.link("Act on all 60"), "href")).mustSay("Try 60 again")
 	// Filters are kept, and narrow.
-	if d := s.page("/dead-letters/groups?q=carteira"); len(d.rowLinks()) != 1 || attr(d.field("q"), "value") != "carteira" {
+	if d := s.page("/dead-letters/groups?q=carteira"); len(d.rowLinks()) != 1 || attr(d.id("q"), "value") != "carteira" {
 		t.Error("words of the error find something else")
 	}
 	s.page("/dead-letters/groups?policy=job-queue").mustSay("No cause fits this filter")

@@ -128,8 +128,13 @@ func langOf(r *http.Request) (l Lang, chosen bool) {
 	return Langs()[i], now != ""
 }
 
-// reason in words; its code where it has none.
-func (l Lang) reason(r decision.Reason) string { return l.Or("reason."+string(r), string(r)) }
+// reason in words; its code where it has none. A rule that is an HTTP status has that for one.
+func (l Lang) reason(r decision.Reason) string {
+	if status, ok := strings.CutPrefix(string(r), "http-"); ok {
+		return l.T("reason.http", status)
+	}
+	return l.Or("reason."+string(r), string(r))
+}
 
 // policy by the name people have for it; one of a catalogue's own has the one it was given.
 func (l Lang) policy(name string) string { return l.Or("policy."+name, name) }
@@ -210,8 +215,10 @@ type Moment struct {
 	ISO, UTC string
 	// Text is what is read: an age, a countdown, or date and time in the hospital's zone.
 	Text string
-	// Kind tells the script how to keep Text true: ago, in, due, which is in until it is ago, or at, which stays.
+	// Kind tells the script how to keep Text true: ago, in, due, which is in until it is overdue, or at, which stays.
 	Kind string
+	// Late tells that it is a deadline that has passed.
+	Late bool
 }
 
 // Set reports whether there is an instant.
@@ -230,15 +237,24 @@ func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
 // Ago is how long ago t was.
 func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
 
+// For is for how long it has been so.
+func (v *visit) For(t time.Time) Moment {
+	if v.now.Sub(t) < time.Minute {
+		return v.Ago(t)
+	}
+	return v.moment(t, "for", v.T("time.for", v.span(v.now.Sub(t))))
+}
+
 // In is how long it is until t.
 func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.now))) }
 
-// Due is how long it is until a deadline, or how long ago that was.
+// Due is how long it is until a deadline, or for how long it is overdue.
 func (v *visit) Due(t time.Time) Moment {
-	if v.Past(t) {
-		return v.Ago(t)
+	m := v.moment(t, "due", v.in(t.Sub(v.now)))
+	if v.Past(t) && m.Set() {
+		m.Text, m.Late = v.T("time.overdue", v.span(v.now.Sub(t))), true
 	}
-	return v.moment(t, "due", v.in(t.Sub(v.now)))
+	return m
 }
 
 // Past reports whether t has come.

@@ -34,6 +34,8 @@ type listData struct {
 	Here place
 	pager
 	Filtered bool
+	// Elsewhere are claims in any state that the search finds, where it finds none in the filter's.
+	Elsewhere []found
 	// Matching is how many there are by the filter without its search.
 	Matching int64
 	// Reset is the list in this state with no other filter.
@@ -55,8 +57,9 @@ type listData struct {
 	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
 	Sorts              []viewLink
 	Amounts, Deadlines bool
-	// Processes tells that a row has something to say of its process.
-	Processes bool
+	// Processes tells that a row has something to say of its process, Who and Mixed that rows differ in who acts, and in
+	// their policies.
+	Processes, Who, Mixed bool
 	// Worth of all that is counted, and what of the open ones is late or due today.
 	Worth string
 	Due   []link
@@ -123,6 +126,13 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	d.Amounts = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 })
 	d.Deadlines = slices.ContainsFunc(items, func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
 	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
+	d.Who = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Team != items[0].Team })
+	d.Mixed = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy })
+	if len(items) == 0 && f.Query != "" {
+		if d.Elsewhere, err = v.find(o, f.Query); err != nil {
+			return nil, err
+		}
+	}
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
 	d.pager = pagerOf(cursor, next, func(cursor string) string { return listURL(f, cursor) })
 	summary := v.Count("letters."+f.State, d.Matching)
@@ -130,6 +140,52 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		summary = ""
 	}
 	return &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, summary: summary}, nil
+}
+
+// found is a claim that a search finds, in whatever state.
+type found struct {
+	Subject journal.Subject
+	Status  Badge
+	// Means is what its status means.
+	Means string
+}
+
+// mostFound claims are named by a search.
+const mostFound = 20
+
+// find returns the claims with that part in their number.
+func (v *visit) find(o *open, part string) (all []found, err error) {
+	subjects, err := o.Named(v.r.Context(), part, mostFound)
+	for _, s := range subjects {
+		story, known, err := o.Story(v.r.Context(), s)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			d := &subjectData{}
+			v.standing(d, &story)
+			all = append(all, found{s, d.Status, d.Means})
+		}
+	}
+	return all, err
+}
+
+// search answers GET /search?q= with the page of the claim that is meant, or with those that may be.
+func (p *Pages) search(v *visit, o *open) (*page, error) {
+	q := plain(v.r.URL.Query().Get("q"), maxQueryBytes)
+	if q == "" {
+		return &page{redirect: "/dead-letters"}, nil
+	}
+	all, err := v.find(o, q)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 1 {
+		return &page{redirect: subjectURL(all[0].Subject)}, nil
+	}
+	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
+	return &page{name: "search", section: "dead-letters", title: v.T("find.title"), data: map[string]any{
+		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f, "")}}, nil
 }
 
 // listed is the list's page with its filter, and no rows yet.

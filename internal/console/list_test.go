@@ -64,8 +64,8 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	}
 	file := s.get("/dead-letters.csv?sort=amount").Body.String()
 	lines := strings.Split(file, "\r\n")
-	if len(lines) != 5 || !strings.HasPrefix(file, "\ufeffGuia;") || !strings.HasSuffix(lines[0], ";Operadora;Valor;Erro") ||
-		!strings.HasPrefix(lines[1], "CLM-2-2;") || !strings.Contains(lines[1], `;153200,00;`) || !strings.Contains(lines[1], `;"'=Unimed; SP";153200,00;`) {
+	if len(lines) != 5 || !strings.HasPrefix(file, "\ufeffGuia;") || !strings.HasSuffix(lines[0], ";Operadora;Erro") ||
+		!strings.HasPrefix(lines[1], "CLM-2-2;") || !strings.Contains(lines[1], `;153200,00;`) || !strings.Contains(lines[1], `;"'=Unimed; SP";`) {
 		t.Errorf("the file is %s", file)
 	}
 }

@@ -314,7 +314,7 @@ func (v *visit) untold(notices []Notice) []healthRow {
 
 // signal of the engine or the journal.
 func (v *visit) signal(name string, s Signal) healthRow {
-	row := healthRow{Name: v.T("health." + name), Since: v.Ago(s.Since)}
+	row := healthRow{Name: v.T("health." + name), Since: v.For(s.Since)}
 	switch {
 	case !s.Known:
 		row.Badge, row.Detail = Badge{"wait", v.T("health.unknown")}, v.T("health."+name+".unknown")

@@ -87,6 +87,7 @@ func (p *Pages) route() {
 		answer       http.HandlerFunc
 	}{
 		{http.MethodGet, "/{$}", p.reading(p.overview)},
+		{http.MethodGet, "/search", p.reading(p.search)},
 		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
 		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
 		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},

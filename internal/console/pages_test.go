@@ -187,8 +187,8 @@ func TestTheOverviewLeadsToWhatATeamShouldDo(t *testing.T) {
 func TestTheOverviewSaysForWhomNobodyIsTold(t *testing.T) {
 	const some = "teams: {ti: {email: [ti@h.example]}, atendimento: {webhook: {url: https://h.example, secretFile: /s}}"
 	for _, tt := range []struct{ file, lang, want string }{
-		{some + "}", "en", "Nobody is told of dead letters of: Registration (cadastro), Billing (faturamento)."},
-		{some + "}", "pt-BR", "Ninguém é avisado das pendências de: "},
+		{some + "}", "en", "Teams that no e-mail reaches: Registration (cadastro), Billing (faturamento)."},
+		{some + "}", "pt-BR", "Equipes sem e-mail de aviso: "},
 		{some + ", cadastro: {email: [c@h.example]}, faturamento: {email: [f@h.example]}}", "en", ""},
 	} {
 		s := withCatalogue(t, newWorld(t, now), tt.file)
@@ -241,7 +241,7 @@ func TestFiltersOutlivePaging(t *testing.T) {
 			seen[text(n)] = true
 		}
 		chosen := d.all(func(n *html.Node) bool { return n.Data == "option" && has(n, "selected") })
-		if attr(d.field("q"), "value") != "CLM" || len(chosen) != 2 || attr(chosen[0], "value") != "tiss-submission" || attr(chosen[1], "value") != "INSURANCE_EXPIRED" {
+		if attr(d.id("q"), "value") != "CLM" || len(chosen) != 2 || attr(chosen[0], "value") != "tiss-submission" || attr(chosen[1], "value") != "INSURANCE_EXPIRED" {
 			t.Error("a page lost its filter")
 		}
 	})

@@ -93,7 +93,7 @@ func TestAPlanIsStarted(t *testing.T) {
 		t.Errorf("what was started is %+v", c)
 	}
 	to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
-	s.page(to).mustSay("Done: the run has begun.")
+	s.page(to).mustSay("The run has begun.")
 }
 
 func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {

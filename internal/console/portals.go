@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -133,6 +134,7 @@ func (v *visit) downSays(d *gate.Destination) string {
 
 func (v *visit) causeSays(d *gate.Destination) string {
 	s, since := &d.State, v.brief(d.State.Outage.Since)
+	by := cmp.Or(s.Outage.By, v.T("portal.somebody"))
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
 		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
@@ -140,9 +142,9 @@ func (v *visit) causeSays(d *gate.Destination) string {
 	case s.Outage.Cause == destination.CauseProbe:
 		return v.T("portal.down.probe", v.portal(d.Name), since)
 	case !s.HeldUntil.IsZero():
-		return v.T("portal.down.person.until", v.portal(d.Name), since, v.brief(s.HeldUntil))
+		return v.T("portal.down.person.until", v.portal(d.Name), by, since, v.brief(s.HeldUntil))
 	}
-	return v.T("portal.down.person", v.portal(d.Name), since)
+	return v.T("portal.down.person", v.portal(d.Name), by, since)
 }
 
 // brief is the time of an instant, with its day where that is not today.

@@ -80,7 +80,7 @@ func TestRefusalsAndTheLogIn(t *testing.T) {
 		slowed := ask(func(w http.ResponseWriter, r *http.Request) {
 			s.pages.Login(w, r, access.Login{Next: "/", Refusal: &access.Refusal{Status: 429, Code: access.CodeTooManyAttempts}})
 		})
-		slowed.mustSay(map[string]string{"pt-BR": "Muitas tentativas com token errado", "en": "Too many wrong tokens"}[lang])
+		slowed.mustSay(map[string]string{"pt-BR": "Muitas tentativas com código errado", "en": "Too many wrong tokens"}[lang])
 		if len(d.tags("nav")) > 0 {
 			t.Error("nobody sees the pages' names")
 		}

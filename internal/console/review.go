@@ -34,7 +34,7 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	if field := v.wrongField(f, &item); field != "" {
 		return v.undone(&item, sent{Wrong: v.T("form.wrong." + field), Field: field}), nil
 	}
-	next, at, err := v.next(o, v.place(), item.ID) // while it is still in the list
+	next, err := v.next(o, v.place(), item.ID) // while it is still in the list
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	}
 	v.remember(&done.Review)
 	to := v.place().Subject(item.Subject, field{"done", item.ID})
-	if next != nil {
-		to = at.Subject(next.Subject, field{"after", item.ID})
+	if next.Item != nil {
+		to = next.at.Subject(next.Subject, field{"after", item.ID})
 	}
 	return &page{redirect: to + "#decision"}, nil
 }

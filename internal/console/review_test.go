@@ -107,7 +107,7 @@ func TestSentLate(t *testing.T) {
 		extra, _ := url.ParseQuery(sent)
 		maps.Copy(form, extra)
 		if to := "/dead-letters/" + item.ID + "/retry"; want != "" && !strings.HasPrefix(want, "New") {
-			s.doc(s.post(to, form), 422).mustSay(want, "The deadline has passed", "Deadline 1 min ago")
+			s.doc(s.post(to, form), 422).mustSay(want, "The deadline has passed", "Deadline overdue by 1 min")
 		} else if s.follow(to, form).mustSay(want); w.letterOf(t, "CLM-T-1").Review.Force != (want == "") {
 			t.Errorf("%s is not forced, or is in time", sent)
 		}
@@ -197,7 +197,7 @@ func TestTheFormIsWhatTheRoleMay(t *testing.T) {
 		{"CLM-T-1", access.Admin, "ti", false, false, nil, "You belong to the team IT (ti)"},
 		{"CLM-T-2", access.Viewer, "", false, false, nil, "is read-only"},
 		{"CLM-T-2", access.Operator, "", true, true, []string{"force"}, "Try once more"},
-		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "(extra, beyond the 5)"},
+		{"CLM-T-2", access.Admin, "", true, true, []string{"force", "fresh"}, "One more retry, beyond the 5 planned"},
 	} {
 		s.who.Teams = c.teams
 		d := s.as(c.role).page(subjectAddress("tiss-submission", c.id))

@@ -185,7 +185,6 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 	all := []fact{
 		{v.T("fact.record"), v.Number(a.Record)},
 		{v.T("fact.counted"), v.retries(a.AnalysedCount, d.MaxRetries)},
-		{v.T("fact.matched"), d.MatchedRule},
 		{v.T("fact.rule"), string(a.Rule)},
 		{v.T("fact.catalogue"), d.Catalogue},
 		{v.T("fact.process"), key(a.ProcessInstanceKey)},

@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 )
 
@@ -27,6 +28,10 @@ type subjectData struct {
 	Next    Moment
 	Retries string
 	Context []fact
+	// Error of the last failure, and what the claim is worth.
+	Error, Worth string
+	// Waits says that its portal is not up, and that a retry waits for it; empty where it is.
+	Waits string
 	// Deadline by which it must have been sent, as long as it is to be.
 	Deadline Moment
 	Letter   *letterData
@@ -95,12 +100,16 @@ type reviewForm struct {
 	MayNot                string
 	MayRestart, AtLimit   bool
 	NextRetry, MaxRetries string
+	// OnceMore is a retry beyond the limit.
+	OnceMore string
 	// Missed is the deadline that has passed (R29), empty where none has; Due tells that there is one. Deadline is what was
 	// sent as a new one, Late that it goes though it is late.
 	Missed, Deadline string
 	Due, Late        bool
 	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
 	Wait string
+	// SaysNow and SaysWait say when a retry goes, by either choice.
+	SaysNow, SaysWait string
 	// Unattended tells that no process waits: a retry would be carried out by nobody.
 	Unattended bool
 	// What was sent.
@@ -149,16 +158,29 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	}
 	if n := len(story.Attempts); n > 0 {
 		last := &story.Attempts[n-1]
-		d.Operate = p.inOperate(last.ProcessInstanceKey)
+		d.Operate, d.Waits = p.inOperate(last.ProcessInstanceKey), v.waits(o, last.Destination)
+		if state.Open() || state == journal.Due {
+			d.Error = last.Error
+		}
 		d.Possibly = last.Decision.PossiblyAccepted && (state.Open() || state == journal.Due)
 	}
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
+	d.Worth = v.Money(story.Context().Cents())
 	d.Shown = v.shorten(&story)
 	d.Steps = v.steps(&story)
 	d.Chapters = v.chapters(&story)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	pg.status = sent.Status
 	return pg, nil
+}
+
+// waits says that a portal is not up, and a retry would wait for it; empty where that is not so.
+func (v *visit) waits(o *open, name string) string {
+	d, _, err := o.Destination(name)
+	if err != nil || d.State.Phase == destination.Up { // or nobody knows yet
+		return ""
+	}
+	return v.T("form.waits", v.portal(name), v.T("portal."+string(d.State.Phase)))
 }
 
 // inOperate is the page of a process instance there; empty where that is not known.
@@ -212,7 +234,7 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 	}
 	if n == 0 {
 		if d.Status, d.Means = (Badge{"off", v.T("status.none")}), v.T("state.none"); held != "" {
-			d.Status, d.Means = v.badge("status", journal.StatusPending), held
+			d.Status, d.Means = Badge{"wait", v.T("mark.held")}, held
 		}
 		return ""
 	}
@@ -224,8 +246,10 @@ func (v *visit) standing(d *subjectData, story *journal.Story) journal.State {
 		d.Retries = v.retries(e.Retries, story.Attempts[m-1].Decision.MaxRetries)
 	}
 	switch {
-	case held != "": // its status stays what it was
-		d.Means = held
+	case held != "":
+		d.Status, d.Means = Badge{"wait", v.T("mark.held")}, held
+	case state == journal.Dead:
+		d.Status.Word = v.T("state.word.dead")
 	case state == journal.Scheduled, state == journal.Reprocessing:
 		d.NextIs, d.Next = v.T("state.next"), v.In(e.NextRetryTime)
 	case state == journal.Due:
@@ -315,7 +339,10 @@ func (v *visit) judgesOtherwise(policy string, d *decision.Decision) bool {
 
 // form is what may be done by the reader, with what was sent if that was wrong.
 func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *reviewForm {
-	f := &reviewForm{When: "backoff"}
+	f := &reviewForm{When: string(deadletter.Backoff)}
+	if l.Outcome == decision.PermanentError { // which a person has corrected
+		f.When = string(deadletter.Now)
+	}
 	if sent.Wrong != "" {
 		f = sentForm(sent.Form, sent.Verb == "discard")
 		f.WrongField = sent.Field
@@ -333,12 +360,14 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *
 		f.MayNot = v.T("form.other_team", v.team(l.Team), v.ownTeams())
 	}
 	f.NextRetry, f.MaxRetries = v.retry(l.RetryCount+1, l.MaxRetries), v.Number(l.MaxRetries)
+	f.OnceMore = v.Count("form.how.force", l.MaxRetries)
 	if f.Due = !l.Deadline.IsZero(); f.Due && v.Past(l.Deadline) {
 		f.Missed = v.clock(l.Deadline)
 	}
 	if p != nil {
 		f.Wait = v.wait(&p.Backoff, l.RetryCount)
 	}
+	f.SaysNow, f.SaysWait = v.T("form.says.now"), v.T("form.says.wait", cmp.Or(f.Wait, "…"))
 	return f
 }
 

@@ -90,6 +90,8 @@ type frame struct {
 	Who, Role       string
 	FormToken       string
 	CanLogOut, Bare bool
+	// Ends is when the session does; empty where there is none.
+	Ends string
 	// Rows tells that the page lists dead letters, and was not refused.
 	Rows    bool
 	Banners []link
@@ -178,8 +180,11 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	f := &frame{
 		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()), Banners: banners,
-		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()), CanLogOut: !access.SessionEnds(v.r.Context()).IsZero(),
+		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()),
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
+	}
+	if ends := access.SessionEnds(v.r.Context()); !ends.IsZero() {
+		f.Ends, f.CanLogOut = exact(ends), true
 	}
 	if !f.Bare {
 		f.Role, f.Mine = v.role(), v.Waiting(v.mine, "")
@@ -259,6 +264,8 @@ type problemData struct {
 	Detail string
 	// Again is where to try it again; empty where that makes no sense.
 	Again string
+	// Written is what somebody wrote who is logged in no longer, for him to copy.
+	Written string
 }
 
 // fail answers with the page of what went wrong.
@@ -281,6 +288,13 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
 	if v.Or("problem."+d.Key+".title", "") == "" {
 		d.Key, d.Detail = "refused", refusal.Message
+	}
+	if refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, maxSentBytes)
+		if r.ParseForm() == nil {
+			d.Written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
+		}
+		d.Again = "/login"
 	}
 	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
 }

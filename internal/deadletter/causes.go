@@ -200,9 +200,6 @@ func (g *GroupQuery) Cursor(n int64, id string) string {
 	return newCursor(g.list("causes"), n, id)
 }
 
-// Unknown reports whether nothing can be found: there is a query, but no words are in it.
-func (g *GroupQuery) Unknown() bool { return g.Searches && len(g.Words) == 0 }
-
 // TeamCounts are how many dead letters each team acts on.
 type TeamCounts map[decision.Team]int64
 

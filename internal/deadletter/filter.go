@@ -230,51 +230,18 @@ const (
 // Sorts lists every order that has a name.
 func Sorts() []string { return []string{ByDeadline, ByAmount, ByAge} }
 
-// Key is a column of dead letters that a list is sorted by.
-type Key struct {
-	Column     string
-	Descending bool
-}
-
-// Keys are the columns of an order, the last of which tells all apart.
-func Keys(sort string) []Key {
-	deadline, cents, record := Key{Column: "deadline"}, Key{"cents", true}, Key{Column: "record"}
-	switch sort {
-	case ByDeadline:
-		return []Key{deadline, cents, record}
-	case ByAmount:
-		return []Key{cents, record}
-	case ByAge:
-		return []Key{record}
-	default:
-		return []Key{{"record", true}}
-	}
-}
-
-// Of returns what the column holds.
-func (k Key) Of(p *journal.Place) int64 {
-	switch k.Column {
-	case "deadline":
-		return p.Deadline
-	case "cents":
-		return p.Cents
-	default:
-		return p.Record
-	}
-}
-
 // Compare compares two places in an order.
 func Compare(sort string, a, b *journal.Place) int {
-	for _, k := range Keys(sort) {
-		c := cmp.Compare(k.Of(a), k.Of(b))
-		if k.Descending {
-			c = -c
-		}
-		if c != 0 {
-			return c
-		}
+	switch record := cmp.Compare(a.Record, b.Record); sort {
+	case ByDeadline:
+		return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), cmp.Compare(b.Cents, a.Cents), record)
+	case ByAmount:
+		return cmp.Or(cmp.Compare(b.Cents, a.Cents), record)
+	case ByAge:
+		return record
+	default:
+		return -record
 	}
-	return 0
 }
 
 // Cursor goes on behind a dead letter at that place. It is of this filter alone.

@@ -38,10 +38,10 @@ func ContextTypes() []ContextType {
 
 // ContextValue is what a claim's variable holds. What is not of its field's type is ContextText, as it was given.
 type ContextValue struct {
-	Variable string      `json:"variable"`
-	Type     ContextType `json:"type"`
+	Variable string `json:"variable"`
 	// Value is a text; a number or an amount with a decimal point, 1234.56; or an instant, RFC 3339 in UTC.
-	Value string `json:"value"`
+	Value string      `json:"value"`
+	Type  ContextType `json:"type"`
 }
 
 // mostCents of one amount, 100 billion: sums of many stay exact.

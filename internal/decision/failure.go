@@ -145,7 +145,7 @@ const maxIDBytes = 512
 func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	f := Failure{OriginalError: v.Error, inputs: v}
 	var ok bool
-	if f.ID, ok = v.ID.text(); !ok || !isKey(f.ID) || !p.IDPattern.MatchString(f.ID) {
+	if f.ID, ok = v.ID.text(); !ok || !isKey(f.ID) || p.IDPattern.FindString(f.ID) != f.ID {
 		return f, &Rejection{p.InvalidID, p.IDVariable, v.ID.describe(),
 			"text that matches " + p.IDPattern.String() + ", printable, at most " + strconv.Itoa(maxIDBytes) + " bytes"}
 	}
@@ -236,7 +236,7 @@ func (p *Policy) Evidence(f *Failure) []classify.Found {
 // isKey reports whether an id can be a database key and stand in a log line.
 func isKey(id string) bool {
 	hidden := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
-	return len(id) <= maxIDBytes && !strings.ContainsFunc(id, hidden)
+	return id != "" && len(id) <= maxIDBytes && !strings.ContainsFunc(id, hidden)
 }
 
 // SaysNothing reports whether an error's text is what scripts print of none.

@@ -142,6 +142,8 @@ type Outage struct {
 	// Until is when a canary, or a person, ended it; zero while it lasts.
 	Until time.Time `json:"until,omitzero"`
 	Cause Cause     `json:"cause,omitempty"`
+	// By is who ordered it, where a person is the cause.
+	By string `json:"by,omitempty"`
 	// Failed of Admitted claims were the evidence, where failures are the cause.
 	Failed   int `json:"failed,omitempty"`
 	Admitted int `json:"admitted,omitempty"`

@@ -292,7 +292,7 @@ func (o Order) apply(g *Gate) {
 		} else {
 			g.enter(Down)
 		}
-		g.Outage.Cause = CausePerson
+		g.Outage.Cause, g.Outage.By = CausePerson, o.By
 		g.UpUntil, g.HeldUntil, g.NextTest = time.Time{}, until, until
 	case SendCanary:
 		if g.Phase == Down {

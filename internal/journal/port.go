@@ -34,6 +34,9 @@ type Reader interface {
 	// PendingRetries are the retries of a policy (all where it is empty) that lie ahead or are due, the
 	// earliest first, after a given one (nil: from the first on), at most limit.
 	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
+	// Named are the subjects with that part in their id, as it stands or in capitals, the newest first, at most limit. Its
+	// cost grows with how many subjects there are.
+	Named(ctx context.Context, part string, limit int) ([]Subject, error)
 }
 
 // Holding reads what is held at gates, and how many passed. Its errors hold a *StoreError. Every method is safe for

@@ -21,9 +21,8 @@ const (
 	lookEvery = 5 * time.Second
 	// leastRest is what it rests at least.
 	leastRest = time.Second
-	// quiet is how long nothing may have come before the first news go out, and gatherMost how long they wait for that:
-	// one cause seldom kills one claim alone.
-	quiet, gatherMost = 2 * time.Second, 10 * time.Second
+	// gatherTime is how long the first of the news waits for others: one cause seldom kills one claim alone.
+	gatherTime = 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute
 	// mostWaiting messages of the queue are looked at.
@@ -66,16 +65,8 @@ type Options struct {
 type Gatherer struct {
 	Options
 	woken clock.Signal
-	// seen are news that wait for others. It is Run's alone.
-	seen map[string]pendingNews
 	// failed is what was told last of a store that does not answer.
 	failed bool
-}
-
-// pendingNews are news that wait for others: how many, since when, and when one came last.
-type pendingNews struct {
-	n           int64
-	first, last time.Time
 }
 
 // NewGatherer prepares a Gatherer; Run starts it.
@@ -88,18 +79,17 @@ func (g *Gatherer) Wake() { g.woken.Send() }
 
 // Run makes notices until stop ends; what it does with the store ends with hard.
 func (g *Gatherer) Run(stop, hard context.Context) {
-	g.seen = map[string]pendingNews{}
 	for stop.Err() == nil {
-		again := g.look(hard)
+		g.look(hard)
 		g.Clock.Rest(stop, leastRest) // even if it is woken
-		clock.RestOr(stop, g.Clock, again-leastRest, g.woken)
+		clock.RestOr(stop, g.Clock, lookEvery-leastRest, g.woken)
 	}
 }
 
-// look makes what is due, and says when to look again at the latest.
-func (g *Gatherer) look(ctx context.Context) time.Duration {
+// look makes what is due.
+func (g *Gatherer) look(ctx context.Context) {
 	if !g.tellsAnybody() {
-		return lookEvery
+		return
 	}
 	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -111,10 +101,6 @@ func (g *Gatherer) look(ctx context.Context) time.Duration {
 	if l != nil && l.made {
 		g.Made()
 	}
-	if len(g.seen) > 0 {
-		return quiet
-	}
-	return lookEvery
 }
 
 // tellsAnybody reports whether anybody is to be told.
@@ -169,20 +155,17 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 
 // all teams and their ways, in a fixed order.
 func (l *glance) all(ctx context.Context) error {
-	keys := map[string]bool{}
 	for _, team := range slices.Sorted(maps.Keys(l.teams)) {
 		t := l.teams[team]
 		for _, w := range waysOf(&t) {
 			if c, _ := w.split(); c == Email && !l.Mail {
 				continue // said at the start
 			}
-			keys[keyOf(team, w)] = true
 			if err := l.way(ctx, team, &t, w); err != nil {
 				return err
 			}
 		}
 	}
-	maps.DeleteFunc(l.seen, func(key string, _ pendingNews) bool { return !keys[key] })
 	return nil
 }
 
@@ -217,22 +200,15 @@ func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind
 // back makes nobody wait until it comes there again.
 func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
-// newer makes news where there are, and the last are long enough ago.
+// newer makes news where there are that have waited for others, and the last are long enough ago.
 func (l *glance) newer(ctx context.Context, team decision.Team, w way) error {
-	from, key := l.watermark(team, w, deadletter.NewsNotice), keyOf(team, w)
+	from := l.watermark(team, w, deadletter.NewsNotice)
 	if l.lately(from.At) {
 		return nil
 	}
 	count, err := l.Store.NewDeadLetters(ctx, team, from.Record, topCauses)
-	if err != nil {
+	if age := l.now.Sub(count.Oldest); err != nil || count.N == 0 || age.Abs() < gatherTime {
 		return err
-	}
-	if count.N == 0 {
-		delete(l.seen, key)
-		return nil
-	}
-	if !l.gathered(key, count.N) {
-		return nil
 	}
 	n, err := l.news(ctx, team, &count)
 	if err != nil {
@@ -241,19 +217,6 @@ func (l *glance) newer(ctx context.Context, team decision.Team, w way) error {
 	to := from
 	to.Record, to.At = count.Through, l.now
 	return l.make(ctx, from, to, n)
-}
-
-// gathered reports whether nothing came for a while, or that was waited for long enough.
-func (l *glance) gathered(key string, n int64) bool {
-	s, known := l.seen[key]
-	if !known {
-		s.first = l.now
-	}
-	if s.n != n {
-		s.n, s.last = n, l.now
-	}
-	l.seen[key] = s
-	return l.now.Sub(s.last) >= quiet || l.now.Sub(s.first) >= gatherMost
 }
 
 // make puts a notice into the outbox, with the watermark.
@@ -265,7 +228,6 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
 		return err
 	}
-	delete(l.seen, m.Key)
 	l.made = true
 	told := n.Data.Open.Count
 	if n.Data.New != nil {

@@ -60,25 +60,25 @@ func NewMailer(server MailServer, words Words, zone *time.Location) *Mailer {
 	return &Mailer{server: server, render: newRenderer(words, zone)}
 }
 
-// Send sends a notice to an address and returns the server's answer. Its error is a *Failure.
-func (m *Mailer) Send(ctx context.Context, id string, n *Notice, address string) (said string, err error) {
+// Send sends a notice to an address. Its error is a *Failure.
+func (m *Mailer) Send(ctx context.Context, id string, n *Notice, address string) error {
 	msg, err := m.message(id, n, address)
 	if err != nil {
-		return "", refused(fmt.Sprintf("compose an e-mail: %v", err))
+		return refused(fmt.Sprintf("compose an e-mail: %v", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, PublishTime)
 	defer cancel()
 	client, err := m.dial(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer client.Close()
 	err = client.Send(msg)
 	time.AfterFunc(quitTime, cancel)
 	if !msg.IsDelivered() { // else it is what came after that failed
-		return "", notHandedIn(ctx, err, address)
+		return byMail(ctx, "hand in the message", err, address)
 	}
-	return strings.Join(strings.Fields(msg.ServerResponse()), " "), nil
+	return nil
 }
 
 // Check says whether the mail server takes connections, and the user where there is one.
@@ -125,7 +125,7 @@ func (m *Mailer) dial(ctx context.Context) (*gomail.Client, error) {
 		return nil, refused("connect to the mail server: " + err.Error())
 	}
 	if err := client.DialWithContext(ctx); err != nil {
-		return nil, answered("connect to the mail server "+client.ServerAddr(), err)
+		return nil, byMail(ctx, "connect to the mail server "+client.ServerAddr(), err, "")
 	}
 	return client, nil
 }

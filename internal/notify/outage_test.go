@@ -138,7 +138,7 @@ func TestMails(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
 			tt.data.Team = "faturamento"
 			const to = "faturamento@hospital.example"
-			_, err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to)
+			err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to)
 			testkit.Must(t, err)
 			head, found := parts(t, b.deliveries()[0].message)
 			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -22,11 +21,9 @@ const (
 	postTime = 20 * time.Second
 	// maxAnswer is the bytes that are read of an answer.
 	maxAnswer = 4 << 10
-	// A secret is so long, without its base64.
-	leastSecret, mostSecret = 24, 64
+	// A secret has the prefix, and is so long with it: base64 of 24 to 64 bytes.
 	secretPrefix            = "whsec_"
-	// mostSecrets of one file: the old and the new one, while they change.
-	mostSecrets = 4
+	leastSecret, mostSecret = len(secretPrefix) + 32, len(secretPrefix) + 88
 )
 
 // Poster sends notices as webhooks. Safe for concurrent use.
@@ -35,30 +32,25 @@ type Poster struct{ client *http.Client }
 // NewPoster prepares a Poster that sends by client.
 func NewPoster(client *http.Client) *Poster { return &Poster{client} }
 
-// Send posts a body, signed with the receiver's secret, which is read now, and returns the receiver's answer. now is the
-// instant of the signature.
-func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) (string, error) {
-	keys, err := secrets(to.SecretFile)
-	if err != nil {
-		return "", refused("sign the webhook: " + err.Error())
-	}
+// Send posts a body, signed with the receiver's secret, which is read now. now is the instant of the signature.
+func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, strings.NewReader(body))
 	if err != nil {
-		return "", refused("the webhook's address cannot be used")
+		return refused("the webhook's address cannot be used")
 	}
-	if err := sign(request.Header, keys, id, body, now); err != nil {
-		return "", refused("sign the webhook: " + err.Error())
+	if err := sign(request.Header, to.SecretFile, id, body, now); err != nil {
+		return refused("sign the webhook: " + err.Error())
 	}
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	answer, err := p.client.Do(request)
 	if err != nil {
-		return "", failed("post the webhook", withoutURL(ctx, err))
+		return failed("post the webhook", withoutURL(ctx, err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) // the status tells all
-	return answer.Status, judge(answer, now)
+	return judge(answer)
 }
 
 // withoutURL returns the client's error, which names the whole address.
@@ -73,48 +65,32 @@ func withoutURL(ctx context.Context, err error) error {
 }
 
 // judge what a receiver answered.
-func judge(a *http.Response, now time.Time) error {
-	said := "the receiver answered " + strconv.Itoa(a.StatusCode)
-	if text := http.StatusText(a.StatusCode); text != "" {
-		said += " " + text
-	}
+func judge(a *http.Response) error {
+	said := strings.TrimSpace("the receiver answered " + strconv.Itoa(a.StatusCode) + " " + http.StatusText(a.StatusCode))
 	switch code := a.StatusCode; {
 	case code/100 == 2:
 		return nil
 	case code/100 == 3:
 		return refused(said + ": redirects are not followed; correct the team's webhook url")
-	case code == http.StatusGone:
-		return refused(said + ": it takes no webhooks any more; take the team's webhook out, or correct it")
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code/100 != 4:
 		f := failure(false, said)
-		f.After = retryAfter(a.Header.Get("Retry-After"), now)
+		seconds, _ := strconv.ParseUint(a.Header.Get("Retry-After"), 10, 20)
+		f.After = time.Duration(seconds) * time.Second
 		return f
 	default:
 		return refused(said)
 	}
 }
 
-// retryAfter returns what the header asks for; 0 where it says nothing that can be understood.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 20); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	at, err := http.ParseTime(header)
+// sign sets the headers of Standard Webhooks, with a signature by each secret of the file.
+func sign(h http.Header, secretFile, id, body string, now time.Time) error {
+	signers, err := signersOf(secretFile)
 	if err != nil {
-		return 0
+		return err
 	}
-	return max(at.Sub(now), 0)
-}
-
-// sign sets the headers of Standard Webhooks, with a signature by each secret.
-func sign(h http.Header, keys [][]byte, id, body string, now time.Time) error {
-	signatures := make([]string, len(keys))
-	for i, key := range keys {
-		w, err := standardwebhooks.NewWebhookRaw(key)
-		if err == nil {
-			signatures[i], err = w.Sign(id, now, []byte(body))
-		}
-		if err != nil {
+	signatures := make([]string, len(signers))
+	for i, s := range signers {
+		if signatures[i], err = s.Sign(id, now, []byte(body)); err != nil {
 			return err
 		}
 	}
@@ -124,22 +100,19 @@ func sign(h http.Header, keys [][]byte, id, body string, now time.Time) error {
 	return nil
 }
 
-// secrets of a file: one a line, so that a receiver may change it while both hold.
-func secrets(path string) ([][]byte, error) {
-	text, err := secret(path)
+// signersOf the secrets in a file: one a line, so that a receiver may change it while both hold.
+func signersOf(file string) (all []*standardwebhooks.Webhook, err error) {
+	text, err := secret(file)
 	if err != nil {
 		return nil, err
 	}
-	var keys [][]byte
-	for _, word := range strings.Fields(text) {
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(word, secretPrefix))
-		if err != nil || !strings.HasPrefix(word, secretPrefix) || len(key) < leastSecret || len(key) > mostSecret ||
-			len(keys) == mostSecrets {
-			return nil, fmt.Errorf("the secret's file holds no secret, expected %s and base64 of %d to %d bytes, on at most "+
-				"%d lines",
-				secretPrefix, leastSecret, mostSecret, mostSecrets)
+	for word := range strings.FieldsSeq(text) {
+		s, err := standardwebhooks.NewWebhook(word)
+		if err != nil || !strings.HasPrefix(word, secretPrefix) || len(word) < leastSecret || len(word) > mostSecret {
+			return nil, fmt.Errorf("the secret's file holds something else, expected on each line %s and base64 of 24 to 64 "+
+				"bytes", secretPrefix)
 		}
-		keys = append(keys, key)
+		all = append(all, s)
 	}
-	return keys, nil
+	return all, nil
 }

@@ -51,9 +51,9 @@ func TestWebhookIsSigned(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	defer s.Close()
-	r, err := notify.NewPoster(webclient.New(loopback, "1.2.3")).Send(t.Context(), hook(t, s.URL+"/hooks/retry?room=ti"), "id-1", hookBody, time.Now())
-	if err != nil || r != "202 Accepted" || calls.Load() != 1 {
-		t.Errorf("%+v, %v", r, err)
+	err = notify.NewPoster(webclient.New(loopback, "1.2.3")).Send(t.Context(), hook(t, s.URL+"/hooks/retry?room=ti"), "id-1", hookBody, time.Now())
+	if err != nil || calls.Load() != 1 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestSecretsChange(t *testing.T) {
 		first, second bool
 	}{{secretText, true, false}, {secretText + "\n" + other, true, true}, {other, false, true}} {
 		testkit.Must(t, os.WriteFile(to.SecretFile, []byte(step.file+"\n"), 0o600))
-		if _, err := p.Send(t.Context(), to, "id", hookBody, time.Now()); err != nil || first != step.first || second != step.second {
+		if err := p.Send(t.Context(), to, "id", hookBody, time.Now()); err != nil || first != step.first || second != step.second {
 			t.Errorf("%v: signed %t %t, %v", step, first, second, err)
 		}
 	}
 	for _, bad := range []string{"", "whsec_short", "whsec_!!!!", strings.Repeat("QUJD", 10), "whsec_" + strings.Repeat("QUJD", 40), strings.Repeat("x", 5000)} {
 		testkit.Must(t, os.WriteFile(to.SecretFile, []byte(bad), 0o600))
-		_, err := p.Send(t.Context(), to, "id", hookBody, time.Now())
+		err := p.Send(t.Context(), to, "id", hookBody, time.Now())
 		if f, ok := errors.AsType[*notify.Failure](err); !ok || !f.Refused || bad != "" && strings.Contains(f.Error(), bad) {
 			t.Errorf("%.20q: %v", bad, err)
 		}
@@ -128,7 +128,7 @@ func TestReceivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(tt.handler)
 			defer s.Close()
-			_, err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL+"/segredo-no-caminho"), "id", hookBody, time.Now())
+			err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL+"/segredo-no-caminho"), "id", hookBody, time.Now())
 			f, ok := errors.AsType[*notify.Failure](err)
 			if !ok || f.Refused != tt.refused || f.After != tt.after || !strings.Contains(f.Error(), tt.says) || strings.Contains(f.Error(), "segredo") {
 				t.Errorf("got %v (%+v), want refused %t, after %s, %q", err, f, tt.refused, tt.after, tt.says)
@@ -158,7 +158,7 @@ func TestHugeAnswer(t *testing.T) {
 		stopped <- n
 	}))
 	defer s.Close()
-	if _, err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL), "id", hookBody, time.Now()); err != nil {
+	if err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL), "id", hookBody, time.Now()); err != nil {
 		t.Error(err)
 	}
 	if n := <-stopped; n > 64<<20 {
@@ -180,7 +180,7 @@ func TestSlowReceiver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, err := notify.NewPoster(webclient.New(loopback, "x")).Send(ctx, hook(t, s.URL), "id", hookBody, time.Now())
+	err := notify.NewPoster(webclient.New(loopback, "x")).Send(ctx, hook(t, s.URL), "id", hookBody, time.Now())
 	if f, ok := errors.AsType[*notify.Failure](err); !ok || f.Refused || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
@@ -195,7 +195,7 @@ func TestInsideIsRefused(t *testing.T) {
 	t.Setenv("http_proxy", s.URL)
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"} {
-		_, err := notify.NewPoster(webclient.New(webclient.Allowed{}, "x")).Send(t.Context(), hook(t, "http://"+host+port), "id", hookBody, time.Now())
+		err := notify.NewPoster(webclient.New(webclient.Allowed{}, "x")).Send(t.Context(), hook(t, "http://"+host+port), "id", hookBody, time.Now())
 		if err == nil || !strings.Contains(err.Error(), "is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it") && host != "[::ffff:127.0.0.1]" {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -203,7 +203,7 @@ func TestInsideIsRefused(t *testing.T) {
 	if reached.Load() {
 		t.Error("a request came inside")
 	}
-	if _, err := notify.NewPoster(webclient.New(webclient.Allowed{Hosts: []string{"localhost"}}, "x")).Send(t.Context(), hook(t, "http://LOCALHOST"+port), "id", hookBody, time.Now()); err != nil || !reached.Load() {
+	if err := notify.NewPoster(webclient.New(webclient.Allowed{Hosts: []string{"localhost"}}, "x")).Send(t.Context(), hook(t, "http://LOCALHOST"+port), "id", hookBody, time.Now()); err != nil || !reached.Load() {
 		t.Errorf("a host that is named: %v", err)
 	}
 }

@@ -162,8 +162,8 @@ func TestSentByAnotherReplica(t *testing.T) {
 	}
 	b.set(func() { b.onRcpt = func(string) error { return nil } })
 	testkit.Must(t, sink.Publish(t.Context(), &second))
-	if sent := logs.FilterMessage("a notice was sent").All(); len(sent) != 1 || sent[0].ContextMap()["tries"] != int64(1) {
-		t.Errorf("%v, want one try", sent)
+	if n := logs.FilterMessage("a notice was sent").Len(); n != 1 {
+		t.Errorf("it was told %d times that it is sent", n)
 	}
 }
 

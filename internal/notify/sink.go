@@ -50,22 +50,20 @@ type Senders struct {
 	Poster *Poster
 }
 
-// send sends a notice, whose text is body, by one of a team's ways and returns the receiver's answer.
-func (s Senders) send(
-	ctx context.Context, t *catalogue.Team, w way, id string, n *Notice, body string,
-) (said string, err error) {
+// send sends a message, which n is read of, by one of a team's ways.
+func (s Senders) send(ctx context.Context, t *catalogue.Team, w way, m *journal.Message, n *Notice) error {
 	c, address := w.split()
 	switch {
 	case c == Webhook:
-		return s.Poster.Send(ctx, t.Webhook, id, body, time.Now()) // receivers hold it against their own clocks
+		return s.Poster.Send(ctx, t.Webhook, m.ID, m.Body, time.Now()) // receivers hold it against their own clocks
 	case s.Mailer == nil:
-		return "", refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM")
+		return refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM")
 	}
-	said, err = s.Mailer.Send(ctx, id, n, address)
+	err := s.Mailer.Send(ctx, m.ID, n, address)
 	if f, is := errors.AsType[*Failure](err); is { // which address it is, without naming it
 		f.text = fmt.Sprintf("address %d of %d: %s", slices.Index(t.Email, address)+1, len(t.Email), f.text)
 	}
-	return said, err
+	return err
 }
 
 // Sink sends the notices that are in the outbox, to those whom the catalogue names at the moment. It implements
@@ -80,23 +78,13 @@ type Sink struct {
 	Log   *zap.Logger
 
 	mu sync.Mutex
-	// troubles are what failed last, by key, of which one message waits at a time.
-	troubles map[string]trouble
+	// failed holds what failed last of each key, of which one message waits at a time. It says nothing of the next, which
+	// may come after another replica sent this one.
+	failed map[string]trouble
 }
 
-// trouble with a message. It says nothing of the next, which may come after another replica sent this one.
-type trouble struct {
-	id, text string
-	tries    int
-}
-
-// trouble returns what this process's tries of a message came to; mu is held.
-func (s *Sink) trouble(m *journal.Message) trouble {
-	if t := s.troubles[m.Key]; t.id == m.ID {
-		return t
-	}
-	return trouble{id: m.ID}
-}
+// trouble with a message.
+type trouble struct{ id, text string }
 
 // Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
@@ -111,7 +99,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 		s.drop(m, "the policy catalogue does not tell the team that way any more")
 		return nil
 	}
-	if _, err := s.send(ctx, &team, w, m.ID, n, m.Body); err != nil {
+	if err := s.send(ctx, &team, w, m, n); err != nil {
 		return s.fail(ctx, m, err)
 	}
 	s.sent(m)
@@ -132,7 +120,7 @@ func (s *Sink) drop(m *journal.Message, why string) {
 	}
 	s.Log.Warn("a notice is not sent",
 		append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
-	s.forget(m)
+	s.note(m, "")
 }
 
 func fields(m *journal.Message) []zap.Field {
@@ -144,18 +132,24 @@ func fields(m *journal.Message) []zap.Field {
 func (s *Sink) sent(m *journal.Message) {
 	team, c := receiver(m)
 	s.Tried(team, c, Sent)
-	s.mu.Lock()
-	tries := s.trouble(m).tries + 1
-	s.mu.Unlock()
-	s.Log.Info("a notice was sent", append(fields(m), zap.String("event", "notice_sent"), zap.Int("tries", tries),
+	s.Log.Info("a notice was sent", append(fields(m), zap.String("event", "notice_sent"),
 		zap.Duration("waited", max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)))...)
-	s.forget(m)
+	s.note(m, "")
 }
 
-func (s *Sink) forget(m *journal.Message) {
+// note keeps why a message could not be sent, empty where it waits no longer, and reports whether that is news.
+func (s *Sink) note(m *journal.Message, failure string) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.troubles, m.Key)
+	if s.failed == nil {
+		s.failed = map[string]trouble{}
+	}
+	now := trouble{m.ID, failure}
+	news = s.failed[m.Key] != now
+	if s.failed[m.Key] = now; failure == "" {
+		delete(s.failed, m.Key)
+	}
+	return news
 }
 
 // fail notes a failure, and tells it where it is another than the last.
@@ -169,14 +163,7 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 		result = Refused
 	}
 	s.Tried(team, c, result)
-	s.mu.Lock()
-	if s.troubles == nil {
-		s.troubles = map[string]trouble{}
-	}
-	last := s.trouble(m)
-	s.troubles[m.Key] = trouble{m.ID, err.Error(), last.tries + 1}
-	s.mu.Unlock()
-	if last.text != err.Error() {
+	if s.note(m, err.Error()) {
 		s.Log.Warn("a notice could not be sent; it is tried again until it is",
 			append(fields(m), zap.String("event", "notice_"+string(result)), zap.Error(err))...)
 	}
@@ -206,8 +193,12 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	defer s.mu.Unlock()
 	waiting := make([]Waiting, len(all))
 	for i := range all {
-		team, c := receiver(&all[i])
-		waiting[i] = Waiting{team, c, all[i].Type, all[i].At, s.trouble(&all[i]).text}
+		m := &all[i]
+		team, c := receiver(m)
+		waiting[i] = Waiting{Team: team, Channel: c, Type: m.Type, Since: m.At}
+		if t := s.failed[m.Key]; t.id == m.ID {
+			waiting[i].Failure = t.text
+		}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return a.Since.Compare(b.Since) })
 	return waiting, nil
@@ -255,37 +246,32 @@ func plainly(err error) string {
 			return "no answer in time"
 		}
 	}
+	if blocked, is := errors.AsType[*webclient.BlockedError](err); is {
+		return blocked.Error()
+	}
 	if op, is := errors.AsType[*net.OpError](err); is && op.Err != nil {
-		if blocked, is := errors.AsType[*webclient.BlockedError](op.Err); is {
-			return blocked.Error()
-		}
 		return op.Op + ": " + op.Err.Error()
 	}
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// answered returns the failure of a mail server's answer: 5xx is for good, all else may pass.
-func answered(doing string, err error) *Failure {
-	said, is := errors.AsType[*textproto.Error](err)
-	if !is {
-		return failed(doing, err)
+// byMail returns the failure of a conversation with a mail server: 5xx is for good, all else may pass. The recipient, whom
+// servers and the library like to repeat, is left out: logs name nobody.
+func byMail(ctx context.Context, doing string, err error, address string) *Failure {
+	code, said := 0, plainly(err)
+	if sending, is := errors.AsType[*gomail.SendError](err); is {
+		if code = sending.ErrorCode(); code == 0 { // it is the connection that failed
+			said = sending.Reason.String() + " failed"
+		}
+		said, _, _ = strings.Cut(said, ", affected ")
+	} else if answer, is := errors.AsType[*textproto.Error](err); is {
+		code, said = answer.Code, "the server answered "+answer.Error()
 	}
-	return failure(said.Code/100 == 5, doing+": the server answered "+said.Error())
-}
-
-// notHandedIn returns the failure of a connection that took no message, without the recipient, whom servers and the
-// library like to repeat: logs name nobody.
-func notHandedIn(ctx context.Context, err error, address string) *Failure {
-	const doing = "hand in the message: "
-	sending, is := errors.AsType[*gomail.SendError](err)
-	switch {
-	case ctx.Err() != nil || !is:
-		return failure(false, doing+"no answer in time")
-	case sending.ErrorCode() == 0: // it is the connection that failed
-		return failure(false, doing+sending.Reason.String()+" failed")
+	if ctx.Err() != nil {
+		code, said = 0, "no answer in time"
 	}
-	said, _, _ := strings.Cut(sending.Error(), ", affected ")
-	local, _, _ := strings.Cut(address, "@")
-	said = strings.NewReplacer(address, "[E-MAIL]", local, "[E-MAIL]").Replace(said)
-	return failure(sending.ErrorCode()/100 == 5, doing+said)
+	if local, _, is := strings.Cut(address, "@"); is {
+		said = strings.NewReplacer(address, "[E-MAIL]", local, "[E-MAIL]").Replace(said)
+	}
+	return failure(code/100 == 5, doing+": "+said)
 }

@@ -223,7 +223,7 @@ func drop(c net.Conn) error {
 	return errDropped
 }
 
-func send(t *testing.T, m *notify.Mailer, to string) (said string, err error) {
+func send(t *testing.T, m *notify.Mailer, to string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -55,8 +55,7 @@ func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item 
 	all := map[string][]deadletter.Item{}
 	for _, d := range m.letters {
 		id := d.DeadLetter.Fingerprint
-		cause := m.fingerprints[id]
-		if id != "" && p.Passes(&d.DeadLetter, d.Subject.Policy) && (!p.Searches || p.Finds(&cause)) {
+		if id != "" && p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p.Query, d) {
 			all[id] = append(all[id], m.item(d))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -244,6 +245,19 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 		}
 	}
 	return story, m.keys[s] != 0 || len(records) > 0, err
+}
+
+// Named implements journal.Reader.
+func (m *Memory) Named(ctx context.Context, part string, limit int) ([]journal.Subject, error) {
+	return ask(ctx, m, func() (all []journal.Subject) {
+		for _, key := range slices.Backward(slices.Sorted(maps.Keys(m.subjects))) {
+			of := m.subjects[key].Subject
+			if of.Tenant != "" && (strings.Contains(of.ID, part) || strings.Contains(of.ID, strings.ToUpper(part))) {
+				all = append(all, of)
+			}
+		}
+		return first(all, limit)
+	})
 }
 
 // PendingRetries implements journal.Reader.

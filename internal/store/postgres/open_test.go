@@ -172,7 +172,7 @@ func TestAStandbyIsToBeReadAlone(t *testing.T) {
 	_, err = Open(wait.Context(t), address)
 	wantKind(t, err, journal.Unavailable, "standby")
 	_, err = Inspect(wait.Context(t), address)
-	wantKind(t, err, journal.Invalid, "standby: name the primary")
+	wantKind(t, err, journal.Unavailable, "name the primary")
 	r, err := OpenReader(wait.Context(t), address)
 	testkit.Must(t, err)
 	defer r.Close()

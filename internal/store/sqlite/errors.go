@@ -19,13 +19,9 @@ func code(err error) int {
 	return 0
 }
 
-// failed is the store's error for err, which came while doing what doing says, or of COMMIT. Where the disk was full,
-// or the file could not be written at all, the last page of a transaction is not there; otherwise a crash may still
-// bring it back.
-func failed(doing string, err error, committing bool) error {
-	if e, ok := errors.AsType[*journal.StoreError](err); ok {
-		return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
-	}
+// judge is the dialect's Judge. Where the disk was full, or the file could not be written at all, the last page of a
+// transaction is not there; otherwise a crash may still bring it back.
+func judge(err error, committing bool) *journal.StoreError {
 	kind := journal.Unavailable
 	switch code(err) {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE:
@@ -40,7 +36,7 @@ func failed(doing string, err error, committing bool) error {
 			kind = journal.Ambiguous
 		}
 	}
-	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s: %s%w", doing, meaning(code(err)), err)}
+	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s%w", meaning(code(err)), err)}
 }
 
 // meaning is what a result code tells an operator, to be read before SQLite's own words.

@@ -104,7 +104,7 @@ func (r *Reader) Backup(ctx context.Context, path string) error {
 		err = closed
 	}
 	if err != nil {
-		return failed("copy "+r.file.path+" to "+path, err, false)
+		return dialect.Failed("copy "+r.file.path+" to "+path, err, false)
 	}
 	return smallfile.Sync(path)
 }

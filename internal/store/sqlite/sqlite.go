@@ -34,7 +34,7 @@ var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID"},
 	Bytes: "x'%x'", Contains: "instr", Rows: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
-	Failed: failed,
+	Judge: judge,
 }
 
 // DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
@@ -145,7 +145,7 @@ func (db *DB) Close() error {
 	err = errors.Join(err, copied, db.writer.Close(), db.pool.Close(), unlock(db.held))
 	db.writer = nil
 	if err != nil {
-		return failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
+		return dialect.Failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
 	}
 	return nil
 }

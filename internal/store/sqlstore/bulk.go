@@ -126,14 +126,14 @@ const delivery = "COALESCE(d.body->>'delivery', '')"
 
 // tallies sums up what a query finds of the open ones.
 func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tally, error) {
-	w := s.finds(p, false)
+	w := s.finds(p)
 	w.and("d.state = 'open'")
 	sums := deadletter.Sums{}
 	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
 	err := s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
 			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
 			count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
-		FROM dead_letters d JOIN subjects s ON s.key = d.subject`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(scan scanner) error {
+		FROM dead_letters d`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(scan scanner) error {
 		var t deadletter.Tally
 		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.N,
 			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)

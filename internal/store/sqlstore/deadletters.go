@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,141 +15,98 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// letter is where a dead letter stands in a list.
-type letter = journal.Place
+// order of a list of dead letters d.
+type order struct {
+	// by are its columns, behind is what rows behind a place have. Each is a stretch of an index for each state.
+	by, behind string
+	// place returns the parameters of behind.
+	place func(p *journal.Place) []any
+}
 
-const letterColumns = "d.deadline, d.cents, d.record"
+var orders = map[string]order{
+	deadletter.Newest: {"d.record DESC", "d.record < ?", func(p *journal.Place) []any { return []any{p.Record} }},
+	deadletter.ByAge:  {"d.record", "d.record > ?", func(p *journal.Place) []any { return []any{p.Record} }},
+	deadletter.ByAmount: {"-d.cents, d.record", "(-d.cents, d.record) > (?, ?)",
+		func(p *journal.Place) []any { return []any{-p.Cents, p.Record} }},
+	deadletter.ByDeadline: {"d.deadline, -d.cents, d.record", "(d.deadline, -d.cents, d.record) > (?, ?, ?)",
+		func(p *journal.Place) []any { return []any{p.Deadline, -p.Cents, p.Record} }},
+}
 
-func scanLetter(scan scanner, l *letter) error { return scan(&l.Deadline, &l.Cents, &l.Record) }
-
-// finds is what dead letters d of subjects s have that a query finds, whatever their state. Of a list of causes ids and
-// subjects are not searched for.
-func (s *snapshot) finds(p *deadletter.Query, causes bool) (w where) {
-	w.fits(&p.Filter)
-	w.picks(&p.Filter)
+// finds is what dead letters d have that a query finds, whatever their state.
+func (d *Dialect) finds(p *deadletter.Query) (w where) {
+	f := &p.Filter
+	w.is("d.policy", f.Policy)
+	w.is("d.team", string(f.Team))
+	w.is("d.reason", string(f.Reason))
+	w.is("d.fingerprint", f.Fingerprint)
+	if f.IDs != "" {
+		oneOf(&w, "d.id", strings.Split(f.IDs, ","))
+	}
+	if f.Context != "" {
+		w.and(d.brings(f.Context))
+	}
 	if p.Before != math.MaxInt64 {
 		w.and("d.record < ?", p.Before)
 	}
 	if p.Aged() {
 		w.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
 	}
-	if !p.Searches {
-		return w
+	if p.Searches {
+		w.add(d.searched(p))
 	}
-	any := where{}
-	if !causes {
-		any.and("d.id = ?", p.ID)
-		for _, prefix := range p.Prefixes {
-			if end, ok := deadletter.AfterPrefix(prefix); ok {
-				any.and("s.id >= ? AND s.id < ?", prefix, end)
-			} else {
-				any.and("s.id >= ?", prefix)
-			}
-		}
-	}
-	if len(p.Words) > 0 {
-		var of where
-		for _, word := range p.Words {
-			of.and("("+s.Contains+"(pattern, ?) > 0 OR "+s.Contains+"(reason, ?) > 0 OR "+s.Contains+"(reason, ?) > 0)",
-				word, word, strings.ToUpper(word))
-		}
-		any.and("d.fingerprint IN (SELECT id FROM fingerprints"+of.String()+")", of.args...)
-	}
-	w.and("("+strings.Join(any.conditions, " OR ")+")", any.args...)
 	return w
 }
 
-// letters finds the first dead letters that a query finds, in an order, from behind a place (nil: from the first on).
-func (s *snapshot) letters(p *deadletter.Query, sort string, after *journal.Place, limit int) (all []letter, err error) {
-	order, behind := orderBy(sort, after)
-	for _, state := range p.States { // each is a stretch of an index in that order
-		w := where{conditions: []string{"d.state = ?"}, args: []any{string(state)}}
-		w.add(s.finds(p, false))
-		w.add(behind)
-		some, err := collect(s, "SELECT "+letterColumns+" FROM dead_letters d JOIN subjects s ON s.key = d.subject"+w.String()+
-			" ORDER BY "+order+" LIMIT ?", append(w.args, limit), scanLetter)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	slices.SortFunc(all, func(a, b letter) int { return deadletter.Compare(sort, &a, &b) })
-	return all[:min(len(all), limit)], nil
+// brings is what dead letters d have whose context says variable=value: a part of their JSON, which no text in it holds.
+func (d *Dialect) brings(context string) (condition string, part any) {
+	variable, value, _ := strings.Cut(context, "=")
+	object, _ := json.Marshal(decision.ContextValue{Variable: variable, Value: value}) // of texts
+	text, _, _ := strings.Cut(string(object), `,"type":`)
+	return d.Contains + "(CAST(d.body AS TEXT), ?) > 0", text
 }
 
-// orderBy returns the columns of an order, and what rows behind a place have.
-func orderBy(sort string, after *journal.Place) (order string, behind where) {
-	keys := deadletter.Keys(sort)
-	columns, alternatives := make([]string, len(keys)), make([]string, len(keys))
-	same := ""
-	var args, sameArgs []any
-	for i, k := range keys {
-		column, operator := "d."+k.Column, " > ?"
-		if columns[i] = column; k.Descending {
-			columns[i], operator = column+" DESC", " < ?"
-		}
-		if after == nil {
-			continue
-		}
-		if i == 0 && len(keys) > 1 { // where the index begins
-			behind.and(column+operator[:2]+"= ?", k.Of(after))
-		}
-		alternatives[i] = same + column + operator
-		args = append(append(args, sameArgs...), k.Of(after))
-		same, sameArgs = same+column+" = ? AND ", append(sameArgs, k.Of(after))
+// searched is what dead letters d have that a query's words, id or prefixes find.
+func (d *Dialect) searched(p *deadletter.Query) (w where) {
+	var one, words where
+	for _, word := range p.Words {
+		words.and("("+d.Contains+"(pattern, ?) > 0 OR "+d.Contains+"(reason, ?) > 0 OR "+d.Contains+"(reason, ?) > 0)",
+			word, word, strings.ToUpper(word))
 	}
-	if after != nil {
-		behind.and("("+strings.Join(alternatives, " OR ")+")", args...)
+	if len(p.Words) > 0 {
+		one.and("d.fingerprint IN (SELECT id FROM fingerprints"+words.String()+")", words.args...)
 	}
-	return strings.Join(columns, ", "), behind
+	one.and("d.id = ?", p.ID)
+	var begins where
+	for _, prefix := range p.Prefixes {
+		if end, ok := deadletter.AfterPrefix(prefix); ok {
+			begins.and("s.id >= ? AND s.id < ?", prefix, end)
+		} else {
+			begins.and("s.id >= ?", prefix)
+		}
+	}
+	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND ("+strings.Join(begins.conditions, " OR ")+"))",
+		begins.args...)
+	w.and("("+strings.Join(one.conditions, " OR ")+")", one.args...)
+	return w
 }
 
-// DeadLetterPage implements deadletter.Reader.
-func (r *Reader) DeadLetterPage(
-	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
-) (all []deadletter.Item, next string, err error) {
-	p, err := deadletter.NewQuery(f, cursor, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	err = r.read(ctx, "list dead letters", func(s *snapshot) error {
-		found, err := s.letters(p, p.Filter.Sort, p.After, p.Limit+1)
-		if err != nil {
+// letters returns the first dead letters d that have what w says, in an order, as people see them.
+func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, error) {
+	query := "SELECT s.tenant, s.policy, s.id, d.seen, d.body, r.body FROM (SELECT * FROM dead_letters d" + w.String() +
+		" ORDER BY " + by + " LIMIT ?) d JOIN subjects s ON s.key = d.subject " +
+		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' ORDER BY " + by
+	return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, i *deadletter.Item) error {
+		var attempt *string // which may be purged
+		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
 		}
-		if next = ""; len(found) > p.Limit {
-			found = found[:p.Limit]
-			next = p.Cursor(found[p.Limit-1])
+		var a journal.Attempt
+		if err := json.Unmarshal([]byte(*attempt), &a); err != nil {
+			return fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
 		}
-		all, err = s.letterItems(found)
-		return err
+		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
+		return nil
 	})
-	return all, next, err
-}
-
-// inLists calls do for lists of parameters that hold the values, and their arguments.
-func inLists(values []int64, do func(in string, args []any) error) error {
-	for chunk := range slices.Chunk(values, 256) {
-		if err := do(list(chunk)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// list is a list of parameters, of which there are few lengths, and their values.
-func list(values []int64) (string, []any) {
-	size := 1
-	for size < len(values) {
-		size *= 4
-	}
-	args := make([]any, size)
-	for i := range args {
-		if args[i] = int64(-1); i < len(values) {
-			args[i] = values[i]
-		}
-	}
-	return "(" + strings.Repeat("?, ", size-1) + "?)", args
 }
 
 // scanDeadLetter scans a dead letter from s.tenant, s.policy, s.id, d.seen, d.body, and what stands behind them.
@@ -165,89 +123,134 @@ func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, be
 	return err
 }
 
-// keyedLetters reads dead letters d.
-func (s *snapshot) keyedLetters(clause string, args ...any) ([]journal.KeyedDeadLetter, error) {
-	const query = "SELECT s.tenant, s.policy, s.id, d.seen, d.body, d.subject FROM dead_letters d JOIN subjects s ON " +
-		"s.key = d.subject "
-	return collect(s, query+clause, args, func(scan scanner, k *journal.KeyedDeadLetter) error {
-		return scanDeadLetter(scan, &k.Subject, &k.DeadLetter, &k.Key)
-	})
-}
-
-// letterItems are dead letters as people see them, in the order that they were found in.
-func (s *snapshot) letterItems(found []letter) ([]deadletter.Item, error) {
-	const query = `SELECT s.tenant, s.policy, s.id, d.seen, d.body, r.body
-		FROM dead_letters d JOIN subjects s ON s.key = d.subject
-		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN `
-	items := map[int64]deadletter.Item{}
-	records := make([]int64, len(found))
-	for i := range found {
-		records[i] = found[i].Record
-	}
-	err := inLists(records, func(in string, args []any) error {
-		return s.each(query+in, func(scan scanner) error {
-			i, err := readItem(scan)
-			items[i.DeadLetter.Record] = i
-			return err
-		}, args...)
-	})
+// DeadLetterPage implements deadletter.Reader.
+func (r *Reader) DeadLetterPage(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (all []deadletter.Item, next string, err error) {
+	p, err := deadletter.NewQuery(f, cursor, limit)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	all := make([]deadletter.Item, 0, len(found))
-	for i := range found {
-		if item, there := items[found[i].Record]; there {
-			all = append(all, item)
+	order := orders[f.Sort]
+	all, err = reading(ctx, r, "list dead letters", func(s *snapshot) (all []deadletter.Item, err error) {
+		for _, state := range p.States {
+			w := s.finds(p)
+			w.and("d.state = ?", string(state))
+			if p.After != nil {
+				w.and(order.behind, order.place(p.After)...)
+			}
+			some, err := s.letters(w, order.by, p.Limit+1)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
 		}
+		return all, nil
+	})
+	slices.SortFunc(all, func(a, b deadletter.Item) int {
+		x, y := a.DeadLetter.Place(), b.DeadLetter.Place()
+		return deadletter.Compare(f.Sort, &x, &y)
+	})
+	if len(all) > p.Limit {
+		all = all[:p.Limit]
+		next = p.Cursor(all[p.Limit-1].DeadLetter.Place())
 	}
-	return all, nil
-}
-
-// readItem reads a dead letter, and of its attempt what people see; that may be purged.
-func readItem(scan scanner) (i deadletter.Item, err error) {
-	var attempt *string
-	if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
-		return i, err
-	}
-	var a journal.Attempt
-	if err = json.Unmarshal([]byte(*attempt), &a); err != nil {
-		err = fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
-	}
-	i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-	return i, err
+	return all, next, err
 }
 
 // DeadLetter implements deadletter.Reader.
 func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
-	err = r.read(ctx, "read a dead letter", func(s *snapshot) error {
-		var l letter
-		if found, err = s.one("SELECT record FROM dead_letters WHERE id = ?", []any{id}, &l.Record); err != nil || !found {
-			return err
-		}
-		all, err := s.letterItems([]letter{l})
-		if found = len(all) > 0; found {
-			item = all[0]
-		}
-		return err
+	all, err := reading(ctx, r, "read a dead letter", func(s *snapshot) ([]deadletter.Item, error) {
+		return s.letters(where{[]string{"d.id = ?"}, []any{id}}, "d.record", 1)
 	})
-	return item, found && err == nil, err
+	if found = err == nil && len(all) > 0; found {
+		item = all[0]
+	}
+	return item, found, err
 }
 
 // DeadLettersAsked implements deadletter.Reader.
 func (r *Reader) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
-	w := &where{}
-	if w.and("(body ->> 'asked') IS NOT NULL"); len(teams) > 0 {
-		oneOf(w, "team", teams)
+	w := where{conditions: []string{"(d.body ->> 'asked') IS NOT NULL"}}
+	if len(teams) > 0 {
+		oneOf(&w, "d.team", teams)
 	}
 	return reading(ctx, r, "read the dead letters that are asked about", func(s *snapshot) ([]deadletter.Item, error) {
-		query := "SELECT record FROM dead_letters WHERE " + strings.Join(w.conditions, " AND ") + " ORDER BY record LIMIT ?"
-		found, err := collect(s, query, append(w.args, limit),
-			func(scan scanner, l *letter) error { return scan(&l.Record) })
-		if err != nil {
-			return nil, err
-		}
-		return s.letterItems(found)
+		return s.letters(w, "d.record", limit)
 	})
+}
+
+// DeadLetterGroups implements deadletter.Reader.
+func (r *Reader) DeadLetterGroups(
+	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
+) (all []deadletter.Group, next string, err error) {
+	p, err := deadletter.NewGroupQuery(f, cursor, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	err = r.read(ctx, "group dead letters", func(s *snapshot) error {
+		if all, err = s.groups(p); err != nil {
+			return err
+		}
+		if next = ""; len(all) > p.Limit {
+			all = all[:p.Limit]
+			last := &all[p.Limit-1]
+			next = p.Cursor(last.N, last.Cause.ID)
+		}
+		return s.describe(all)
+	})
+	return all, next, err
+}
+
+// groups returns the causes of a page and behind it: how many dead letters each has, what they are worth, whose they are,
+// and the record of the newest.
+func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err error) {
+	var teams []deadletter.TeamCounts
+	w := s.finds(p.Query)
+	oneOf(&w, "d.state", p.States)
+	w.and("d.fingerprint <> ''")
+	err = s.each("SELECT d.fingerprint, d.team, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record) "+
+		"FROM dead_letters d"+w.String()+" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
+		var g deadletter.Group
+		var team decision.Team
+		err := scan(&g.Cause.ID, &team, &g.N, &g.Cents, milli{&g.First}, milli{&g.Last}, &g.Sample.Record)
+		if len(all) == 0 || all[len(all)-1].Cause.ID != g.Cause.ID {
+			all, teams = append(all, g), append(teams, deadletter.TeamCounts{team: g.N})
+			return err
+		}
+		of := &all[len(all)-1]
+		of.N, of.Cents, teams[len(all)-1][team] = of.N+g.N, of.Cents+g.Cents, g.N
+		of.First = slices.MinFunc([]time.Time{of.First, g.First}, time.Time.Compare)
+		of.Last = slices.MaxFunc([]time.Time{of.Last, g.Last}, time.Time.Compare)
+		of.Sample.Record = max(of.Sample.Record, g.Sample.Record)
+		return err
+	}, w.args...)
+	for i := range all {
+		all[i].Teams = teams[i].Teams()
+	}
+	all = slices.DeleteFunc(all, func(g deadletter.Group) bool {
+		return g.N > p.Most || g.N == p.Most && g.Cause.ID <= p.After
+	})
+	slices.SortFunc(all, func(a, b deadletter.Group) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
+	})
+	return all, err
+}
+
+// describe fills in the groups' newest dead letters, and what is known of their causes.
+func (s *snapshot) describe(all []deadletter.Group) error {
+	for i := range all {
+		g := &all[i]
+		newest, err := s.letters(where{[]string{"d.record = ?"}, []any{g.Sample.Record}}, "d.record", 1)
+		if err != nil || len(newest) == 0 {
+			return err
+		}
+		g.Sample, g.Cause.Policy = newest[0], newest[0].Subject.Policy
+		if g.Cause, err = s.cause(g.Cause.ID, g.Cause); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DeadLetterCounts implements deadletter.Reader.
@@ -265,7 +268,9 @@ func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 // DeadLettersDue implements deadletter.Reader.
 func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
 	w := where{conditions: []string{"d.state = 'open'"}}
-	w.picks(&journal.DeadLetterFilter{Context: of})
+	if of != "" {
+		w.and(r.brings(of))
+	}
 	if !until.IsZero() {
 		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
 	}

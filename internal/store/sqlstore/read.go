@@ -112,6 +112,15 @@ func (r *Reader) PendingRetries(
 	})
 }
 
+// Named implements journal.Reader.
+func (r *Reader) Named(ctx context.Context, part string, limit int) ([]journal.Subject, error) {
+	return reading(ctx, r, "find subjects by their ids", func(s *snapshot) ([]journal.Subject, error) {
+		return collect(s, "SELECT tenant, policy, id FROM subjects WHERE tenant <> '' AND ("+s.Contains+"(id, ?) > 0 OR "+
+			s.Contains+"(id, ?) > 0) ORDER BY key DESC LIMIT ?", []any{part, strings.ToUpper(part), limit},
+			func(scan scanner, of *journal.Subject) error { return scan(&of.Tenant, &of.Policy, &of.ID) })
+	})
+}
+
 // Held implements journal.Holding.
 func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	return reading(ctx, r, "read what is held", func(s *snapshot) (journal.Head, error) {
@@ -265,14 +274,15 @@ func sumOf(name journal.SumName) string {
 
 // Cases implements journal.Statistics.
 func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
-	in, args := list(weeks)
+	var w where
+	oneOf(&w, "g.slot", weeks)
 	recovered, lost := sumOf(journal.SumCaseRecovered), sumOf(journal.SumCaseLost)
 	query := "SELECT g.policy, g.cause, g.destination, f.reason, " + recovered + ", " + lost + ", " + sumOf(journal.SumCaseTime) +
-		" FROM sums g JOIN fingerprints f ON f.id = g.cause WHERE g.slot IN " + in +
+		" FROM sums g JOIN fingerprints f ON f.id = g.cause " + w.String() +
 		" GROUP BY g.policy, g.cause, g.destination, f.reason ORDER BY " + recovered + " + " + lost +
 		" DESC, g.policy, g.cause, g.destination LIMIT ?"
 	return reading(ctx, r, "read what is learnt from", func(s *snapshot) ([]journal.Cases, error) {
-		return collect(s, query, append(args, max(limit, 0)), func(scan scanner, c *journal.Cases) error {
+		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, c *journal.Cases) error {
 			var took int64
 			err := scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
 			c.Took = time.Duration(took) * time.Millisecond

@@ -98,9 +98,9 @@ CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 -- One for each order of a list; the first has what filters and counts ask for beside.
 CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents);
 
-CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, cents DESC, record);
+CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 
-CREATE INDEX dead_letters_by_amount ON dead_letters (state, cents DESC, record);
+CREATE INDEX dead_letters_by_amount ON dead_letters (state, (-cents), record);
 
 -- Runs of at most 4096 records of attempts whose answer the engine took, both ends included. until is when the engine
 -- would have given the job to another, in milliseconds, where who answered was not who recorded; else 0.

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -45,9 +44,8 @@ type Dialect struct {
 	Detached bool
 	// Long is a query that lets a transaction to read in take its time.
 	Long string
-	// Failed is the store's error for err, which came while doing what doing says. committing tells that it came of
-	// COMMIT.
-	Failed func(doing string, err error, committing bool) error
+	// Judge is the store's error for a database's, which is of COMMIT where committing.
+	Judge func(err error, committing bool) *journal.StoreError
 	// Batch executes statements in their order. Nil: one after the other.
 	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
 }
@@ -118,6 +116,15 @@ func (d *Dialect) bind(query string) string {
 		b.WriteString(strconv.Itoa(n))
 	}
 	return b.String()
+}
+
+// Failed is the store's error for err, which came while doing what doing says, or of COMMIT.
+func (d *Dialect) Failed(doing string, err error, committing bool) error {
+	e, ok := errors.AsType[*journal.StoreError](err)
+	if !ok {
+		e = d.Judge(err, committing)
+	}
+	return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
 }
 
 // Reader reads the journal. Its methods are safe for concurrent use.
@@ -195,38 +202,12 @@ func (w *where) add(of where) {
 	w.conditions, w.args = append(w.conditions, of.conditions...), append(w.args, of.args...)
 }
 
-// fits adds what a filter says of the columns of dead letters d.
-func (w *where) fits(f *journal.DeadLetterFilter) {
-	w.is("d.policy", f.Policy)
-	w.is("d.team", string(f.Team))
-	w.is("d.reason", string(f.Reason))
-	w.is("d.fingerprint", f.Fingerprint)
-}
-
 // oneOf adds to w that a column has one of the values, of which there is one at least.
-func oneOf[T ~string](w *where, column string, values []T) {
+func oneOf[T ~string | ~int64](w *where, column string, values []T) {
 	w.and(column + " IN (?" + strings.Repeat(", ?", len(values)-1) + ")")
 	for _, v := range values {
-		w.args = append(w.args, string(v))
+		w.args = append(w.args, v)
 	}
-}
-
-// picks adds that dead letters d have one of the filter's ids, and what its context says (variable=value).
-func (w *where) picks(f *journal.DeadLetterFilter) {
-	if f.IDs != "" {
-		oneOf(w, "d.id", strings.Split(f.IDs, ","))
-	}
-	if f.Context == "" {
-		return
-	}
-	variable, value, _ := strings.Cut(f.Context, "=")
-	var places []string
-	var args []any
-	for i := range decision.MostContext {
-		at := fmt.Sprintf("d.body -> 'context' -> %d ->> ", i)
-		places, args = append(places, at+"'value' = ? AND "+at+"'variable' = ?"), append(args, value, variable)
-	}
-	w.and("("+strings.Join(places, " OR ")+")", args...)
 }
 
 // String returns the clause; empty where there are no conditions.

@@ -205,12 +205,13 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if l.Filter != nil {
-		found, err := w.letters(deadletter.OpenQuery(*l.Filter, l.Through), deadletter.ByDeadline, nil, journal.MostBulkItems)
+		of := w.finds(deadletter.OpenQuery(*l.Filter, l.Through))
+		of.and("d.state = 'open'")
+		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+
+			orders[deadletter.ByDeadline].by+" LIMIT ?", append(of.args, journal.MostBulkItems),
+			func(scan scanner, record *int64) error { return scan(record) })
 		if err != nil {
 			return err
-		}
-		for _, d := range found {
-			h.Found = append(h.Found, d.Record)
 		}
 	}
 	if l.Item != 0 {

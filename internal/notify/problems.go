@@ -21,7 +21,7 @@ func Problems(c *catalogue.Catalogue, mail bool) []string {
 		if t.Webhook == nil {
 			continue
 		}
-		if _, err := secrets(t.Webhook.SecretFile); err != nil {
+		if _, err := signersOf(t.Webhook.SecretFile); err != nil {
 			all = append(all,
 				fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, t.Webhook.SecretFile, err))
 		}

@@ -1,0 +1,162 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
+)
+
+const (
+	// oldest PostgreSQL that the journal is made for.
+	oldest = 15
+	// lockID is of the advisory lock that tables are made under: any number that nobody else has.
+	lockID int64 = 7_215_004_118_903
+)
+
+// server is what a connection says of where it leads.
+type server struct {
+	number                        int // 150010 is 15.10
+	version, encoding, user, size string
+	standby, readOnly             bool
+	// made reports whether the journal's tables are there, may whether they may be written, or made where there are none.
+	made, may bool
+}
+
+const asked = `SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+		current_setting('server_encoding'), current_user, pg_size_pretty(pg_database_size(current_database())),
+		pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, made,
+		CASE WHEN made THEN has_table_privilege('records', 'INSERT') AND has_table_privilege('subjects', 'UPDATE')
+			ELSE coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) END
+	FROM (SELECT EXISTS (SELECT FROM pg_class
+		WHERE relnamespace = current_schema()::regnamespace AND relname = 'journal_schema') AS made) AS there`
+
+// askServer asks the server, and refuses one that is not fit.
+func askServer(ctx context.Context, c *pgx.Conn) (s server, err error) {
+	err = c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size, &s.standby, &s.readOnly, &s.made, &s.may)
+	if err == nil {
+		err = s.fit()
+	}
+	return s, err
+}
+
+func (s *server) fit() error {
+	switch {
+	case s.number < oldest*10000:
+		return refuse("the server is PostgreSQL %s; %d or newer is needed: upgrade it, or name another in the address",
+			s.version, oldest)
+	case s.encoding != "UTF8":
+		return refuse("the database's encoding is %s; UTF8 is needed: create it with ENCODING 'UTF8' TEMPLATE template0",
+			s.encoding)
+	}
+	return nil
+}
+
+// errStandby may pass: a standby can be promoted.
+var errStandby = errors.New("the server is a standby, which may be promoted: name the primary in the address, or all of them " +
+	"with target_session_attrs=read-write")
+
+// writable refuses a server that the worker cannot write to.
+func (s *server) writable() error {
+	switch {
+	case s.standby:
+		return errStandby
+	case s.readOnly:
+		return refuse("default_transaction_read_only is on for the user %s; name the primary in the address, or set it "+
+			"off for this user and database", s.user)
+	case !s.may && s.made:
+		return refuse("the user %q may not write the journal's tables: let it be the worker's user that made them, or "+
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %[1]q", s.user)
+	case !s.may:
+		return refuse("the user %q may not create tables: GRANT CREATE, USAGE ON SCHEMA public TO %[1]q", s.user)
+	}
+	return nil
+}
+
+// Inspect says what the server is, and whether its user may write the journal. It changes nothing. The error is as Open's.
+func Inspect(ctx context.Context, url string) (string, error) {
+	s, err := inspect(ctx, url)
+	if err != nil {
+		return "", openError("inspect the database", err)
+	}
+	number, _, _ := strings.Cut(s.version, " ")
+	return fmt.Sprintf("PostgreSQL %s, user %s may write, the database has %s", number, s.user, s.size), nil
+}
+
+func inspect(ctx context.Context, url string) (s server, err error) {
+	config, err := parse(url)
+	if err != nil {
+		return s, err
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return s, err
+	}
+	defer c.Close(ctx)
+	if s, err = askServer(ctx, c); err == nil {
+		err = s.writable()
+	}
+	return s, err
+}
+
+// prepare checks the server, and that the tables are as this binary needs them. Where there are none it makes them, if
+// the database is to be written.
+func prepare(ctx context.Context, config *pgx.ConnConfig, written bool) error {
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	s, err := askServer(ctx, c)
+	if err == nil && written {
+		err = s.writable()
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.made:
+		return known(ctx, c)
+	case written:
+		return makeTables(ctx, c)
+	}
+	return &journal.StoreError{Kind: journal.Invalid, Err: &sqlstore.NotBegunError{Err: errors.New("the database has no journal " +
+		"in it yet; it is made when `retry-worker serve` first starts with this address")}}
+}
+
+// known refuses another version's tables.
+func known(ctx context.Context, c *pgx.Conn) error {
+	var version int64
+	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
+		return err
+	}
+	if err := sqlstore.Known(version); err != nil {
+		return refuse("%s", err.Error())
+	}
+	return nil
+}
+
+// makeTables makes the tables, while no other process does.
+func makeTables(ctx context.Context, c *pgx.Conn) error {
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // once it is committed that does nothing
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
+		return err
+	}
+	if s, err := askServer(ctx, c); err != nil || s.made {
+		return err // another process was faster
+	}
+	for _, statement := range dialect.Schema() {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}

@@ -62,7 +62,7 @@ type entryBody struct {
 	Episode    int64                   `json:"episode"`
 	RetryCount int64                   `json:"retryCount"`
 	Outcome    string                  `json:"outcome"`
-	Protocol   string                  `json:"protocolNumber"`
+	Accepted   journal.Acceptance      `json:"accepted"`
 	Rejection  string                  `json:"rejection"`
 	Delivery   string                  `json:"delivery"`
 	Fresh      bool                    `json:"fresh"`
@@ -199,10 +199,10 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 // entry of the audit as an event.
 // protocol returns the number that the other side gave what it accepted, where it is known.
 func (v *visit) protocol(b *entryBody) []fact {
-	if b.Protocol == "" {
+	if b.Accepted.Protocol == "" {
 		return nil
 	}
-	return []fact{{v.T("event.fact.protocol"), b.Protocol}}
+	return []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
 }
 
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {

@@ -121,48 +121,6 @@ func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	p.touched = append(p.touched, touched{letter: &d})
 }
 
-// move notes what became of a bulk run's dead letter.
-func (p *projection) move(h *History, t *touched) {
-	d, before := t.letter, &t.before
-	if d.Run == "" || before.ID == "" {
-		return
-	}
-	from := BulkPlanned
-	if before.Run == d.Run {
-		from = before.outcome(h)
-	}
-	if to := d.outcome(h); from.going() && from != to {
-		p.items = append(p.items,
-			BulkItem{Run: d.Run, Record: d.Record, Outcome: to, ChangedAt: p.at, DecidedAt: d.Review.At})
-	}
-}
-
-// going reports whether the outcome may change by itself.
-func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
-
-// outcome of a dead letter that a bulk run decided on.
-func (d *DeadLetter) outcome(h *History) BulkOutcome {
-	switch {
-	case d.State == DeadLetterRecovered:
-		return BulkRecovered
-	case d.State == DeadLetterSuperseded:
-		if next := h.Episode.DeadLetter; next != "" && next != d.ID {
-			return BulkDeadAgain
-		}
-		return BulkSuperseded
-	case d.State == DeadLetterOpen, d.Delivery == DeliveryNobody:
-		return BulkNobody
-	case d.State == DeadLetterDiscarded && d.Delivery != DeliveryPending:
-		return BulkDiscarded
-	case d.State == DeadLetterAccepted && d.Delivery != DeliveryPending:
-		return BulkAccepted
-	case d.Delivery == DeliveryTaken:
-		return BulkTaken
-	default:
-		return BulkDecided
-	}
-}
-
 // fold folds a fresh decision: the episode, its dead letter, the sums.
 func (a *Attempt) fold(p *projection, h *History) {
 	if a.Revision > 0 {
@@ -276,6 +234,13 @@ func (p *projection) end(h *History, as State) {
 	e.DeadLetter, e.NextRetryTime = "", time.Time{}
 }
 
+// close ends the subject's episode for good: its history is finished (R33).
+func (h *History) close(as State, at time.Time) {
+	e := &h.Episode
+	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
+	h.PossiblyAccepted = false
+}
+
 // settle changes what is said of a dead letter, because something newer happened. A process that waits for a person's
 // decision on it gets its answer: nobody makes one any more.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
@@ -321,7 +286,7 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		if d != nil {
 			p.settle(d, DeadLetterAccepted)
 		}
-		p.close(h, Accepted, b.At)
+		h.close(Accepted, b.At)
 		p.countEnd(h.subject.Policy, e, false)
 		return
 	case outcomeSuccess:
@@ -331,7 +296,7 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
-		p.close(h, Recovered, b.At)
+		h.close(Recovered, b.At)
 		p.countEnd(h.subject.Policy, e, false)
 		if h.Last != nil {
 			p.countCause(h.subject.Policy, SumCauseRecovered, h.Last)
@@ -351,13 +316,6 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 	p.die(h, born, false)
 }
 
-// close ends the subject's episode for good: its history is finished (R33).
-func (p *projection) close(h *History, as State, at time.Time) {
-	e := &h.Episode
-	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
-	h.PossiblyAccepted = false
-}
-
 // expire ends an episode of which nothing was heard for as long as records are kept. A process that waits for a review
 // is told that nobody makes one any more.
 func (p *projection) expire(h *History, b *outcomeBody) {
@@ -367,7 +325,7 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 	}
 	alive := e.State != Dead
 	e.Number = b.Episode
-	p.close(h, Expired, b.At)
+	h.close(Expired, b.At)
 	if alive {
 		p.countEnd(h.subject.Policy, e, false)
 	}
@@ -380,13 +338,11 @@ func (b *reviewBody) fold(p *projection, h *History) {
 		return // expunged
 	}
 	p.touch(d)
-	var accepted *Acceptance
 	switch b.Decision {
 	case DeadLetterDiscarded:
-		p.close(h, Discarded, p.at)
+		h.close(Discarded, p.at)
 	case DeadLetterAccepted:
-		accepted = &Acceptance{b.Protocol}
-		p.close(h, Accepted, p.at)
+		h.close(Accepted, p.at)
 		p.countEnd(h.subject.Policy, e, false)
 	default:
 		if b.Fresh {
@@ -399,9 +355,8 @@ func (b *reviewBody) fold(p *projection, h *History) {
 		e.Retried = false
 	}
 	d.State, d.ChangedAt, d.Run, d.Deadline = b.Decision, p.at, b.Run, cmp.Or(b.Deadline, d.Deadline)
-	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Accepted: accepted, Force: b.Force, Fresh: b.Fresh,
-		Reason: b.Reason, By: b.By, At: p.at,
-		NextRetryTime: b.NextRetryTime, Deadline: b.Deadline}
+	d.Review = b.ReviewNote
+	d.Review.Discard, d.Review.At = b.Decision == DeadLetterDiscarded, p.at
 	if d.Waits() {
 		p.answer(d)
 	} else {

@@ -59,7 +59,7 @@ type Concluded struct {
 
 type outcomeBody struct {
 	Outcome            string        `json:"outcome"`
-	Protocol           string        `json:"protocolNumber,omitempty"`
+	Accepted           *Acceptance   `json:"accepted,omitempty"`
 	Episode            int64         `json:"episode"`
 	State              State         `json:"state"`
 	At                 time.Time     `json:"at"`
@@ -102,7 +102,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	body := &outcomeBody{Outcome: outcomeSuccess, Episode: e.Number, State: Recovered, At: at,
 		ProcessInstanceKey: o.ProcessInstanceKey, By: o.By}
 	if o.Accepted != nil {
-		body.Outcome, body.State, body.Protocol = outcomeAccepted, Accepted, o.Accepted.Protocol
+		body.Outcome, body.State, body.Accepted = outcomeAccepted, Accepted, o.Accepted
 	}
 	if o.LockedUntil != 0 {
 		body.Delivered = &DeliveredJob{o.JobKey, o.LockedUntil}

@@ -214,7 +214,8 @@ func (s *sim) apart() time.Duration {
 // review is a person's decision, as it is recorded, or what became of it.
 type review struct {
 	DeadLetterID, State, Decision, BulkRun, By, Delivery string
-	Reason, ProtocolNumber                               string
+	Reason                                               string
+	Accepted                                             *journal.Acceptance
 	RetryCount, Episode                                  int64
 	JobKey                                               int64 `json:",string"`
 	ForceRetry, Fresh                                    bool
@@ -327,11 +328,10 @@ func (s *sim) checkReview(e *journal.Entry) {
 			}
 		})
 	}
-	var accepted *journal.Acceptance
-	if b.Decision == string(journal.DeadLetterAccepted) {
-		accepted = &journal.Acceptance{Protocol: b.ProtocolNumber}
+	if closes := b.Decision == string(journal.DeadLetterAccepted); closes != (b.Accepted != nil) {
+		s.fail("the dead letter of %s is decided on as %+v", e.Subject.ID, b)
 	}
-	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Accepted: accepted, Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
+	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Accepted: b.Accepted, Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
 	d.Deadline = cmp.Or(b.SubmissionDeadline, d.Deadline)
 	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}

@@ -31,10 +31,9 @@ type Encryption string
 
 // The encryptions.
 const (
-	ImplicitTLS   Encryption = "implicit"      // from the first byte on
-	RequiredTLS   Encryption = "required"      // by STARTTLS, or nothing is sent
-	Opportunistic Encryption = "opportunistic" // by STARTTLS where the server offers it
-	Plaintext     Encryption = "none"
+	ImplicitTLS Encryption = "implicit" // from the first byte on
+	RequiredTLS Encryption = "required" // by STARTTLS, or nothing is sent
+	Plaintext   Encryption = "none"
 )
 
 // MailServer is where e-mail is handed in.
@@ -157,14 +156,10 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 }
 
 func (m *Mailer) policy() gomail.TLSPolicy {
-	switch m.server.Encryption {
-	case RequiredTLS:
+	if m.server.Encryption == RequiredTLS {
 		return gomail.TLSMandatory
-	case Plaintext:
-		return gomail.NoTLS
-	default: // inside a TLS connection no server offers STARTTLS
-		return gomail.TLSOpportunistic
 	}
+	return gomail.NoTLS // or it is inside a TLS connection already
 }
 
 // login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
@@ -178,7 +173,7 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 		return nil, fmt.Errorf("RETRY_WORKER_SMTP_PASSWORD_FILE: %w", err)
 	}
 	how := gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover)
-	if m.server.Encryption == Plaintext || m.server.Encryption == Opportunistic {
+	if m.server.Encryption == Plaintext {
 		how = gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1,
 			gomail.SMTPAuthPlainNoEnc, gomail.SMTPAuthLoginNoEnc)
 	}

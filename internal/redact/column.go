@@ -90,12 +90,10 @@ func (r *reader) columnsAt(i, from int) int {
 
 // isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
 func (r *reader) isText(c *cell) bool {
-	for i := c.start; i < c.end; i++ {
-		t := r.lookup(i)
+	for t := range r.words(c.start, c.end) {
 		if t.class == unknown && t.size() > maxShort {
 			return true
 		}
-		i = max(i, int(t.end)-1)
 	}
 	return false
 }

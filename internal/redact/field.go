@@ -83,10 +83,9 @@ func (r *reader) fieldBefore(i int) kind {
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
 	k := none
-	for i := start; i < end; i++ {
-		t := r.lookup(i)
+	for t := range r.words(start, end) {
 		switch {
-		case t.size() == 0 || t.class == article:
+		case t.class == article:
 		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
 			return none
 		case k != none && k != id:
@@ -98,27 +97,25 @@ func (r *reader) fieldKind(start, end int) kind {
 		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
 			k = t.kind
 		}
-		i = max(i, int(t.end)-1)
 	}
 	return k
 }
 
 // suits reports whether the characters from start to end may be a datum of kind k.
 func (r *reader) suits(start, end int, k kind) bool {
-	digits, letters := 0, false
-	for i := start; i < end; i++ {
-		switch looks[r.Chars[i]] {
-		case isDigit:
+	v := r.Chars[start:end]
+	digits := 0
+	for _, c := range v {
+		if looks[c] == isDigit {
 			digits++
-		case isLetter:
-			letters = true
 		}
 	}
+	letters := bytes.ContainsFunc(v, isAnyLetter)
 	switch k {
 	case none, nobodys:
 		return false
 	case secret:
-		return !isNothing(r.Chars[start:end])
+		return !isNothing(v)
 	case mail, address, user:
 		return letters
 	case name:

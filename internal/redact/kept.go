@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 )
@@ -97,11 +96,7 @@ var instant = func() *regexp.Regexp {
 
 // instantEnd returns the end of the date, the time or both at i; 0 where there is none.
 func (r *reader) instantEnd(i int) int {
-	c := r.Chars[i:min(len(r.Chars), i+maxInstant)]
-	if sign := bytes.IndexAny(c, "-/.:"); sign < 1 || sign > 4 {
-		return 0
-	}
-	end := len(instant.Find(c))
+	end := len(instant.Find(r.Chars[i:min(len(r.Chars), i+maxInstant)]))
 	if end == 0 || looks[r.char(i+end)] == isDigit {
 		return 0
 	}

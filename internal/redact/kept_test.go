@@ -88,11 +88,11 @@ var kept = []struct{ why, text string }{
 	// beside the third set's kinds
 	{"commas", "PACIENTE [NAME], CARTEIRA VENCIDA; BENEFICIÁRIO: [NAME], UNIMED CAMPINAS"},
 	{"HL7's other segments", "MSH|^~|HIS|HOSP|||20250112||ADT^A01; OBX|1|NM|GLU^Glucose^L||98|mg; PV1|1|I|UTI^101^A||"},
-	{"HTML of other things", "<td>Guia</td><td>{prot}</td> <td>Paciente</td><td>não encontrado</td> <th>Paciente</th><th>Convênio</th>"},
+	{"HTML of other things", "<td>Guia</td><td>{prot}</td> <td>Paciente</td><td>não encontrado</td> <td>Titular</td><td>Sim</td> <th>Paciente</th><th>Convênio</th>"},
 	{"departments' signatures", "Atenciosamente,\nEquipe de Faturamento; Att., Unimed Campinas; Obrigado,\nHospital Santa Maria; Obrigada. Aguardo retorno; Grato, Aguardo Retorno"},
 	{"whom else to call", "ligar para a Central; falar com o Financeiro; ligar para o Hospital Santa Maria; ligar para a Santa Casa; resp. HTTP 503; resp. técnico"},
 	{"SAML's other attributes", `<saml:Attribute Name="role"><saml:AttributeValue>faturista</saml:AttributeValue>`},
-	{"streets in messages", "Av. Brasil fechada (ver portal); Rua (endereço ausente)"},
+	{"streets in messages", "Av. Brasil fechada (ver portal); Rua sem saída (endereço ausente)"},
 	{"other titles", "título da guia 1043 8872; zona eleitoral"},
 	{"patterns of other fields", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroGuia'; Value '40301630' of element 'codigoProcedimento'"},
 	{"Python's other dates", "{'data': datetime.date(1966, 4, 19)}"},

@@ -59,7 +59,7 @@ var notations = []notation{
 	{vague, "", regular(`(?i:nameid)[^<>]{0,200}>(?P<user>[^<@]+)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
-	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"]{3,80}?),? ?\((?:endereco|residencia|logradouro)`), nil},
+	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"\d]{3,80}\d[^\n;|<>()"]{0,40}?),? ?\((?:endereco|residencia|logradouro)`), nil},
 }
 
 // noted are the classes of words with which a notation begins.
@@ -73,7 +73,8 @@ func (r *reader) notedAt(t *token) int {
 	start := int(t.start)
 	before := r.char(start - 1)
 	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
-	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&|") && !isOneOf(r.Chars[start], "eA") {
+	isToken := isOneOf(r.Chars[start], "eA") && isOneOf(r.char(start+1), "yIKS") // webToken
+	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&|") && !isToken {
 		return 0
 	}
 	within := maxUnknown
@@ -134,15 +135,11 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 // wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
-	for i := start; i < end; i++ {
-		t := r.lookup(i)
-		if t.size() == 0 {
-			continue
-		}
+	for t := range r.words(start, end) {
 		if !is(t.class, nameable) || words == 0 && t.class == saint { // Santa Casa
 			break
 		}
-		if i = int(t.end) - 1; t.class != article {
+		if t.class != article {
 			last, words, isGiven = int(t.end), words+1, isGiven || t.class == given
 		}
 	}

@@ -71,7 +71,7 @@ func (r *reader) codeBefore(i int) edit {
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
-	sign   byte // ':' or '=', which assigns it; 0 for none
+	sign   byte // ':', '=' or '<', which assigns it; 0 for none
 	tight  bool // the sign stands right behind the word
 	words  int
 	told   bool // the last is a verb that says what the secret is
@@ -189,7 +189,8 @@ func (r *reader) textAt(i int) edit {
 }
 
 var (
-	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=])[=>]* *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
+	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
+		`[=>]*(?:</(?:b|strong|span|label)>)? *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
 	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
 
@@ -275,10 +276,9 @@ func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
 func (r *reader) isKeyAt(i int) bool { return isOneOf(r.char(r.keyEnd(i)), `=:"'`) }
 
-// isMixed reports whether the token at i is made of letters and digits, so that it is no word.
+// isMixed reports whether a digit is in the token at i, so that it is no word.
 func (r *reader) isMixed(i int) bool {
-	v := r.Chars[i:r.past(i, "-_.=~+/")]
-	return bytes.ContainsAny(v, "0123456789") && mixes(v)
+	return bytes.ContainsAny(r.Chars[i:r.past(i, "-_.=~+/")], "0123456789")
 }
 
 // secretEnd returns the end of the secret that begins at i: its quotation mark or line, else a blank or what nothing
@@ -342,19 +342,10 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 
 func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
 
+var nothing = regular(`(?i:null|nil|none|undefined|empty|true|false|n/a|yes|sim)?[^A-Za-z0-9\x{fffd}]*$`)
+
 // isNothing reports whether v stands for no value, or hides one already.
-func isNothing(v []byte) bool {
-	switch strings.ToLower(string(v[:min(len(v), 10)])) {
-	case "null", "nil", "none", "undefined", "empty", "true", "false", "n/a", "yes", "sim":
-		return true
-	}
-	for _, c := range v {
-		if isMark(c) {
-			return true
-		}
-	}
-	return !bytes.ContainsFunc(v, func(c rune) bool { return isAnyLetter(c) || '0' <= c && c <= '9' })
-}
+func isNothing(v []byte) bool { return nothing.Match(v) || slices.ContainsFunc(v, isMark) }
 
 // looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that
 // are in no word. Right behind its name digits alone will do; behind a vague name it is a long one.

@@ -68,6 +68,7 @@ var secrets = []struct{ why, text, want string }{
 	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET]`},
 	{"before its name", "48 29 17 é o seu código de acesso; 4829-x is your access code; 482917 é sua senha", "[SECRET] é o seu código de acesso; [SECRET] is your access code; [SECRET] é sua senha"},
 	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
+	{"HTML", "<td>Senha</td><td>abc</td> <b>Senha:</b> abc", "<td>Senha</td><td>[SECRET]</td> <b>Senha:</b> [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

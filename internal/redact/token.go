@@ -1,6 +1,11 @@
 package redact
 
-import "retry-worker/internal/text"
+import (
+	"bytes"
+	"iter"
+
+	"retry-worker/internal/text"
+)
 
 // look is what a character is to the tokens.
 type look uint8
@@ -141,17 +146,17 @@ var typeOf = regular(`\s*string\(\d+\) `)
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
 func (r *reader) jointAt(i int) (joint separators) {
-	last := i - 1
-	for ; i-last <= maxGap+1 && last >= 0 && looks[r.Chars[last]] != isDigit; last-- {
-		if separatorSets[r.Chars[last]] == 0 {
+	for last := i - 1; last >= 0 && i-last <= maxGap+1; last-- {
+		c := r.Chars[last]
+		if looks[c] == isDigit {
+			return joint
+		}
+		if separatorSets[c] == 0 {
 			return 0
 		}
-		joint |= separatorSets[r.Chars[last]]
+		joint |= separatorSets[c]
 	}
-	if last < 0 || looks[r.Chars[last]] != isDigit {
-		return 0
-	}
-	return joint
+	return 0
 }
 
 const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
@@ -167,11 +172,9 @@ func (r *reader) abbreviates(i int) bool {
 	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
 }
 
-// cells is what stands between a label and its value in a table of HTML, inline what ends a label in bold.
-var (
-	betweenCells = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>`)
-	inline       = regular(`/(?:b|strong|em|i|label|span)>`)
-)
+// labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
+var labelTag = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
+	`/?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
 
 // tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
@@ -180,13 +183,14 @@ func (r *reader) tagAt(i int) int {
 		r.gap &^= open
 		return i + len(cdata)
 	}
+	if isOneOf(lower(r.char(i)), "/bseils") {
+		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+			r.gap = r.gap&^open | sign
+			return i + len(tag)
+		}
+	}
 	if r.char(i) != '/' {
 		return i
-	}
-	rest := r.Chars[i:min(len(r.Chars), i+maxQuoted)]
-	if size := len(betweenCells.Find(rest)) + len(inline.Find(rest)); size > 0 {
-		r.gap = r.gap&^open | sign
-		return i + size
 	}
 	r.gap |= endTag
 	for i < len(r.Chars) && (looks[r.Chars[i]] == isLetter || isOneOf(r.Chars[i], "/:-_.")) {
@@ -197,6 +201,20 @@ func (r *reader) tagAt(i int) int {
 
 // lookup returns the first word of the letters at i; an empty one where there are none.
 func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
+
+// words are those from start to end.
+func (r *reader) words(start, end int) iter.Seq[token] {
+	return func(yield func(token) bool) {
+		for i := start; i < end; i++ {
+			if t := r.lookup(i); t.size() > 0 {
+				if !yield(t) {
+					return
+				}
+				i = int(t.end) - 1
+			}
+		}
+	}
+}
 
 // wordAt returns the letters from i to end as one word, or the first of several: before a capital that follows a small
 // letter or that one follows another begins.
@@ -229,19 +247,13 @@ func (t *token) entry(chars []byte) {
 	t.class, t.kind = e.class, e.kind
 }
 
-// has reports whether what is at i, in any case, is text.
+// has reports whether what is at i, in any case, is ASCII text.
 func (r *reader) has(i int, text string) bool {
-	if i < 0 || i+len(text) > len(r.Chars) {
-		return false
-	}
-	for j := range len(text) {
-		if c := r.Chars[i+j]; c != text[j] && (looks[c] != isLetter || lower(c) != lower(text[j])) {
-			return false
-		}
-	}
-	return true
+	end := i + len(text)
+	return i >= 0 && end <= len(r.Chars) && bytes.EqualFold(r.Chars[i:end], []byte(text))
 }
 
+// isOneOf reports whether c is one of few signs, for which a loop is quicker than strings.IndexByte.
 func isOneOf(c byte, signs string) bool {
 	for i := range len(signs) {
 		if signs[i] == c {
@@ -263,7 +275,8 @@ func (r *reader) findFixed() {
 		if end = r.identifierEnd(start); end == 0 && t.class == claim && r.char(int(t.end)) == '-' {
 			end = r.claimEnd(int(t.end))
 		}
-		if end == 0 && t.form == number && isOneOf(r.char(int(t.end)), "-/.:") {
+		if next := int(t.end); end == 0 && t.form == number && isOneOf(r.char(next), "-/.:") &&
+			t.size() != 3 && looks[r.char(next+1)] == isDigit {
 			as, end = date, r.instantEnd(start)
 		}
 		for j := i; j < len(r.tokens) && int(r.tokens[j].start) < end; j++ {

@@ -156,10 +156,14 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 }
 
 func (m *Mailer) policy() gomail.TLSPolicy {
-	if m.server.Encryption == RequiredTLS {
+	switch m.server.Encryption {
+	case RequiredTLS:
 		return gomail.TLSMandatory
+	case Plaintext:
+		return gomail.NoTLS
+	default: // has the library see that the connection is encrypted already
+		return gomail.TLSOpportunistic
 	}
-	return gomail.NoTLS // or it is inside a TLS connection already
 }
 
 // login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +54,7 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 }
 
 // parseFilter returns what --filter chooses, as the API takes it.
-func parseFilter(given []string, now time.Time) (map[string]string, error) {
+func parseFilter(given []string) (map[string]string, error) {
 	filter := map[string]string{}
 	for _, g := range given {
 		key, value, pair := strings.Cut(g, "=")
@@ -68,27 +67,18 @@ func parseFilter(given []string, now time.Time) (map[string]string, error) {
 		case twice:
 			return nil, &usageError{fmt.Errorf("--filter %s is given twice, expected once: all filters must fit", key)}
 		}
-		if filter[key] = value; key == "since" || key == "until" {
-			at, err := instantOrAge("--filter "+key, value, now)
-			if err != nil {
-				return nil, err
-			}
-			filter[key] = at.Format(time.RFC3339Nano)
-		}
+		filter[key] = value
 	}
 	return filter, nil
 }
 
 // bulk shows what a bulk run would do, and starts it with --yes.
 func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string, yes bool) error {
-	filter, err := parseFilter(filters, time.Now())
+	filter, err := parseFilter(filters)
 	if err != nil {
 		return err
 	}
-	_, command, err := operationOf("POST /bulk-runs/plan").given(cmd)
-	if err != nil {
-		return err
-	}
+	_, command := operationOf("POST /bulk-runs/plan").given(cmd)
 	command["action"], command["filter"] = verb, filter
 	text, err := c.post(cmd.Context(), "/bulk-runs/plan", command)
 	if err != nil {

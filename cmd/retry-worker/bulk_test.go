@@ -13,15 +13,14 @@ import (
 // What was said is what is started.
 func TestBulkAsksFor(t *testing.T) {
 	w := openCauses(t)
-	before := time.Now()
-	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "until=2h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
+	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "until=1h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
 		"--reason", "senha corrigida", "--yes")
 	if r.code != exitDone || len(w.runs()) != 2 {
 		t.Fatalf("exit %d, %d runs: %s", r.code, len(w.runs()), r.stderr)
 	}
 	got := w.runs()[0]
-	if until := got.Filter.Until; until.Before(before.Add(-2*time.Hour-time.Second)) || until.After(time.Now().Add(-2*time.Hour)) {
-		t.Errorf("older than two hours is before %s", until)
+	if until := got.Filter.Until; !until.Equal(w.Now().Add(-time.Hour)) {
+		t.Errorf("older than an hour is before %s", until)
 	}
 	want := journal.BulkRun{ID: got.ID, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "#", Until: got.Filter.Until}, Through: got.Through,
 		Reason: "senha corrigida", By: "ada", Force: true, Fresh: true, Now: true, PerMinute: 6000, State: journal.BulkRunning, CreatedAt: got.CreatedAt, Begun: got.Begun, Total: got.Total, Counts: got.Counts}
@@ -62,26 +61,17 @@ func TestBulkOutdated(t *testing.T) {
 
 // What --filter chooses, as the API takes it.
 func TestFilters(t *testing.T) {
-	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	for given, want := range map[string]string{
-		"all":                         "map[]",
-		"team=ti q=a=b":               "map[q:a=b team:ti]",
-		"until=90m since=1w":          "map[since:2026-02-23T12:00:00Z until:2026-03-02T10:30:00Z]",
-		"since=2026-03-01 until=3d":   "map[since:2026-03-01T00:00:00Z until:2026-02-27T12:00:00Z]",
-		"since=2026-03-01T00:00-03:0": `--filter since is "2026-03-01T00:00-03:0", expected an instant such as 2026-03-01T08:00:00-03:00, or a date such as 2026-03-01 (midnight UTC), or an age such as 90m, 2h, 3d or 1w`,
-		"ti":                          `--filter is "ti", expected key=value, or all alone`,
-		"all team=ti":                 `--filter is "all", expected key=value, or all alone`,
-		"team=":                       `--filter is "team=", expected key=value, or all alone`,
-		"team=a team=b":               "--filter team is given twice, expected once: all filters must fit",
+		"all":           "map[]",
+		"team=ti q=a=b": "map[q:a=b team:ti]",
+		"ti":            `--filter is "ti", expected key=value, or all alone`,
+		"all team=ti":   `--filter is "all", expected key=value, or all alone`,
+		"team=":         `--filter is "team=", expected key=value, or all alone`,
+		"team=a team=b": "--filter team is given twice, expected once: all filters must fit",
 	} {
-		got, err := parseFilter(strings.Fields(given), noon)
+		got, err := parseFilter(strings.Fields(given))
 		if err == nil && fmt.Sprint(got) != want || err != nil && err.Error() != want {
 			t.Errorf("%s: got\n%v, %v\nwant\n%s", given, got, err, want)
-		}
-	}
-	for _, age := range []string{"3", "-3d", "3D", "1d1d", "99999d", "3 d", "３d"} {
-		if at, err := instantOrAge("--since", age, noon); err == nil {
-			t.Errorf("%s is %s", age, at)
 		}
 	}
 }

@@ -35,13 +35,12 @@ func (c *cli) decideCommand() *cobra.Command {
 	c.server.register(flags)
 	flags.Lookup("server").Usage = "worker to ask: host:port or https://…; left out: none is asked"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, body, err := op.given(cmd)
-		if err == nil {
-			body["variables"], err = ownVariables(*vars)
-		}
+		own, err := ownVariables(*vars)
 		if err != nil {
 			return err
 		}
+		_, body := op.given(cmd)
+		body["variables"] = own
 		answer, err := c.decision(cmd, body, *file)
 		if refused, is := errors.AsType[*api.Refused](err); is {
 			if c.json() && refused.Body != nil {

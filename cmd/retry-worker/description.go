@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,8 +70,6 @@ func (o operation) usage(f *api.Field) string {
 		words = append(words, "such as "+f.Enum[0]+" or "+f.Enum[1])
 	case len(f.Enum) > 0:
 		words = append(words, strings.Join(f.Enum, ", "))
-	case f.Format == "date-time" && f.In == "query":
-		words = append(words, "an instant, a date, or an age such as 3d")
 	case f.Format == "date-time":
 		words = append(words, "an instant such as 2026-03-01T18:00:00-03:00")
 	case f.Doc == "":
@@ -126,23 +123,22 @@ var pathParameters = regexp.MustCompile(`\{\w+\}`)
 
 // read returns the request that a command's flags and arguments ask for.
 func (o operation) read(cmd *cobra.Command, args []string) (*request, error) {
-	query, body, err := o.given(cmd)
-	if err != nil {
-		return nil, err
-	}
+	query, body := o.given(cmd)
 	r := &request{operation: o, path: o.Path, query: query}
 	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
 		r.path = strings.Replace(r.path, parameter, url.PathEscape(args[i]), 1)
 	}
 	if o.Method != http.MethodGet {
-		r.body, err = json.Marshal(body)
+		var err error
+		r.body, err = encode(body)
+		return r, err
 	}
-	return r, err
+	return r, nil
 }
 
 // given returns what the flags of a command give an operation, as far as they are given: the rest is the API's to say,
 // and so is what is wrong with it.
-func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any, err error) {
+func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any) {
 	query, body = url.Values{}, map[string]any{}
 	for _, f := range o.Fields {
 		flag := cmd.Flags().Lookup(flagOf(f.Name))
@@ -151,12 +147,6 @@ func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]
 		}
 		value := flag.Value.String()
 		switch {
-		case f.In == "query" && f.Format == "date-time":
-			var at time.Time
-			if at, err = instantOrAge("--"+flag.Name, value, time.Now()); err != nil {
-				return nil, nil, err
-			}
-			query.Set(f.Name, at.Format(time.RFC3339Nano))
 		case f.In == "query":
 			query.Set(f.Name, value)
 		case f.Type == "string":
@@ -167,5 +157,5 @@ func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]
 			body[f.Name] = json.RawMessage(value)
 		}
 	}
-	return query, body, nil
+	return query, body
 }

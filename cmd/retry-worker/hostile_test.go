@@ -31,8 +31,9 @@ func hostile() map[string]any {
 	d := api.DeadLetter{ID: nasty, State: nasty, Outcome: nasty, Reason: nasty, ResponsibleTeam: nasty, Error: long, CreatedAt: nasty,
 		Subject: api.SubjectName{Tenant: nasty, Policy: nasty, ID: nasty}, Process: nasty, Delivery: nasty, MatchedRule: &text, ErrorClassification: &text,
 		Review: &api.Review{Decision: nasty, Reason: nasty, By: nasty, At: nasty, NextRetryTime: &text}}
-	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: api.BulkFilter{
-		Policy: &text, Team: &text, Reason: &text, Fingerprint: &text, Query: &text, Since: &text, Until: &text}}
+	var filter api.Filter
+	filter.Policy, filter.Fingerprint, filter.Query, filter.Since, filter.Until = nasty, nasty, nasty, nasty, nasty
+	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: deadletter.When(nasty), PerMinute: 1, Filter: filter}
 	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &text, HeldAt: &text, ChangedBy: &text, ChangedAt: &text,
 		CreatedAt: nasty, EndedAt: &text, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := api.DeadLetterGroup{Fingerprint: &text, Policy: nasty, Pattern: long, Count: 1, FirstSeen: nasty, LastSeen: nasty}

@@ -58,7 +58,9 @@ func (c *cli) plan(f *planFlags, file string) error {
 	}
 	var at time.Time
 	if err == nil && f.destination+f.at != "" {
-		at, err = nowOr("--at", f.at)
+		if at, err = instantOf("--at", f.at); f.at == "" {
+			at = time.Now().Truncate(time.Second)
+		}
 	}
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -191,7 +190,7 @@ type policyDiff struct {
 }
 
 func (c *cli) policiesDiff(ctx context.Context, a, b, since string) error {
-	from, err := instantOrAge("--since", since, time.Now())
+	from, err := instantOf("--since", since)
 	if err != nil {
 		return err
 	}

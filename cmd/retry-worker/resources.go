@@ -8,16 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/decision"
+	"retry-worker/internal/deadletter"
 )
 
 // An action is an operation of the API as a command. The API's description gives its flags and help.
@@ -178,44 +176,14 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 	}
 }
 
-// instantOrAge reads what instantOf does, or an age, which is that long before now.
-func instantOrAge(flag, text string, now time.Time) (time.Time, error) {
-	if m := ageForm.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[1]) // it is at most four digits
-		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
-		return now.Add(-time.Duration(n) * unit).UTC().Truncate(time.Millisecond), nil
-	}
-	t, err := instantOf(flag, text)
-	if err != nil {
-		err = &usageError{fmt.Errorf("%w, or an age such as 90m, 2h, 3d or 1w", err)}
-	}
-	return t, err
-}
-
-var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
-
-// instantOf reads an instant, or a date (midnight UTC); the zero time where there is none.
+// instantOf reads an instant, a date (midnight UTC) or an age; the zero time where there is none.
 func instantOf(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, ok := deadletter.ParseInstant(text, time.UTC, time.Now())
+	if !ok {
+		return t, &usageError{fmt.Errorf("%s is %q, expected an instant such as 2026-03-01T08:00:00-03:00, a date such as "+
+			"2026-03-01 (midnight UTC), or an age such as 90m, 2h, 3d or 1w", flag, text)}
 	}
-	t, ok := decision.ParseInstant(text)
-	if day, err := time.Parse(time.DateOnly, text); err == nil {
-		t, ok = day, true
-	}
-	if ok && t.Year() >= 1 && t.Year() <= 9998 {
-		return t, nil
-	}
-	return t, &usageError{fmt.Errorf("%s is %q, expected an instant such as 2026-03-01T08:00:00-03:00, or a date such as "+
-		"2026-03-01 (midnight UTC)", flag, text)}
-}
-
-// nowOr reads an instant; now where there is none.
-func nowOr(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Now().Truncate(time.Second), nil
-	}
-	return instantOf(flag, text)
+	return t, nil
 }
 
 // apiCommand sends any request to the API.

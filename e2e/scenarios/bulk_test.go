@@ -169,7 +169,8 @@ func (s *bulkRuns) expectCause() views.DeadLetterGroup {
 
 // ofCause retries all of a cause now, at the pace.
 func ofCause(g views.DeadLetterGroup) command {
-	f := views.BulkFilter{Fingerprint: g.Fingerprint}
+	var f views.Filter
+	f.Fingerprint = text(g.Fingerprint)
 	return command{BulkCommand: views.BulkCommand{Action: journal.BulkRetry, Filter: f, When: deadletter.Now, PerMinute: pace}}
 }
 

@@ -53,7 +53,7 @@ const journalUnavailable = "journal_unavailable"
 
 // Failure is every error's body.
 type Failure struct {
-	Error   string `json:"error"`
+	Error   string `json:"error" doc:"Why, as a code of a closed set."`
 	Message string `json:"message"`
 }
 

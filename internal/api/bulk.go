@@ -11,27 +11,21 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// BulkFilter chooses among the open dead letters; what is null does not.
-type BulkFilter struct {
-	Policy      *string `json:"policy"`
-	Team        *string `json:"team"`
-	Reason      *string `json:"reason"`
-	Fingerprint *string `json:"fingerprint"`
-	IDs         *string `json:"ids"`
-	Context     *string `json:"context"`
-	Query       *string `json:"q"`
-	Since       *string `json:"since" format:"date-time" doc:"When they were given up: then or later,"`
-	Until       *string `json:"until" format:"date-time" doc:"and before then."`
+// BulkCommand is what a plan and a run are asked for. Its filter must be there: {} is all that is open, and must be
+// meant.
+type BulkCommand struct {
+	Action    journal.BulkAction `json:"action" required:"1" doc:"What is done with each."`
+	Filter    Filter             `json:"filter" required:"1" doc:"Which of the open ones; {} is all of them."`
+	Force     bool               `json:"forceRetry" doc:"Those at or above the limit, or after their deadline, too."`
+	Fresh     bool               `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
+	When      deadletter.When    `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
+	PerMinute int64              `json:"perMinute" min:"1" max:"6000" default:"60" code:"invalid_pace" doc:"The pace."`
 }
 
-// BulkCommand is what a plan and a run were asked for.
-type BulkCommand struct {
-	Action     journal.BulkAction `json:"action"`
-	Filter     BulkFilter         `json:"filter"`
-	ForceRetry bool               `json:"forceRetry"`
-	Fresh      bool               `json:"fresh"`
-	When       deadletter.When    `json:"when"`
-	PerMinute  int64              `json:"perMinute"`
+func (c *call) command(in *BulkCommand) (deadletter.BulkCommand, error) {
+	filter, err := c.filter(&in.Filter)
+	return deadletter.BulkCommand{Action: in.Action, Filter: filter, Force: in.Force, Fresh: in.Fresh, When: in.When,
+		PerMinute: in.PerMinute}, err
 }
 
 // BulkPlan is what a bulk run would do.
@@ -53,7 +47,7 @@ type BulkPlan struct {
 type BulkRun struct {
 	ID string `json:"id" format:"uuid"`
 	BulkCommand
-	Reason    string            `json:"reason"`
+	Reason    string            `json:"reason" doc:"Why, in the words of who started it."`
 	By        string            `json:"by"`
 	State     journal.BulkState `json:"state" doc:"Done: each is decided or refused; outcomes go on being verified."`
 	Hold      *string           `json:"hold" doc:"Why it decides nothing for the moment, such as engine_down."`
@@ -62,7 +56,7 @@ type BulkRun struct {
 	ChangedAt *string           `json:"changedAt" format:"date-time"`
 	CreatedAt string            `json:"createdAt" format:"date-time"`
 	EndedAt   *string           `json:"endedAt" format:"date-time"`
-	Total     int64             `json:"total"`
+	Total     int64             `json:"total" doc:"How many dead letters it is about."`
 	// Counts by outcome, all of them.
 	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; they add up to the total."`
 }
@@ -72,19 +66,21 @@ type BulkItem struct {
 	Number     int64               `json:"number" min:"1" doc:"In the run, the most urgent dead letter first."`
 	DeadLetter string              `json:"deadLetterId" format:"uuid"`
 	Subject    SubjectName         `json:"subject"`
-	Outcome    journal.BulkOutcome `json:"outcome"`
+	Outcome    journal.BulkOutcome `json:"outcome" doc:"What it came to so far."`
 	Code       *string             `json:"code" doc:"Why it was refused."`
 	ChangedAt  string              `json:"changedAt" format:"date-time"`
 	DecidedAt  *string             `json:"decidedAt" format:"date-time"`
 }
 
-func filterOf(f *journal.DeadLetterFilter) BulkFilter {
-	return BulkFilter{
-		Policy: journal.OrNull(f.Policy), Team: journal.OrNull(string(f.Team)), Reason: journal.OrNull(string(f.Reason)),
-		Fingerprint: journal.OrNull(f.Fingerprint), IDs: journal.OrNull(f.IDs), Context: journal.OrNull(f.Context),
-		Query: journal.OrNull(f.Query),
-		Since: journal.InstantOrNull(f.Since), Until: journal.InstantOrNull(f.Until),
+func filterOf(f *journal.DeadLetterFilter) Filter {
+	shown := Filter{causeFilter: causeFilter{f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Query}}
+	if !f.Since.IsZero() {
+		shown.Since = decision.Instant(f.Since)
 	}
+	if !f.Until.IsZero() {
+		shown.Until = decision.Instant(f.Until)
+	}
+	return shown
 }
 
 func planOf(p *deadletter.Plan) BulkPlan {
@@ -123,34 +119,26 @@ func bulkItemOf(i *journal.BulkItem) BulkItem {
 	}
 }
 
-// commandInput is what a bulk run does. Its filter must be there: {} is all that is open, and must be meant.
-type commandInput struct {
-	Action    journal.BulkAction `json:"action" required:"1"`
-	Filter    filterInput        `json:"filter" required:"1" doc:"{} is everything that is open."`
-	Force     bool               `json:"forceRetry" doc:"Those at or above the limit, or after their deadline, too."`
-	Fresh     bool               `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
-	When      deadletter.When    `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
-	PerMinute int64              `json:"perMinute" min:"1" max:"6000" default:"60" code:"invalid_pace"`
-}
-
-func (in *commandInput) command() deadletter.BulkCommand {
-	return deadletter.BulkCommand{Action: in.Action, Filter: in.Filter.filter(), Force: in.Force, Fresh: in.Fresh,
-		When: in.When, PerMinute: in.PerMinute}
-}
-
 // planBulk answers POST /api/v1/bulk-runs/plan.
-func (c *call) planBulk(in *commandInput) (BulkPlan, error) {
-	plan, err := c.Plan(c.Context(), in.command())
+func (c *call) planBulk(in *BulkCommand) (BulkPlan, error) {
+	command, err := c.command(in)
+	if err != nil {
+		return BulkPlan{}, err
+	}
+	plan, err := c.Plan(c.Context(), command)
 	return planOf(&plan), err
 }
 
 // startBulk answers POST /api/v1/bulk-runs.
 func (c *call) startBulk(in *struct {
-	commandInput
+	BulkCommand
 	reasonInput
 	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" doc:"That of a plan of the very same command."`
 }) (BulkRun, error) {
-	command := in.command()
+	command, err := c.command(&in.BulkCommand)
+	if err != nil {
+		return BulkRun{}, err
+	}
 	command.Reason = in.Reason
 	run, _, err := c.Start(c.Context(), command, in.Token)
 	return bulkRunOf(&run), err
@@ -171,7 +159,7 @@ func (c *call) bulkRun(in *idInput) (BulkRun, error) {
 // bulkItems answers GET /api/v1/bulk-runs/{id}/items, in order.
 func (c *call) bulkItems(in *struct {
 	idInput
-	Outcome journal.BulkOutcome `json:"outcome"`
+	Outcome journal.BulkOutcome `json:"outcome" doc:"Only those that came to it."`
 	pageInput
 }) (Page[BulkItem], error) {
 	limit := cmp.Or(in.Limit, deadletter.DefaultItems)

@@ -35,7 +35,7 @@ type CauseLearnt struct {
 type Teaching struct {
 	Classification decision.ErrorClassification `json:"classification"`
 	Team           *string                      `json:"team" doc:"That acts; null where it is transient."`
-	Reason         string                       `json:"reason"`
+	Reason         string                       `json:"reason" doc:"Why, in a person's words."`
 	By             string                       `json:"by"`
 	At             string                       `json:"at" format:"date-time"`
 	Record         int64                        `json:"record" doc:"The record of the audit that tells of it."`
@@ -58,7 +58,7 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 
 // causes answers GET /api/v1/causes, the one with the most failures first.
 func (c *call) causes(in *struct {
-	Policy string `json:"policy"`
+	Policy string `json:"policy" doc:"Of this policy."`
 	Taught bool   `json:"taught" doc:"True: those that a person taught something of."`
 	pageInput
 }) (Page[Cause], error) {
@@ -84,7 +84,7 @@ func (c *call) cause(in *causeInput) (Cause, error) {
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
 func (c *call) teach(in *struct {
 	causeInput
-	Class decision.ErrorClassification `json:"classification" required:"1"`
+	Class decision.ErrorClassification `json:"classification" required:"1" doc:"PERMANENT or TRANSIENT."`
 	Team  decision.Team                `json:"team" doc:"That acts on what is permanent; none where it is transient."`
 	reasonInput
 }) (Cause, error) {

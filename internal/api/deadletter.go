@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -50,8 +51,8 @@ type SubjectName struct {
 
 // Review is what a person decided.
 type Review struct {
-	Decision      string  `json:"decision" enum:"reprocess,discard"`
-	Reason        string  `json:"reason"`
+	Decision      string  `json:"decision" enum:"reprocess,discard" doc:"Sent again, or let go."`
+	Reason        string  `json:"reason" doc:"Why, in a person's words."`
 	By            string  `json:"by"`
 	At            string  `json:"at" format:"date-time"`
 	ForceRetry    bool    `json:"forceRetry"`
@@ -133,24 +134,24 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 
 // causeFilter chooses dead letters: all of what is given must fit.
 type causeFilter struct {
-	Policy      string          `json:"policy"`
-	Team        decision.Team   `json:"team" doc:"The team that must act, such as faturamento."`
-	Reason      decision.Reason `json:"reason"`
-	Fingerprint string          `json:"fingerprint" doc:"Only those of this cause."`
-	IDs         string          `json:"ids" long:"1" doc:"At most 200 dead letters' ids, with commas."`
-	Context     string          `json:"context" doc:"variable=value, as a dead letter's context has it."`
-	Query       string          `json:"q" doc:"An id, the beginning of a subject's id, or words of the error."`
+	Policy      string          `json:"policy,omitempty" doc:"Of this policy."`
+	Team        decision.Team   `json:"team,omitempty" doc:"The team that must act, such as faturamento."`
+	Reason      decision.Reason `json:"reason,omitempty" doc:"Given up for this reason."`
+	Fingerprint string          `json:"fingerprint,omitempty" doc:"Only those of this cause."`
+	IDs         string          `json:"ids,omitempty" long:"1" doc:"At most 200 dead letters' ids, with commas."`
+	Context     string          `json:"context,omitempty" doc:"variable=value, as a dead letter's context has it."`
+	Query       string          `json:"q,omitempty" doc:"An id, the beginning of a subject's id, or words of the error."`
 }
 
-// filterInput bounds when they were given up, too.
-type filterInput struct {
+// Filter bounds when they were given up, too.
+type Filter struct {
 	causeFilter
-	Since time.Time `json:"since" doc:"Only those given up at that instant or later."`
-	Until time.Time `json:"until" doc:"Only those given up before that instant."`
+	Since string `json:"since,omitempty" doc:"Given up then or later: an instant, a date, or an age such as 3d."`
+	Until string `json:"until,omitempty" doc:"Given up before then: an instant, a date, or an age such as 3d."`
 }
 
 type stateInput struct {
-	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open"`
+	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open" doc:"Only those in this state."`
 }
 
 // pageInput says which page of a list is asked for.
@@ -159,20 +160,30 @@ type pageInput struct {
 	Limit  int    `json:"limit" min:"1" max:"200" default:"50"`
 }
 
-func (f *filterInput) filter() journal.DeadLetterFilter {
-	return journal.DeadLetterFilter{Policy: f.Policy, Team: f.Team, Reason: f.Reason, Fingerprint: f.Fingerprint,
-		IDs: f.IDs, Context: f.Context, Query: f.Query, Since: f.Since, Until: f.Until}
+// filter returns the filter that the fields of a request make, a pointer to a struct.
+func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
+	fields := reflect.ValueOf(in).Elem()
+	return deadletter.ParseFilter(func(name string) string {
+		for _, f := range fieldsOf(fields.Type()) {
+			if f.Name == name {
+				return fields.FieldByIndex(f.index).String()
+			}
+		}
+		return ""
+	}, time.UTC, c.now())
 }
 
 // deadLetters answers GET /api/v1/dead-letters.
 func (c *call) deadLetters(in *struct {
 	stateInput
-	filterInput
+	Filter
 	Sort string `json:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
 	pageInput
 }) (Page[DeadLetter], error) {
-	f := in.filter()
-	f.State, f.Sort = in.State, in.Sort
+	f, err := c.filter(in)
+	if err != nil {
+		return Page[DeadLetter]{}, err
+	}
 	items, next, err := c.List(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(items, next, deadLetterOf), err
 }
@@ -183,15 +194,17 @@ func (c *call) groups(in *struct {
 	causeFilter
 	pageInput
 }) (Page[DeadLetterGroup], error) {
-	f := (&filterInput{causeFilter: in.causeFilter}).filter()
-	f.State = in.State
+	f, err := c.filter(in)
+	if err != nil {
+		return Page[DeadLetterGroup]{}, err
+	}
 	groups, next, err := c.Groups(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(groups, next, groupOf), err
 }
 
 // idInput names a dead letter or a bulk run.
 type idInput struct {
-	ID string `json:"id" in:"path" format:"uuid"`
+	ID string `json:"id" in:"path" format:"uuid" doc:"Of the dead letter, or the bulk run."`
 }
 
 // deadLetter answers GET /api/v1/dead-letters/{id}.

@@ -23,7 +23,7 @@ type Decision struct {
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
 	OriginalError       *string                      `json:"originalError" doc:"The error as it was sent."`
 	RetryPolicy         string                       `json:"retryPolicy"`
-	PossiblyAccepted    bool                         `json:"possiblyAccepted" doc:"The portal may have taken the claim (R33)."`
+	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
 	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Of a retry, as the next two."`
 	BackoffDuration     string                       `json:"backoffDuration,omitempty" pattern:"^PT"`
@@ -39,7 +39,7 @@ type Decision struct {
 
 // Rejection is what a dry run answers to input for which a process would have an incident.
 type Rejection struct {
-	Outcome     string  `json:"outcome" enum:"REJECTED"`
+	Outcome     string  `json:"outcome" enum:"REJECTED" doc:"Nothing was decided."`
 	RetryPolicy string  `json:"retryPolicy"`
 	MatchedRule *string `json:"matchedRule"`
 	Rejection   string  `json:"rejection"`

@@ -14,7 +14,7 @@ type Destination struct {
 	Name            string            `json:"name"`
 	Label           string            `json:"label" doc:"What people call it."`
 	State           destination.Phase `json:"state"`
-	Since           string            `json:"since" format:"date-time"`
+	Since           string            `json:"since" format:"date-time" doc:"Since when its state is this."`
 	Cause           *string           `json:"cause" enum:"failures,probe,person" doc:"Of the outage; null while it is up."`
 	Held            int               `json:"held" doc:"How many claims wait."`
 	OldestHeldSince *string           `json:"oldestHeldSince" format:"date-time"`
@@ -102,7 +102,7 @@ func heldClaimOf(c *gate.Claim) HeldClaim {
 // hold answers POST /api/v1/destinations/{name}/hold.
 func (c *call) hold(in *struct {
 	portalInput
-	Until time.Time `json:"until" required:"1"`
+	Until time.Time `json:"until" required:"1" doc:"At most 7 days ahead."`
 	reasonInput
 }) (DestinationDetail, error) {
 	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
@@ -120,7 +120,7 @@ func (c *call) probe(in *struct {
 func (c *call) release(in *struct {
 	portalInput
 	PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
-	Until     time.Time `json:"until"`
+	Until     time.Time `json:"until" doc:"Treat it as up until then, at most 7 days ahead."`
 	reasonInput
 }) (DestinationDetail, error) {
 	o := destination.Order{Verb: destination.ReleaseAt, Until: in.Until}

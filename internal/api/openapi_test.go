@@ -349,3 +349,32 @@ func wrapped(text string) string {
 	}
 	return b.String()
 }
+
+// TestEveryFieldIsExplained: a field of a request or an answer says what it means.
+func TestEveryFieldIsExplained(t *testing.T) {
+	var doc any
+	testkit.Must(t, json.Unmarshal(api.Document(), &doc))
+	var walk func(place string, v any)
+	walk = func(place string, v any) {
+		switch v := v.(type) {
+		case []any:
+			for i := range v {
+				walk(fmt.Sprint(place, " ", i), v[i])
+			}
+		case map[string]any:
+			fields, _ := v["properties"].(map[string]any)
+			for name, of := range fields {
+				if says, _ := of.(map[string]any)["description"].(string); says == "" && !strings.Contains(place, " counts") {
+					t.Errorf("%s: nothing is said of %s", place, name)
+				}
+			}
+			if _, is := v["in"]; is && v["schema"] != nil && at(v, "schema", "description") == nil {
+				t.Errorf("%s: nothing is said of %s", place, v["name"])
+			}
+			for name := range v {
+				walk(place+" "+name, v[name])
+			}
+		}
+	}
+	walk("", doc)
+}

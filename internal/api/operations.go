@@ -227,9 +227,9 @@ func jsonOf(s Schema) object { return object{"application/json": object{"schema"
 // Document returns the description as OpenAPI 3.1.
 func Document() json.RawMessage {
 	components, paths, described := schemas{}, map[string]object{}, []object{}
-	components["Error"] = Schema{"type": "object", "additionalProperties": false,
-		"required": []string{"error", "message"}, "properties": object{
-			"error": Schema{"type": "string", "enum": errorCodes}, "message": Schema{"type": "string", "minLength": 1}}}
+	failure := components.object(fieldsOf(reflect.TypeFor[Failure]()))
+	failure["properties"].(map[string]Schema)["error"]["enum"] = errorCodes
+	components["Error"] = failure
 	for _, t := range tags() {
 		described = append(described, object{"name": t.name, "description": t.says})
 	}

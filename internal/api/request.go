@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"cmp"
+	_ "embed" // words.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -56,15 +58,32 @@ type Field struct {
 // Members returns the fields of an object in a body.
 func (f *Field) Members() []*Field { return f.fields }
 
+//go:embed words.txt
+var wordsText string
+
+// words say what a field of a name means that does not say more itself.
+var words = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(wordsText) {
+		name, says, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		all[name] = says
+	}
+	return all
+})
+
 // fieldsOf returns the fields of a struct, and of those that are embedded in it, by their names in JSON. Required are
 // those that the JSON of every such struct has.
 func fieldsOf(t reflect.Type) (all []*Field) {
 	for _, f := range reflect.VisibleFields(t) {
-		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			all = append(all, &Field{Name: name, Doc: f.Tag.Get("doc"), Default: f.Tag.Get("default"), of: f.Type, tag: f.Tag,
-				index: f.Index,
-				Any:   f.Type == reflect.TypeFor[decision.Value](), Required: options != "omitempty" && always(t, f.Index)})
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			continue
 		}
+		all = append(all, &Field{
+			Name: name, Doc: cmp.Or(f.Tag.Get("doc"), words()[name]), Default: f.Tag.Get("default"),
+			Required: options != "omitempty" && always(t, f.Index),
+			Any:      f.Type == reflect.TypeFor[decision.Value](), of: f.Type, tag: f.Tag, index: f.Index,
+		})
 	}
 	return all
 }

@@ -147,7 +147,7 @@ func (all schemas) object(members []*Field) Schema {
 }
 
 // keywords of a schema, by the struct tags that set them.
-var keywords = map[string]string{"doc": "description", "format": "format", "pattern": "pattern", "type": "type",
+var keywords = map[string]string{"format": "format", "pattern": "pattern", "type": "type",
 	"enum": "enum", "default": "default", "min": "minimum", "above": "exclusiveMinimum", "below": "exclusiveMaximum",
 	"max": "maximum", "length": "maxLength", "items": "maxItems"}
 
@@ -161,6 +161,9 @@ func (all schemas) field(f *Field) Schema {
 		s = Schema{"type": "string", "pattern": `^-?[0-9]+$`}
 	default:
 		s = maps.Clone(all.of(f.of))
+	}
+	if f.Doc != "" {
+		s["description"] = f.Doc
 	}
 	for tag, keyword := range keywords {
 		if text, there := f.tag.Lookup(tag); there {

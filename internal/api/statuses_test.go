@@ -8,14 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/guard"
-	"retry-worker/internal/testkit"
 )
 
 // call is one request of an operation.
@@ -176,22 +172,5 @@ func statusesOfOtherServers(t *testing.T) {
 	told := broken.lines.FilterMessageSnippet("broke its handler").All()
 	if len(told) == 0 || told[0].ContextMap()["stack"] == "" || told[0].ContextMap()["panic"] != "string" {
 		t.Errorf("the log tells %v, expected where it panicked and the panic's type, not its text", told)
-	}
-}
-
-// A subject's answer is bounded: the latest attempts and episodes are shown, the audit has the others.
-func TestSubjectIsBounded(t *testing.T) {
-	f := testkit.New(t, testkit.At(now), testkit.By(decisiontest.Policies())) // without gates, which would follow each failure
-	const all = 520
-	for range all {
-		f.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
-	}
-	served := api.New(api.Options{Gate: access.Options{Now: f.Now}, Policies: f.Policies, Log: zap.NewNop()})
-	served.Open(api.Journal{Reader: f.Memory})
-	a := get(t, listen(t, served)+"/api/v1/subjects/tiss-submission/CLM-001-1")
-	attempts := a.body["attempts"].([]any)
-	omitted := a.body["omitted"].(map[string]any)
-	if last := attempts[len(attempts)-1].(map[string]any)["attemptNumber"]; len(attempts) != 500 || omitted["attempts"] != 20.0 || last != float64(all) {
-		t.Errorf("%d attempts up to number %v, %v omitted", len(attempts), last, omitted)
 	}
 }

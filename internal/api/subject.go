@@ -12,28 +12,11 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// maxShown attempts, and episodes, of a subject in one answer: the latest. The audit has them all, by pages.
-const maxShown = 500
-
 // Subject is a subject as the API shows it.
 type Subject struct {
 	Policy string `json:"policy"`
 	ID     string `json:"id"`
 	View
-	Omitted Omitted `json:"omitted" doc:"How many there are before those shown; the audit has them all."`
-}
-
-// Omitted says how much is not shown.
-type Omitted struct {
-	Attempts int `json:"attempts"`
-	Episodes int `json:"episodes"`
-}
-
-func shown(of journal.Subject, v *View) Subject {
-	s := Subject{Policy: of.Policy, ID: of.ID, View: *v}
-	s.Omitted = Omitted{max(0, len(v.Attempts)-maxShown), max(0, len(v.Episodes)-maxShown)}
-	s.Attempts, s.Episodes = v.Attempts[s.Omitted.Attempts:], v.Episodes[s.Omitted.Episodes:]
-	return s
 }
 
 // View is what the API and the command line show of a subject, as JSON.
@@ -92,7 +75,7 @@ type AttemptView struct {
 	NextRetryTime       *string                      `json:"nextRetryTime" format:"date-time"`
 	RetryReason         string                       `json:"retryReason"`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
-	PossiblyAccepted    bool                         `json:"possiblyAccepted" doc:"The portal may have taken the claim: a failure left that open (R33)."`
+	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
 	Taught              int64                        `json:"taught,omitempty" doc:"The record that taught its cause."`
 	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty"`
 	DeadLetterID        *string                      `json:"deadLetterId"`
@@ -178,8 +161,7 @@ func (c *call) subject(in *subjectInput) (Subject, error) {
 	if err == nil && !found {
 		err = unknown()
 	}
-	view := ViewOf(&story, c.now())
-	return shown(of, &view), err
+	return Subject{of.Policy, of.ID, ViewOf(&story, c.now())}, err
 }
 
 // auditPage is how many records one answer lists.
@@ -237,7 +219,7 @@ type Outcome struct {
 type outcomeInput struct {
 	Policy  string         `json:"policy" default:"tiss-submission"`
 	ID      decision.Value `json:"id" required:"1" type:"string"`
-	Outcome decision.Value `json:"outcome" type:"string" enum:"success,failure" default:"success"`
+	Outcome decision.Value `json:"outcome" type:"string" enum:"success,failure" default:"success" doc:"How it ended."`
 	At      time.Time      `json:"at" doc:"Left out, now."`
 	Tenant  string         `json:"tenant" default:"<default>" bytes:"255"`
 }

@@ -23,7 +23,7 @@ func (a *App) openConsole(open webserver.Opener) (err error) {
 		return err
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.snapshot, Log: a.log,
-		Operate: a.settings.OperateURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
+		Operate: a.settings.OperateURL, Claim: a.settings.ClaimURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
 	gate := access.Options{
 		Now: a.clock.Now, Tokens: tokens, Provider: a.settings.Provider, Log: a.log,
 		Public: []string{console.AssetsPrefix}, LoginPage: a.pages.Login, Refuse: a.pages.Refuse,

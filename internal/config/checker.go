@@ -188,6 +188,18 @@ func (c *checker) url(name, value, expected string, schemes ...string) *url.URL 
 	return nil
 }
 
+// claimURL is a template of a URL, whose host is fixed.
+func (c *checker) claimURL(name, value string) string {
+	const expected = "https://HOST/… with {id} or {VARIABLE}s behind the host"
+	if value == "" {
+		return ""
+	}
+	if u := c.url(name, value, expected, "http", "https"); u != nil && (u.User != nil || !strings.Contains(value, "{")) {
+		c.add(name, "a URL with a user, or without a {place}", expected)
+	}
+	return value
+}
+
 func (c *checker) database(name, value string) string {
 	if file, ok := strings.CutPrefix(value, "sqlite:"); ok {
 		if file == "" {

@@ -25,24 +25,26 @@ type Settings struct {
 	PoliciesFile string // empty: the built-in catalogue
 	// OperateURL and GrafanaURL are where people open those, without a slash at their ends; empty: nowhere.
 	OperateURL, GrafanaURL string
-	AuthTokensFile         string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
-	Provider               *access.Provider // that people log in by; nil: none
-	EventsURL              string           // empty: off
-	Retention              time.Duration    // of what the journal keeps
-	MaxJobsActive          int
-	JobTimeout             time.Duration
-	Concurrency            int
-	TenantIDs              []string
-	WorkerName             string
-	ShutdownTimeout        time.Duration
-	LogLevel               zapcore.Level
-	LogFormat              string // json or console
-	TLSCertFile            string // of the console and API; empty: no TLS
-	TLSKeyFile             string
-	Proxies                []netip.Prefix // before console and API
-	Profiles               bool           // served at OpsAddr
-	Engine                 zeebe.Options
-	Notify                 Notify
+	// ClaimURL is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty: nowhere.
+	ClaimURL        string
+	AuthTokensFile  string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
+	Provider        *access.Provider // that people log in by; nil: none
+	EventsURL       string           // empty: off
+	Retention       time.Duration    // of what the journal keeps
+	MaxJobsActive   int
+	JobTimeout      time.Duration
+	Concurrency     int
+	TenantIDs       []string
+	WorkerName      string
+	ShutdownTimeout time.Duration
+	LogLevel        zapcore.Level
+	LogFormat       string // json or console
+	TLSCertFile     string // of the console and API; empty: no TLS
+	TLSKeyFile      string
+	Proxies         []netip.Prefix // before console and API
+	Profiles        bool           // served at OpsAddr
+	Engine          zeebe.Options
+	Notify          Notify
 }
 
 // Problems is everything that is wrong with the environment, a line each.
@@ -56,6 +58,7 @@ func Load() (Settings, error) {
 		s := Settings{
 			OperateURL:      c.publicURL("RETRY_WORKER_OPERATE_URL", w.OperateURL, "Operate"),
 			GrafanaURL:      c.publicURL("RETRY_WORKER_GRAFANA_URL", w.GrafanaURL, "Grafana"),
+			ClaimURL:        c.claimURL("RETRY_WORKER_CLAIM_URL", w.ClaimURL),
 			HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
 			DatabaseURL:     c.journal(w),
 			PoliciesFile:    w.PoliciesFile,

@@ -26,6 +26,7 @@ type workerEnv struct {
 	PublicURL            string `split_words:"true" desc:"where people open the console, for links in messages: https://…; empty: no links"`
 	OperateURL           string `split_words:"true" desc:"where people open Camunda's Operate, for links to process instances: https://…; empty: no links"`
 	GrafanaURL           string `split_words:"true" desc:"where people open the Grafana board, for a link from the overview: https://…/d/…; empty: no link"`
+	ClaimURL             string `split_words:"true" desc:"a claim's page in the hospital's own system, for a link: https://…/{id}, or with {VARIABLE}s of its context; empty: no link"`
 	AuthTokensFile       string `split_words:"true" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
 	OidcIssuer           string `split_words:"true" desc:"OpenID provider that people log in by, and programs' tokens come from: https://…; empty: none"`
 	OidcClientID         string `split_words:"true" desc:"id of the provider's client; its redirect address is …/login/callback"`

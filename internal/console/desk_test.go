@@ -134,6 +134,43 @@ func TestAFormSaysThatItsPortalIsDown(t *testing.T) {
 	s.page(subjectAddress("tiss-submission", "CLM-D-1")).mustSay("The destination unimed-sp is down: a retry waits until it is back")
 }
 
+// TestAClaimLeadsToTheHospitalsSystem, with all that the address takes, escaped; not where a part of it is not known.
+func TestAClaimLeadsToTheHospitalsSystem(t *testing.T) {
+	w := newWorld(t, now)
+	of := func(value string) decision.ContextValue {
+		return decision.ContextValue{Variable: "operadora", Type: "text", Value: value}
+	}
+	w.worth(t, "CLM-D-1", "DUPLICATE_CLAIM", time.Time{}, of("A & B/ç?#"))
+	w.worth(t, "CLM-D-2", "DUPLICATE_CLAIM", time.Time{}, of("[ID]"))
+	w.worth(t, "CLM-D-3", "DUPLICATE_CLAIM", time.Time{})
+	s := open(t, w)
+	s.claim = "https://erp.example/guias/{id}?convenio={operadora}"
+	s.links("", "")
+	for id, to := range map[string]string{"CLM-D-1": "https://erp.example/guias/CLM-D-1?convenio=A%20%26%20B%2F%C3%A7%3F%23", "CLM-D-2": "", "CLM-D-3": ""} {
+		page := s.get(subjectAddress("tiss-submission", id)).Body.String()
+		if found := strings.Contains(page, "hospital&#39;s system"); found != (to != "") || !strings.Contains(page, `href="`+to) {
+			t.Errorf("%s does not lead to %s", id, to)
+		}
+	}
+}
+
+// TestPortalsWithProblemsComeFirst, and each says once since when.
+func TestPortalsWithProblemsComeFirst(t *testing.T) {
+	w := newWorld(t, now)
+	for _, name := range []string{"amil", "bradesco", "zurich"} {
+		testkit.NewPortal(name, w.Journal, now.Add(-time.Hour)).Happens(t, now.Add(-50*time.Minute), testkit.Answered(""))
+	}
+	testkit.NewPortal("unimed", w.Journal, now.Add(-time.Hour)).Fails(t, now.Add(-40*time.Minute))
+	s := open(t, w)
+	if rows := s.page("/destinations").rowLinks(); len(rows) != 4 || text(rows[0]) != "unimed" {
+		t.Errorf("of %d portals the one that is down is not first", len(rows))
+	}
+	d := s.page(portalAddress("unimed"))
+	if d.says("In this state since") || len(d.classed("id")) > 0 {
+		t.Error("it says twice since when, or its name as a number")
+	}
+}
+
 // TestPlansOfNothingChosenNameNoFilter: whoever ticks none is told so, and of nothing else.
 func TestPlansOfNothingChosenNameNoFilter(t *testing.T) {
 	s, _, _ := planned(t)

@@ -29,6 +29,8 @@ type site struct {
 	header http.Header
 	// untold are the notices that could not be sent.
 	untold []console.Notice
+	// claim is the hospital's own page of one.
+	claim string
 	// down is an engine that does not answer.
 	down bool
 }
@@ -43,7 +45,7 @@ func open(t testing.TB, w world) *site {
 // links has the pages lead to Operate and Grafana, too.
 func (s *site) links(operate, grafana string) {
 	w, since := s.world, s.world.Now()
-	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Health: func() console.Health {
+	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: catalogue.Default, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Claim: s.claim, Health: func() console.Health {
 		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
 	}})
 	s.pages.Open(w.Memory, guard.New(w.Services()))

@@ -39,6 +39,8 @@ type Options struct {
 	Log    *zap.Logger
 	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
 	Operate, Grafana string
+	// Claim is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty: nowhere.
+	Claim string
 	// Zone is the hospital's, in which pages tell and take times.
 	Zone *time.Location
 }

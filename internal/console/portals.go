@@ -54,6 +54,7 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(calm(&a)-calm(&b), b.Held-a.Held) })
 	rows, bad := make([]portalRow, 0, len(all)), int64(0)
 	for i := range all {
 		rows = append(rows, v.portalRow(&all[i]))
@@ -65,11 +66,20 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 		summary: v.Count("portals.not_up", bad)}, nil
 }
 
+// calm is 0 for a destination that is not up, and 1 for one that is.
+func calm(d *gate.Destination) int {
+	if d.State.Phase == destination.Up {
+		return 1
+	}
+	return 0
+}
+
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
-	row := portalRow{
-		Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
-		Since: v.At(s.Since), Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline),
+	row := portalRow{Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
+		Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline)}
+	if s.Phase == destination.Up { // of any other the sentence says it
+		row.Since = v.At(s.Since)
 	}
 	switch {
 	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:

@@ -3,8 +3,11 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"retry-worker/internal/access"
@@ -41,6 +44,8 @@ type subjectData struct {
 	Around   around
 	// Operate is its process instance there; empty where that is not known.
 	Operate string
+	// Claim is its page in the hospital's own system; empty where that is not known.
+	Claim string
 	// Shown says how much of a long story is shown; empty where all is.
 	Shown string
 	// HintLang is the language of the catalogue's hints; empty where it is not known.
@@ -165,7 +170,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		d.Possibly = last.Decision.PossiblyAccepted && (state.Open() || state == journal.Due)
 	}
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
-	d.Worth = v.Money(story.Context().Cents())
+	d.Worth, d.Claim = v.Money(story.Context().Cents()), p.claimURL(s, story.Context())
 	d.Shown = v.shorten(&story)
 	d.Steps = v.steps(&story)
 	d.Chapters = v.chapters(&story)
@@ -189,6 +194,26 @@ func (p *Pages) inOperate(instance int64) string {
 		return ""
 	}
 	return p.Operate + "/processes/" + key(instance)
+}
+
+var claimPlace = regexp.MustCompile(`\{[^{}]*\}`)
+
+// claimURL is a claim's page in the hospital's own system; empty where it takes what is not known, or was taken out.
+func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
+	known := map[string]string{"{id}": s.ID}
+	for i := range of {
+		known["{"+of[i].Variable+"}"] = of[i].Value
+	}
+	missing := false
+	to := claimPlace.ReplaceAllStringFunc(p.Claim, func(place string) string {
+		value := known[place]
+		missing = missing || value == "" || strings.HasPrefix(value, "[")
+		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	})
+	if missing {
+		return ""
+	}
+	return to
 }
 
 // mostEvents of a story that its page shows; the audit has them all.

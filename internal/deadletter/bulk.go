@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,7 +180,8 @@ func (s *Service) Items(
 	case err != nil:
 		return nil, err
 	case outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome):
-		return nil, refuse(InvalidOutcome, "outcome is %.60q, expected one of %q", outcome, journal.BulkOutcomes())
+		return nil, refuse(InvalidOutcome, "outcome is %.60q, expected one of %s", outcome,
+			strings.Trim(fmt.Sprint(journal.BulkOutcomes()), "[]"))
 	case after < 0:
 		return nil, refuse(InvalidCursor, "after is %d, expected 0 or the number of an item", after)
 	}

@@ -91,7 +91,7 @@ type Job struct {
 	Delay *Duration `json:"delay"`
 }
 
-var anyID = regexp.MustCompile("")
+var anyID = regexp.MustCompile(".*")
 
 // ReadJob reads the retry policy of a job that holds these values, just as the worker reads a job's (R15). An empty
 // value is an absent variable. The rejection says which value is wrong.

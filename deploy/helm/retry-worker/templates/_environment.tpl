@@ -116,6 +116,7 @@ the container from starting, and the pod's events name it. */}}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_LOG_LEVEL" .logLevel) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_LOG_FORMAT" .logFormat) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_OPERATE_URL" .operateUrl) }}
+{{- include "retry-worker.variable" (list "RETRY_WORKER_CLAIM_URL" .claimUrl) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_GRAFANA_URL" .grafanaUrl) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_RETENTION" .retention) }}
 {{- include "retry-worker.variable" (list "RETRY_WORKER_PPROF" (ternary "true" "" .pprof)) }}

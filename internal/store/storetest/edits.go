@@ -45,7 +45,7 @@ func RunEdits(t *testing.T, e *Editable) {
 				found = e.verify(t.Context(), tx)
 				return nil
 			}))
-			broken, is := errors.AsType[*audit.Broken](found)
+			broken, is := errors.AsType[*journal.Broken](found)
 			switch {
 			case edit.idle && found != nil:
 				t.Errorf("it is without effect, and yet: %v", found)
@@ -74,6 +74,13 @@ type rebuildable interface {
 // RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
 func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	Fill(t, s)
+	exec("UPDATE sums SET n = 7")
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := func(*journal.Happening) []journal.Message { cancel(); return nil }
+	wantKind(t, audit.Rebuild(ctx, s, at(9), false, cut, nil), journal.Unavailable)
+	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil); err == nil {
+		t.Error("a rebuild that was cut off before its last step mended the sums")
+	}
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
@@ -85,7 +92,7 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	}
 	head, _ := recall(t, s)
 	exec("UPDATE records SET at = at + 1 WHERE record = 5")
-	var broken *audit.Broken
+	var broken *journal.Broken
 	if err := audit.Rebuild(t.Context(), s, at(9), false, nil, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
 		t.Errorf("a journal that does not hold is rebuilt: %v", err)
 	}
@@ -168,7 +175,7 @@ func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
 			}
 		}
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
-		if broken, is := errors.AsType[*audit.Broken](err); !is || broken.What != "message" {
+		if broken, is := errors.AsType[*journal.Broken](err); !is || broken.What != "message" {
 			t.Errorf("%s: verify says %v, want what is wrong with the message", what, err)
 		}
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))

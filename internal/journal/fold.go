@@ -373,12 +373,12 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 	p.touch(d)
 	switch b.Delivery {
 	case deliveryWaiting:
-		d.ReviewJobKey, d.ReviewSeen, d.Accepts = b.JobKey, p.at, b.Accepts
+		b.waits(d, p.at)
 		if d.State == DeadLetterOpen {
 			d.Delivery = DeliveryNone
 		}
 	case DeliveryPending:
-		if d.ReviewJobKey, d.ReviewSeen, d.Accepts = b.JobKey, p.at, b.Accepts; b.Taken {
+		if b.waits(d, p.at); b.Taken {
 			d.Delivery = DeliveryTaken
 		}
 		p.answer(d)
@@ -388,6 +388,11 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 		d.Answer, d.Delivery = 0, DeliveryNobody
 		p.reopen(h, d)
 	}
+}
+
+// waits notes which process waits, and by which job.
+func (b *deliveryBody) waits(d *DeadLetter, at time.Time) {
+	d.ReviewJobKey, d.ReviewProcess, d.ReviewSeen, d.Accepts = b.JobKey, b.Process, at, b.Accepts
 }
 
 // reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.

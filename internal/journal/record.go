@@ -191,6 +191,8 @@ type DeadLetter struct {
 	// it was seen again is no record.
 	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
 	ReviewSeen   time.Time `json:"-"`
+	// ReviewProcess is the process instance of that job, where it is another than ProcessInstanceKey.
+	ReviewProcess int64 `json:"reviewProcess,string,omitempty"`
 	// Accepts tells that this process knows what to do with what the other side has already (its task's header decisions).
 	Accepts bool `json:"accepts,omitempty"`
 	// Review that decided on it, and whether the process took the answer.

@@ -167,7 +167,8 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 	if rejection == nil {
 		rejection = r.mistaken(values, &d.Subject)
 	}
-	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key, Accepts: listsAccepted(listed)}, rejection, nil
+	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey,
+		Accepts: listsAccepted(listed)}, rejection, nil
 }
 
 // decisionsHeader lists the decisions that the process knows what to do with, with commas between them; without it those

@@ -43,7 +43,7 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 type verified struct {
 	OK bool `json:"ok"`
 	audit.Report
-	Broken *audit.Broken `json:"broken"`
+	Broken *journal.Broken `json:"broken"`
 }
 
 func (c *cli) auditVerify(ctx context.Context, head string) error {
@@ -56,7 +56,7 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	}
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		report, err := c.verify(ctx, reader, options)
-		broken, isBroken := errors.AsType[*audit.Broken](err)
+		broken, isBroken := errors.AsType[*journal.Broken](err)
 		if err != nil && !isBroken {
 			return fmt.Errorf("verify the audit: %w", err)
 		}

@@ -40,25 +40,8 @@ type Report struct {
 	Head Checkpoint `json:"head"`
 }
 
-// Broken is the first thing that is not as it was written and signed.
-type Broken struct {
-	// What is broken: "record", "link" or "message", and its number; otherwise a row of a projection by its table and key, or the
-	// schema.
-	What   string `json:"what"`
-	Number int64  `json:"number,omitempty"`
-	// Problem says what is wrong with it and what was expected, in one line.
-	Problem string `json:"problem"`
-}
-
-func (b *Broken) Error() string {
-	if b.Number == 0 {
-		return b.What + " " + b.Problem
-	}
-	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
-}
-
 func broken(what string, n int64, format string, args ...any) error {
-	return &Broken{what, n, fmt.Sprintf(format, args...)}
+	return &journal.Broken{What: what, Number: n, Problem: fmt.Sprintf(format, args...)}
 }
 
 const (
@@ -71,16 +54,13 @@ const (
 
 // Verify holds every record against its digest in the ledger, every link against the one before it, and everything that
 // is derived from records against what they say, the schema too. It looks at one moment of the journal; a worker may
-// write meanwhile. Its memory does not grow with the records. Its error is the first *Broken, or tells what could not
+// write meanwhile. Its memory does not grow with the records. Its error is the first *journal.Broken, or tells what could not
 // be read; the report then says what holds before it. progress may be nil.
 func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
 	err = j.Moment(ctx, func(m journal.Moment) error {
 		v := &verifier{Moment: m, ctx: ctx, checkpoint: o.Head, progress: progress}
 		err := v.verify(o.Records)
 		report = v.report
-		if d, ok := errors.AsType[*journal.Difference](err); ok {
-			return &Broken{What: d.Where, Problem: d.Problem}
-		}
 		return err
 	})
 	return report, err
@@ -93,7 +73,7 @@ type Rebuilder interface {
 }
 
 // Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and
-// its error is the first *Broken, unless they are to be taken unverified. publish may be nil, progress too.
+// its error is the first *journal.Broken, unless they are to be taken unverified. publish may be nil, progress too.
 func Rebuild(
 	ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress,
 ) error {
@@ -133,7 +113,7 @@ type verifier struct {
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
 	if v.head, err = v.Head(); errors.Is(err, journal.ErrNoHead) {
-		return &Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
+		return &journal.Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
 	} else if err != nil {
 		return err
 	}
@@ -342,7 +322,7 @@ func (v *verifier) subjects() error {
 			break
 		}
 		if after = page.Through; after > v.head.Subject {
-			return &Broken{What: "ledger_head",
+			return &journal.Broken{What: "ledger_head",
 				Problem: fmt.Sprintf("says that subject %d is the last, there is subject %d", v.head.Subject, after)}
 		}
 	}
@@ -361,7 +341,7 @@ func (v *verifier) sums() error {
 		for i < min(len(got), len(want)) && got[i] == want[i] {
 			i++
 		}
-		return &Broken{What: "answered",
+		return &journal.Broken{What: "answered",
 			Problem: fmt.Sprintf("says %v, signed was %v", got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])}
 	}
 	for _, t := range []*journal.Table{journal.SumsTable, journal.FingerprintsTable, journal.RunsTable,
@@ -376,7 +356,7 @@ func (v *verifier) sums() error {
 	}
 	count, err := v.Letters()
 	if err == nil && count != v.fold.Letters() {
-		err = &Broken{What: "dead_letters",
+		err = &journal.Broken{What: "dead_letters",
 			Problem: fmt.Sprintf("are %d, of which %d are of a subject", count, v.fold.Letters())}
 	}
 	return err

@@ -73,7 +73,7 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 				}
 				return
 			}
-			b, ok := errors.AsType[*audit.Broken](err)
+			b, ok := errors.AsType[*journal.Broken](err)
 			if !ok || b.What != "link" || b.Number != tt.link || !strings.Contains(b.Problem, tt.says) {
 				t.Errorf("got %v, want link %d: %s", err, tt.link, tt.says)
 			}
@@ -131,7 +131,7 @@ func TestVerifyUnavailable(t *testing.T) {
 	store := cut(t).Memory
 	store.SetDown(true)
 	_, err := verify(t, store, audit.Checkpoint{})
-	if _, broken := errors.AsType[*audit.Broken](err); err == nil || broken {
+	if _, broken := errors.AsType[*journal.Broken](err); err == nil || broken {
 		t.Errorf("got %v", err)
 	}
 }

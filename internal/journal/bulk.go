@@ -134,10 +134,10 @@ type BulkRun struct {
 	// EndedAt is when nothing was left to decide; the zero time before.
 	EndedAt time.Time `json:"endedAt,omitzero"`
 	// Begun is the record of its start, Ended that of its end; 0 before.
-	Begun int64 `json:"begun"`
+	Begun int64 `json:"begun,omitempty"`
 	Ended int64 `json:"ended,omitempty"`
 	// Total dead letters in it, at most MostBulkItems.
-	Total int64 `json:"total"`
+	Total int64 `json:"total,omitempty"`
 	// Counts of them by outcome, which add up to Total. Those that are 0 are absent.
 	Counts map[BulkOutcome]int64 `json:"-"`
 }
@@ -166,6 +166,46 @@ type BulkItem struct {
 // Became has i be what became of it, which c says.
 func (i *BulkItem) Became(c *BulkItem) {
 	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.Outcome, c.Code, c.ChangedAt, c.DecidedAt
+}
+
+// move notes what became of a bulk run's dead letter.
+func (p *projection) move(h *History, t *touched) {
+	d, before := t.letter, &t.before
+	if d.Run == "" || before.ID == "" {
+		return
+	}
+	from := BulkPlanned
+	if before.Run == d.Run {
+		from = before.outcome(h)
+	}
+	if to := d.outcome(h); from.going() && from != to {
+		p.items = append(p.items,
+			BulkItem{Run: d.Run, Record: d.Record, Outcome: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+	}
+}
+
+// going reports whether the outcome may change by itself.
+func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
+
+// outcome of a dead letter that a bulk run decided on.
+func (d *DeadLetter) outcome(h *History) BulkOutcome {
+	switch {
+	case d.State == DeadLetterRecovered:
+		return BulkRecovered
+	case d.State == DeadLetterSuperseded:
+		if next := h.Episode.DeadLetter; next != "" && next != d.ID {
+			return BulkDeadAgain
+		}
+		return BulkSuperseded
+	case d.State == DeadLetterOpen, d.Delivery == DeliveryNobody:
+		return BulkNobody
+	case d.State == DeadLetterDiscarded && d.Delivery != DeliveryPending:
+		return BulkDiscarded
+	case d.Delivery == DeliveryTaken:
+		return BulkTaken
+	default:
+		return BulkDecided
+	}
 }
 
 // BulkVerb is what a person, or the worker itself, does to a bulk run as a whole. The set is closed.

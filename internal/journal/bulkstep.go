@@ -57,7 +57,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	if !ok {
 		return BulkRun{}, &BulkStateError{known.State}
 	}
-	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to, Action: known.Action}), nil
+	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to}), nil
 }
 
 // after is the state that a step leads to; false where the run does not allow it.
@@ -78,18 +78,12 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 
 // bulkBody is the audit's word on a step. What the filter chose by is told once, with the start.
 type bulkBody struct {
-	Run       string            `json:"bulkRun"`
-	Verb      BulkVerb          `json:"verb"`
-	By        string            `json:"by"`
-	State     BulkState         `json:"state,omitempty"`
-	Action    BulkAction        `json:"action,omitempty"`
-	Filter    *DeadLetterFilter `json:"filter,omitempty"`
-	Through   int64             `json:"through,omitempty"`
-	Reason    string            `json:"reason,omitempty"`
-	Force     bool              `json:"forceRetry,omitempty"`
-	Fresh     bool              `json:"fresh,omitempty"`
-	Now       bool              `json:"now,omitempty"`
-	PerMinute int64             `json:"perMinute,omitempty"`
+	Run   string    `json:"bulkRun"`
+	Verb  BulkVerb  `json:"verb"`
+	By    string    `json:"by"`
+	State BulkState `json:"state,omitempty"`
+	// What is started; nil of other steps.
+	*BulkRun
 	// Items are the dead letters in it, by the records that they were born with, in its order.
 	Items []int64 `json:"items,omitempty"`
 	// Record is the dead letter's that is refused, for the reason in Code; Hold is why the run rests.
@@ -109,11 +103,10 @@ func (b *bulkBody) items(at time.Time) []BulkItem {
 
 // started records that a run begins on the dead letters found.
 func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
-	filter := r.Filter.masked()
-	filter.State = ""
-	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, Action: r.Action,
-		Filter: &filter, Through: r.Through, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-		Force: r.Force, Fresh: r.Fresh, Now: r.Now, PerMinute: r.PerMinute, Items: found}
+	begins := *r
+	begins.Filter, begins.Reason = r.Filter.masked(), storable(redact.Line(r.Reason, maxReasonBytes))
+	begins.Filter.State = ""
+	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, BulkRun: &begins, Items: found}
 	b.changes.NewItems = append(b.changes.NewItems, body.items(b.milli())...)
 	run := b.stepped(&BulkRun{}, body)
 	if run.Total > 0 {
@@ -140,9 +133,10 @@ func (r *BulkRun) StartedBy(by, reason string) bool {
 func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	switch b.Verb {
 	case BulkStart:
-		*r = BulkRun{ID: b.Run, Action: b.Action, Filter: *b.Filter, Through: b.Through, Reason: b.Reason, By: b.By,
-			Force: b.Force, Fresh: b.Fresh, Now: b.Now, PerMinute: b.PerMinute, State: b.State, CreatedAt: at,
-			Begun: record, Total: int64(len(b.Items))}
+		if b.BulkRun != nil { // somebody edited it otherwise
+			*r = *b.BulkRun
+		}
+		r.ID, r.By, r.State, r.CreatedAt, r.Begun, r.Total = b.Run, b.By, b.State, at, record, int64(len(b.Items))
 		return
 	case bulkHold:
 		if r.Hold, r.HeldAt = b.Hold, at; b.Hold == "" {

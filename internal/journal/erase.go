@@ -57,7 +57,7 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	}
 	s, err := p.Subjects[0].fold(head.Record)
 	if err == nil {
-		err = p.busy(s)
+		err = s.busy()
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 }
 
 // busy returns why the subject cannot be erased yet.
-func (p *Expunging) busy(s *folded) error {
+func (s *folded) busy() error {
 	h := s.whole
 	busy := func(why string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
@@ -124,8 +124,8 @@ func (p *Expunging) busy(s *folded) error {
 			return busy("the answer about its dead letter %s is on its way to the process; try again when that has it", d.ID)
 		}
 	}
-	if run := p.unfinished(s.Expungeable); run != "" {
-		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", run)
+	if s.Run != "" {
+		return busy("the bulk run %s is about it; wait until that has ended, or cancel it", s.Run)
 	}
 	return nil
 }

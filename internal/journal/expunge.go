@@ -36,8 +36,6 @@ type Expunging struct {
 	// with that of its start. Expunges are not among them: they stay.
 	Subjects []Expungeable
 	Loose    []SignedRecord
-	// Runs are the bulk runs that have not ended.
-	Runs []BulkRun
 	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject
 	// is asked for.
 	Failures map[string]int64
@@ -50,13 +48,14 @@ type SignedRecord struct {
 	Digest Digest
 }
 
-// Expungeable is a subject with all its records, in order, the bulk runs' items that are about its dead letters, and
-// its messages, where it is to be erased.
+// Expungeable is a subject with all its records, in order, the bulk runs' items that are about its dead letters, of those
+// runs one that has not ended, and its messages, where it is to be erased.
 type Expungeable struct {
 	Key     int64
 	Subject Subject
 	Records []SignedRecord
 	Items   []BulkItem
+	Run     string
 	Waiting []Message
 }
 
@@ -160,8 +159,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 		return err
 	}
 	whole := s.whole
-	waits := p.unfinished(e) != "" ||
-		slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
+	waits := s.Run != "" || slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
 	switch last := s.Records[len(s.Records)-1].Entry.Record; {
 	case waits:
 	case s.ended > 0:
@@ -288,17 +286,6 @@ func (r *SignedRecord) check(done string) error {
 		return nil
 	}
 	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, r.Entry.Record)
-}
-
-// unfinished returns the bulk run that has not ended and is about a dead letter of the subject; empty where none is.
-func (p *Expunging) unfinished(s *Expungeable) string {
-	for i := range p.Runs {
-		r := &p.Runs[i]
-		if slices.ContainsFunc(s.Items, func(i BulkItem) bool { return i.Run == r.ID }) {
-			return r.ID
-		}
-	}
-	return ""
 }
 
 // Gone are the records that expunges took.

@@ -121,46 +121,6 @@ func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	p.touched = append(p.touched, touched{letter: &d})
 }
 
-// move notes what became of a bulk run's dead letter.
-func (p *projection) move(h *History, t *touched) {
-	d, before := t.letter, &t.before
-	if d.Run == "" || before.ID == "" {
-		return
-	}
-	from := BulkPlanned
-	if before.Run == d.Run {
-		from = before.outcome(h)
-	}
-	if to := d.outcome(h); from.going() && from != to {
-		p.items = append(p.items,
-			BulkItem{Run: d.Run, Record: d.Record, Outcome: to, ChangedAt: p.at, DecidedAt: d.Review.At})
-	}
-}
-
-// going reports whether the outcome may change by itself.
-func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
-
-// outcome of a dead letter that a bulk run decided on.
-func (d *DeadLetter) outcome(h *History) BulkOutcome {
-	switch {
-	case d.State == DeadLetterRecovered:
-		return BulkRecovered
-	case d.State == DeadLetterSuperseded:
-		if next := h.Episode.DeadLetter; next != "" && next != d.ID {
-			return BulkDeadAgain
-		}
-		return BulkSuperseded
-	case d.State == DeadLetterOpen, d.Delivery == DeliveryNobody:
-		return BulkNobody
-	case d.State == DeadLetterDiscarded && d.Delivery != DeliveryPending:
-		return BulkDiscarded
-	case d.Delivery == DeliveryTaken:
-		return BulkTaken
-	default:
-		return BulkDecided
-	}
-}
-
 // fold folds a fresh decision: the episode, its dead letter, the sums.
 func (a *Attempt) fold(p *projection, h *History) {
 	if a.Revision > 0 {
@@ -274,6 +234,11 @@ func (p *projection) end(h *History, as State) {
 	e.DeadLetter, e.NextRetryTime = "", time.Time{}
 }
 
+// close ends the episode.
+func (e *Episode) close(as State, at time.Time) {
+	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
+}
+
 // settle changes what is said of a dead letter, because something newer happened. A process that waits for a person's
 // decision on it gets its answer: nobody makes one any more.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
@@ -322,7 +287,7 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Recovered, b.At, "", time.Time{}
+		e.close(Recovered, b.At)
 		h.PossiblyAccepted = false
 		p.countEnd(h.subject.Policy, e, false)
 		if h.Last != nil {
@@ -351,7 +316,8 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 		p.settle(d, DeadLetterDiscarded)
 	}
 	alive := e.State != Dead
-	e.Number, e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = b.Episode, Expired, b.At, "", time.Time{}
+	e.Number = b.Episode
+	e.close(Expired, b.At)
 	if alive {
 		p.countEnd(h.subject.Policy, e, false)
 	}
@@ -365,7 +331,7 @@ func (b *reviewBody) fold(p *projection, h *History) {
 	}
 	p.touch(d)
 	if b.Decision == DeadLetterDiscarded {
-		e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = Discarded, p.at, "", time.Time{}
+		e.close(Discarded, p.at)
 		h.PossiblyAccepted = false
 	} else {
 		if b.Fresh {
@@ -378,9 +344,8 @@ func (b *reviewBody) fold(p *projection, h *History) {
 		e.Retried = false
 	}
 	d.State, d.ChangedAt, d.Run, d.Deadline = b.Decision, p.at, b.Run, cmp.Or(b.Deadline, d.Deadline)
-	d.Review = ReviewNote{Discard: b.Decision == DeadLetterDiscarded, Force: b.Force, Fresh: b.Fresh, Reason: b.Reason,
-		By: b.By, At: p.at,
-		NextRetryTime: b.NextRetryTime, Deadline: b.Deadline}
+	d.Review = b.ReviewNote
+	d.Review.Discard, d.Review.At = b.Decision == DeadLetterDiscarded, p.at
 	if d.Waits() {
 		p.answer(d)
 	} else {

@@ -7,14 +7,22 @@ import (
 	"strings"
 )
 
-// Difference is the first thing of a projection that is not what the records say.
-type Difference struct {
-	// Where it is: a table and the row's key, and its column; Problem says what it says, and what was signed.
-	Where   string
-	Problem string
+// Broken is the first thing that is not as it was written and signed.
+type Broken struct {
+	// What is broken: "record", "link" or "message", and its number; otherwise a row of a projection by its table and key, or
+	// the schema.
+	What   string `json:"what"`
+	Number int64  `json:"number,omitempty"`
+	// Problem says what is wrong with it and what was expected, in one line.
+	Problem string `json:"problem"`
 }
 
-func (d *Difference) Error() string { return d.Where + " " + d.Problem }
+func (b *Broken) Error() string {
+	if b.Number == 0 {
+		return b.What + " " + b.Problem
+	}
+	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
+}
 
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
@@ -23,8 +31,8 @@ func (t *Table) differ(got, want Row) error {
 			continue
 		}
 		if got[i] != want[i] && fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
-			return &Difference{t.String(want),
-				fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
+			return &Broken{What: t.String(want),
+				Problem: fmt.Sprintf("says that %s is %q, signed was %q", column, fmt.Sprint(got[i]), fmt.Sprint(want[i]))}
 		}
 	}
 	return nil
@@ -39,7 +47,7 @@ func (t *Table) compare(got, want []Row) error {
 	for _, r := range got {
 		w, known := left[t.key(r)]
 		if !known {
-			return &Difference{t.String(r), "is there, and no record tells of it"}
+			return &Broken{What: t.String(r), Problem: "is there, and no record tells of it"}
 		}
 		if err := t.differ(r, w); err != nil {
 			return err
@@ -48,7 +56,7 @@ func (t *Table) compare(got, want []Row) error {
 	}
 	for _, r := range want {
 		if left[t.key(r)] != nil {
-			return &Difference{t.String(r), "is missing"}
+			return &Broken{What: t.String(r), Problem: "is missing"}
 		}
 	}
 	return nil

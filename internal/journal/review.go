@@ -111,19 +111,14 @@ func (r *Review) until(d *DeadLetter) time.Time {
 }
 
 type reviewBody struct {
-	Decision      DeadLetterState `json:"decision"`
-	DeadLetter    string          `json:"deadLetterId"`
-	Reason        string          `json:"reason"`
-	By            string          `json:"by"`
-	Episode       int64           `json:"episode"`
-	RetryCount    int64           `json:"retryCount"`
-	Force         bool            `json:"forceRetry,omitempty"`
-	Fresh         bool            `json:"fresh,omitempty"`
-	NextRetryTime time.Time       `json:"nextRetryTime,omitzero"`
-	Deadline      time.Time       `json:"submissionDeadline,omitzero"`
-	Delivery      Delivery        `json:"delivery"`
-	JobKey        int64           `json:"jobKey,omitempty,string"`
-	Run           string          `json:"bulkRun,omitempty"`
+	Decision   DeadLetterState `json:"decision"`
+	DeadLetter string          `json:"deadLetterId"`
+	ReviewNote                 // but for Discard and At
+	Episode    int64           `json:"episode"`
+	RetryCount int64           `json:"retryCount"`
+	Delivery   Delivery        `json:"delivery"`
+	JobKey     int64           `json:"jobKey,omitempty,string"`
+	Run        string          `json:"bulkRun,omitempty"`
 }
 
 // Reviewed says what a review came to.
@@ -188,10 +183,10 @@ func (d *DeadLetter) Decided() *DecidedError {
 // reviewed records the decision, and sends it to the process that waits.
 func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time) Reviewed {
 	d := h.DeadLetter
-	body := &reviewBody{Decision: as, DeadLetter: d.ID, Reason: storable(redact.Line(r.Reason, maxReasonBytes)),
-		By: bounded(r.By), Episode: h.Episode.Number, RetryCount: h.Episode.Retries, Force: r.Force, Fresh: r.Fresh,
-		NextRetryTime: next, Deadline: r.Deadline.UTC().Truncate(time.Millisecond), Delivery: DeliveryNobody,
-		JobKey: d.ReviewJobKey, Run: r.Run}
+	note := ReviewNote{Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(r.By), Force: r.Force,
+		Fresh: r.Fresh, NextRetryTime: next, Deadline: r.Deadline.UTC().Truncate(time.Millisecond)}
+	body := &reviewBody{Decision: as, DeadLetter: d.ID, ReviewNote: note, Episode: h.Episode.Number,
+		RetryCount: h.Episode.Retries, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)
 		if r.Deadline.IsZero() && !r.Force { // nobody took the answer that had it

@@ -51,11 +51,6 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 	if asked && key == 0 {
 		return p
 	}
-	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
-		if r := m.runs[id]; !r.State.Ended() {
-			p.Runs = append(p.Runs, r.told())
-		}
-	}
 	if asked {
 		m.asked(p, key)
 		return p
@@ -108,7 +103,9 @@ func (m *Memory) expungeable(key int64) journal.Expungeable {
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		for _, i := range m.runs[id].items {
 			if d := m.letters[i.Record]; d != nil && d.Key == key {
-				s.Items = append(s.Items, i)
+				if s.Items = append(s.Items, i); !m.runs[id].State.Ended() {
+					s.Run = id
+				}
 			}
 		}
 	}

@@ -74,9 +74,6 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 		return err
 	}, p.After, p.Through, p.Limit)
 	if err == nil {
-		p.Runs, err = w.runsByID("WHERE state IN " + unfinished)
-	}
-	if err == nil {
 		p.Loose, err = w.loose(p.Loose, p.Through)
 	}
 	if err == nil {
@@ -113,13 +110,6 @@ func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journ
 	return all, nil
 }
 
-// runsByID are bulk runs in the order of their ids, which is not that of every database.
-func (w *writer) runsByID(clause string) ([]journal.BulkRun, error) {
-	all, err := w.bulkRuns(clause)
-	slices.SortFunc(all, func(a, b journal.BulkRun) int { return cmp.Compare(a.ID, b.ID) })
-	return all, err
-}
-
 // expungeable are the subjects with those keys.
 func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
 	if len(keys) == 0 {
@@ -144,13 +134,18 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Entry.Subject, append(s.Records, r)
 	}
-	err = w.each("SELECT d.subject, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided FROM dead_letters d "+
-		"JOIN bulk_items i ON i.record = d.record WHERE d."+these,
+	err = w.each("SELECT d.subject, r.state, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided "+
+		"FROM dead_letters d JOIN bulk_items i ON i.record = d.record JOIN bulk_runs r ON r.id = i.run WHERE d."+these,
 		func(scan scanner) error {
 			var key int64
+			var state journal.BulkState
 			var i journal.BulkItem
-			err := scan(&key, &i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt})
-			all[place[key]].Items = append(all[place[key]].Items, i)
+			err := scan(&key, &state, &i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt},
+				milli{&i.DecidedAt})
+			s := &all[place[key]]
+			if s.Items = append(s.Items, i); !state.Ended() {
+				s.Run = max(s.Run, i.Run)
+			}
 			return err
 		})
 	for i := range all {
@@ -175,7 +170,6 @@ func (w *writer) asked(p *journal.Expunging) error {
 	for _, read := range []func() error{
 		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
 		func() error { p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure'"); return err },
-		func() error { p.Runs, err = w.runsByID("WHERE state IN " + unfinished); return err },
 		func() error { p.Failures, err = w.failures(); return err },
 	} {
 		if err := read(); err != nil {

@@ -45,7 +45,7 @@ func RunEdits(t *testing.T, e *Editable) {
 				found = e.verify(t.Context(), tx)
 				return nil
 			}))
-			broken, is := errors.AsType[*audit.Broken](found)
+			broken, is := errors.AsType[*journal.Broken](found)
 			switch {
 			case edit.idle && found != nil:
 				t.Errorf("it is without effect, and yet: %v", found)
@@ -85,7 +85,7 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	}
 	head, _ := recall(t, s)
 	exec("UPDATE records SET at = at + 1 WHERE record = 5")
-	var broken *audit.Broken
+	var broken *journal.Broken
 	if err := audit.Rebuild(t.Context(), s, at(9), false, nil, nil); !errors.As(err, &broken) && (err == nil || !strings.Contains(err.Error(), "record 5")) {
 		t.Errorf("a journal that does not hold is rebuilt: %v", err)
 	}
@@ -168,7 +168,7 @@ func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
 			}
 		}
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
-		if broken, is := errors.AsType[*audit.Broken](err); !is || broken.What != "message" {
+		if broken, is := errors.AsType[*journal.Broken](err); !is || broken.What != "message" {
 			t.Errorf("%s: verify says %v, want what is wrong with the message", what, err)
 		}
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))

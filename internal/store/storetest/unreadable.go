@@ -36,7 +36,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 	for i, body := range bodies {
 		exec("UPDATE records SET body = '" + body + "' WHERE record = 1")
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
-		if broken, ok := errors.AsType[*audit.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
+		if broken, ok := errors.AsType[*journal.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
 			t.Errorf("%s: verify says %v", body, err)
 		}
 		err = transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-2-1")}, {Subject: subject("CLM-1-1"), Identity: identity()}},

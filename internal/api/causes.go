@@ -84,7 +84,7 @@ func (c *call) cause(in *causeInput) (Cause, error) {
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
 func (c *call) teach(in *struct {
 	causeInput
-	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"What it is from now on."`
+	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"From now on."`
 	Team  decision.Team                `json:"team" doc:"That acts on what is permanent; none where it is transient."`
 	reasonInput
 }) (Cause, error) {

@@ -151,7 +151,7 @@ type Filter struct {
 }
 
 type stateInput struct {
-	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open" doc:"Only those in this state."`
+	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open" doc:"Which of them."`
 }
 
 // pageInput says which page of a list is asked for.
@@ -217,7 +217,7 @@ func decided(item deadletter.Item, err error) (DeadLetter, error) { return deadL
 
 // reasonInput is a person's words on why.
 type reasonInput struct {
-	Reason string `json:"reason" required:"1" code:"reason_required" long:"1" length:"500" expects:"a few words on why" doc:"Why; kept in the audit, without personal data."`
+	Reason string `json:"reason" required:"1" length:"500" code:"reason_required" expects:"a few words" doc:"Why."`
 }
 
 // retry answers POST /api/v1/dead-letters/{id}/retry.

@@ -124,7 +124,8 @@ func (c *call) release(in *struct {
 	reasonInput
 }) (DestinationDetail, error) {
 	if (in.PerMinute == nil) == in.Until.IsZero() {
-		return DestinationDetail{}, invalid("invalid_pace", "neither perMinute nor until is given, or both are: expected one of them")
+		return DestinationDetail{}, invalid("invalid_pace",
+			"neither perMinute nor until is given, or both are: expected one of them")
 	}
 	o := destination.Order{Verb: destination.TreatAsUp, Until: in.Until}
 	if in.PerMinute != nil {

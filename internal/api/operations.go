@@ -128,7 +128,8 @@ func otherTags() []tag {
 			op(access.Read, "GET /causes/{id}", "showCause", "One cause, with what a person taught of it", (*call).cause),
 			op(access.Teach, "POST /causes/{id}/teach", "teachCause",
 				"Teach that it is permanent, for a team to act, or transient", (*call).teach,
-				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays above it."),
+				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays "+
+					"above it."),
 			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", "Take back what was taught of it", (*call).forget),
 		}},
 		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", []*Operation{

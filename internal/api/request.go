@@ -290,10 +290,12 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	default:
 		err = json.Unmarshal(plain, p)
 	}
-	switch most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes))); {
-	case err != nil:
+	if err != nil {
 		return f.wrong(raw)
-	case v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long") == "" && !isName(v.String(), most):
+	}
+	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
+	short := v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long")+f.tag.Get("length") == ""
+	if short && !isName(v.String(), most) {
 		return f.invalid(notName, f.Name, most)
 	}
 	return nil

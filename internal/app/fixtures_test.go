@@ -159,8 +159,6 @@ func (r *service) metric(t *testing.T, line string) bool {
 	return strings.Contains(text, "\n"+line+"\n")
 }
 
-// patience with what must happen; nothing takes it unless something is wrong.
-const patience = wait.Limit
 
 // leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
 // registered after it is cleaned up before it looks.

@@ -59,10 +59,7 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 }
 
 // The worker says itself, once, that a connection failed; gRPC would at each try. It is told before anything else uses it.
-var _ = func() struct{} {
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	return struct{}{}
-}()
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
 
 func encoderConfig() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 const (
@@ -201,20 +202,12 @@ func hint(p *decision.Policy, rule decision.Reason) string {
 	return ""
 }
 
-// clean returns text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and
-// no address that a mail program would make a link of.
-func clean(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
-			return -1
-		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	text = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(text, most))
-	return strings.Join(strings.Fields(text), " ")
+// clean returns what may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no
+// address that a mail program would make a link of.
+func clean(said string, most int) string {
+	said = strings.ReplaceAll(text.Inert(said), string(utf8.RuneError), "")
+	said = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(said, most))
+	return strings.Join(strings.Fields(said), " ")
 }
 
 // space of the names of messages.

@@ -83,7 +83,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
-	a.report(ctx, j, analysis, &recorded, time.Since(started))
+	a.report(j, analysis, &recorded, time.Since(started))
 	reply = replyTo(&recorded, &failure)
 	reply.Taken = func() { a.memory.Answered(&recorded) }
 	return reply

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
-func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
 	event := d.Event(a.rule, n.Error).LogName
 	switch {

@@ -21,7 +21,6 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
 

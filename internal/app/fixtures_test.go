@@ -158,7 +158,6 @@ func (r *service) metric(t *testing.T, line string) bool {
 	return strings.Contains(text, "\n"+line+"\n")
 }
 
-
 // leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
 // registered after it is cleaned up before it looks.
 func leavesNothing(t *testing.T) {

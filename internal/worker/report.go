@@ -87,7 +87,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 	}
 }
 
-// level of a decision's line.
+// level returns that of a decision's line.
 func level(d *decision.Decision, warning string) zapcore.Level {
 	switch {
 	case d.Outcome == decision.MaxRetriesExceeded: // RN-BIL-005 §2.1.1
@@ -99,7 +99,7 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 	}
 }
 
-// warning is what was odd about the input, and what was done about it.
+// warning says what was odd about the input, and what was done about it.
 func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.RaisedFrom >= 0:

@@ -47,7 +47,7 @@ func (m *moment) Links(after int64, limit int) ([]journal.Link, error) {
 	return all, m.failed("read the ledger", err)
 }
 
-func (m *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
+func (m *moment) Entries(after int64, limit int) ([]journal.Entry, error) {
 	all, err := m.entries("WHERE r.record > ? ORDER BY r.record LIMIT ?", after, limit)
 	return all, m.failed("read the records", err)
 }

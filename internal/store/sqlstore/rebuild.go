@@ -144,8 +144,8 @@ func (r *rebuild) ledger() error {
 			return err
 		}
 		for i := range records {
-			after = records[i].Entry.Record
-			if err := r.fold.Entry(&records[i].Entry); err != nil {
+			after = records[i].Record
+			if err := r.fold.Entry(&records[i]); err != nil {
 				return err
 			}
 		}

@@ -30,11 +30,6 @@ func (a *App) openStore(ctx context.Context) error {
 		a.health.set(&a.health.shown.Journal, false)
 		return err
 	}
-	s.OnWrongLease(func(name, holder string, ahead time.Duration) {
-		a.log.Warn("a lease lay further ahead than any lasts and is taken for ended: a clock was wrong; synchronise it (NTP)",
-			zap.String("event", "lease_ended"), zap.String("lease", name), zap.String("holder", holder),
-			zap.Duration("ahead", ahead))
-	})
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
 	a.readiness.Ready(aboutJournal)

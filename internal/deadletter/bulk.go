@@ -29,25 +29,24 @@ func (s *Service) Start(
 	if c.Reason, err = CheckReason(c.Reason); err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	planned, err := readToken(token, &c)
+	of, err := readToken(token, &c)
 	if err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	id := planned.Run.String()
-	if run, found, err := s.store.BulkRun(ctx, id); found || err != nil {
+	if run, found, err := s.store.BulkRun(ctx, of.Run); found || err != nil {
 		return run, false, cmp.Or(err, usedBy(&run, &c))
 	}
-	if err := s.startable(ctx, c, planned); err != nil {
+	if err := s.startable(ctx, c, of); err != nil {
 		return journal.BulkRun{}, false, err
 	}
 	run = journal.BulkRun{
-		ID: id, Action: c.Action, Filter: c.Filter, Through: planned.Through, Reason: c.Reason, By: c.By,
+		ID: of.Run, Action: c.Action, Filter: c.Filter, Through: of.Through, Reason: c.Reason, By: c.By,
 		Force: c.Force, Fresh: c.Fresh, Now: c.When == Now, PerMinute: c.PerMinute,
 	}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
-		run, err = s.Run(ctx, id)
+		run, err = s.Run(ctx, of.Run)
 		return run, false, cmp.Or(err, usedBy(&run, &c))
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
@@ -65,36 +64,20 @@ func usedBy(run *journal.BulkRun, c *BulkCommand) error {
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
-func (s *Service) startable(ctx context.Context, c BulkCommand, planned seen) error {
-	if planned.N == 0 {
+func (s *Service) startable(ctx context.Context, c BulkCommand, before seen) error {
+	if before.N == 0 {
 		return refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}
-	p, err := s.plan(ctx, c, planned.Through)
+	p, now, err := s.plan(ctx, c, before.Through)
 	switch {
 	case err != nil:
 		return err
-	case p.seen.N != planned.N || p.seen.Sum != planned.Sum:
-		return s.outdated(ctx, c, planned, p.seen)
+	case now.N != before.N || now.Sum != before.Sum:
+		return refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
 	case p.Ready == 0:
-		return refuse(NothingToDo,
-			"each of the %d dead letters would be refused (%s); see the plan", p.Total, p.plan().Refused[0].Code)
+		return refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total, p.Refused[0].Code)
 	}
 	return nil
-}
-
-// outdated tells the numbers of a plan that no longer matches.
-func (s *Service) outdated(ctx context.Context, c BulkCommand, planned, now seen) error {
-	all, err := s.plan(ctx, c, 0)
-	if err != nil {
-		return err
-	}
-	which := ""
-	if now.N == planned.N {
-		which = ", not the same ones"
-	}
-	return refuse(PlanOutdated,
-		"%d dead letters were planned, %d of those are open now%s, and %d came since; plan again", planned.N, now.N, which,
-		all.seen.N-now.N)
 }
 
 // steerable says in which states a run must be for a verb.
@@ -204,8 +187,6 @@ const (
 	lookEvery = time.Second
 	// storeTime bounds one call of the store.
 	storeTime = 10 * time.Second
-	// pageItems is how many items are read at once.
-	pageItems = 100
 	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
 	engineGrace = 5 * time.Second
 	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.

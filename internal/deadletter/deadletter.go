@@ -79,11 +79,12 @@ type Reader interface {
 // BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method
 // is safe for concurrent use.
 type BulkStore interface {
-	// DeadLetterTallies sums up the open dead letters that f lets through (its State is not looked at) with a record of at
-	// most through (0: the newest there is) as they stand now, and says up to which record it looked.
-	DeadLetterTallies(
-		ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time,
-	) (tallies []Tally, upTo int64, err error)
+	// DeadLettersOpen are the open ones that f lets through (its State is not looked at) with a record of at most through
+	// (0: the newest there is), in the order of their records, at most limit; and up to which record it looked. Of a dead
+	// letter's attempt nothing is told.
+	DeadLettersOpen(
+		ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
+	) (open []Item, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
 	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held
@@ -311,12 +312,6 @@ func unattended(d *Item) *Refusal {
 			"minute, or discard it"
 	}
 	return r
-}
-
-// policyGone is why a retry after a policy's delay cannot be made.
-func policyGone(policy string) *Refusal {
-	return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
-		"when now, or add the policy again", policy)
 }
 
 // MaxReason is how many characters a reason may have: the audit keeps all of them.

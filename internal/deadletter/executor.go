@@ -3,6 +3,7 @@ package deadletter
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ const (
 	// mostLate is how far behind its schedule a run that catches up is at most, so that no more than a second's worth comes
 	// together after a stall.
 	mostLate = time.Second
+	// batchTime is how much of a fast pace is decided at once: the run is read for each batch.
+	batchTime = 100 * time.Millisecond
 )
 
 // runExecutor executes one run. Its methods are one goroutine's, but for settle and what that calls.
@@ -24,11 +27,9 @@ type runExecutor struct {
 	*Runner
 	stop, hard context.Context
 	run        journal.BulkRun // as it was seen last
-	// began is when this executor did, looked when it saw the run, both by this machine's clock.
-	began, looked time.Time
+	began      time.Time       // by this machine's clock
 	// due is when the next decision is: each an interval after the one before was, however long that took.
-	due  time.Time
-	page []journal.BulkItem // planned, in order
+	due time.Time
 	// held is why nothing is decided, as the log was told last; empty where it is.
 	held string
 }
@@ -61,17 +62,12 @@ func (x *runExecutor) execute() {
 
 // step decides on what is due. Its error is errEnded, or why the journal cannot be used.
 func (x *runExecutor) step() error {
-	if err := x.look(); err != nil {
+	page, err := x.look()
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(x.page) == 0 {
-		page, err := x.planned()
-		if err != nil {
-			return err
-		}
-		if x.page = page; len(page) == 0 {
-			return x.finish()
-		}
+	case len(page) == 0:
+		return x.finish()
 	}
 	if up, err := x.heedEngine(); !up || err != nil {
 		return err
@@ -81,48 +77,37 @@ func (x *runExecutor) step() error {
 		x.clock.Rest(x.stop, min(wait, lookEvery))
 		return nil
 	}
-	return x.decide(min(n, len(x.page)))
+	return x.decide(page[:min(n, len(page))])
 }
 
-// look at the run where the last look was a while ago. That nothing is decided in a run that was stopped since, the
+// look at the run, and the next items that are planned. That nothing is decided in a run that was stopped since, the
 // journal sees to (journal.Review.Run).
-func (x *runExecutor) look() error {
-	if time.Since(x.looked) < lookEvery {
-		return nil
-	}
+func (x *runExecutor) look() ([]journal.BulkItem, error) {
 	ctx, cancel := context.WithTimeout(x.hard, storeTime)
 	defer cancel()
 	run, found, err := x.items.BulkRun(ctx, x.run.ID)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, errEnded
 	}
-	if !found {
-		return errEnded
-	}
-	if x.run, x.looked = run, time.Now(); run.State != journal.BulkRunning {
+	if x.run = run; run.State != journal.BulkRunning {
 		x.log.Info("a bulk run decides nothing more for now",
 			x.fields("bulk_run_stopped", zap.String("state", string(run.State)))...)
-		return errEnded
+		return nil, errEnded
 	}
-	return nil
-}
-
-// planned are the next items that are.
-func (x *runExecutor) planned() ([]journal.BulkItem, error) {
-	ctx, cancel := context.WithTimeout(x.hard, storeTime)
-	defer cancel()
-	return x.items.BulkItems(ctx, x.run.ID, journal.BulkPlanned, 0, pageItems)
+	return x.items.BulkItems(ctx, run.ID, journal.BulkPlanned, 0, mostAtOnce)
 }
 
 // heedEngine reports whether the engine answers; where it does not, the run says so and waits.
 func (x *runExecutor) heedEngine() (up bool, err error) {
 	why := ""
 	if x.engineUp().IsZero() {
-		why = HoldEngine
-	}
-	if why != "" && time.Since(x.began) < engineGrace {
-		rest(x.stop, lookEvery/4)
-		return false, nil
+		if why = HoldEngine; time.Since(x.began) < engineGrace {
+			rest(x.stop, lookEvery/4)
+			return false, nil
+		}
 	}
 	if x.run.Hold != why {
 		ctx, cancel := context.WithTimeout(x.hard, storeTime)
@@ -130,16 +115,14 @@ func (x *runExecutor) heedEngine() (up bool, err error) {
 		if err := x.memory.HoldBulkRun(ctx, x.run.ID, why); err != nil {
 			return false, err
 		}
-		x.run.Hold = why
 	}
 	if why != "" {
 		x.wait(why, nil)
-		return false, nil
 	}
-	return true, nil
+	return why == "", nil
 }
 
-// turns is how many decisions are due, or how long until the next is.
+// turns is how many decisions are due, those of the next batchTime among them, or how long until the next is.
 func (x *runExecutor) turns() (n int, wait time.Duration) {
 	now, each := x.clock.Now(), interval(x.run.PerMinute)
 	if earliest := now.Add(-mostLate); x.due.Before(earliest) {
@@ -149,36 +132,26 @@ func (x *runExecutor) turns() (n int, wait time.Duration) {
 	if late < 0 {
 		return 0, -late
 	}
-	return int(min(1+int64(late/each), max(x.run.PerMinute/60, 1), mostAtOnce)), 0
+	return int(min(max((late+batchTime)/each, 1), time.Duration(max(x.run.PerMinute/60, 1)), mostAtOnce)), 0
 }
 
-// landing is what became of an item. Without an error it is decided, or refused.
-type landing struct {
-	refused bool
-	err     error
-}
-
-// decide on the next n items together, and await what becomes of them. Where that is not known the items are read
-// again: the journal decides on none twice.
-func (x *runExecutor) decide(n int) (failed error) {
-	landed := make([]landing, n)
+// decide on items together, and await what becomes of them. Where that is not known they are read again: the journal
+// decides on none twice.
+func (x *runExecutor) decide(page []journal.BulkItem) (failed error) {
+	refused, errs := make([]bool, len(page)), make([]error, len(page))
 	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { landed[i] = x.settle(&x.page[i]) })
+	for i := range page {
+		all.Go(func() { refused[i], errs[i] = x.settle(&page[i]) })
 	}
 	all.Wait()
-	x.page = x.page[n:]
-	refused := false
-	for _, l := range landed {
+	for i, err := range errs {
 		switch {
-		case errors.Is(l.err, journal.ErrInvalidRunState), errors.Is(l.err, journal.ErrBulkRunUnknown):
-			x.page, x.looked = nil, time.Time{} // what state is it in?
-			continue
-		case l.err != nil:
-			x.page, failed = nil, l.err
-		case l.refused:
+		case errors.Is(err, journal.ErrInvalidRunState), errors.Is(err, journal.ErrBulkRunUnknown):
+			continue // the next look says what state it is in
+		case err != nil:
+			failed = err
+		case refused[i]:
 			x.hooks.Refused(x.run.Action)
-			refused = true
 			continue
 		default:
 			x.hooks.Decided(x.run.Action)
@@ -189,23 +162,23 @@ func (x *runExecutor) decide(n int) (failed error) {
 		x.log.Info("a bulk run goes on", x.fields("bulk_run_goes_on", zap.String("after", x.held))...)
 		x.held = ""
 	}
-	if refused {
+	if slices.Contains(refused, true) {
 		rest(x.stop, refusalRest)
 	}
 	return failed
 }
 
-// settle decides on an item, or notes why that is refused.
-func (x *runExecutor) settle(i *journal.BulkItem) landing {
-	err := x.ask(i)
+// settle decides on an item, or notes why that is refused. Without an error one of both is done.
+func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
+	err = x.ask(i)
 	refusal := RefusalOf(err)
 	switch {
 	case refusal != nil:
-		return landing{true, x.refuse(i, refusal.Code)}
+		return true, x.refuse(i, refusal.Code)
 	case concernsOneAlone(err): // asking again is of no use
-		return landing{true, x.refuse(i, NotRecordable)}
+		return true, x.refuse(i, NotRecordable)
 	default:
-		return landing{false, err}
+		return false, err
 	}
 }
 
@@ -239,8 +212,7 @@ func (x *runExecutor) finish() error {
 	run, err := x.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // stopped in the same moment
-		rest(x.stop, lookEvery)
-		return x.look()
+		return nil // the next look says so
 	case errors.Is(err, journal.ErrBulkRunUnknown):
 		return errEnded
 	case err != nil:

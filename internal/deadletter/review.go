@@ -97,13 +97,11 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 		return Item{}, unforced()
 	}
 	d, err := s.decidable(ctx, &c)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Item{}, err
-	case d.Process == Nobody, d.Process == Expected:
-		return Item{}, unattended(&d)
-	case d.AtLimit() && !c.Force:
-		return Item{}, exceeded(&d.DeadLetter)
+	}
+	if why := s.unfit(&d, &c); why != nil {
+		return Item{}, why
 	}
 	delay, err := s.delay(ctx, &c, &d)
 	if err != nil {
@@ -113,6 +111,23 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy],
 		Delay: delay, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run,
 	})
+}
+
+// unfit returns why a dead letter is not sent again as c asks; nil where it is, unless the journal finds out that it
+// could not be sent by its deadline.
+func (s *Service) unfit(d *Item, c *Command) *Refusal {
+	switch {
+	case d.Process == Nobody, d.Process == Expected:
+		return unattended(d)
+	case d.AtLimit() && !c.Force:
+		return exceeded(&d.DeadLetter)
+	case d.Late && !c.Force && c.Deadline.IsZero():
+		return missed(d.Deadline)
+	case c.When != Now && s.policies()[d.Subject.Policy] == nil:
+		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
+			"when now, or add the policy again", d.Subject.Policy)
+	}
+	return nil
 }
 
 // Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its
@@ -146,8 +161,8 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration
 		return 0, nil
 	}
 	policy := s.policies()[d.Subject.Policy]
-	if policy == nil {
-		return 0, policyGone(d.Subject.Policy)
+	if policy == nil { // since a moment ago
+		return 0, s.unfit(d, c)
 	}
 	own, err := s.ownPolicy(ctx, policy, d)
 	if err != nil {

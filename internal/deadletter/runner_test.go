@@ -85,14 +85,14 @@ func TestCommand(t *testing.T) {
 // TestStallIsNotMadeUpFor: half a minute in which every decision hangs is not made up for.
 func TestStallIsNotMadeUpFor(t *testing.T) {
 	bubble(t, func(d *fixture) {
-		from := time.Now().Add(10 * time.Second)
+		run := d.begin(1000, 600)
+		from := time.Now().Add(10 * time.Second) // of the run: to begin it takes a while, too
 		d.takes = func() time.Duration {
 			if in := time.Since(from); in >= 0 && in < 30*time.Second {
 				return 30*time.Second - in
 			}
 			return time.Millisecond
 		}
-		run := d.begin(1000, 600)
 		d.runner()
 		d.within(time.Hour, "done", d.done(run))
 		all := d.decisions()
@@ -338,7 +338,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 func TestStopAwaitsWhatHasBegun(t *testing.T) {
 	bubble(t, func(d *fixture) {
 		d.takes = func() time.Duration { return 3 * time.Second }
-		d.begin(100, 1200)
+		d.begin(100, 600)
 		r := d.runner()
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()

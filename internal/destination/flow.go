@@ -24,15 +24,8 @@ type Flow struct {
 	LimitAt time.Time `json:"limitAt,omitzero"`
 }
 
-const (
-	// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
-	raise = 0.05
-	// fastPace is where claims go so often that the caller may come a little late to each: up to lateBy. What that adds is
-	// taken from the pace, so that no minute has more than its claims.
-	fastPace = 240
-	lateBy   = 50 * time.Millisecond
-	allowed  = 0.995
-)
+// raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
+const raise = 0.05
 
 // limit returns the pace that rate limits leave, and how much of Most that is.
 func (f *Flow) limit(p *Pace, now time.Time) float64 {
@@ -54,11 +47,7 @@ func (s *State) PerMinute(c *Settings, now time.Time) float64 {
 
 // interval returns the time from one claim to the next.
 func (f *Flow) interval() time.Duration {
-	pace := f.Pace
-	if pace >= fastPace {
-		pace *= allowed
-	}
-	return time.Duration(math.Ceil(float64(time.Minute) / pace))
+	return time.Duration(math.Ceil(float64(time.Minute) / f.Pace))
 }
 
 // change sets the pace, by which what is left to wait grows or shrinks.
@@ -77,11 +66,7 @@ func (f *Flow) take(now time.Time) bool {
 	if now.Before(f.ready()) {
 		return false
 	}
-	from := now
-	if f.Pace >= fastPace {
-		from = latest(f.Next, now.Add(-lateBy))
-	}
-	f.Next = from.Add(f.interval())
+	f.Next = now.Add(f.interval())
 	return true
 }
 

@@ -44,20 +44,20 @@ type Release struct {
 // Due lists what may go, and what is to be given up, at now; probe reports whether the URL is to be asked for.
 func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
 	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
-		h, _ := g.Queue.Remove(g.Queue.end.first().Claim)
+		h, _ := g.Queue.Remove(g.Queue.ends.Claim)
 		givenUp = append(givenUp, h)
 	}
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
 		if g.isDown() && !now.Before(g.testAt()) {
-			turn.Canary = g.Queue.Canary(now)
+			turn.Canary = g.Queue.Canary()
 		}
 		kind := g.Apply(turn, now)
 		if kind == "" {
 			return released, givenUp, g.asks(now)
 		}
 		if kind != Test {
-			turn.Canary = g.Queue.turn.first().Claim
+			turn.Canary = g.Queue.byTurn()[0].Claim
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}

@@ -38,41 +38,19 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*Held
-	turn   order // the nearest deadline first, then what is worth most, then what waits longest
-	end    order // what is given up first
-}
-
-// order is a list of claims that is sorted when it is read.
-type order struct {
-	claims []*Held
+	// turns are all of them: the nearest deadline first, then what is worth most, then what waits longest, once sorted.
+	turns  []*Held
 	sorted bool
-	before func(a, b *Held) int
+	// ends is the claim that is given up first; nil where it is to be looked for.
+	ends *Held
 }
 
-func (o *order) add(h *Held) { o.claims, o.sorted = append(o.claims, h), false }
-
-func (o *order) all() []*Held {
-	if !o.sorted {
-		slices.SortFunc(o.claims, o.before)
-		o.sorted = true
-	}
-	return o.claims
-}
-
-// first returns the first claim; there must be one.
-func (o *order) first() *Held { return o.all()[0] }
-
-func (o *order) remove(h *Held) {
-	i, _ := slices.BinarySearchFunc(o.all(), h, o.before)
-	o.claims = slices.Delete(o.claims, i, i+1)
-}
-
-func byTurn(a, b *Held) int {
+func compareTurns(a, b *Held) int {
 	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), a.Since.Compare(b.Since),
 		cmp.Compare(a.Claim, b.Claim))
 }
 
-func byEnd(a, b *Held) int {
+func compareEnds(a, b *Held) int {
 	return cmp.Or(earlier(a.giveUpAt(), b.giveUpAt()), cmp.Compare(a.Claim, b.Claim))
 }
 
@@ -96,14 +74,13 @@ func soonest(a, b time.Time) time.Time {
 func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
-		*q = Queue{make(map[string]*Held), order{before: byTurn}, order{before: byEnd}}
+		q.claims = make(map[string]*Held)
 	}
 	if h.SendBy.IsZero() {
 		h.SendBy = h.Deadline
 	}
 	q.claims[h.Claim] = &h
-	q.turn.add(&h)
-	q.end.add(&h)
+	q.turns, q.sorted, q.ends = append(q.turns, &h), false, nil
 }
 
 // Remove lets go of a claim, and reports whether it was held.
@@ -113,9 +90,21 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 		return Held{}, false
 	}
 	delete(q.claims, claim)
-	q.turn.remove(h)
-	q.end.remove(h)
+	i, _ := slices.BinarySearchFunc(q.byTurn(), h, compareTurns)
+	q.turns = slices.Delete(q.turns, i, i+1)
+	if h == q.ends {
+		q.ends = nil
+	}
 	return *h, true
+}
+
+// byTurn returns all claims, whose turn is next first.
+func (q *Queue) byTurn() []*Held {
+	if !q.sorted {
+		slices.SortFunc(q.turns, compareTurns)
+		q.sorted = true
+	}
+	return q.turns
 }
 
 // Len returns how many claims wait.
@@ -123,7 +112,7 @@ func (q *Queue) Len() int { return len(q.claims) }
 
 // Bounds returns since when the claim waits that waits longest, and the nearest deadline; zero for none. It looks at all.
 func (q *Queue) Bounds() (oldest, deadline time.Time) {
-	for i, h := range q.turn.all() {
+	for i, h := range q.byTurn() {
 		if i == 0 {
 			deadline = h.SendBy
 		}
@@ -136,7 +125,7 @@ func (q *Queue) Bounds() (oldest, deadline time.Time) {
 
 // Next returns the first n claims by turn.
 func (q *Queue) Next(n int) (next []Held) {
-	for _, h := range q.turn.all()[:min(n, q.Len())] {
+	for _, h := range q.byTurn()[:min(n, q.Len())] {
 		next = append(next, *h)
 	}
 	return next
@@ -147,23 +136,17 @@ func (q *Queue) GiveUpAt() time.Time {
 	if q.Len() == 0 {
 		return time.Time{}
 	}
-	return q.end.first().giveUpAt()
+	if q.ends == nil {
+		q.ends = slices.MinFunc(q.turns, compareEnds)
+	}
+	return q.ends.giveUpAt()
 }
 
-// Canary returns the claim to send ahead, empty if none waits: one that would be given up before the next canary, which
-// has nothing to lose; otherwise, as a canary may fail, one that has most retries left, and of these the one whose turn
-// it is. It looks at all claims.
-func (q *Queue) Canary(now time.Time) string {
+// Canary returns the claim to send ahead, empty if none waits: as a canary may fail, one that has most retries left, and
+// of these the one whose turn it is. It looks at all claims.
+func (q *Queue) Canary() string {
 	if q.Len() == 0 {
 		return ""
 	}
-	hopeful := func(h *Held) int {
-		if at := h.giveUpAt(); !at.IsZero() && at.Before(now.Add(longestTest)) {
-			return 0
-		}
-		return 1
-	}
-	return slices.MinFunc(q.turn.all(), func(a, b *Held) int { // the first by turn of those alike
-		return cmp.Or(cmp.Compare(hopeful(a), hopeful(b)), cmp.Compare(b.RetriesLeft, a.RetriesLeft))
-	}).Claim
+	return slices.MinFunc(q.byTurn(), func(a, b *Held) int { return cmp.Compare(b.RetriesLeft, a.RetriesLeft) }).Claim
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/audit"
@@ -25,8 +24,6 @@ type Store interface {
 	deadletter.NoticeStore
 	access.EndedSessions
 	audit.Rebuilder
-	// OnWrongLease has told be called with each lease of a wrong clock that ends. Call it before Lease.
-	OnWrongLease(told func(name, holder string, ahead time.Duration))
 }
 
 // Reader reads the journal until it is closed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -56,8 +55,8 @@ func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.
 	return all
 }
 
-// DeadLetterTallies implements deadletter.BulkStore.
-func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time) ([]deadletter.Tally, int64, error) {
+// DeadLettersOpen implements deadletter.BulkStore.
+func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter, through int64, limit int) ([]deadletter.Item, int64, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -65,16 +64,13 @@ func (m *Memory) DeadLetterTallies(ctx context.Context, f journal.DeadLetterFilt
 	if through == 0 {
 		through = m.head.Record
 	}
-	all := m.chosen(f, through)
-	sums := deadletter.Sums{}
+	all := m.passing(deadletter.OpenQuery(f, through))
+	sortItems(all, deadletter.ByAge)
+	all = first(all, limit)
 	for i := range all {
-		d := &all[i]
-		sums.Merge(deadletter.Tally{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason,
-			AtLimit: d.AtLimit(), Late: d.Due() <= journal.Milli(now), Waits: d.Waits(), Gone: d.Delivery == journal.DeliveryNobody,
-			Recent: journal.Milli(d.CreatedAt) >= journal.CeilMilli(now.Add(-deadletter.ExpectedFor)),
-			N:      1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt, Sum: d.Record})
+		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}
 	}
-	return sums.Tallies(), through, nil
+	return all, through, nil
 }
 
 // BulkRun implements deadletter.BulkStore.

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -73,4 +75,21 @@ func TestRebuild(t *testing.T) {
 func TestForgedMessages(t *testing.T) {
 	address := realserver.Database(t)
 	storetest.RunForged(t, open(t, address), executor(t, address))
+}
+
+// TestErasedFromTheFiles reads those of the tables; the server's write-ahead log is its own.
+func TestErasedFromTheFiles(t *testing.T) {
+	s, address := ownServer(t)
+	c := connect(t, address)
+	storetest.RunErased(t, open(t, address), func() (content string) {
+		do(t, c, "VACUUM (FULL, ANALYZE)")
+		do(t, c, "CHECKPOINT")
+		files := filepath.Join(s.DataDir(), "base", fmt.Sprint(one[int64](t, c, "SELECT oid::bigint FROM pg_database WHERE datname = current_database()")), "*")
+		names, err := filepath.Glob(files)
+		testkit.Must(t, err)
+		for _, name := range names {
+			content += testkit.Read(t, name)
+		}
+		return content
+	})
 }

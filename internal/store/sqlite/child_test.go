@@ -28,9 +28,6 @@ var children = map[string]func(ctx context.Context, path string) error{
 	"hold":   holdOpen,
 	"commit": commitForEver,
 	"limit":  meetLimit,
-	"purge":  purgeAll,
-
-	"rebuild": rebuildAndDie,
 }
 
 func TestMain(m *testing.M) {
@@ -43,7 +40,6 @@ func TestMain(m *testing.M) {
 type child struct {
 	*exec.Cmd
 	lines *bufio.Scanner
-	in    io.WriteCloser
 }
 
 // start starts a child, which is killed when the test ends.
@@ -56,7 +52,7 @@ func start(t *testing.T, mode, path string, attributes *syscall.SysProcAttr) *ch
 	c.Stderr, c.SysProcAttr = os.Stderr, attributes
 	out, err := c.StdoutPipe()
 	testkit.Must(t, err)
-	c.in, err = c.StdinPipe()
+	_, err = c.StdinPipe() // it ends with this process
 	testkit.Must(t, err)
 	testkit.Must(t, c.Start())
 	c.lines = bufio.NewScanner(out)
@@ -121,22 +117,6 @@ func commitForEver(ctx context.Context, path string) error {
 		}
 		fmt.Println(record)
 	}
-}
-
-// purgeAll purges a step for each line that it is told, and says how many records are gone by it.
-func purgeAll(ctx context.Context, path string) error {
-	db, err := Open(ctx, path)
-	if err != nil {
-		return err
-	}
-	for steps := bufio.NewScanner(os.Stdin); steps.Scan(); {
-		n, _, err := testkit.PurgeAt(ctx, db, time.Now(), 1000, 2000, 7)
-		if err != nil {
-			return err
-		}
-		fmt.Println(n)
-	}
-	return db.Close()
 }
 
 // meetLimit writes until no file may grow, and goes on once it is told that they may again.

@@ -21,7 +21,7 @@ func (b *batch) add(query string, args ...any) {
 func (b *batch) insert(head, tail string, rows []journal.Row) {
 	for len(rows) > 0 {
 		n := 1
-		for _, size := range b.Rows {
+		for _, size := range b.Sizes {
 			if size <= len(rows) {
 				n = size
 			}

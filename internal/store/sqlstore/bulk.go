@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -102,11 +101,11 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 	})
 }
 
-// DeadLetterTallies implements deadletter.BulkStore.
-func (r *Reader) DeadLetterTallies(
-	ctx context.Context, f journal.DeadLetterFilter, through int64, now time.Time,
-) (all []deadletter.Tally, upTo int64, err error) {
-	err = r.read(ctx, "sum up dead letters", func(s *snapshot) error {
+// DeadLettersOpen implements deadletter.BulkStore.
+func (r *Reader) DeadLettersOpen(
+	ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
+) (open []deadletter.Item, upTo int64, err error) {
+	err = r.read(ctx, "read the open dead letters", func(s *snapshot) error {
 		if upTo = through; upTo == 0 {
 			head, err := s.head("")
 			if err != nil {
@@ -114,31 +113,12 @@ func (r *Reader) DeadLetterTallies(
 			}
 			upTo = head.Record
 		}
-		var err error
-		all, err = s.tallies(deadletter.OpenQuery(f, upTo), now)
+		w := s.finds(deadletter.OpenQuery(f, upTo))
+		w.and("d.state = 'open'")
+		open, err = collect(s, "SELECT s.tenant, s.policy, s.id, d.seen, d.body FROM dead_letters d "+
+			"JOIN subjects s ON s.key = d.subject"+w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit),
+			func(scan scanner, i *deadletter.Item) error { return scanDeadLetter(scan, &i.Subject, &i.DeadLetter) })
 		return err
 	})
-	return all, upTo, err
-}
-
-// delivery of the dead letter d.
-const delivery = "COALESCE(d.body->>'delivery', '')"
-
-// tallies sums up what a query finds of the open ones.
-func (s *snapshot) tallies(p *deadletter.Query, now time.Time) ([]deadletter.Tally, error) {
-	w := s.finds(p)
-	w.and("d.state = 'open'")
-	sums := deadletter.Sums{}
-	args := []any{journal.Milli(now), journal.CeilMilli(now.Add(-deadletter.ExpectedFor))}
-	err := s.each(`SELECT d.policy, d.team, d.reason, CAST(d.body->>'retryCount' AS BIGINT) >= CAST(d.body->>'maxRetries' AS BIGINT),
-			d.deadline <= ?, d.body->>'reviewJobKey' IS NOT NULL AND `+delivery+` <> 'nobody', `+delivery+` = 'nobody', d.at >= ?,
-			count(*), min(d.at), max(d.at), CAST(sum(d.record) AS BIGINT), CAST(sum(d.cents) AS BIGINT)
-		FROM dead_letters d`+w.String()+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(scan scanner) error {
-		var t deadletter.Tally
-		err := scan(&t.Policy, &t.Team, &t.Reason, &t.AtLimit, &t.Late, &t.Waits, &t.Gone, &t.Recent, &t.N,
-			milli{&t.Oldest}, milli{&t.Newest}, &t.Sum, &t.Cents)
-		sums.Merge(t)
-		return err
-	}, append(args, w.args...)...)
-	return sums.Tallies(), err
+	return open, upTo, err
 }

@@ -200,7 +200,7 @@ func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, e
 		n := records[i].Record
 		if err == nil && n >= l.First+int64(len(l.Digests)) {
 			var links []journal.Link
-			links, err = s.linksWhere("WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", n)
+			links, err = collect(s, selectLinks+"WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", []any{n}, readLink)
 			if len(links) > 0 {
 				l = links[0]
 			}

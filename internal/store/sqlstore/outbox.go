@@ -20,18 +20,22 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 	})
 }
 
-// messages of the outbox, each held against the link that it came with.
+// selectMessages are those of the outbox, each with the digest that came with it.
+const selectMessages = `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
+	THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
+	WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox `
+
+// readMessage reads a row of selectMessages, and holds it against its digest.
+func readMessage(scan scanner, m *journal.Message) error {
+	var signed []byte
+	err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
+	digest := m.Digest()
+	m.Forged = !bytes.Equal(signed, digest[:])
+	return err
+}
+
 func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, error) {
-	query := `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
-		THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
-		WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox ` + clause
-	return collect(s, query, args, func(scan scanner, m *journal.Message) error {
-		var signed []byte
-		err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
-		digest := m.Digest()
-		m.Forged = !bytes.Equal(signed, digest[:])
-		return err
-	})
+	return collect(s, selectMessages+clause, args, readMessage)
 }
 
 // Backlog implements journal.Outbox.
@@ -51,16 +55,15 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 // Lease implements journal.Outbox.
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
 	ms := max((span + time.Millisecond - 1).Milliseconds(), 0)
-	var whose string
-	var ahead int64
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
+		var whose string
 		var until int64
 		found, err := w.one("SELECT holder, expires_at FROM leases WHERE name = ?"+w.Lock, []any{name}, &whose, &until)
 		if err != nil {
 			return false, err
 		}
 		now, err := w.now() // once its row is held
-		if ahead = until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
+		if ahead := until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
 			return false, err
 		}
 		if ms == 0 {
@@ -73,16 +76,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 		held = n > 0
 		return held, err
 	})
-	if held = held && err == nil; held && whose != holder && ahead > 0 && s.wrongLease != nil {
-		s.wrongLease(name, whose, time.Duration(ahead)*time.Millisecond)
-	}
-	return held, err
-}
-
-// OnWrongLease has told be called with each lease that ends because it lies further ahead than its span. Call it before
-// Lease.
-func (s *Store) OnWrongLease(told func(name, holder string, ahead time.Duration)) {
-	s.wrongLease = told
+	return held && err == nil, err
 }
 
 // now is the instant by the clock that leases go by.

@@ -9,20 +9,19 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const recordColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), " +
-	"coalesce(s.id, '')"
+const selectEntries = "SELECT r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), " +
+	"coalesce(s.id, '') FROM records r LEFT JOIN subjects s ON s.key = r.subject "
 
-const fromRecords = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
+// readEntry reads a row of selectEntries.
+func readEntry(scan scanner, r *journal.Entry) error {
+	var body string
+	err := scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
+	r.Keep(body)
+	return err
+}
 
-// entries reads rows of recordColumns.
 func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) {
-	return collect(s, "SELECT "+recordColumns+fromRecords+clause, args, func(scan scanner, r *journal.Entry) error {
-		var body string
-		err := scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &body, &r.Subject.Tenant,
-			&r.Subject.Policy, &r.Subject.ID)
-		r.Keep(body)
-		return err
-	})
+	return collect(s, selectEntries+clause, args, readEntry)
 }
 
 // keyOf the subject; 0 where it is not known.
@@ -136,23 +135,17 @@ func (r *Reader) Head(ctx context.Context) (journal.Head, error) {
 	return reading(ctx, r, "read the ledger's head", func(s *snapshot) (journal.Head, error) { return s.head("") })
 }
 
-func (s *snapshot) links(after int64, limit int) ([]journal.Link, error) {
-	return s.linksWhere("WHERE number > ? ORDER BY number LIMIT ?", after, max(limit, 0))
-}
+const selectLinks = "SELECT number, at, first, digests, answered, message, messages, letgo, hash FROM ledger "
 
-func (s *snapshot) linksWhere(clause string, args ...any) ([]journal.Link, error) {
-	return collect(s, "SELECT number, at, first, digests, answered, message, messages, letgo, hash FROM ledger "+clause, args,
-		func(scan scanner, l *journal.Link) error {
-			var digests, messages, hash []byte
-			var answered, letGo string
-			if err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &l.Message, &messages, &letGo, &hash); err != nil {
-				return err
-			}
-			l.Digests, l.Messages = digestsOf(digests), digestsOf(messages)
-			l.Answered, l.LetGo = runsOf(answered), runsOf(letGo)
-			copy(l.Hash[:], hash)
-			return nil
-		})
+// readLink reads a row of selectLinks.
+func readLink(scan scanner, l *journal.Link) error {
+	var digests, messages, hash []byte
+	var answered, letGo string
+	err := scan(&l.Number, milli{&l.At}, &l.First, &digests, &answered, &l.Message, &messages, &letGo, &hash)
+	l.Digests, l.Messages = digestsOf(digests), digestsOf(messages)
+	l.Answered, l.LetGo = runsOf(answered), runsOf(letGo)
+	copy(l.Hash[:], hash)
+	return err
 }
 
 // digestsOf reads digests. A last one that was cut short is told by its link's hash.

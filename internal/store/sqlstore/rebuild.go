@@ -20,7 +20,7 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 		if err := w.mendHead(); err != nil {
 			return false, err
 		}
-		if err := check(&moment{&w.snapshot}); err != nil {
+		if err := check(&w.snapshot); err != nil {
 			return false, err
 		}
 		r := &rebuild{writer: w, progress: progress}
@@ -76,25 +76,19 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 // whose answer it was.
 func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	b, kept, known := &batch{Dialect: r.Dialect}, map[string]bool{}, journal.Runs{}
-	for after := int64(-1 << 62); ; {
-		page, err := r.snapshot.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, rebuildPage)
-		if err != nil {
-			return err
+	err := stream(&r.snapshot, selectMessages+"ORDER BY sequence", nil, readMessage, func(m *journal.Message) error {
+		if m.Forged || r.letGo.Holds(m.Sequence) {
+			b.add("DELETE FROM outbox WHERE sequence = ?", m.Sequence)
+			return nil
 		}
-		for i := range page {
-			m := &page[i]
-			if after = m.Sequence; m.Forged || r.letGo.Holds(m.Sequence) {
-				b.add("DELETE FROM outbox WHERE sequence = ?", m.Sequence)
-				continue
-			}
-			known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
-			if m.Queue == journal.ReviewQueue {
-				kept[m.ID] = true
-			}
+		known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
+		if m.Queue == journal.ReviewQueue {
+			kept[m.ID] = true
 		}
-		if len(page) == 0 {
-			break
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, run := range r.letGo.All() {
 		known.Add(run)
@@ -117,51 +111,33 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 // ledger takes what was answered from the links, and folds the records that are of no subject.
 func (r *rebuild) ledger() error {
 	var answered journal.Runs
-	for after := int64(0); ; {
-		links, err := r.links(after, rebuildPage)
-		if err != nil {
-			return err
+	err := stream(&r.snapshot, selectLinks+"ORDER BY number", nil, readLink, func(l *journal.Link) error {
+		for _, run := range l.Answered {
+			answered.Add(run)
 		}
-		for i := range links {
-			after = links[i].Number
-			for _, run := range links[i].Answered {
-				answered.Add(run)
-			}
-			for _, run := range links[i].LetGo {
-				r.letGo.Add(run)
-			}
+		for _, run := range l.LetGo {
+			r.letGo.Add(run)
 		}
-		if len(links) == 0 {
-			break
-		}
+		return nil
+	})
+	if err == nil {
+		err = stream(&r.snapshot, selectEntries+"WHERE r.subject = 0 ORDER BY r.record", nil, readEntry, r.fold.Entry)
 	}
+	if err != nil {
+		return err
+	}
+	r.letGo.All()
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM answered")
-	r.letGo.All()
-	for after := int64(-1 << 62); ; {
-		records, err := r.entries("WHERE r.subject = 0 AND r.record > ? ORDER BY r.record LIMIT ?", after, rebuildPage)
-		if err != nil {
-			return err
-		}
-		for i := range records {
-			after = records[i].Record
-			if err := r.fold.Entry(&records[i]); err != nil {
-				return err
-			}
-		}
-		if len(records) == 0 {
-			break
-		}
-	}
 	b.answered(r.fold.Gone().Left(answered.All()))
 	return r.execute(b)
 }
 
 // subjects makes subjects and dead letters anew. The names of subjects are what their records were signed with.
 func (r *rebuild) subjects(last int64) error {
-	m, made := &moment{&r.snapshot}, int64(0)
+	made := int64(0)
 	for after := int64(0); ; {
-		page, err := m.Subjects(after, rebuildPage)
+		page, err := r.Subjects(after, rebuildPage)
 		if err != nil || len(page.Subjects) == 0 {
 			return err
 		}

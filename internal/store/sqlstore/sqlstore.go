@@ -37,8 +37,8 @@ type Dialect struct {
 	Now, Lock string
 	// Contains is the function that returns where a text contains another, from 1 on; 0 where it does not.
 	Contains string
-	// Rows are how many rows of a statement are made in one, the fewest first; the first is 1.
-	Rows []int
+	// Sizes are how many rows of a statement are made in one, the fewest first; the first is 1.
+	Sizes []int
 	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.
 	Begin    string
 	Detached bool
@@ -120,11 +120,18 @@ func (d *Dialect) bind(query string) string {
 
 // Failed is the store's error for err, which came while doing what doing says, or of COMMIT.
 func (d *Dialect) Failed(doing string, err error, committing bool) error {
-	e, ok := errors.AsType[*journal.StoreError](err)
-	if !ok {
-		e = d.Judge(err, committing)
-	}
+	e := d.judged(err, committing)
 	return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
+}
+
+func (d *Dialect) judged(err error, committing bool) *journal.StoreError {
+	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+		return e
+	}
+	if errors.Is(err, journal.ErrUnreadable) { // one row: others can be read
+		return &journal.StoreError{Kind: journal.Invalid, Err: err}
+	}
+	return d.Judge(err, committing)
 }
 
 // Reader reads the journal. Its methods are safe for concurrent use.
@@ -159,9 +166,6 @@ type snapshot struct {
 // read runs do in a transaction that sees one state of the journal.
 func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) error) error {
 	err := r.Snapshot(ctx, func(tx Querier) error { return do(&snapshot{ctx, r.Dialect, tx}) })
-	if errors.Is(err, journal.ErrUnreadable) { // one row: others can be read
-		err = invalid("%w", err)
-	}
 	if err != nil {
 		return r.Failed(doing, err, false)
 	}
@@ -221,29 +225,41 @@ func (w *where) String() string {
 // scanner reads the columns of a row.
 type scanner = func(to ...any) error
 
-// each calls row for each row of the query's result.
-func (s *snapshot) each(query string, row func(scan scanner) error, args ...any) (err error) {
+// each calls row for each row of the query's result. Its error is a *journal.StoreError.
+func (s *snapshot) each(query string, row func(scan scanner) error, args ...any) error {
 	rows, err := s.tx.QueryContext(s, s.bind(query), args...)
 	if err != nil {
+		return s.judged(err, false)
+	}
+	for err == nil && rows.Next() {
+		err = row(rows.Scan)
+	}
+	err = cmp.Or(err, rows.Err(), rows.Close())
+	if err == nil || errors.Is(err, errEnough) {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
+	return s.judged(err, false)
+}
+
+// stream calls take for each row of a query's result.
+func stream[T any](
+	s *snapshot, query string, args []any, read func(scan scanner, row *T) error, take func(row *T) error,
+) error {
+	return s.each(query, func(scan scanner) error {
+		var row T
+		if err := read(scan, &row); err != nil {
 			return err
 		}
-	}
-	return rows.Err()
+		return take(&row)
+	}, args...)
 }
 
 // collect reads the rows of a query's result.
 func collect[T any](s *snapshot, query string, args []any, read func(scan scanner, row *T) error) (all []T, err error) {
-	err = s.each(query, func(scan scanner) error {
-		var row T
-		err := read(scan, &row)
-		all = append(all, row)
-		return err
-	}, args...)
+	err = stream(s, query, args, read, func(row *T) error {
+		all = append(all, *row)
+		return nil
+	})
 	return all, err
 }
 
@@ -286,10 +302,13 @@ func (m milli) Scan(from any) error {
 // one reads a single row; false where there is none.
 func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
 	err := s.tx.QueryRowContext(s, s.bind(query), args...).Scan(to...)
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, sql.ErrNoRows):
 		return false, nil
 	}
-	return err == nil, err
+	return false, s.judged(err, false)
 }
 
 // Store reads and writes the journal. Its methods are safe for concurrent use.
@@ -301,7 +320,6 @@ type Store struct {
 	Room func() error
 
 	identityKey journal.IdentityKey
-	wrongLease  func(name, holder string, ahead time.Duration)
 }
 
 // IdentityKey implements journal.Store.

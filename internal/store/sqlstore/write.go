@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -34,9 +33,6 @@ func (s *Store) Transact(
 ) error {
 	return s.change(ctx, "record decisions", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		histories, err := w.recall(lookups)
-		if errors.Is(err, journal.ErrUnreadable) { // one subject's: others go on
-			return nil, invalid("%w", err)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -97,8 +93,8 @@ WHERE s.id = a.id AND s.policy = a.policy AND s.tenant = a.tenant`
 func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	histories := make([]journal.History, len(lookups))
 	for at := 0; at < len(lookups); {
-		size := w.Rows[0]
-		for _, n := range w.Rows {
+		size := w.Sizes[0]
+		for _, n := range w.Sizes {
 			if size < len(lookups)-at {
 				size = n
 			}

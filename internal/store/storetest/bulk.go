@@ -1,12 +1,8 @@
 package storetest
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -85,47 +81,4 @@ func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 		w.t.Fatalf("%s the run is %+v (%v)", when, r, err)
 	}
 	wantSame(w.t, "the counts "+when, r.Counts, counts)
-}
-
-// testBulkAtOnce starts runs that overlap at once, while others decide: each has the open ones of one moment, in order.
-func testBulkAtOnce(t *testing.T, s Store) {
-	const letters, runs = 60, 3
-	w := newBulkWorld(t, s)
-	ids := make([]string, letters)
-	for i := range ids {
-		ids[i] = w.die(fmt.Sprintf("CLM-%d-1", i), int64(i+1))
-	}
-	var group errgroup.Group
-	for n := range runs {
-		r := journal.BulkRun{ID: fmt.Sprint("run-", n), Action: journal.BulkDiscard, Through: 1 << 40, Reason: "x", PerMinute: 1}
-		group.Go(func() error {
-			_, err := w.j.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, Run: r, By: "ana"})
-			return err
-		})
-	}
-	group.Go(func() (all error) {
-		for i := 0; i < letters; i += 3 {
-			all = errors.Join(all, w.decide("", fmt.Sprintf("CLM-%d-1", i), ids[i], true))
-		}
-		return all
-	})
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
-	for n := range runs {
-		id := fmt.Sprint("run-", n)
-		items, err := s.BulkItems(t.Context(), id, "", 0, 2*letters)
-		if err != nil || len(items) < letters-letters/3 {
-			t.Fatalf("%s has %d (%v)", id, len(items), err)
-		}
-		for i, item := range items {
-			if item.Number != int64(i+1) || item.Outcome != journal.BulkPlanned || i > 0 && item.Record <= items[i-1].Record {
-				t.Errorf("%s has at %d the item %+v", id, i+1, item)
-			}
-		}
-		r, _, err := s.BulkRun(t.Context(), id)
-		if err != nil || r.State != journal.BulkRunning || r.Total != int64(len(items)) || r.Counts[journal.BulkPlanned] != r.Total {
-			t.Errorf("%s is %+v (%v)", id, r, err)
-		}
-	}
 }

@@ -287,9 +287,8 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	for range 2 {
 		f := o.drawFilter(r)
 		through := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, o.memory.End().Record+1)).Draw(r, "through")
-		now := o.bound(r, "now")
-		sameTwo(o, r, fmt.Sprintf("the tallies under %+v up to %d", f, through), func(s ports) ([]deadletter.Tally, int64, error) {
-			return s.DeadLetterTallies(ctx, f, through, now)
+		sameTwo(o, r, fmt.Sprintf("the open ones under %+v up to %d", f, through), func(s ports) ([]deadletter.Item, int64, error) {
+			return s.DeadLettersOpen(ctx, f, through, 100)
 		})
 	}
 }

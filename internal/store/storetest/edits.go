@@ -74,6 +74,13 @@ type rebuildable interface {
 // RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
 func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	Fill(t, s)
+	exec("UPDATE sums SET n = 7")
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := func(*journal.Happening) []journal.Message { cancel(); return nil }
+	wantKind(t, audit.Rebuild(ctx, s, at(9), false, cut, nil), journal.Unavailable)
+	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil); err == nil {
+		t.Error("a rebuild that was cut off before its last step mended the sums")
+	}
 	for _, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",

@@ -33,6 +33,32 @@ func RunErasures(t *testing.T, open func() Store) {
 	})
 }
 
+// RunErased erases a claim that died and was discarded in bulk: neither its name nor its dead letter's id is in the content
+// of the store's files, which read returns once what is free was overwritten.
+func RunErased(t *testing.T, s Store, read func() string) {
+	const gone = "CLM-GONE-1"
+	w := newBulkWorld(t, s)
+	letter := w.die(gone, 1)
+	w.begin("run-1")
+	testkit.Must(t, w.decide("run-1", gone, letter, true))
+	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-1"})
+	content := read()
+	for _, text := range []string{gone, letter} {
+		if !strings.Contains(content, text) {
+			t.Errorf("%s was never there", text)
+		}
+	}
+	_, err := w.erase(gone)
+	testkit.Must(t, err)
+	Verify(t, s)
+	content = read()
+	for _, text := range []string{gone, letter} {
+		if at := strings.Index(content, text); at >= 0 {
+			t.Errorf("%s is still there: %q", text, content[max(at-80, 0):min(at+80, len(content))])
+		}
+	}
+}
+
 // anyStep does something to a claim, or to the run that goes on, which it returns; n is the step's number.
 func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[string]bool) string {
 	ctx, letter := w.t.Context(), ""

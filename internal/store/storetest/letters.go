@@ -134,23 +134,3 @@ func count(total int, f journal.DeadLetterFilter) (n int) {
 	}
 	return n
 }
-
-// testLetterSearchWide looks for the beginning of more subjects, and for what is in the context of more dead letters, than
-// are looked at one by one: pages may be short then, and add up to the whole all the same.
-func testLetterSearchWide(t *testing.T, s Store) {
-	d := &doubled{Store: s, memory: testkit.NewMemory()}
-	buried(t, d, func(n int) int { return n % 2200 }, 2400)
-	for _, f := range []journal.DeadLetterFilter{{State: "all", Query: "CLM-"}, {Query: "CLM-"},
-		{State: "all", Policy: "failed-job", Query: "clm-"}, {State: "all", Query: "CLM-2"}, {State: "all", Query: "CLM-", Sort: deadletter.ByDeadline}, {Sort: deadletter.ByAmount, Team: "ti"}, {Context: "operator=Unimed", Sort: deadletter.ByDeadline}, {State: "all", Context: "operator=Unimed", Query: "gateway"},
-		{Context: "amount=0.03", Sort: deadletter.ByAmount}} {
-		want, err := walk(t.Context(), d.memory, f, 200)
-		testkit.Must(t, err)
-		got, err := walk(t.Context(), s, f, 200)
-		testkit.Must(t, err)
-		wantSame(t, fmt.Sprintf("the dead letters under %+v", f), got, want)
-		groups, _, err := s.DeadLetterGroups(t.Context(), f, "", 200)
-		testkit.Must(t, err)
-		wantGroups, _, _ := d.memory.DeadLetterGroups(t.Context(), f, "", 200)
-		wantSame(t, fmt.Sprintf("the causes under %+v", f), groups, wantGroups)
-	}
-}

@@ -88,8 +88,6 @@ var (
 	archived = []test{
 		{"dead letters in pages", testLetterPages},
 		{"dead letters in pages beside writers", testLetterPagesBeside},
-		{"dead letters of many subjects", testLetterSearchWide},
-		{"bulk runs at once", testBulkAtOnce},
 		{"how far teams were told", testWatermarks},
 		{"teams are told once", testNoticeOnce},
 		{"sessions that have ended", testSessions},

@@ -88,8 +88,5 @@ func (a *App) journalHooks() journal.Hooks {
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
 				zap.Error(reason))
 		},
-		Behind: func(by time.Duration) {
-			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
-		},
 	}
 }

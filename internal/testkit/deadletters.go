@@ -30,8 +30,8 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 // item is a dead letter with what is known of its subject.
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
-	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Entry.Record == d.DeadLetter.Record {
-		if r, err := m.records[at].Entry.Decode(); err == nil && r.Attempt != nil {
+	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
+		if r, err := m.records[at].Decode(); err == nil && r.Attempt != nil {
 			i.Error, i.Classification, i.MatchedRule = r.Attempt.Error, r.Attempt.Decision.ErrorClassification, r.Attempt.Decision.MatchedRule
 		}
 	}

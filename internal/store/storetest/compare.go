@@ -93,7 +93,7 @@ func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subj
 	same(o, r, "the digests", func(s ports) (digests []journal.Digest, err error) {
 		st, _, err := s.Story(ctx, of)
 		for i := range st.Attempts {
-			digests = append(digests, journal.DigestEntry(1, journal.EntryOf(of, &st.Attempts[i])))
+			digests = append(digests, new(journal.EntryOf(of, &st.Attempts[i])).Digest())
 		}
 		return digests, err
 	})

@@ -215,14 +215,15 @@ func TestOriginalErrorAsItCame(t *testing.T) {
 	}
 }
 
-func TestReadOutcome(t *testing.T) {
-	for v, success := range map[decision.Value]bool{"": true, "null": true, `"success"`: true, `"\u0073uccess"`: true, `"failure"`: false} {
-		if got, rejection := decision.ReadOutcome(v); got != success || rejection != nil {
-			t.Errorf("%s is success: %t, %v", v, got, rejection)
+func TestReadResult(t *testing.T) {
+	for v, want := range map[decision.Value]decision.Result{"": "success", "null": "success", `"success"`: "success", `"\u0073uccess"`: "success",
+		`"failure"`: "failure", `"accepted"`: "accepted"} {
+		if got, rejection := decision.ReadResult(v); got != want || rejection != nil {
+			t.Errorf("%s is %q, %v", v, got, rejection)
 		}
 	}
 	for _, v := range []decision.Value{`"Success"`, `"ok"`, `""`, `"`, "success", "true", "0", "{}", "\x00"} {
-		if _, rejection := decision.ReadOutcome(v); rejection == nil || rejection.Code != decision.InvalidOutcome {
+		if _, rejection := decision.ReadResult(v); rejection == nil || rejection.Code != decision.InvalidOutcome {
 			t.Errorf("%s: %v", v, rejection)
 		}
 	}

@@ -251,6 +251,14 @@ func collect[T any](s *snapshot, query string, args []any, read func(scan scanne
 	return all, err
 }
 
+// first returns the first of all, and reports whether there is one.
+func first[T any](all []T, err error) (one T, found bool, _ error) {
+	if err != nil || len(all) == 0 {
+		return one, false, err
+	}
+	return all[0], true, nil
+}
+
 // fromJSON reads a row of one column, which is JSON.
 func fromJSON[T any](scan scanner, row *T) error {
 	return scan(asJSON{row})

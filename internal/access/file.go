@@ -16,27 +16,14 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-const (
-	maxFileBytes = 256 << 10
-	// maxProblems that are listed; who has more has one cause for many.
-	maxProblems = 20
-)
+const maxFileBytes = 256 << 10
 
 // FileError is everything that is wrong with a tokens file, in its order: each `FILE:LINE: what is found, expected …,
-// what to do`, at most 20; never with a token or a hash.
-type FileError struct {
-	problems []string
-	more     int // that are not listed
-}
+// what to do`; never with a token or a hash.
+type FileError struct{ problems []string }
 
 // Error returns the problems, a line each.
-func (e *FileError) Error() string {
-	text := strings.Join(e.problems, "\n")
-	if e.more > 0 {
-		text += fmt.Sprintf("\n%d more problems are not listed", e.more)
-	}
-	return text
-}
+func (e *FileError) Error() string { return strings.Join(e.problems, "\n") }
 
 // Load reads the tokens file at path. Its error is a *FileError where the content is wrong, and otherwise one line: the
 // file cannot be read, others can read or replace it, or it has more than 256 KiB.
@@ -99,10 +86,6 @@ type parser struct {
 }
 
 func (p *parser) problem(format string, args ...any) {
-	if len(p.wrong.problems) == maxProblems {
-		p.wrong.more++
-		return
-	}
 	p.wrong.problems = append(p.wrong.problems, fmt.Sprintf("%s:%d: ", p.source, p.line)+fmt.Sprintf(format, args...))
 }
 
@@ -121,17 +104,10 @@ func (p *parser) lines(content []byte) {
 		case 4, 5:
 			p.entry(fields)
 		default:
-			p.problem("found %s, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is "+
-				"bound to if any; `retry-worker token new` prints such a line", counted(len(fields)))
+			p.problem("found %d fields, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it "+
+				"is bound to if any; `retry-worker token new` prints such a line", len(fields))
 		}
 	}
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "one field"
-	}
-	return fmt.Sprintf("%d fields", n)
 }
 
 // entry reads one token's fields; each of them is checked, so that all that is wrong is said at once.

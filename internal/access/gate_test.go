@@ -58,25 +58,6 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// A link in a web mail is followed without the session's cookie (SameSite=Strict): the answer has the browser come again
-// by itself, and then who is logged in is sent on.
-func TestLinkOfAnotherSite(t *testing.T) {
-	secret, maria := token(t, "maria", access.Operator)
-	w := newWorld(t, maria)
-	linked := func(r *http.Request) { browser(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }
-	a := w.get(`/dead-letters?q="><script>`, linked)
-	const login = "/login?next=%2Fdead-letters%3Fq%3D%22%3E%3Cscript%3E"
-	if a.status != http.StatusOK || !strings.Contains(a.text, `<meta http-equiv="refresh" content="0; url=`+login+`">`) || strings.Contains(a.text, "<script") {
-		t.Errorf("got %d %s", a.status, a.text)
-	}
-	if a := w.get(login, browser, cookie(w.session(secret))); a.status != http.StatusSeeOther || a.header.Get("Location") != `/dead-letters?q="><script>` {
-		t.Errorf("who is logged in: got %d to %q", a.status, a.header.Get("Location"))
-	}
-	if a := w.get(login, linked); a.status != http.StatusOK || !strings.HasPrefix(a.text, "next=/dead-letters") {
-		t.Errorf("who is not: got %d %s", a.status, a.text)
-	}
-}
-
 func TestBearer(t *testing.T) {
 	secret, maria := tokenUntil(t, "maria", access.Operator, "2026-11-03")
 	stranger, _ := token(t, "maria", access.Admin)

@@ -6,8 +6,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"html"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -112,23 +110,7 @@ func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, r, *loginRequired)
 		return
 	}
-	login := "/login?next=" + url.QueryEscape(safeNext(r.URL.RequestURI()))
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		goOn(w, login)
-		return
-	}
-	http.Redirect(w, r, login, http.StatusSeeOther)
-}
-
-// goOn has the browser ask for an address of ours anew. A link on another site, in a web mail for instance, is followed
-// without the session's cookie (SameSite=Strict), and so are redirects; what our own page asks for comes with it, and
-// /login then sends on who is logged in already.
-func goOn(w http.ResponseWriter, to string) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	to = html.EscapeString(to)
-	// Nobody is left to be told of an error.
-	_, _ = io.WriteString(w, `<!DOCTYPE html><html><head><meta charset="utf-8"><title>retry-worker</title>`+
-		`<meta http-equiv="refresh" content="0; url=`+to+`"></head><body><a href="`+to+`">retry-worker</a></body></html>`)
+	http.Redirect(w, r, "/login?next="+url.QueryEscape(safeNext(r.URL.RequestURI())), http.StatusSeeOther)
 }
 
 // safeNext returns where to go after the log-in: a path of this server, or / for everything else, so that no link to
@@ -265,7 +247,7 @@ func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 		return g.unkept(err, "so the log-in before this one could not be ended")
 	}
 	g.welcome(w, r, s)
-	goOn(w, p.Next) // not a redirect: it would be the provider's, which the session's cookie does not follow
+	http.Redirect(w, r, p.Next, http.StatusSeeOther)
 	return nil
 }
 

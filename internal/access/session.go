@@ -121,25 +121,22 @@ func OverTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// cookie is one of those that browsers keep for us.
-type cookie struct {
-	name     string
-	sameSite http.SameSite
-}
+// cookie is one of those that browsers keep for us. Another site's link brings it along, in a web mail or as the OpenID
+// provider's redirect; another site's form and script do not.
+type cookie string
 
-var (
-	sessionCookie = cookie{"retry-worker-session", http.SameSiteStrictMode}
-	// pendingCookie comes back with the provider's redirect, which is another site's.
-	pendingCookie = cookie{"retry-worker-login", http.SameSiteLaxMode}
+const (
+	sessionCookie cookie = "retry-worker-session"
+	pendingCookie cookie = "retry-worker-login"
 )
 
 // nameIn returns what the cookie is called in a request and its answer. Over TLS it has the prefix that makes a browser
 // take it from this very host only, and over TLS only.
 func (c cookie) nameIn(r *http.Request) string {
 	if OverTLS(r) {
-		return "__Host-" + c.name
+		return "__Host-" + string(c)
 	}
-	return c.name
+	return string(c)
 }
 
 // set gives the browser the cookie, or with an empty value takes it away.
@@ -150,7 +147,7 @@ func (c cookie) set(w http.ResponseWriter, r *http.Request, value string, life t
 	}
 	http.SetCookie(w, &http.Cookie{
 		Name: c.nameIn(r), Value: value, Path: "/", MaxAge: seconds,
-		HttpOnly: true, SameSite: c.sameSite, Secure: OverTLS(r),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: OverTLS(r),
 	})
 }
 

@@ -1,6 +1,7 @@
 package calendar_test
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,13 +28,13 @@ func window(t testing.TB, text string) (w calendar.Window) {
 	for part := range strings.SplitSeq(text, ", ") {
 		ok := true
 		if days, found := strings.CutPrefix(part, "days "); found {
-			w.Days, ok = calendar.ParseDays(days)
+			ok = w.Days.UnmarshalText([]byte(days)) == nil
 		} else if days, found := strings.CutPrefix(part, "business days "); found {
-			w.BusinessDays, ok = calendar.ParseDays(days)
+			ok = w.BusinessDays.UnmarshalText([]byte(days)) == nil
 		} else if strings.Contains(part, ":") {
 			w.Hours, ok = calendar.ParseHours(part)
 		} else if part != "always" {
-			w.Weekdays, ok = calendar.ParseWeekdays(part)
+			ok = w.Weekdays.UnmarshalText([]byte(part)) == nil
 		}
 		if !ok {
 			t.Fatalf("%s cannot be read", part)
@@ -177,19 +178,15 @@ func TestNeverOpen(t *testing.T) {
 }
 
 func TestBadWindows(t *testing.T) {
-	for _, text := range []string{"", "0", "32", "5-1", "1-", "a", "1;2", "-1"} {
-		if _, ok := calendar.ParseDays(text); ok {
-			t.Errorf("days %q are taken", text)
-		}
-	}
-	for _, text := range []string{"", "seg", "mon-", "mon-fry", "Mon"} {
-		if _, ok := calendar.ParseWeekdays(text); ok {
-			t.Errorf("weekdays %q are taken", text)
-		}
-	}
-	for _, text := range []string{"", "8-18", "08:00", "08:00-08:00", "08:00-25:00", "24:00-04:00", "08:60-09:00"} {
-		if _, ok := calendar.ParseHours(text); ok {
-			t.Errorf("hours %q are taken", text)
+	for kind, texts := range map[encoding.TextUnmarshaler][]string{
+		new(calendar.Days):     {"", "0", "32", "5-1", "1-", "a", "1;2", "-1"},
+		new(calendar.Weekdays): {"", "seg", "mon-", "mon-fry", "Mon"},
+		new(calendar.Hours):    {"", "8-18", "08:00", "08:00-08:00", "08:00-25:00", "24:00-04:00", "08:60-09:00"},
+	} {
+		for _, text := range texts {
+			if kind.UnmarshalText([]byte(text)) == nil {
+				t.Errorf("%T: %q is taken", kind, text)
+			}
 		}
 	}
 }

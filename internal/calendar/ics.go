@@ -3,17 +3,17 @@ package calendar
 import (
 	"cmp"
 	"fmt"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 const (
 	icsDay = "20060102"
-	// maxDays of all events, and maxDates that one adds and takes out.
-	maxDays, maxDates = 200_000, 400
+	// maxDays of all events.
+	maxDays = 200_000
 	// icsYears is how often a day comes again that comes each year.
 	icsYears = 40
 	// maxName is the characters of a holiday's name.
@@ -22,10 +22,9 @@ const (
 
 // icsEvent is an event as its file has it.
 type icsEvent struct {
-	name, status  string
-	from, until   time.Time
-	yearly        bool
-	added, except []time.Time
+	name, status string
+	from, until  time.Time
+	yearly       bool
 }
 
 // ReadICS returns the days of the events of a file in the iCalendar format (RFC 5545), and those of its cancelled events,
@@ -91,14 +90,12 @@ func unfold(content string) func(yield func(int, string) bool) {
 	}
 }
 
-var durationForm = regexp.MustCompile(`^P([0-9]{1,3})([DW])$`)
-
 // read takes up one property of an event.
 func (e *icsEvent) read(name, value string) (err error) {
 	switch name {
 	case "SUMMARY":
-		text := []rune(strings.ReplaceAll(value, `\`, ""))
-		e.name = string(text[:min(len(text), maxName)])
+		title := []rune(strings.ReplaceAll(value, `\`, ""))
+		e.name = string(title[:min(len(title), maxName)])
 	case "STATUS":
 		e.status = strings.ToUpper(value)
 	case "DTSTART":
@@ -106,23 +103,15 @@ func (e *icsEvent) read(name, value string) (err error) {
 	case "DTEND":
 		e.until, err = wholeDay(value)
 	case "DURATION":
-		length := durationForm.FindStringSubmatch(value)
-		if length == nil || e.from.IsZero() {
+		length, ok := text.ParseDuration(value)
+		if !ok || length%day != 0 || e.from.IsZero() {
 			return fmt.Errorf("a DURATION is understood in days behind DTSTART, such as P1D")
 		}
-		days, _ := strconv.Atoi(length[1])
-		if length[2] == "W" {
-			days *= 7
-		}
-		e.until = e.from.AddDate(0, 0, days)
+		e.until = e.from.Add(length)
 	case "RRULE":
 		err = e.repeat(strings.ToUpper(value))
-	case "RDATE":
-		err = wholeDays(value, &e.added)
-	case "EXDATE":
-		err = wholeDays(value, &e.except)
-	case "RECURRENCE-ID", "EXRULE":
-		return fmt.Errorf("%s is not understood: take the day out by EXDATE, and give the other an event of its own", name)
+	case "RDATE", "EXDATE", "RECURRENCE-ID", "EXRULE":
+		return fmt.Errorf("%s is not understood: give each day an event of its own", name)
 	}
 	return err
 }
@@ -149,20 +138,6 @@ func wholeDay(value string) (time.Time, error) {
 	return t, nil
 }
 
-// wholeDays adds a list of days to others.
-func wholeDays(value string, to *[]time.Time) error {
-	for one := range strings.SplitSeq(value, ",") {
-		day, err := wholeDay(one)
-		if err != nil {
-			return err
-		}
-		if *to = append(*to, day); len(*to) > maxDates {
-			return fmt.Errorf("more than %d dates", maxDates)
-		}
-	}
-	return nil
-}
-
 // days returns the days of an event, of each year where it comes again.
 func (e *icsEvent) days() (days []Day, _ error) {
 	if e.until.IsZero() {
@@ -172,18 +147,13 @@ func (e *icsEvent) days() (days []Day, _ error) {
 	if e.from.IsZero() || length <= 0 || length > 366*day {
 		return nil, fmt.Errorf("the event %q has no DTSTART, ends before it begins, or has more than a year", e.name)
 	}
-	begins := append([]time.Time{e.from}, e.added...)
-	for year := 1; e.yearly && year < icsYears; year++ {
-		if next := e.from.AddDate(year, 0, 0); next.Day() == e.from.Day() { // not a February 29 that there is none of
-			begins = append(begins, next)
-		}
-	}
-	for _, from := range begins {
-		if slices.Contains(e.except, from) {
+	for year := range icsYears {
+		from := e.from.AddDate(year, 0, 0)
+		if year > 0 && (!e.yearly || from.Day() != e.from.Day()) { // a February 29 that there is none of
 			continue
 		}
-		for at := from; at.Before(from.Add(length)); at = at.Add(day) {
-			days = append(days, DayOf(at))
+		for d := DayOf(from); d < DayOf(from.Add(length)); d++ {
+			days = append(days, d)
 		}
 	}
 	return days, nil

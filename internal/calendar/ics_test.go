@@ -20,11 +20,9 @@ func TestReadICS(t *testing.T) {
 		"dtstart;value=date:20260125\nsummary:x\nrrule:freq=yearly":              "20260125 20270125 20280125",
 		"DTSTART:20260125\r\nDTEND:20260127\r":                                   "20260125 20260126",
 		"DTSTART:20260125\nDURATION:P2D":                                         "20260125 20260126",
-		"DTSTART:20260125\nDURATION:P1W\nEXDATE:20260126":                        "20260125 20260126 20260127 20260128 20260129 20260130 20260131",
+		"DTSTART:20260125\nSUMMARY:Recesso\n  do portal\nDURATION:P1W":           "20260125 20260126 20260127 20260128 20260129 20260130 20260131",
 		"DTSTART:20260125\nRRULE:FREQ=YEARLY;INTERVAL=1;WKST=MO":                 "20260125 20270125 20280125",
 		"DTSTART:20260125\nRRULE:FREQ=YEARLY;BYMONTH=1;BYMONTHDAY=25":            "20260125 20270125 20280125",
-		"DTSTART:20260125\nRRULE:FREQ=YEARLY\nEXDATE;VALUE=DATE:20270125":        "20260125 20280125",
-		"DTSTART:20260125\nRDATE;VALUE=DATE:20260301,2026\n 0401":                "20260125 20260301 20260401",
 		"DTSTART:20240229\nRRULE:FREQ=YEARLY":                                    "20240229 20280229",
 		"DTSTART:20260125\nBEGIN:VALARM\nTRIGGER:P1D\nDURATION:PT1H\nEND:VALARM": "20260125",
 		"DTSTART:20260125\nSTATUS:cancelled":                                     "-20260125",
@@ -53,7 +51,7 @@ func TestReadICSRefuses(t *testing.T) {
 		icsFile("DTSTART:20260125\nRRULE:FREQ=YEARLY;COUNT=3"):             "line 4: ",
 		icsFile("DTSTART:20260125\nSUMMARY:a\n b\nRECURRENCE-ID:20270125"): "line 6: ",
 		icsFile("DTSTART:20260125T080000Z"):                                "line 3: ",
-		icsFile("DTSTART:20260125\nEXDATE:20260125T000000"):                "line 4: ",
+		icsFile("DTSTART:20260125\nEXDATE:20260125"):                       "line 4: ",
 		icsFile("DTSTART:20260125\nRDATE;VALUE=PERIOD:20260301/P1D"):       "line 4: ",
 		icsFile("DTSTART:20260125\nDURATION:PT8H"):                         "line 4: ",
 		icsFile("DTSTART:20260125\nDTEND:20260125"):                        "line 5: ",
@@ -65,7 +63,6 @@ func TestReadICSRefuses(t *testing.T) {
 		"data;feriado\n2026-01-25;x":                                       "line 1: ",
 		"":                                                                 "no event",
 		strings.Repeat("BEGIN:VEVENT\nDTSTART:20260125\nRRULE:FREQ=YEARLY\nEND:VEVENT\n", 5001): "line 20004: ",
-		icsFile("DTSTART:20260125\nRDATE:20260126" + strings.Repeat(",20260127", 400)):          "line 4: ",
 	} {
 		if added, cancelled, err := calendar.ReadICS(content); err == nil || !strings.Contains(err.Error(), want) || added != nil || cancelled != nil {
 			t.Errorf("%.80q: %v, want %q", content, err, want)

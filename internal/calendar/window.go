@@ -28,43 +28,28 @@ type Hours struct{ From, Until time.Duration }
 
 const day = 24 * time.Hour
 
-// UnmarshalText reads d as ParseDays does.
-func (d *Days) UnmarshalText(text []byte) error { return unmarshal(d, text, ParseDays) }
-
-// UnmarshalText reads w as ParseWeekdays does.
-func (w *Weekdays) UnmarshalText(text []byte) error { return unmarshal(w, text, ParseWeekdays) }
-
-// UnmarshalText reads h as ParseHours does.
-func (h *Hours) UnmarshalText(text []byte) error { return unmarshal(h, text, ParseHours) }
-
-func unmarshal[T any](v *T, text []byte, parse func(string) (T, bool)) error {
-	parsed, ok := parse(string(text))
-	if *v = parsed; !ok {
-		return fmt.Errorf("%q has another form", text)
-	}
-	return nil
-}
-
 // The members of the sets, in their order.
 var (
 	weekdayNames = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 	dayNames     = strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31")
 )
 
-// ParseDays reads days of the month, such as 1-5 or 1,10-12.
-func ParseDays(text string) (Days, bool) {
-	members, ok := parseSet(text, dayNames, false)
-	return Days(members << 1), ok
+// UnmarshalText reads days of the month, such as 1-5 or 1,10-12.
+func (d *Days) UnmarshalText(text []byte) error {
+	members, err := parseSet(string(text), dayNames, false)
+	*d = Days(members << 1)
+	return err
 }
 
-// ParseWeekdays reads days of the week, such as mon-fri or tue,thu. After sun comes mon.
-func ParseWeekdays(text string) (Weekdays, bool) {
-	members, ok := parseSet(text, weekdayNames, true)
-	return Weekdays((members<<1 | members>>6) & 127), ok
+// UnmarshalText reads days of the week, such as mon-fri or tue,thu. After sun comes mon.
+func (w *Weekdays) UnmarshalText(text []byte) error {
+	members, err := parseSet(string(text), weekdayNames, true)
+	*w = Weekdays((members<<1 | members>>6) & 127)
+	return err
 }
 
 // parseSet reads a list such as 1,3-5 of what names has, one bit for each; in a ring, the first name follows the last.
-func parseSet(text string, names []string, ring bool) (members uint32, ok bool) {
+func parseSet(text string, names []string, ring bool) (members uint32, _ error) {
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
@@ -72,14 +57,23 @@ func parseSet(text string, names []string, ring bool) (members uint32, ok bool) 
 		}
 		n, last := slices.Index(names, from), slices.Index(names, to)
 		if n < 0 || last < 0 || n > last && !ring {
-			return 0, false
+			return 0, fmt.Errorf("%q has another form", text)
 		}
 		for ; n != last; n = (n + 1) % len(names) {
 			members |= 1 << n
 		}
 		members |= 1 << last
 	}
-	return members, true
+	return members, nil
+}
+
+// UnmarshalText reads h as ParseHours does.
+func (h *Hours) UnmarshalText(text []byte) error {
+	var ok bool
+	if *h, ok = ParseHours(string(text)); !ok {
+		return fmt.Errorf("%q has another form", text)
+	}
+	return nil
 }
 
 // ParseHours reads a time between two of the clock, such as 08:00-18:00; 22:00-04:00 ends on the next day.
@@ -101,10 +95,10 @@ func parseClock(text string) (time.Duration, bool) {
 	return t.Sub(t.Truncate(day)), err == nil && len(text) == len("15:04")
 }
 
-// String returns d as ParseDays reads it.
+// String returns d as it is read.
 func (d Days) String() string { return writeSet(uint32(d>>1), dayNames) }
 
-// String returns w as ParseWeekdays reads it.
+// String returns w as it is read.
 func (w Weekdays) String() string { return writeSet(uint32(w>>1|w<<6), weekdayNames) }
 
 // writeSet names the members, those in a row by the first and the last.

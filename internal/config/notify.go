@@ -96,17 +96,17 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 }
 
 // encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in
-// the clear to another one.
+// the clear to another machine.
 func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) notify.Encryption {
 	query := u.Query()
 	asked := notify.Encryption(query.Get("tls"))
 	query.Del("tls")
-	known := []notify.Encryption{"", notify.RequiredTLS, notify.Opportunistic, notify.Plaintext}
+	known := []notify.Encryption{"", notify.RequiredTLS, notify.Plaintext}
 	local := access.IsLoopback(s.Host)
 	switch {
 	case len(query) > 0 || !slices.Contains(known, asked):
 		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery),
-			"nothing behind the port but ?tls=required, ?tls=opportunistic or ?tls=none")
+			"nothing behind the port but ?tls=required or ?tls=none")
 	case strings.EqualFold(u.Scheme, "smtps"):
 		if asked != "" {
 			c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
@@ -115,7 +115,7 @@ func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) noti
 	case s.User != "" && !local && asked != "" && asked != notify.RequiredTLS:
 		c.add(name, "a URL with a user and ?tls="+string(asked), "?tls=required: a password is not sent in the clear")
 	case asked == "" && local:
-		return notify.Opportunistic
+		return notify.Plaintext
 	case asked == "":
 		return notify.RequiredTLS
 	}

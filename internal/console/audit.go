@@ -121,9 +121,9 @@ func (v *visit) findPolicy(o *open, d *auditData) error {
 
 // recordFilter is what the form asks for; d says which field is wrong, if one is.
 func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
-	var noSince, noUntil error
-	f.Since, noSince = v.instant(d.Since)
-	f.Until, noUntil = v.instant(d.Until)
+	var since, until bool
+	f.Since, since = v.instant(d.Since)
+	f.Until, until = v.instant(d.Until)
 	if d.ID != "" {
 		f.Subject = journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: d.Policy, ID: d.ID}
 	}
@@ -132,27 +132,12 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 		d.Wrong, d.WrongField = v.T("audit.wrong.policy"), "policy"
 	case d.ID == "" && d.Policy != "":
 		d.Wrong, d.WrongField = v.T("audit.wrong.id"), "id"
-	case noSince != nil:
+	case !since:
 		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "since"
-	case noUntil != nil:
+	case !until:
 		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "until"
 	}
 	return f
-}
-
-var errInstant = errors.New("no instant")
-
-// instant of a datetime-local field, in the hospital's zone; the zero time for an empty one.
-func (v *visit) instant(s string) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.DateOnly, time.RFC3339} {
-		if t, err := time.ParseInLocation(form, s, v.zone); err == nil && t.Year() >= 1 && t.Year() <= 9998 {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, errInstant
 }
 
 // forward are the records that the filter lets through, the oldest first, from behind the cursor on.

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -62,38 +61,5 @@ func TestClaimsShowTheirContext(t *testing.T) {
 		subjectAddress("tiss-submission", "CLM-2026-009000"): {"R$ 184.200,00 DUPLICATE_CLAIM", "Operadora Unimed <SP> lote 1234,5 Prazo 05/03 18:00"},
 	} {
 		s.page(address).mustSay(says...)
-	}
-}
-
-// TestAdviceOfNewerPolicies: the page says so where what the policies in force say of the failure is something else,
-// and not where anything else of them is.
-func TestAdviceOfNewerPolicies(t *testing.T) {
-	w := newWorld(t, now)
-	w.fails("tiss-submission", "CLM-T-1", "DUPLICATE_CLAIM")
-	built := string(catalogue.Default().Effective())
-	for _, tt := range []struct {
-		name, from, to string
-		says           bool
-	}{
-		{"a pace", "", "destinations: {amil: {pace: {most: 7/min}}}\n", false},
-		{"another rule's team", "codes: [AUTHORIZATION_DENIED], rank: 1, team: faturamento", "codes: [AUTHORIZATION_DENIED], rank: 1, team: cadastro", false},
-		{"the rule's team", "codes: [DUPLICATE_CLAIM], rank: 1, team: faturamento", "codes: [DUPLICATE_CLAIM], rank: 1, team: cadastro", true},
-	} {
-		text := strings.Replace(built, tt.from, tt.to, 1)
-		if tt.from == "" {
-			text = built + tt.to
-		}
-		if text == built {
-			t.Fatalf("%s is not in the built-in catalogue", tt.name)
-		}
-		c, err := catalogue.Parse("policies.yaml", []byte(text))
-		testkit.Must(t, err)
-		s := open(t, w)
-		s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Health: func() console.Health { return console.Health{} }, Catalogue: func() *catalogue.Catalogue { return c }, Log: zap.NewNop()})
-		s.pages.Open(w.Memory, guard.New(w.Services()))
-		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
-		if d.mustSay("What to do:"); d.says("This advice is of the policies in force") != tt.says {
-			t.Errorf("a change of %s: that the advice is of newer policies is said: %t, want %t", tt.name, !tt.says, tt.says)
-		}
 	}
 }

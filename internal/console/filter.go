@@ -10,44 +10,39 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
 
-// filterOf a request; open where it names no state. wrong names the field that cannot be read; empty where none is.
+// filterOf a request; open where it names no state. wrong names the field that cannot be read: a period, a state, or ids
+// of which none is given; what else no dead letter could be fits none.
 func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
-	clean := func(name string) string { return plain(q.Get(name), maxQueryBytes) }
-	f = journal.DeadLetterFilter{
-		State: clean("state"), Policy: clean("policy"), Team: decision.Team(clean("team")),
-		Reason:      decision.Reason(clean("reason")),
-		Fingerprint: clean("fingerprint"), IDs: strings.Trim(strings.Join(q["ids"], ","), ","), Context: wanted(q), Query: clean("q"),
+	f, err := deadletter.ParseFilter(func(name string) string {
+		switch name {
+		case "ids":
+			return strings.Trim(strings.Join(q[name], ","), ",")
+		case "context":
+			return wanted(q)
+		}
+		return plain(q.Get(name), maxQueryBytes)
+	}, v.zone, v.now)
+	if refusal := deadletter.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "state"}, refusal.Field()) {
+		wrong = refusal.Field()
 	}
 	if q.Has("ids") && f.IDs == "" { // nothing is chosen, which is not everything
 		wrong = "ids"
 	}
-	known := f.State == "" || slices.Contains(states, f.State)
-	if f.State == "" || !known {
+	if !slices.Contains(states, f.State) {
 		f.State = states[0]
 	}
-	if sort := q.Get("sort"); slices.Contains(deadletter.Sorts(), sort) {
-		f.Sort = sort
-	}
-	var err error
-	if f.Since, err = v.instant(clean("since")); err != nil {
-		wrong = "since"
-	}
-	if f.Until, err = v.instant(clean("until")); err != nil {
-		wrong = "until"
-	}
-	if wrong == "" && !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		wrong = "until"
-	}
-	if wrong == "" && !known {
-		wrong = "state"
+	if !slices.Contains(deadletter.Sorts(), f.Sort) {
+		f.Sort = deadletter.Newest
 	}
 	return f, wrong
 }
+
+// instant of a field, in the hospital's zone; the zero time for an empty one. It reports whether it can be read.
+func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseInstant(s, v.zone, v.now) }
 
 // wrongFilter says what is wrong with a filter, by the field that filterOf names.
 func (v *visit) wrongFilter(field string, q url.Values) string {

@@ -65,9 +65,6 @@ type teamRow struct {
 	Description string
 	Due         []link
 	Reasons     []reasonRow
-	// Deadline is the nearest of what waits, Urgent the page of that claim; empty where there is none.
-	Deadline Moment
-	Urgent   string
 }
 
 // reasonRow is what waits for one team for one reason.
@@ -114,9 +111,6 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	v.waiting(d, counts)
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
-	}
-	if err = v.deadlines(o, d.Teams); err != nil {
-		return nil, err
 	}
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
@@ -222,21 +216,6 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
 	}
-}
-
-// deadlines finds the nearest one of each team.
-func (v *visit) deadlines(o *open, teams []teamRow) error {
-	for i := range teams {
-		f := journal.DeadLetterFilter{State: string(journal.DeadLetterOpen), Team: teams[i].Team, Sort: deadletter.ByDeadline}
-		items, _, err := o.List(v.r.Context(), f, "", 1)
-		if err != nil {
-			return err
-		}
-		if len(items) > 0 && !items[0].Deadline.IsZero() {
-			teams[i].Deadline, teams[i].Urgent = v.Due(items[0].Deadline), subjectURL(items[0].Subject)
-		}
-	}
-	return nil
 }
 
 // rowOf returns the row that is wanted, a new one where there is none.

@@ -205,15 +205,6 @@ func (d *doc) classed(class string) []*html.Node {
 	return d.all(func(n *html.Node) bool { return attr(n, "class") == class })
 }
 
-// drawn are the parts of the page's bar: their classes, where they begin and how wide they are.
-func (d *doc) drawn() string {
-	var all []string
-	for _, n := range d.all(func(n *html.Node) bool { return n.Data == "rect" && attr(n.Parent, "class") == "run-bar" }) {
-		all = append(all, attr(n, "class")+" "+attr(n, "x")+" "+attr(n, "width"))
-	}
-	return strings.Join(all, ", ")
-}
-
 func (d *doc) rowLinks() []*html.Node { return d.classed("row-link") }
 
 // link whose text begins with words; nil where there is none.

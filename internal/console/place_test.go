@@ -6,12 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/testkit"
 )
 
 // keep has the browser of a site send back the cookies that an answer set.
@@ -93,18 +91,8 @@ func TestEveryPageSaysWhatIsDown(t *testing.T) {
 func TestTheTeamIsRemembered(t *testing.T) {
 	w := newWorld(t, now)
 	w.locked(2)
-	for n, due := range []time.Duration{9 * time.Hour, 3 * time.Hour, 0} {
-		a := w.Analysis("tiss-submission", fmt.Sprint("CLM-U-", n), "INVALID_PATIENT_DATA", -1)
-		if a.Failure.Deadline = w.Now().Add(due); due == 0 {
-			a.Failure.Deadline = time.Time{}
-		}
-		_, err := w.Journal.Analyze(t.Context(), a)
-		testkit.Must(t, err)
-	}
+	w.fails("tiss-submission", "CLM-U-1", "INVALID_PATIENT_DATA")
 	s := open(t, w)
-	if urgent := s.page("/").all(func(n *html.Node) bool { return n.Data == "a" && text(n) == "in 3 h" }); len(urgent) != 1 || attr(urgent[0], "href") != "/subjects/tiss-submission/CLM-U-1" {
-		t.Errorf("%d claims are the most urgent of a team, want CLM-U-1", len(urgent))
-	}
 	for _, c := range []struct{ ask, teams, want string }{
 		{"/", "", "/dead-letters"}, {"/", "cadastro", "/dead-letters?team=cadastro"}, {"/", "cadastro,ti", "/dead-letters"},
 		{"/?mine=cadastro", "ti", "/dead-letters?team=cadastro"}, {"/", "ti", "/dead-letters?team=cadastro"}, {"/?mine=", "", "/dead-letters"},

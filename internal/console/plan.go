@@ -247,11 +247,8 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 }
 
 // bulkRefusal is why nothing was planned or done, in words, and the field that it is about.
-func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, at string) {
-	at = map[deadletter.Code]string{
-		deadletter.InvalidPace: "perMinute", deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason",
-	}[r.Code]
-	return v.Or("plan.wrong."+string(r.Code), r.Message), at
+func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, field string) {
+	return v.Or("plan.wrong."+string(r.Code), r.Message), r.Field()
 }
 
 // startVerb is the last part of the address that begins a run.

@@ -31,19 +31,16 @@ type policyView struct {
 	Reads             []fact
 	Limits            []fact
 	Ladder            []rung
-	// Limit is the total limit's place in the ladder, in percent of its width; 0 where it has none.
-	Limit float64
 	// Notes are sentences on the ladder.
 	Notes []string
 	Rules []ruleRow
 }
 
-// rung is one retry of the ladder; places and widths are percents of the whole.
+// rung is one retry of the ladder.
 type rung struct {
-	Number            int64
-	Wait, From        string
-	X, Width, Nominal float64
-	MayPass           bool
+	Number     int64
+	Wait, From string
+	MayPass    bool
 }
 
 type ruleRow struct {
@@ -200,23 +197,11 @@ func (v *visit) backoff(r *decision.BackoffRule) string {
 // exact is a length of time with all its parts: plan's words are numbers and units, which both languages share.
 func (l Lang) exact(d time.Duration) string { return l.point(plan.Words(d)) }
 
-// ladder is the policy's plan as bars to scale.
+// ladder is the policy's plan.
 func (v *visit) ladder(view *policyView, l *plan.Plan) {
-	end, limit := time.Second, time.Duration(l.TotalLimit)
 	for _, r := range l.Retries {
-		end = max(end, time.Duration(r.FromFirst.Latest))
-	}
-	if limit > 0 && limit <= end*3/2 {
-		end = max(end, limit)
-		view.Limit = percent(limit, end)
-	}
-	for _, r := range l.Retries {
-		from, to := time.Duration(r.FromFirst.Earliest), time.Duration(r.FromFirst.Latest)
-		view.Ladder = append(view.Ladder, rung{
-			Number: r.Number, Wait: v.between(r.Wait), From: v.between(r.FromFirst), MayPass: r.MayPassLimit,
-			X: percent(from, end), Width: max(percent(to-from, end), 0.6),
-			Nominal: percent(time.Duration(r.FromFirst.Nominal), end),
-		})
+		view.Ladder = append(view.Ladder,
+			rung{Number: r.Number, Wait: v.between(r.Wait), From: v.between(r.FromFirst), MayPass: r.MayPassLimit})
 	}
 	if len(l.Retries) == 0 {
 		view.Notes = append(view.Notes, v.T("ladder.final"))
@@ -224,7 +209,8 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 	if l.Job != nil {
 		view.Notes = append(view.Notes, v.T("ladder.own"))
 	}
-	if limit > 0 && view.Limit == 0 && len(l.Retries) > 0 {
+	passes := slices.ContainsFunc(view.Ladder, func(r rung) bool { return r.MayPass })
+	if limit := time.Duration(l.TotalLimit); limit > 0 && !passes && l.NeverScheduled == 0 && len(l.Retries) > 0 {
 		view.Notes = append(view.Notes, v.T("ladder.within", v.exact(limit)))
 	}
 	if l.NeverScheduled > 0 {
@@ -234,8 +220,6 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 		view.Notes = append(view.Notes, v.Count("ladder.more", l.NotShown))
 	}
 }
-
-func percent(part, whole time.Duration) float64 { return float64(part) * 100 / float64(whole) }
 
 // between the earliest and the latest.
 func (v *visit) between(r plan.Range) string {

@@ -71,7 +71,7 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 
 // wrongField names what the form lacks that only a page asks for; empty if nothing is.
 func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
-	_, noDeadline := v.instant(f.Deadline)
+	_, known := v.instant(f.Deadline)
 	switch {
 	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
 		return ""
@@ -79,7 +79,7 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 		return "how"
 	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
 		return "when"
-	case noDeadline != nil:
+	case !known:
 		return "deadline"
 	case item.Late && f.Deadline == "" && !f.Late: // whatever is forced
 		return string(deadletter.DeadlineMissed)

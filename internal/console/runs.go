@@ -36,9 +36,9 @@ type runRow struct {
 	By     string
 	State  Badge
 	At     Moment
-	// Progress in words, and as a picture.
-	Progress string
-	Bar      *bar
+	// Progress in words, and how many of Total are through.
+	Progress       string
+	Through, Total int64
 	// Came is what became of those that were decided, as far as it is verified.
 	Came string
 	Held bool
@@ -97,7 +97,8 @@ func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow, err erro
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{
 		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r),
-		At: v.Ago(r.CreatedAt), Progress: v.progress(r), Bar: v.bar(r), Held: held(r), Came: v.counts(r, barOrder[:cameTo]),
+		At: v.Ago(r.CreatedAt), Progress: v.progress(r), Total: r.Total,
+		Through: r.Total - r.Counts[journal.BulkPlanned], Held: held(r), Came: v.counts(r, outcomeOrder[:cameTo]),
 	}
 	facts, err := v.filterFacts(o, &r.Filter)
 	var words []string
@@ -140,56 +141,15 @@ func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	return v.runRows(o, active(all))
 }
 
-// barOrder is the order of a bar's parts: what has ended well, what has not, what is on its way, what is to come.
-var barOrder = []journal.BulkOutcome{
+// outcomeOrder is the order of outcomes: what has ended well, what has not, what is on its way, what is to come.
+var outcomeOrder = []journal.BulkOutcome{
 	journal.BulkRecovered, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
 	journal.BulkRefused,
 	journal.BulkTaken, journal.BulkDecided, journal.BulkPlanned,
 }
 
-const (
-	// cameTo of barOrder are outcomes that do not change any more.
-	cameTo   = 6
-	barWidth = 1000.0
-	// leastPart is what a part is wide at least, so that one in a thousand is seen.
-	leastPart = 6.0
-)
-
-// bar is a run to scale.
-type bar struct {
-	ID, Title string
-	Parts     []rect
-}
-
-// rect is a part of a picture, in the colour of its kind.
-type rect struct {
-	Kind                string
-	X, Y, Width, Height float64
-}
-
-// bar of a run's outcomes, to scale but for parts that would not be seen; nil for a run with nothing in it.
-func (v *visit) bar(r *journal.BulkRun) *bar {
-	if r.Total < 1 {
-		return nil
-	}
-	b := &bar{ID: "bar-" + r.ID}
-	share, extra := map[journal.BulkOutcome]float64{}, 0.0
-	for _, outcome := range barOrder {
-		if n := r.Counts[outcome]; n > 0 {
-			share[outcome] = max(barWidth*float64(n)/float64(r.Total), leastPart)
-			extra += share[outcome]
-		}
-	}
-	x := 0.0
-	for _, outcome := range barOrder {
-		if w := share[outcome] * barWidth / max(extra, 1); w > 0 {
-			b.Parts = append(b.Parts, rect{Kind: string(outcome), X: x, Width: w})
-			x += w
-		}
-	}
-	b.Title = v.T("run.bar", v.Number(r.Total), v.counts(r, barOrder))
-	return b
-}
+// cameTo of outcomeOrder are outcomes that do not change any more.
+const cameTo = 6
 
 // lasting is how long something takes, rounded as people say it: 45 s, 6 min, 2 h 40 min.
 func (l Lang) lasting(d time.Duration) string {
@@ -335,7 +295,7 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
 	current := journal.BulkOutcome(v.r.URL.Query().Get("outcome"))
 	var rows []outcomeRow
-	for _, outcome := range barOrder {
+	for _, outcome := range outcomeOrder {
 		n := r.Counts[outcome]
 		if n == 0 && !slices.Contains(expected[r.Action], outcome) {
 			continue

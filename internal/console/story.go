@@ -22,7 +22,10 @@ type event struct {
 	// Mark is the shape it has in the picture.
 	Mark  string
 	At    Moment
+	at    time.Time
 	Title string
+	// Number of an attempt; empty for anything else.
+	Number string
 	// Text says what follows from it.
 	Text string
 	// Error of an attempt; with nothing personal in it.
@@ -124,7 +127,7 @@ func (e *event) again() {
 // attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
-	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), Title: v.T("event.attempt", v.Number(a.Number)),
+	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt, Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)),
 		Text: v.consequence(d), Error: a.Error}
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
@@ -197,7 +200,7 @@ func (v *visit) facts(a *journal.Attempt) []fact {
 
 // entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
-	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At)}
+	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At), at: from.At}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
-	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
@@ -62,7 +61,6 @@ type letterData struct {
 	Hint string
 	// Advice says that retries hardly help with its cause, and leads to where that is taught; nil where it is not so.
 	Advice  *link
-	HintOld bool // the hint is of a newer catalogue, whose rule is another than the decision's
 	Process Badge
 	// ProcessText is what that means.
 	ProcessText string
@@ -172,8 +170,8 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
 	d.Worth, d.Claim = v.Money(story.Context().Cents()), p.claimURL(s, story.Context())
 	d.Shown = v.shorten(&story)
-	d.Steps = v.steps(&story)
 	d.Chapters = v.chapters(&story)
+	d.Steps = v.steps(&story, d.Chapters)
 	pg := &page{name: "subject", section: "dead-letters", title: s.ID, data: d, summary: d.Status.Word + ". " + d.Means}
 	pg.status = sent.Status
 	return pg, nil
@@ -293,7 +291,6 @@ func (v *visit) letter(story *journal.Story, dl *journal.DeadLetter, o *open) *l
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		d := &story.Attempts[i].Decision
 		l.Hint = d.Hint(v.hint(story.Subject.Policy, d.MatchedRule))
-		l.HintOld = d.Catalogue != v.catalogue.Version && v.judgesOtherwise(story.Subject.Policy, d)
 	}
 	if process := o.Process(dl); l.Open {
 		l.unattended = process == deadletter.Nobody
@@ -331,35 +328,16 @@ func (v *visit) review(dl *journal.DeadLetter) *reviewData {
 
 // hint of the rule that matched, as the catalogue in force has it; empty where it has none.
 func (v *visit) hint(policy, matched string) string {
-	r := v.ruleOf(policy, matched)
-	if r == nil {
-		return ""
-	}
-	return r.Hint
-}
-
-// ruleOf returns the rule that matched, as the catalogue in force has it; nil where it has none.
-func (v *visit) ruleOf(policy, matched string) *classify.Rule {
 	p, ok := v.catalogue.Policies[policy]
 	if !ok || matched == "" {
-		return nil
+		return ""
 	}
-	rules := p.Rules.Rules()
-	i := slices.IndexFunc(rules, func(r classify.Rule) bool {
-		return r.Name == matched || slices.Contains(r.Codes, matched)
-	})
-	if i < 0 {
-		return nil
+	for _, r := range p.Rules.Rules() {
+		if r.Name == matched || slices.Contains(r.Codes, matched) {
+			return r.Hint
+		}
 	}
-	return &rules[i]
-}
-
-// judgesOtherwise reports whether the rule that matched is of another class today, or another team's. All else that a
-// catalogue may change, such as a pace, does not concern what people are told to do.
-func (v *visit) judgesOtherwise(policy string, d *decision.Decision) bool {
-	r := v.ruleOf(policy, d.MatchedRule)
-	return r != nil && (r.Class != d.ErrorClassification && !(d.Presumes() && r.Presumed()) ||
-		d.Outcome == decision.PermanentError && r.Team != d.Team)
+	return ""
 }
 
 // form is what may be done by the reader, with what was sent if that was wrong.

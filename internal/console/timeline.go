@@ -34,16 +34,8 @@ type step struct {
 	// Wait that began there, where it is a minute at least; Held tells that it was a gate's, Ahead that it is not over.
 	Wait        string
 	Held, Ahead bool
-}
 
-// happened is one thing before it is said.
-type happened struct {
-	at   time.Time
-	mark string
-	// number of the attempt, 0 for anything else.
-	number int64
-	// until the wait that begins there ends; the zero time for none.
-	until time.Time
+	at time.Time
 }
 
 // deadline of a claim that is still to be sent; the zero time for none.
@@ -57,91 +49,47 @@ func deadline(story *journal.Story) time.Time {
 	return time.Time{}
 }
 
-// happenings of a story in order, with the retry that lies ahead and the deadline.
-func (v *visit) happenings(story *journal.Story) []happened {
-	var all []happened
-	for i := range story.Attempts {
-		a := &story.Attempts[i]
-		h := happened{a.Decision.AnalysedAt, markFinal, a.Number, time.Time{}}
-		if a.Decision.ShouldRetry() {
-			h.mark, h.until = markRetry, a.Decision.NextRetryTime
-		}
-		all = append(all, h)
-	}
-	for i := range story.Entries {
-		if e := &story.Entries[i]; e.Kind != journal.DeliveryEntry { // seconds after what was decided
-			all = append(all, v.happenedBy(story, e))
+// steps of a story by its chapters, with the retry that lies ahead and the deadline; none where it is told by one.
+func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
+	add := func(mark, number string, at time.Time) {
+		if slices.Contains(marks, mark) && !at.IsZero() {
+			steps = append(steps, step{Mark: mark, Number: number, At: v.moment(at, "at", v.brief(at)), at: at})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b happened) int { return a.at.Compare(b.at) })
-	// A wait ends early where the next attempt came earlier: the engine was asked again.
-	for i := range all {
-		if i+1 < len(all) && all[i+1].number > 0 && all[i].until.After(all[i+1].at) {
-			all[i].until = all[i+1].at
+	for _, c := range chapters {
+		for i := range c.Events {
+			add(c.Events[i].Mark, c.Events[i].Number, c.Events[i].at)
 		}
 	}
 	if n := len(story.Episodes); n > 0 {
 		e := &story.Episodes[n-1]
-		if state := e.StateAt(v.now); (state == journal.Scheduled || state == journal.Reprocessing) &&
-			e.NextRetryTime.After(v.now) {
-			all = append(all, happened{at: e.NextRetryTime, mark: markNext})
+		if state := e.StateAt(v.now); state == journal.Scheduled || state == journal.Reprocessing {
+			add(markNext, "", e.NextRetryTime)
 		}
 	}
-	if at := deadline(story); !at.IsZero() && len(all) > 0 {
-		all = append(all, happened{at: at, mark: markDeadline})
-		slices.SortStableFunc(all, func(a, b happened) int { return a.at.Compare(b.at) })
-	}
-	return all
-}
-
-func (v *visit) happenedBy(story *journal.Story, e *journal.Entry) happened {
-	h := happened{at: e.At, mark: v.entry(e, bodyOf(e)).Mark}
-	if h.mark == markHeld {
-		h.until = v.heldUntil(story, e)
-	}
-	if h.mark != markReview {
-		return h
-	}
-	for i := range story.DeadLetters {
-		if n := &story.DeadLetters[i].Review; n.At.Equal(e.At) && n.NextRetryTime.After(e.At) {
-			h.until = n.NextRetryTime
-		}
-	}
-	return h
-}
-
-// heldUntil returns when the process of a gate's record waited no more; now where it does yet.
-func (v *visit) heldUntil(story *journal.Story, held *journal.Entry) time.Time {
-	b, _ := journal.BodyOf[journal.GateBody](held)
-	for i := range story.Entries {
-		e := &story.Entries[i]
-		if e.Kind != journal.GateEntry || e.Record <= held.Record {
-			continue
-		}
-		if later, _ := journal.BodyOf[journal.GateBody](e); later.JobKey == b.JobKey {
-			return e.At
-		}
-	}
-	return v.now
-}
-
-// steps of a story; none where it is told by one.
-func (v *visit) steps(story *journal.Story) (steps []step) {
-	for _, h := range v.happenings(story) {
-		s := step{Mark: h.mark, At: v.moment(h.at, "at", v.brief(h.at)), Held: h.mark == markHeld,
-			Ahead: h.until.After(v.now)}
-		if h.number > 0 {
-			s.Number = v.Number(h.number)
-		}
-		if wait := h.until.Sub(h.at); wait >= time.Minute {
-			s.Wait = v.span(wait)
-		}
-		if slices.Contains(marks, h.mark) {
-			steps = append(steps, s)
-		}
-	}
+	add(markDeadline, "", deadline(story))
 	if len(steps) < 2 {
 		return nil
 	}
+	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
+	for i := range steps[:len(steps)-1] {
+		v.waited(&steps[i], &steps[i+1])
+	}
 	return steps
+}
+
+// waited says how long a step's wait is, which the next one ends; a gate's that lasts ends now.
+func (v *visit) waited(s, next *step) {
+	until := next.at
+	switch s.Held = s.Mark == markHeld; {
+	case s.Held && until.After(v.now):
+		until = v.now
+	case s.Mark != markHeld && s.Mark != markRetry && s.Mark != markReview, next.Mark == markDeadline:
+		return
+	default:
+		s.Ahead = next.Mark == markNext
+	}
+	if wait := until.Sub(s.at); wait >= time.Minute {
+		s.Wait = v.span(wait)
+	}
 }

@@ -94,7 +94,8 @@ type Failure struct {
 	SuccessProbability float64
 	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
 	Taught int64
-	// asked is how long the error asks to wait, in words.
+	// status is the HTTP status that came beside the error, 0 for none; asked is how long the error asks to wait, in words.
+	status int
 	asked  time.Duration
 	inputs Variables
 }
@@ -117,10 +118,8 @@ func (f *Failure) Inputs() []Value { return f.InputsWith(f.inputs.RetryCount) }
 func (f *Failure) InputsWith(retryCount Value) []Value {
 	v := &f.inputs
 	inputs := append(make([]Value, 0, 12), v.ID, retryCount, v.LastSubmissionTime, v.Error)
-	for _, other := range [...]struct {
-		what  Value
-		value Value
-	}{{"httpStatus", v.HTTPStatus}, {"maxAttempts", v.MaxAttempts}, {"delay", v.Delay}, {"nonRetryable", v.NonRetryable}} {
+	for _, other := range [...]struct{ what, value Value }{{"httpStatus", v.HTTPStatus}, {"maxAttempts", v.MaxAttempts},
+		{"delay", v.Delay}, {"nonRetryable", v.NonRetryable}} {
 		if other.value.given() {
 			inputs = append(inputs, other.what, other.value)
 		}
@@ -149,40 +148,40 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 		return f, &Rejection{p.InvalidID, p.IDVariable, v.ID.describe(),
 			"text that matches " + p.IDPattern.String() + ", printable, at most " + strconv.Itoa(maxIDBytes) + " bytes"}
 	}
-	if !v.RetryCount.absent() {
-		f.HasRetryCount = true
-		if f.RetryCount, ok = v.RetryCount.whole(); !ok {
-			return f, &Rejection{InvalidRetryCount, RetryCountVariable, v.RetryCount.describe(),
-				"a whole number from 0 to 9223372036854775807, or none"}
-		}
-	}
-	if !v.LastSubmissionTime.absent() {
-		if f.LastSubmission, ok = v.LastSubmissionTime.instant(); !ok {
-			return f, &Rejection{InvalidLastSubmissionTime, LastSubmissionVariable, v.LastSubmissionTime.describe(),
-				"an instant such as 2025-01-12T10:40:00Z (without a zone: UTC), or none"}
-		}
-	}
-	if !v.Deadline.absent() {
-		if f.Deadline, ok = v.Deadline.instant(); !ok {
-			return f, &Rejection{InvalidVariables, DeadlineVariable, v.Deadline.describe(),
-				"an instant such as 2026-03-05T18:00:00-03:00 (without a zone: UTC), or none"}
-		}
+	var refused *Rejection
+	f.HasRetryCount = v.RetryCount.given()
+	f.RetryCount = optional(&refused, v.RetryCount, Value.whole, InvalidRetryCount, RetryCountVariable,
+		"a whole number from 0 to 9223372036854775807, or none")
+	f.LastSubmission = optional(&refused, v.LastSubmissionTime, Value.instant, InvalidLastSubmissionTime,
+		LastSubmissionVariable, "an instant such as 2025-01-12T10:40:00Z (without a zone: UTC), or none")
+	f.Deadline = optional(&refused, v.Deadline, Value.instant, InvalidVariables, DeadlineVariable,
+		"an instant such as 2026-03-05T18:00:00-03:00 (without a zone: UTC), or none")
+	f.status = optional(&refused, v.HTTPStatus, Value.status, InvalidHTTPStatus, p.HTTPStatusVariable,
+		"a whole number from 100 to 599, or none")
+	if f.Own = p.readOwn(&v, &refused); refused != nil {
+		return f, refused
 	}
 	f.Destination, f.RetryAfter, f.Context = p.destination(v.Destination), v.RetryAfter.name(), p.context(v.Context)
-	status, rejection := p.readStatus(v.HTTPStatus)
-	if rejection != nil {
-		return f, rejection
-	}
-	if f.Own, rejection = p.readOwn(v); rejection != nil {
-		return f, rejection
-	}
 	if message, ok := v.Error.text(); ok && strings.TrimFunc(message, isBlank) != "" {
 		f.Error = message
 	}
 	words := text.ReadWords(f.Error)
 	defer words.Free()
-	f.Match, f.PerhapsTaken, f.asked = p.classify(&f, words, status), perhapsTaken(words, status), toldInWords(words)
+	f.Match, f.PerhapsTaken, f.asked = p.classify(&f, words), perhapsTaken(words, f.status), toldInWords(words)
 	return f, nil
+}
+
+// optional reads a variable that may be absent, and notes the first that cannot be read.
+func optional[T any](refused **Rejection, v Value, read func(Value) (T, bool), code RejectionCode,
+	variable, expected string) (got T) {
+	if v.absent() || *refused != nil {
+		return got
+	}
+	got, ok := read(v)
+	if !ok {
+		*refused = &Rejection{code, variable, v.describe(), expected}
+	}
+	return got
 }
 
 // maxDestinationBytes of a destination's name.
@@ -202,23 +201,17 @@ func (p *Policy) destination(v Value) string {
 // isBlank reports whether r is white space or of no width, such as U+200B and U+FEFF.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// readStatus is the HTTP status that v holds; 0 where there is none, which is also what clients say that got no answer.
-func (p *Policy) readStatus(v Value) (int, *Rejection) {
-	if v.absent() {
-		return 0, nil
-	}
-	status, ok := v.whole()
-	if !ok || status != 0 && (status < 100 || status > 599) {
-		return 0, &Rejection{InvalidHTTPStatus, p.HTTPStatusVariable, v.describe(), "a whole number from 100 to 599, or none"}
-	}
-	return int(status), nil
+// status is the HTTP status that v holds; 0 is what clients say that got no answer.
+func (v Value) status() (int, bool) {
+	n, ok := v.whole()
+	return int(n), ok && (n == 0 || n >= 100 && n <= 599)
 }
 
 // classify is what p says of an error, which may be empty where a status tells what failed.
-func (p *Policy) classify(f *Failure, words *text.Words, status int) classify.Match {
+func (p *Policy) classify(f *Failure, words *text.Words) classify.Match {
 	match := classify.NoMatch
-	if f.Error != "" || status != 0 {
-		match = p.Rules.ClassifyWords(words, status)
+	if f.Error != "" || f.status != 0 {
+		match = p.Rules.ClassifyWords(words, f.status)
 	}
 	if f.Own.NonRetryable && (match.Class != Permanent || match.Presumed()) {
 		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule,
@@ -229,8 +222,7 @@ func (p *Policy) classify(f *Failure, words *text.Words, status int) classify.Ma
 
 // Evidence returns all that the rules found in a failure, what decided first.
 func (p *Policy) Evidence(f *Failure) []classify.Found {
-	status, _ := p.readStatus(f.inputs.HTTPStatus) // it was read before
-	return p.Rules.Explain(f.Error, status)
+	return p.Rules.Explain(f.Error, f.status)
 }
 
 // isKey reports whether an id can be a database key and stand in a log line.

@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,9 +20,9 @@ func office(t testing.TB) *decision.Policy {
 	t.Helper()
 	zone, err := time.LoadLocation("America/Sao_Paulo")
 	testkit.Must(t, err)
-	weekdays, _ := calendar.ParseWeekdays("mon-fri")
-	hours, _ := calendar.ParseHours("08:00-18:00")
-	c, err := calendar.New(zone, []calendar.Window{{Weekdays: weekdays, Hours: hours}}, calendar.Holidays("BR-SP"))
+	var window calendar.Window
+	testkit.Must(t, errors.Join(window.Weekdays.UnmarshalText([]byte("mon-fri")), window.Hours.UnmarshalText([]byte("08:00-18:00"))))
+	c, err := calendar.New(zone, []calendar.Window{window}, calendar.Holidays("BR-SP"))
 	testkit.Must(t, err)
 	p := *decisiontest.TISSSubmission()
 	p.Destination = &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}

@@ -32,35 +32,22 @@ type OwnPolicy struct {
 // NonRetryableRule is the matched rule of an error that the job itself calls final.
 const NonRetryableRule = "nonRetryable"
 
-const (
-	// maxAttempts that a job may ask for: as many retries as a policy may have, at most.
-	maxAttempts = 1000
-	// leastDelay stands for a delay of 0, by which a process would do nothing but fail.
-	leastDelay = time.Second
-)
+// leastDelay stands for a delay of 0, by which a process would do nothing but fail.
+const leastDelay = time.Second
 
-// readOwn reads what a job says of its own retries.
-func (p *Policy) readOwn(v Variables) (own OwnPolicy, r *Rejection) {
+// readOwn reads what a job says of its own retries. It may ask for as many as a policy may have.
+func (p *Policy) readOwn(v *Variables, refused **Rejection) (own OwnPolicy) {
 	if p.Own == nil {
-		return own, nil
+		return own
 	}
-	var ok bool
-	if v.MaxAttempts.given() {
-		if own.MaxAttempts, ok = v.MaxAttempts.whole(); !ok || own.MaxAttempts < 1 || own.MaxAttempts > maxAttempts {
-			return own, &Rejection{InvalidRetryPolicy, p.Own.MaxAttempts, v.MaxAttempts.describe(),
-				"a whole number from 1 to 1000, or none (no retry policy)"}
-		}
-	}
-	if v.Delay.given() {
-		if own.Delay, own.HasDelay = v.Delay.duration(); !own.HasDelay {
-			return own, &Rejection{InvalidRetryPolicy, p.Own.Delay, v.Delay.describe(),
-				"an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none"}
-		}
-	}
-	if own.NonRetryable, ok = v.NonRetryable.boolean(); !ok {
-		return own, &Rejection{InvalidRetryPolicy, p.Own.NonRetryable, v.NonRetryable.describe(), "true, false, or none"}
-	}
-	return own, nil
+	own.MaxAttempts = optional(refused, v.MaxAttempts, between(1, 1000), InvalidRetryPolicy, p.Own.MaxAttempts,
+		"a whole number from 1 to 1000, or none (no retry policy)")
+	own.Delay = optional(refused, v.Delay, Value.duration, InvalidRetryPolicy, p.Own.Delay,
+		"an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none")
+	own.HasDelay = v.Delay.given()
+	own.NonRetryable = optional(refused, v.NonRetryable, Value.boolean, InvalidRetryPolicy, p.Own.NonRetryable,
+		"true, false, or none")
+	return own
 }
 
 // Limits are the retries and the backoff that hold for a job with its own policy: p's, where it brought none.
@@ -82,10 +69,7 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 // NoDelay reports whether the job asks for retries without a delay. It gets one second.
 func (own OwnPolicy) NoDelay() bool { return own.HasDelay && own.Delay == 0 }
 
-// boolean is what v holds; nothing is false.
-func (v Value) boolean() (is, ok bool) {
-	return v == "true", v == "true" || v == "false" || v.absent()
-}
+func (v Value) boolean() (is, ok bool) { return v == "true", v == "true" || v == "false" }
 
 // duration is the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
 // text.LongestDuration.

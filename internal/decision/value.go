@@ -1,7 +1,9 @@
 package decision
 
 import (
+	"cmp"
 	"encoding/json"
+	"math/big"
 	"regexp"
 	"strconv"
 	"strings"
@@ -67,43 +69,33 @@ func meansItself(s string) bool {
 
 // whole is the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
 func (v Value) whole() (int64, bool) {
-	digits, exponent, ok := v.decimal()
-	if !ok {
+	if v == "" || v[0] != '-' && !isDigit(v[0]) || !isDigit(v[len(v)-1]) || !json.Valid([]byte(v)) {
 		return 0, false
 	}
-	digits = strings.TrimLeft(digits, "0")
-	if digits == "" {
+	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && n >= 0 {
+		return n, true
+	}
+	mantissa, power, _ := strings.Cut(strings.ToLower(string(v)), "e")
+	if strings.Trim(mantissa, "-0.") == "" {
 		return 0, true
 	}
-	trimmed := strings.TrimRight(digits, "0")
-	exponent += len(digits) - len(trimmed)
-	if exponent < 0 {
+	const most = 10_000 // more than digits make up for
+	if exponent, err := strconv.Atoi(cmp.Or(power, "0")); err != nil || exponent < -most || exponent > most {
 		return 0, false
 	}
-	const mostDigits = 19 // of an int64
-	n, err := strconv.ParseInt(trimmed+strings.Repeat("0", min(exponent, mostDigits)), 10, 64)
-	return n, err == nil
+	n, ok := new(big.Rat).SetString(string(v))
+	if !ok || n.Sign() < 0 || !n.IsInt() || !n.Num().IsInt64() {
+		return 0, false
+	}
+	return n.Num().Int64(), true
 }
 
-// decimal splits a JSON number that is not negative (−0 is not) into its digits and the power of ten
-// they are to be multiplied by.
-func (v Value) decimal() (digits string, exponent int, ok bool) {
-	if v[0] != '-' && !isDigit(v[0]) || !isDigit(v[len(v)-1]) || !json.Valid([]byte(v)) {
-		return "", 0, false
+// between returns a reader of whole numbers in bounds.
+func between(least, most int64) func(Value) (int64, bool) {
+	return func(v Value) (int64, bool) {
+		n, ok := v.whole()
+		return n, ok && n >= least && n <= most
 	}
-	mantissa, power, hasPower := strings.Cut(strings.ToLower(string(v)), "e")
-	if hasPower {
-		const most = 1 << 30              // more than any mantissa has digits to make up for
-		exponent, _ = strconv.Atoi(power) // fails by size only, and then gives the largest
-		exponent = min(max(exponent, -most), most)
-	}
-	negative := strings.HasPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
-	digits = whole + fraction
-	if negative && strings.Trim(digits, "0") != "" {
-		return "", 0, false
-	}
-	return digits, exponent - len(fraction), true
 }
 
 // instantLayouts are RFC 3339 and, read as UTC, the same without a zone. Java's types leave out seconds that are zero

@@ -31,10 +31,9 @@ type Encryption string
 
 // The encryptions.
 const (
-	ImplicitTLS   Encryption = "implicit"      // from the first byte on
-	RequiredTLS   Encryption = "required"      // by STARTTLS, or nothing is sent
-	Opportunistic Encryption = "opportunistic" // by STARTTLS where the server offers it
-	Plaintext     Encryption = "none"
+	ImplicitTLS Encryption = "implicit" // from the first byte on
+	RequiredTLS Encryption = "required" // by STARTTLS, or nothing is sent
+	Plaintext   Encryption = "none"
 )
 
 // MailServer is where e-mail is handed in.
@@ -162,7 +161,7 @@ func (m *Mailer) policy() gomail.TLSPolicy {
 		return gomail.TLSMandatory
 	case Plaintext:
 		return gomail.NoTLS
-	default: // inside a TLS connection no server offers STARTTLS
+	default: // has the library see that the connection is encrypted already
 		return gomail.TLSOpportunistic
 	}
 }
@@ -178,7 +177,7 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 		return nil, fmt.Errorf("RETRY_WORKER_SMTP_PASSWORD_FILE: %w", err)
 	}
 	how := gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover)
-	if m.server.Encryption == Plaintext || m.server.Encryption == Opportunistic {
+	if m.server.Encryption == Plaintext {
 		how = gomail.WithOpportunisticSMTPAuth(gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1,
 			gomail.SMTPAuthPlainNoEnc, gomail.SMTPAuthLoginNoEnc)
 	}

@@ -15,7 +15,7 @@ var hard = []string{
 	"12345678900 a ", "é um 12345678900 ", "nascimento 1 de ", "1 de ", "carteira 12 ", "11 91234-", "senha ", "senha", "senha=", "senha='", "senha \"", "<senha ", "<senha>", "senha=a,", "token:", "cookie: a=b; ", "Bearer ", "eyJ",
 	"-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "x://a:b/", "senha a ", "senha_", "a (at) ", "(at)", "\"a", "key ", "api key ", "_", "a_", "1_", ",", "paciente ",
 	"nome;cpf\n", "nome;", "nome  ", "nome,cpf,", "(nome,cpf)=(", "(nome,cpf)='(", "nome,\n\"", "]=>", "=>\n string(1) ", "\n ", "A: AB, AB ", "mysqli('a','", "given\":[\"",
-	"digest ", "--p", "nome 'maria", "%31", "%3A%2F%2F", "informado (Ana ", "valor 'a' campo 'b' ", "rua A ",
+	"digest ", "--p", "nome 'maria", "%31", "%3A%2F%2F", "PID ", "PID|", "att,\n", "</td><td>", "e o codigo de acesso ", "<attribute name=\"a\">", "informado (Ana ", "valor 'a' campo 'b' ", "rua A ",
 }
 
 var typical = []struct {

@@ -15,12 +15,6 @@ const (
 	wide       = byte(0) // separates columns: a tab, or several blanks
 )
 
-// cell is one of a list: its characters, and the kind of what its column holds.
-type cell struct {
-	start, end int
-	kind       kind
-}
-
 // headings are the classes of words that say what a column holds.
 var headings = setOf(label, named, person, qualifier, keep, keepAll)
 
@@ -89,7 +83,7 @@ func (r *reader) columnsAt(i, from int) int {
 }
 
 // isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
-func (r *reader) isText(c *cell) bool {
+func (r *reader) isText(c *edit) bool {
 	for t := range r.words(c.start, c.end) {
 		if t.class == unknown && t.size() > maxShort {
 			return true
@@ -113,9 +107,9 @@ func (r *reader) nextList(i int, closer byte, columns int) int {
 	return 0
 }
 
-// cells returns the cells of the list at i, and where it ends. A value may be quoted.
-func (r *reader) cells(i int, separator, closer byte) ([]cell, int) {
-	var all []cell
+// cells returns the cells of the list at i, without kinds, and where it ends. A value may be quoted.
+func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
+	var all []edit
 	if separator == wide {
 		i = r.pastBlanks(i)
 	}
@@ -147,17 +141,17 @@ func (r *reader) isWide(i int) bool {
 }
 
 // trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.
-func (r *reader) trimmed(start, end int) cell {
+func (r *reader) trimmed(start, end int) edit {
 	const around = " \"'`"
 	start += bytes.LastIndex(r.Chars[start:end], []byte(": ")) + 1
 	v := r.Chars[start:end]
 	start += len(v) - len(bytes.TrimLeft(v, around))
-	return cell{start: start, end: start + len(bytes.Trim(v, around))}
+	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
 
 // readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any
 // other.
-func (r *reader) readCell(v cell, k kind) {
+func (r *reader) readCell(v edit, k kind) {
 	if k == id && !r.suits(v.start, v.end, k) { // a person's number or name
 		k = name
 	}

@@ -13,10 +13,11 @@
 // # What is taken
 //
 //   - Numbers whose check digits prove them a CPF, CNS or card, and those written as only a CPF, CNS, RG or telephone
-//     number is (shapes); behind a label what is as long as its numbers are (reaches), whatever the check digits.
+//     number is (shapes); behind a label what is as long as its numbers are (kinds), whatever the check digits.
 //   - E-mail addresses, users and passwords in URLs, a person's user name (usuário 'ana.souza').
 //   - Names behind paciente, nome, Dr. and the like: words that begin with a capital; behind a sign that assigns, and
 //     where a given name is among the first, small letters too. A name ends before a word of messages or a label.
+//     Names below a mail's farewell, behind "ligar para", in HL7, FHIR, LDAP and SAML (notations).
 //   - Dates behind nascimento. Addresses behind endereço that are quoted, tagged or begin with a street's word; CEP.
 //   - What a schema validator quotes: The value 'MARIA' of element 'ans:nomeBeneficiario'. What the columns of a table,
 //     an INSERT or a key label by their place.

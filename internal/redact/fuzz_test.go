@@ -60,17 +60,3 @@ func FuzzText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) { holds(t, s) })
 }
-
-// FuzzFragments feeds texts put together from the fragments: one byte names one.
-func FuzzFragments(f *testing.F) {
-	for i := range len(fragments) {
-		f.Add([]byte{byte(i), byte(7 * i), byte(13 * i), byte(29 * i), byte(31 * i), byte(i + 1)})
-	}
-	f.Fuzz(func(t *testing.T, which []byte) {
-		var b strings.Builder
-		for _, i := range which[:min(len(which), 100)] {
-			b.WriteString(fragments[int(i)%len(fragments)])
-		}
-		holds(t, b.String())
-	})
-}

@@ -50,8 +50,8 @@ var notations = []notation{
 	{unknown, "-", regular(`p(?P<secret>[^\s"']{4,})`), isGlued},
 	{qualifier, "\"", regular(`family" *: *"(?P<name>[^"\n]+)`), isCapital},
 	{qualifier, "\"", regular(`given" *: *\[\s*"(?P<name>[^\]}:]+)"\s*\]`), isCapital},
-	{segment, "", regular(`(?i:pid)\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
-	{segment, "", regular(`\w+[^\n]*?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
+	{segment, "", regular(`PID\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
+	{segment, "", regular(`(?:PID|NK1|GT1)[^\n]{0,160}?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
 		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
 	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*\n[ \n]*(?P<person><N>)|\.?, *(?P<people><N>))`), nil},

@@ -124,10 +124,11 @@ func seen(s string) string {
 	}, s)
 }
 
-// TestNoDatumIsLeft: whatever stands around a datum in any of its written forms, it is gone.
+// TestNoDatumIsLeft: whatever stands around a datum in any of its written forms, it is gone; between words nothing but
+// its placeholder is left.
 func TestNoDatumIsLeft(t *testing.T) {
-	for kind, data := range map[string]*rapid.Generator[datum]{"CPF": cpfs, "CNS": cnss, "card": cards, "phone": phones, "e-mail": mails} {
-		t.Run(kind, func(t *testing.T) {
+	for mark, data := range map[string]*rapid.Generator[datum]{"[CPF]": cpfs, "[CNS]": cnss, "[CARD]": cards, "[PHONE]": phones, "[E-MAIL]": mails} {
+		t.Run(mark, func(t *testing.T) {
 			seeded.Check(t, func(t *rapid.T) {
 				d := data.Draw(t, "datum")
 				text := before(t) + d.written + after(t)
@@ -138,20 +139,9 @@ func TestNoDatumIsLeft(t *testing.T) {
 				if line := redact.Line(text, rapid.IntRange(0, 2*len(text)).Draw(t, "max")); strings.Contains(seen(line), seen(d.secret)) {
 					t.Fatalf("%q is left in the line %q", d.secret, line)
 				}
-			})
-		})
-	}
-}
-
-// TestNoPartIsLeft: a datum between words is replaced by nothing but its placeholder.
-func TestNoPartIsLeft(t *testing.T) {
-	marks := map[string]*rapid.Generator[datum]{"[CPF]": cpfs, "[CNS]": cnss, "[CARD]": cards, "[E-MAIL]": mails}
-	for mark, data := range marks {
-		t.Run(mark, func(t *testing.T) {
-			seeded.Check(t, func(t *rapid.T) {
-				d := data.Draw(t, "datum").written
-				if got := redact.Text("erro: " + d + " recusado"); got != "erro: "+mark+" recusado" {
-					t.Fatalf("%q became %q", d, got)
+				alone := redact.Text("erro: " + d.written + " recusado")
+				if mark != "[PHONE]" && alone != "erro: "+mark+" recusado" { // a telephone number's sign or label may stay
+					t.Fatalf("%q became %q", d.written, alone)
 				}
 			})
 		})

@@ -48,7 +48,7 @@ const (
 	other  // what is not blank
 )
 
-// edit is a datum: a placeholder takes the place of the characters from start to end.
+// edit is a datum, of which a placeholder takes the place, or what may be one: the characters from start to end.
 type edit struct {
 	start, end int
 	kind       kind
@@ -73,22 +73,6 @@ const (
 	maxPasses = 12      // over one text; fuzzing has seen five
 	maxKept   = 1 << 16 // characters that a pooled reader has room for
 )
-
-// redacted returns s with its data replaced. What comes out is read again until nothing is found in it.
-func redacted(s string) string {
-	r := readers.Get().(*reader)
-	for range maxPasses {
-		if r.read(s); len(r.edits) == 0 {
-			break
-		}
-		s = r.apply()
-	}
-	r.in = ""
-	if cap(r.Chars) <= maxKept {
-		readers.Put(r)
-	}
-	return s
-}
 
 // read finds the data in s.
 func (r *reader) read(s string) {

@@ -124,32 +124,22 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 // secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador,
 // client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) secretNameEnd(start, end int) (int, bool) {
-	digits := 0
-	for i := end; i-end <= maxToSecret; {
-		switch c := r.char(i); {
-		case looks[c] == isLetter:
-			v := r.lookup(i)
-			if is(v.class, connecting) || digits > 0 || webToken.Match(r.Chars[i:]) {
-				return 0, false
-			}
-			i = int(v.end)
-			continue
-		case looks[c] == isDigit:
-			if digits++; digits > 3 {
-				return 0, false
-			}
-		case isMark(c):
+	rest := nameRest.Find(r.Chars[end:min(len(r.Chars), end+maxToSecret)])
+	for t := range r.words(end, end+len(rest)) {
+		if is(t.class, connecting) || webToken.Match(r.Chars[t.start:]) {
 			return 0, false
-		case (c == '_' || c == '-') && isAlnum(r.char(i+1)):
-		default:
-			written := r.Chars[start:i]
-			joined := r.char(start-1) == '_' || bytes.IndexByte(written, '_') >= 0
-			return i, c == '=' || !joined || bytes.ContainsFunc(written, isSmallRune) || r.isNameOf(start, i)
 		}
-		i++
 	}
-	return 0, false
+	end += len(rest)
+	if len(rest) == maxToSecret || isAlnum(r.char(end)) || isMark(r.char(end)) || slices.ContainsFunc(rest, isMark) {
+		return 0, false
+	}
+	written := r.Chars[start:end]
+	joined := r.char(start-1) == '_' || bytes.IndexByte(written, '_') >= 0
+	return end, r.char(end) == '=' || !joined || bytes.ContainsFunc(written, isSmallRune) || r.isNameOf(start, end)
 }
+
+var nameRest = regular(`<L>*(?:[_-]<L>+)*(?:[_-]?\d{1,3})?`)
 
 // isNameOf reports whether the identifier in capitals that the word from start to end is the last of is a secret's, and
 // no error's: DB_PASSWORD: 'a', not WRONG_PASSWORD: x. What it assigns is quoted, or no word.

@@ -13,7 +13,20 @@ const ellipsis = "…"
 // Text returns s without personal data: a placeholder that names the kind stands for each datum. See the package
 // comment for what is taken and what never is. Text(Text(s)) is Text(s); it is valid UTF-8 if s is; it
 // takes time in proportion to len(s).
-func Text(s string) string { return redacted(s) }
+func Text(s string) string {
+	r := readers.Get().(*reader)
+	for range maxPasses { // what comes out is read again until nothing is found in it
+		if r.read(s); len(r.edits) == 0 {
+			break
+		}
+		s = r.apply()
+	}
+	r.in = ""
+	if cap(r.Chars) <= maxKept {
+		readers.Put(r)
+	}
+	return s
+}
 
 // Line is Text(s) as one line of at most max bytes for a sink that holds lines: a log field, an incident's message.
 // It is inert, as text.Inert makes it. What is too long is cut at the end of a character, never within
@@ -28,9 +41,9 @@ func Line(s string, max int) string {
 		return ""
 	}
 	if max > math.MaxInt/8 || len(s) <= 4*max+ahead {
-		return cut(text.Inert(redacted(s)), max, false)
+		return cut(text.Inert(Text(s)), max, false)
 	}
-	begin := redacted(s[:4*max+ahead])
+	begin := Text(s[:4*max+ahead])
 	return cut(text.Inert(begin[:len(begin)-min(len(begin), torn)]), max, true)
 }
 

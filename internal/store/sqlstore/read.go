@@ -103,6 +103,15 @@ func (r *Reader) PendingRetries(
 	})
 }
 
+// Named implements journal.Reader.
+func (r *Reader) Named(ctx context.Context, part string, limit int) ([]journal.Subject, error) {
+	return reading(ctx, r, "find subjects by their ids", func(s *snapshot) ([]journal.Subject, error) {
+		return collect(s, "SELECT tenant, policy, id FROM subjects WHERE tenant <> '' AND ("+s.Contains+"(id, ?) > 0 OR "+
+			s.Contains+"(id, ?) > 0) ORDER BY key DESC LIMIT ?", []any{part, strings.ToUpper(part), limit},
+			func(scan scanner, of *journal.Subject) error { return scan(&of.Tenant, &of.Policy, &of.ID) })
+	})
+}
+
 // Held implements journal.Holding.
 func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	return reading(ctx, r, "read what is held", func(s *snapshot) (head journal.Head, err error) {

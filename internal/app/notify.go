@@ -30,7 +30,7 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, a.log)
 	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
 	gatherer := notify.NewGatherer(notify.Options{
-		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval,
+		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval, Retention: a.settings.Retention,
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
 		Zone: s.Zone, PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
 		Made: relay.Wake, Log: a.log,

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,8 +22,8 @@ const answerType = "DeadLetterAnswer"
 type ReviewJob struct {
 	Subject    Subject
 	DeadLetter string
-	// JobKey is the engine's, above 0.
-	JobKey int64
+	// JobKey is the engine's, above 0; ProcessInstanceKey is that of the process that waits, 0 where it is not known.
+	JobKey, ProcessInstanceKey int64
 }
 
 // Answer is what a process is told about its dead letter: the body of a message in ReviewQueue.
@@ -35,8 +36,9 @@ type Answer struct {
 	Policy     string `json:"policy"`
 	SubjectID  string `json:"subjectId"`
 	DeadLetter string `json:"deadLetterId"`
-	// JobKey of the job to be completed.
-	JobKey int64 `json:"jobKey,string"`
+	// JobKey of the job to be completed, and the process instance that it is of; 0 where that is not known.
+	JobKey             int64 `json:"jobKey,string"`
+	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// Decision is reprocess or discard.
 	Decision string `json:"decision"`
 	// Variables to complete the job with, a JSON object in the contract's words.
@@ -97,7 +99,8 @@ func (k *KeyedDeadLetter) Answer(at time.Time) Message {
 	d, s := &k.DeadLetter, &k.Subject
 	v := d.variables(at)
 	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
-		JobKey: d.ReviewJobKey, Decision: v.Decision, Variables: encoded(v)}
+		JobKey: d.ReviewJobKey, ProcessInstanceKey: cmp.Or(d.ReviewProcess, d.ProcessInstanceKey),
+		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
 		Key: s.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
 }
@@ -151,6 +154,9 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 	d := h.DeadLetter
 	body := &deliveryBody{Delivery: deliveryWaiting, DeadLetter: d.ID, State: d.State, Episode: d.Episode,
 		JobKey: r.JobKey}
+	if r.ProcessInstanceKey != d.ProcessInstanceKey {
+		body.Process = r.ProcessInstanceKey
+	}
 	switch {
 	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
 		b.answerAgain(r.Subject, h, body)
@@ -182,6 +188,8 @@ type deliveryBody struct {
 	State      DeadLetterState `json:"state"`
 	Episode    int64           `json:"episode"`
 	JobKey     int64           `json:"jobKey,string"`
+	// Process is the instance that waits, where it is another than the one that was told of the dead letter.
+	Process int64 `json:"processInstanceKey,string,omitempty"`
 	// Taken tells that the answer before, which goes to another job, was taken.
 	Taken bool `json:"taken,omitempty"`
 }
@@ -209,7 +217,7 @@ func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	d := h.DeadLetter
 	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State,
-		Episode: d.Episode, JobKey: d.ReviewJobKey}
+		Episode: d.Episode, JobKey: d.ReviewJobKey, Process: d.ReviewProcess}
 	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
 	switch {
 	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still

@@ -362,12 +362,12 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 	p.touch(d)
 	switch b.Delivery {
 	case deliveryWaiting:
-		d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at
+		d.ReviewJobKey, d.ReviewProcess, d.ReviewSeen = b.JobKey, b.Process, p.at
 		if d.State == DeadLetterOpen {
 			d.Delivery = DeliveryNone
 		}
 	case DeliveryPending:
-		if d.ReviewJobKey, d.ReviewSeen = b.JobKey, p.at; b.Taken {
+		if d.ReviewJobKey, d.ReviewProcess, d.ReviewSeen = b.JobKey, b.Process, p.at; b.Taken {
 			d.Delivery = DeliveryTaken
 		}
 		p.answer(d)

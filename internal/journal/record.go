@@ -189,6 +189,8 @@ type DeadLetter struct {
 	// it was seen again is no record.
 	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
 	ReviewSeen   time.Time `json:"-"`
+	// ReviewProcess is the process instance of that job, where it is another than ProcessInstanceKey.
+	ReviewProcess int64 `json:"reviewProcess,string,omitempty"`
 	// Review that decided on it, and whether the process took the answer.
 	Review   ReviewNote `json:"review,omitzero"`
 	Delivery Delivery   `json:"delivery,omitempty"`

@@ -24,6 +24,8 @@ const (
 	topCauses = 12
 	// fewest dead letters that share a pattern before it is shown: that of one alone is the error of a single case.
 	fewest = 2
+	// toldBefore is how long before a dead letter expires its team is told.
+	toldBefore = 30 * 24 * time.Hour
 	// maxPattern is the bytes of a pattern in a notice.
 	maxPattern = 200
 )
@@ -65,7 +67,8 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 
 // digest of a team: what is open by cause and age, what of it is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly))
+	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
+		l.now.Add(toldBefore-l.Retention))
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +86,9 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
 	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
+	if l.Retention > 0 {
+		n.Data.Expiring = open.Older[2]
+	}
 	theirs, monday := policiesOf(policies, team), isMonday(day)
 	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now), func(k kpi.KPI) bool {
 		return !slices.Contains(theirs, k.Policy) || k.Window > kpi.Daily.Hours() && !monday

@@ -74,6 +74,22 @@ func TestDigest(t *testing.T) {
 	})
 }
 
+// TestDigestWarnsOfTheRetention: a team is told 30 days before what nobody decides on ends as expired.
+func TestDigestWarnsOfTheRetention(t *testing.T) {
+	play(t, map[string]string{"ti": withDigest}, func(w *world) {
+		w.options.Retention = 35 * 24 * time.Hour
+		w.gather()
+		w.die(2, credentials)
+		time.Sleep(3 * 24 * time.Hour)
+		w.die(1, credentials)
+		for d := w.nextDigest(); d.Day < "2000-01-08"; d = w.nextDigest() {
+			if want := map[bool]int64{true: 2}[d.Day >= "2000-01-06"]; d.Expiring != want {
+				t.Errorf("on %s %d expire within 30 days, want %d", d.Day, d.Expiring, want)
+			}
+		}
+	})
+}
+
 // TestDigestEachDay: one a day, while the receiver takes them.
 func TestDigestEachDay(t *testing.T) {
 	play(t, map[string]string{"ti": withDigest}, func(w *world) {

@@ -50,6 +50,8 @@ type Options struct {
 	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
 	Zone                     *time.Location
+	// Retention is how long records are kept; 0 is for ever.
+	Retention time.Duration
 	// PublicURL of the console, without a slash at its end; empty: no links.
 	PublicURL string
 	// Destinations returns what the destinations are in (gate.Gates.Destinations does); nil: nobody is told of outages.

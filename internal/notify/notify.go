@@ -96,6 +96,8 @@ type Data struct {
 	Open Summary `json:"open"`
 	// Ages of those that are open, in TypeDigest only.
 	Ages *Ages `json:"ages,omitempty"`
+	// Expiring are how many of them end as expired within 30 days unless somebody decides, in TypeDigest only.
+	Expiring int64 `json:"expiring,omitempty"`
 	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
 	Due *Due `json:"due,omitempty"`
 	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest only:

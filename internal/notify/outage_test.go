@@ -157,7 +157,7 @@ func wholeDigest() notify.Data {
 			{Policy: "tiss-submission", Reason: "AUTHORIZATION_DENIED", Count: 7, Pattern: "glosa <b>", Hint: "Peça a autorização.", Oldest: oldest, Amount: "10.00"},
 			{Policy: "gone", Reason: "NEW_REASON", Count: 1, Oldest: "yesterday"},
 		}},
-		Ages: &notify.Ages{Day: 1, Week: 2, Older: 6},
+		Ages: &notify.Ages{Day: 1, Week: 2, Older: 6}, Expiring: 2,
 		Taught: []notify.Taught{{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "PERMANENT", Pattern: "x & y", At: oldest},
 			{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "TRANSIENT", At: oldest}},
 		KPIs: []kpi.KPI{

@@ -161,7 +161,8 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 	case !found, d.Subject.Tenant != tenant(j): // another tenant's is none of its business
 		return nil, unknownLetter(strconv.Quote(id)), nil
 	}
-	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key}, r.mistaken(values, &d.Subject), nil
+	return &journal.ReviewJob{Subject: d.Subject, DeadLetter: id, JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey},
+		r.mistaken(values, &d.Subject), nil
 }
 
 // mistaken is what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or

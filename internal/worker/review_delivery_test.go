@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -179,4 +180,22 @@ func TestLostAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLostAnswerOfAnotherProcess: the process that waits is another than the one that was told of the dead letter, which has
+// ended since. It runs on, so it has the decision.
+func TestLostAnswerOfAnotherProcess(t *testing.T) {
+	withReviews(t, func(f *reviewFixture) {
+		id, subject, instance := f.dead()
+		job := f.waits(0, fmt.Sprintf(`{"deadLetterId":%q,"claimId":%q}`, id, subject))
+		f.gateway.Cancel(instance)
+		f.begin("a")
+		time.Sleep(time.Minute)
+		f.gateway.Inject(gateway.Fault{Method: gateway.CompleteJob, DropAck: true, Times: 1})
+		f.retry(id)
+		f.within(time.Minute, "the first try", func() bool { return f.taken(job) })
+		f.within(time.Minute, "it is settled", f.delivered)
+		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
+		f.wantActions(f.t, map[worker.Action]int{worker.Unconfirmed: 1})
+	})
 }

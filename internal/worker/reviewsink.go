@@ -136,23 +136,19 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 // a word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person looks. So
 // nothing that nobody carries out is taken for done.
 func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
-	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
-	if err != nil {
-		return "", &EngineError{NotTaken, err} // nothing was sent by this
-	}
-	if !found || d.ProcessInstanceKey == 0 {
+	if a.ProcessInstanceKey == 0 {
 		return Superseded, nil
 	}
-	switch runs, err := s.engine.Runs(ctx, d.ProcessInstanceKey); {
+	switch runs, err := s.engine.Runs(ctx, a.ProcessInstanceKey); {
 	case err != nil:
 		return "", err
 	case runs:
 		return Unconfirmed, nil
 	}
-	d, _, err = s.letters.DeadLetter(ctx, a.DeadLetter) // what it reported is recorded before it can end
+	d, _, err := s.letters.DeadLetter(ctx, a.DeadLetter) // what it reported is recorded before it can end
 	switch {
 	case err != nil:
-		return "", &EngineError{NotTaken, err}
+		return "", &EngineError{NotTaken, err} // nothing was sent by this
 	case d.Delivery == journal.DeliveryTaken:
 		return Unconfirmed, nil
 	default:

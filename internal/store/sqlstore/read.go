@@ -13,15 +13,14 @@ const selectEntries = "SELECT r.record, r.kind, r.subject, r.at, r.body, coalesc
 	"coalesce(s.id, '') FROM records r LEFT JOIN subjects s ON s.key = r.subject "
 
 // readEntry reads a row of selectEntries.
-func readEntry(scan scanner, r *journal.KeyedRecord) error {
+func readEntry(scan scanner, r *journal.Entry) error {
 	var body string
-	err := scan(&r.Entry.Record, &r.Entry.Kind, &r.Key, milli{&r.Entry.At}, &body, &r.Entry.Subject.Tenant,
-		&r.Entry.Subject.Policy, &r.Entry.Subject.ID)
-	r.Entry.Keep(body)
+	err := scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
+	r.Keep(body)
 	return err
 }
 
-func (s *snapshot) entries(clause string, args ...any) ([]journal.KeyedRecord, error) {
+func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) {
 	return collect(s, selectEntries+clause, args, readEntry)
 }
 
@@ -51,11 +50,7 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	if err != nil {
 		return story, err
 	}
-	all := make([]journal.Entry, len(records))
-	for i := range records {
-		all[i] = records[i].Entry
-	}
-	if story, err = journal.Tell(of, all); err != nil {
+	if story, err = journal.Tell(of, records); err != nil {
 		return story, err
 	}
 	for i := range story.DeadLetters {
@@ -173,7 +168,7 @@ func (r *Reader) Records(
 		}
 		records, err := s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
 		for i := range records {
-			d, failed := records[i].Entry.Decode()
+			d, failed := records[i].Decode()
 			if all = append(all, d); failed != nil {
 				return all, failed
 			}

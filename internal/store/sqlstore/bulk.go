@@ -56,21 +56,12 @@ func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, f
 }
 
 // BulkRuns implements deadletter.BulkStore.
-func (r *Reader) BulkRuns(
-	ctx context.Context, cursor string, limit int,
-) (all []journal.BulkRun, next string, err error) {
-	after, err := deadletter.AfterRun(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	limit = min(max(limit, 1), deadletter.MostItems)
+func (r *Reader) BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error) {
 	var w where
 	if after != "" {
 		w.and("id < ?", after)
 	}
-	all, err = r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, limit+1)...)
-	all, next = deadletter.RunPage(all, limit)
-	return all, next, err
+	return r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, max(limit, 0))...)
 }
 
 // ActiveBulkRuns implements deadletter.BulkStore.

@@ -31,45 +31,6 @@ func ExampleDecide() {
 	// 9 minutes, at 2025-01-12T10:49:00Z
 }
 
-// A permanent error is not retried; the decision says who is to act.
-func ExampleDecide_permanent() {
-	policy := decisiontest.TISSSubmission()
-	failure, _ := policy.Read(decision.Variables{
-		ID:    decision.Text("CLM-001-1234567890"),
-		Error: decision.Text("INVALID_PATIENT_DATA - CPF inválido"),
-	})
-	d := decision.Decide(&failure, policy, decision.Past{}, time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC))
-	fmt.Println(d.Outcome, "for", d.Team)
-	fmt.Println(d.RetryReason)
-	// Output:
-	// PERMANENT_ERROR for cadastro
-	// Permanent error, not retried
-}
-
-// Input that makes no sense is refused by name before anything is decided.
-func ExamplePolicy_Read() {
-	_, rejection := decisiontest.TISSSubmission().Read(decision.Variables{
-		ID:         decision.Text("CLM-001-1234567890"),
-		Error:      decision.Text("TIMEOUT"),
-		RetryCount: "2.5",
-	})
-	fmt.Println(rejection)
-	// Output:
-	// INVALID_RETRY_COUNT: retryCount is 2.5, expected a whole number from 0 to 9223372036854775807, or none
-}
-
-func ExampleClassifier_Classify() {
-	policy := decisiontest.TISSSubmission()
-	for _, text := range []string{"HTTP 503", "protocol 15037", "timeout, then duplicate claim"} {
-		m := policy.Rules.Classify(text, 0)
-		fmt.Printf("%-9s %-18q%s\n", m.Class, m.Name, text)
-	}
-	// Output:
-	// TRANSIENT "503"             HTTP 503
-	// UNKNOWN   ""                protocol 15037
-	// PERMANENT "DUPLICATE_CLAIM" timeout, then duplicate claim
-}
-
 // The ladder of tiss-submission: the earliest, the nominal and the latest minute of each retry.
 func ExampleBackoffRule() {
 	rule := decisiontest.TISSSubmission().Backoff

@@ -106,24 +106,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-// FuzzOutcome: any bytes as retryOutcome are success, failure, none, or rejected by name.
-func FuzzOutcome(f *testing.F) {
-	for _, v := range []string{"", "null", `"success"`, `"failure"`, `"Success"`, `"\u0073uccess"`, `"SUCCESS"`, `"ok"`, `""`, `"`, "success", "true", "0", "{}", "\x00"} {
-		f.Add(v)
-	}
-	f.Fuzz(func(t *testing.T, v string) {
-		text, ok := oracleText(decision.Value(v))
-		sound := v == "" || v == "null" || ok && (text == "success" || text == "failure")
-		success, rejection := decision.ReadOutcome(decision.Value(v))
-		if success != (sound && text != "failure") {
-			t.Fatalf("%q: success is %t", v, success)
-		}
-		if (rejection == nil) != sound {
-			t.Fatalf("%q: %v", v, rejection)
-		}
-		if rejection != nil && !strings.HasPrefix(rejection.Error(), "INVALID_RETRY_OUTCOME: retryOutcome is ") {
-			t.Fatalf("%q: %s", v, rejection.Error())
-		}
-	})
-}

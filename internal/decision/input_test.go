@@ -214,3 +214,16 @@ func TestOriginalErrorAsItCame(t *testing.T) {
 		t.Errorf("inputs %q, want them as they came, in the contract's order: %q", got, want)
 	}
 }
+
+func TestReadOutcome(t *testing.T) {
+	for v, success := range map[decision.Value]bool{"": true, "null": true, `"success"`: true, `"\u0073uccess"`: true, `"failure"`: false} {
+		if got, rejection := decision.ReadOutcome(v); got != success || rejection != nil {
+			t.Errorf("%s is success: %t, %v", v, got, rejection)
+		}
+	}
+	for _, v := range []decision.Value{`"Success"`, `"ok"`, `""`, `"`, "success", "true", "0", "{}", "\x00"} {
+		if _, rejection := decision.ReadOutcome(v); rejection == nil || rejection.Code != decision.InvalidOutcome {
+			t.Errorf("%s: %v", v, rejection)
+		}
+	}
+}

@@ -108,16 +108,6 @@ func TestRebaseBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// TestListedDelays: R13's 5 s, 30 s, 5 min; the last holds for all that follow.
-func TestListedDelays(t *testing.T) {
-	r := decision.BackoffRule{List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 4 * time.Minute, Rounding: time.Second}
-	for n, want := range map[int64]time.Duration{0: 5 * time.Second, 1: 30 * time.Second, 2: 4 * time.Minute, 3: 4 * time.Minute, math.MaxInt64: 4 * time.Minute} {
-		if b := r.After(0.9, n); b.Raw != want || b.Delay != want || b.AtMaximum {
-			t.Errorf("retry %d: raw %s, %s, at maximum %t; want %s", n, b.Raw, b.Delay, b.AtMaximum, want)
-		}
-	}
-}
-
 // TestReasonsAreClosed: what a rule may give and what decisions give themselves, each once, fit to label a metric.
 func TestReasonsAreClosed(t *testing.T) {
 	seen := map[decision.Reason]bool{}

@@ -1,7 +1,6 @@
 package decision_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -17,20 +16,6 @@ func TestManualIsTheLaddersOwnBackoff(t *testing.T) {
 		d := decide(p, claim(text, "TIMEOUT"))
 		if got := p.Manual("CLM-001-123", decision.OwnPolicy{}, int64(count)); got != d.Backoff {
 			t.Errorf("after %d retries: %+v, the worker's own is %+v", count, got, d.Backoff)
-		}
-	}
-}
-
-// TestManualBeyondTheLadder: the last delay holds, whatever the count; a forced retry of failed-job waits 30 s (R14).
-func TestManualBeyondTheLadder(t *testing.T) {
-	failedJob := &decision.Policy{Name: "failed-job", Backoff: decision.BackoffRule{
-		Base: time.Second, Max: 30 * time.Second, Factor: 5, Rounding: time.Millisecond}}
-	for _, count := range []int64{3, 4, 1000, math.MaxInt64} {
-		if got := failedJob.Manual("job-1", decision.OwnPolicy{}, count).Delay; got != 30*time.Second {
-			t.Errorf("failed-job after %d retries: %v, want 30s", count, got)
-		}
-		if got := decisiontest.TISSSubmission().Manual("CLM-1-1", decision.OwnPolicy{}, max(count, 9)).Delay; got > 4*time.Hour || got < 192*time.Minute {
-			t.Errorf("tiss-submission after %d retries: %v, want 240 min ± 20 %%, and 240 at most", count, got)
 		}
 	}
 }

@@ -101,14 +101,19 @@ func oracleCount(v decision.Value) (int64, bool) {
 	if strings.Trim(part[2]+part[3], "0.") == "" {
 		return 0, true // nothing but zeros, whatever the sign and the power
 	}
-	if power, err := strconv.Atoi(strings.TrimLeft(part[4], "eE")); part[4] != "" && (err != nil || power > 100_000 || power < -100_000) {
-		return 0, false // no mantissa here has the digits to make up for it
+	digits, point := part[2]+strings.TrimPrefix(part[3], "."), len(part[2])
+	if part[4] != "" {
+		power, err := strconv.Atoi(part[4][1:])
+		if point += power; err != nil {
+			return 0, false
+		}
 	}
-	exact, ok := new(big.Rat).SetString(string(v))
-	if !ok || !exact.IsInt() || exact.Sign() < 0 || !exact.Num().IsInt64() {
+	if part[1] != "" || point < 0 || point > 100_000 { // so many digits no mantissa here has
 		return 0, false
 	}
-	return exact.Num().Int64(), true
+	digits += strings.Repeat("0", max(0, point-len(digits)))
+	n, err := strconv.ParseInt("0"+digits[:point], 10, 64)
+	return n, err == nil && strings.Trim(digits[point:], "0") == ""
 }
 
 // oracleText is the text a value holds; a value is JSON without white space around it.

@@ -4,16 +4,12 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/testkit/seeded"
 )
 
 var serverError = classify.Rule{Name: "5xx", Class: decision.Transient, Reason: "503", Statuses: []string{"5xx"}}
@@ -138,75 +134,6 @@ func TestR15Malformed(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", d.Rejection, tt.want)
 		}
 	}
-}
-
-// TestISODurations: those of ISO 8601 whose length is known.
-func TestISODurations(t *testing.T) {
-	const refused = time.Duration(-1)
-	tests := map[string]time.Duration{
-		"PT30S": 30 * time.Second, "PT1M": time.Minute, "PT2H": 2 * time.Hour, "P1D": 24 * time.Hour, "P2W": 14 * 24 * time.Hour, "PT0S": 0, "P0D": 0,
-		"PT1H30M": 90 * time.Minute, "P1DT12H": 36 * time.Hour, "P1DT2H3M4S": 26*time.Hour + 3*time.Minute + 4*time.Second, "PT1H1S": time.Hour + time.Second,
-		"PT0.5S": 500 * time.Millisecond, "PT0,5S": 500 * time.Millisecond, "PT1.5H": 90 * time.Minute, "PT1M0.001S": time.Minute + time.Millisecond, "P0.5D": 12 * time.Hour,
-		"PT0.0004S": 0, "PT0.0006S": time.Millisecond, "PT90M": 90 * time.Minute, "PT007S": 7 * time.Second, "PT1.0S": time.Second,
-		"P366D": 366 * 24 * time.Hour, "PT8784H": 366 * 24 * time.Hour, "PT31622400S": 366 * 24 * time.Hour,
-		"P366DT1S": refused, "P367D": refused, "P53W": refused, "PT31622400.001S": refused, "PT9223372036854775807S": refused, "PT1" + strings.Repeat("0", 400) + "S": refused,
-		"P365DT1439M60S": 366 * 24 * time.Hour, "P300DT1584H1S": refused,
-		"": refused, "P": refused, "PT": refused, "T1S": refused, "1S": refused, "30": refused, "30S": refused, "P1S": refused, "P1H": refused, "PT1D": refused, "PT1W": refused,
-		"P1Y": refused, "P1M": refused, "P1MT1M": refused, "P1DT": refused, "PT1S ": refused, " PT1S": refused, "pt1s": refused, "PT1s": refused, "-PT1S": refused, "PT-1S": refused, "PT+1S": refused,
-		"PT1S1M": refused, "PT1M1M": refused, "PT1H1D": refused, "P1D1W": refused, "P1DT1HT1M": refused, "PTT1S": refused, "PT1": refused, "PTS": refused, "PT1M1": refused,
-		"PT0.5M1S": refused, "PT1.5.5S": refused, "PT.5S": refused, "PT5.S": refused, "PT.S": refused, "PT1,,5S": refused, "PT1,5.5S": refused, "PT1e3S": refused, "PT0x1S": refused, "PT1_0S": refused, "PT１S": refused,
-		"PTInfS": refused, "PTNaNS": refused, "2025-01-12": refused, "P0001-00-00T00:00:00": refused, "\x00": refused,
-	}
-	for text, want := range tests {
-		v := job("0", "TIMEOUT")
-		v.MaxAttempts, v.Delay = "3", decision.Text(text)
-		f, rejection := jobQueue().Read(v)
-		switch {
-		case want == refused && (rejection == nil || rejection.Code != decision.InvalidRetryPolicy):
-			t.Errorf("%.40q is read as %s, want INVALID_RETRY_POLICY", text, f.Own.Delay)
-		case want != refused && (rejection != nil || !f.Own.HasDelay || f.Own.Delay != want):
-			t.Errorf("%.40q is read as %s (%v), want %s", text, f.Own.Delay, rejection, want)
-		}
-	}
-}
-
-// FuzzDelay: any value is a delay from 0 to 366 days in whole milliseconds, none, or refused by name.
-func FuzzDelay(f *testing.F) {
-	for _, seed := range []string{"", "null", "0", "1500", "1.5e3", "-1", `"PT30S"`, `"P1DT12H"`, `"PT0,5S"`, `"P366DT1S"`, `"PT99999999999999999999H"`, `"P\u0054T"`, "9223372036854775807", `"`, "{}", `"PT1.`} {
-		f.Add(seed)
-	}
-	p := jobQueue()
-	f.Fuzz(func(t *testing.T, value string) {
-		v := job("0", "TIMEOUT")
-		v.MaxAttempts, v.Delay = "2", decision.Value(value)
-		read, rejection := p.Read(v)
-		if rejection != nil {
-			if rejection.Code != decision.InvalidRetryPolicy || rejection.Variable != "delayBetweenAttempts" {
-				t.Fatalf("%q: %v", value, rejection)
-			}
-			return
-		}
-		if d := read.Own.Delay; d < 0 || d > 366*24*time.Hour || d%time.Millisecond != 0 || read.Own.HasDelay != (value != "" && value != "null") {
-			t.Fatalf("%q is read as %s (%t)", value, d, read.Own.HasDelay)
-		}
-	})
-}
-
-// TestISODurationsSumUp: what is written of whole parts is read as their sum.
-func TestISODurationsSumUp(t *testing.T) {
-	seeded.Check(t, func(t *rapid.T) {
-		n := func(name string, most int) time.Duration { return time.Duration(rapid.IntRange(0, most).Draw(t, name)) }
-		want := n("days", 300)*24*time.Hour + n("hours", 99)*time.Hour + n("minutes", 99)*time.Minute + n("ms", 99_999)*time.Millisecond
-		text := "P" + strings.ToUpper(strings.TrimSuffix("T"+want.String(), "T")) // as Go writes it: 7h0m0.5s
-		if want < time.Second {
-			return // Go writes 500ms
-		}
-		v := job("0", "x")
-		v.Delay = decision.Text(text)
-		if f, rejection := jobQueue().Read(v); rejection != nil || f.Own.Delay != want {
-			t.Fatalf("%s is %s (%v)", text, f.Own.Delay, rejection)
-		}
-	})
 }
 
 // TestR07OwnDelayInMilliseconds: a job may bring any delay, so its policy's instants have milliseconds.

@@ -70,18 +70,6 @@ func TestClassifyEqualsOracle(t *testing.T) {
 	}
 }
 
-// TestPermanentBeatsTransientAlways: a permanent code anywhere, whatever stands around it, short of
-// letters and digits that would make it another word (and even those do not, R3).
-func TestPermanentBeatsTransientAlways(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	seeded.Check(t, func(t *rapid.T) {
-		text := message.Draw(t, "before") + rapid.SampledFrom(permanentCodes).Draw(t, "code") + message.Draw(t, "after")
-		if m := p.Rules.Classify(text, 0); m.Class != decision.Permanent {
-			t.Fatalf("%q is %s", text, m.Class)
-		}
-	})
-}
-
 // failures are variables of every kind, mostly sound.
 var failures = rapid.Custom(func(t *rapid.T) decision.Variables {
 	return decision.Variables{

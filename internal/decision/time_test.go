@@ -6,7 +6,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/text"
 )
 
 // TestR07Milliseconds: where the policy's delays are below a minute, instants keep their milliseconds.
@@ -108,19 +107,6 @@ func TestRebase(t *testing.T) {
 	}
 	if got.NextRetryTime.Before(later) || d.NextRetryTime.After(later) {
 		t.Errorf("re-based from %s to %s at %s", d.NextRetryTime, got.NextRetryTime, later)
-	}
-}
-
-// TestISODuration: minutes where they are whole, seconds otherwise; clocks may differ, so that less than nothing is nothing.
-func TestISODuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "PT0S", -time.Second: "PT0S", 999 * time.Microsecond: "PT0S", 250 * time.Millisecond: "PT0.25S", 5 * time.Second: "PT5S", 1128 * time.Millisecond: "PT1.128S",
-		90 * time.Second: "PT90S", 100 * time.Second: "PT100S", 12 * time.Minute: "PT12M", 2*time.Hour + 1500*time.Millisecond: "PT7201.5S",
-		9_007_199_254_740_993 * time.Nanosecond: "PT9007199.254S",
-	} {
-		if got := text.ISODuration(d); got != want {
-			t.Errorf("%s: %s, want %s", d, got, want)
-		}
 	}
 }
 

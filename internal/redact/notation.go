@@ -52,10 +52,10 @@ var notations = []notation{
 	{qualifier, "\"", regular(`given" *: *\[\s*"(?P<name>[^\]}:]+)"\s*\]`), isCapital},
 	{segment, "", regular(`PID\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
 	{segment, "", regular(`(?:PID|NK1|GT1)[^\n]{0,160}?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
-		`(?:\|[^|\n]*\|(?P<birth>\d{8}))?`), nil},
+		`(?:\|[^|\n]*\|(?P<birth>\d{8})(?:\d*(?:\|[^|\n]*){3}\|(?P<address>[^|\n]{4,}))?)?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
-	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*\n[ \n]*(?P<person><N>)|\.?, *(?P<people><N>))`), nil},
-	{caller, "", regular(`\w+,? (?:(?:(?:(?:para|pra|com|ao|a|o|sra?\.?) |[pc]/ ?)+)(?P<person><N>)|(?P<people><N>))`), nil},
+	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*(?:\n|<br ?/?>)[ \n]*(?P<person><N>)|[.,]+ *(?P<people><N>))`), nil},
+	{caller, "", regular(`\w+,? (?:(?:(?:(?:para|pra|com|por|pel[ao]|ao|a|o|dona|seu|sra?\.?) |[pc]/ ?)+)(?P<person><N>)|(?P<people><N>))`), nil},
 	{vague, "", regular(`(?i:nameid)[^<>]{0,200}>(?P<user>[^<@]+)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
@@ -108,7 +108,9 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 		switch group {
 		case "field":
 			if field = r.fieldKind(from, end); field == none {
-				field = map[class]kind{login: user, vague: name}[r.lookup(from).class]
+				for t := range r.words(from, end) {
+					field = max(field, map[class]kind{login: user, vague: name}[t.class])
+				}
 			}
 			continue
 		case "value":

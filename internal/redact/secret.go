@@ -105,6 +105,7 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	if start == 0 || w.sign == 0 && c == header {
 		return edit{}
 	}
+	w.quoted = w.quoted || w.quote != 0 && r.char(begin-1) == '_' // keystore_pass: "changeit"
 	if v := r.lookup(start); v.class == digest {
 		return edit{} // what follows is read as it stands
 	} else if v.class == scheme && r.char(int(v.end)) == ' ' {
@@ -126,7 +127,7 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 func (r *reader) secretNameEnd(start, end int) (int, bool) {
 	rest := nameRest.Find(r.Chars[end:min(len(r.Chars), end+maxToSecret)])
 	for t := range r.words(end, end+len(rest)) {
-		if is(t.class, connecting) || webToken.Match(r.Chars[t.start:]) {
+		if is(t.class, connecting|setOf(element)) || webToken.Match(r.Chars[t.start:]) {
 			return 0, false
 		}
 	}
@@ -150,8 +151,9 @@ func (r *reader) isNameOf(start, end int) bool {
 	if isOneOf(r.char(end), `"'`) {
 		end++
 	}
-	value := r.pastBlanks(r.pastBlanks(end) + 1)
-	return r.char(r.pastBlanks(end)) == ':' && (isOneOf(r.char(value), `"'`) || r.isMixed(value))
+	end = r.pastBlanks(end)
+	value := r.pastBlanks(end + 1)
+	return isOneOf(r.char(end), ":=") && (isOneOf(r.char(value), `"'`) || r.isMixed(value))
 }
 
 // nameStart returns where the identifier begins that the word at start is a part of.
@@ -214,7 +216,7 @@ func (r *reader) assigned(w *way, i int) int {
 
 // verbs say that the secret comes: "a senha é …".
 var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
-	"changed reset")
+	"changed reset como as")
 
 // follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
 // be.

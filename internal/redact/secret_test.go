@@ -65,7 +65,7 @@ var secrets = []struct{ why, text, want string }{
 	{"a new one", "a senha do portal foi alterada para Trocar@31", "a senha do portal foi alterada para [SECRET]"},
 	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
-	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET]`},
+	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5 DB_PWD = 'abc' store_pass: "abc"`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET] DB_PWD = '[SECRET]' store_pass: "[SECRET]"`},
 	{"before its name", "48 29 17 é o seu código de acesso; 4829-x is your access code; 482917 é sua senha", "[SECRET] é o seu código de acesso; [SECRET] is your access code; [SECRET] é sua senha"},
 	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
 	{"HTML", "<td>Senha</td><td>abc</td> <b>Senha:</b> abc", "<td>Senha</td><td>[SECRET]</td> <b>Senha:</b> [SECRET]"},
@@ -97,7 +97,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"(using password: YES), senha: sim, mongodb://h/x?authSource=admin&x=1",
 		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
-		"password expired; token expired",
+		"password expired; token expired", `"token_type":"bearer"`,
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",
 	} {

@@ -237,11 +237,11 @@ var taken = []struct{ why, text, want string }{
 
 	// the third set's kinds
 	{"two surnames first", "BENEFICIÁRIO: TAVARES PRATES, ONDINO não encontrado; Paciente: Tavares Prates, Ondino; paciente PRATES, EDILSON", "BENEFICIÁRIO: [NAME] não encontrado; Paciente: [NAME]; paciente [NAME]"},
-	{"HL7", "PID|1||88213^^^HOSP||Prates^Ondino^T||19630917|M; |Prates^Ondino^T||19630917|", "PID|1||[ID]^^^HOSP||[NAME]||[BIRTHDATE]|M; |[NAME]||[BIRTHDATE]|"},
+	{"HL7", "PID|1||88213^^^HOSP||Prates^Ondino^T||19630917|M; |Prates^Ondino^T||19630917|; PID|1||||Prates^Ondino||19630917|M|||R Um 2^^Recife|", "PID|1||[ID]^^^HOSP||[NAME]||[BIRTHDATE]|M; |[NAME]||[BIRTHDATE]|; PID|1||||[NAME]||[BIRTHDATE]|M|||[ADDRESS]|"},
 	{"HTML", "<td>Paciente</td><td>Jo&atilde;o Prates</td></tr> <b>Paciente:</b> Ondino Prates; <label>Paciente</label><span>Ondino</span>; paciente: <b>Ondino</b>",
 		"<td>Paciente</td><td>[NAME]</td></tr> <b>Paciente:</b> [NAME]; <label>Paciente</label><span>[NAME]</span>; paciente: <b>[NAME]</b>"},
-	{"signatures", "reenviar. Att., Ondina Prates; Atenciosamente,\nOndina Prates\nCRM", "reenviar. Att., [NAME]; Atenciosamente,\n[NAME]\nCRM"},
-	{"whom to call", "ligar p/ a Neusa, falar com Ondina Prates; contatar Ondina Prates; resp. Ondina Prates", "ligar p/ a [NAME], falar com [NAME]; contatar [NAME]; resp. [NAME]"},
+	{"signatures", "reenviar. Att. Ondina Prates; Atenciosamente,\nOndina Prates\nCRM; grata,<br>Ondina Prates", "reenviar. Att. [NAME]; Atenciosamente,\n[NAME]\nCRM; grata,<br>[NAME]"},
+	{"whom to call", "ligar p/ a Neusa, falar com Ondina Prates; contatar Ondina Prates; solicitado por Ondina Prates; resp. Ondina Prates", "ligar p/ a [NAME], falar com [NAME]; contatar [NAME]; solicitado por [NAME]; resp. [NAME]"},
 	{"SAML", `<saml:Attribute Name="uid"><saml:AttributeValue>oprates</saml:AttributeValue> <saml:NameID>oprates<`, `<saml:Attribute Name="uid"><saml:AttributeValue>[USER]</saml:AttributeValue> <saml:NameID>[USER]<`},
 	{"an address before its label", "Av. Brasil 1840 (endereço do beneficiário), Rua 7 de Setembro, 100 não confere", "[ADDRESS] (endereço do beneficiário), [ADDRESS] não confere"},
 	{"voter's number, in groups", "título eleitoral 1043 8872 0213", "título eleitoral [ID]"},

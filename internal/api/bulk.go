@@ -133,7 +133,7 @@ func (c *call) planBulk(in *BulkCommand) (BulkPlan, error) {
 func (c *call) startBulk(in *struct {
 	BulkCommand
 	reasonInput
-	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" doc:"That of a plan of the very same command."`
+	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" expects:"a plan's" doc:"The plan's."`
 }) (BulkRun, error) {
 	command, err := c.command(&in.BulkCommand)
 	if err != nil {

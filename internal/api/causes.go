@@ -84,13 +84,10 @@ func (c *call) cause(in *causeInput) (Cause, error) {
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
 func (c *call) teach(in *struct {
 	causeInput
-	Class decision.ErrorClassification `json:"classification" required:"1" doc:"PERMANENT or TRANSIENT."`
+	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"From now on."`
 	Team  decision.Team                `json:"team" doc:"That acts on what is permanent; none where it is transient."`
 	reasonInput
 }) (Cause, error) {
-	if in.Class == "" {
-		return Cause{}, invalid("invalid_classification", "classification is missing, expected PERMANENT or TRANSIENT")
-	}
 	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason})
 }
 

@@ -151,7 +151,7 @@ type Filter struct {
 }
 
 type stateInput struct {
-	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open" doc:"Only those in this state."`
+	State string `json:"state" enum:"open,reprocessing,discarded,recovered,all" default:"open" doc:"Which of them."`
 }
 
 // pageInput says which page of a list is asked for.
@@ -217,7 +217,7 @@ func decided(item deadletter.Item, err error) (DeadLetter, error) { return deadL
 
 // reasonInput is a person's words on why.
 type reasonInput struct {
-	Reason string `json:"reason" required:"1" long:"1" length:"500" doc:"Why; stands in the audit, without personal data."`
+	Reason string `json:"reason" required:"1" length:"500" code:"reason_required" expects:"a few words" doc:"Why."`
 }
 
 // retry answers POST /api/v1/dead-letters/{id}/retry.
@@ -235,13 +235,10 @@ func (c *call) retry(in *struct {
 
 // retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
 func (c *call) retryJob(in *struct {
-	JobID string `json:"jobId" required:"1" format:"uuid" doc:"The dead letter's id."`
+	JobID string `json:"jobId" required:"1" format:"uuid" expects:"the id of a dead letter" doc:"The dead letter's id."`
 	reasonInput
 	Force bool `json:"forceRetry"`
 }) (DeadLetter, error) {
-	if in.JobID == "" {
-		return DeadLetter{}, invalid("invalid_job_id", "jobId is missing, expected the id of a dead letter")
-	}
 	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.JobID, Reason: in.Reason, Force: in.Force}))
 }
 

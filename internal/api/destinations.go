@@ -123,15 +123,13 @@ func (c *call) release(in *struct {
 	Until     time.Time `json:"until" doc:"Treat it as up until then, at most 7 days ahead."`
 	reasonInput
 }) (DestinationDetail, error) {
-	o := destination.Order{Verb: destination.ReleaseAt, Until: in.Until}
-	if !in.Until.IsZero() {
-		o.Verb = destination.TreatAsUp
+	if (in.PerMinute == nil) == in.Until.IsZero() {
+		return DestinationDetail{}, invalid("invalid_pace",
+			"neither perMinute nor until is given, or both are: expected one of them")
 	}
+	o := destination.Order{Verb: destination.TreatAsUp, Until: in.Until}
 	if in.PerMinute != nil {
-		if o.PerMinute = *in.PerMinute; o.Verb == destination.TreatAsUp {
-			return DestinationDetail{}, invalid("invalid_pace", "perMinute is %g, expected a number above 0, or until and no "+
-				"perMinute", o.PerMinute)
-		}
+		o.Verb, o.PerMinute = destination.ReleaseAt, *in.PerMinute
 	}
 	return c.order(&in.portalInput, &in.reasonInput, o)
 }

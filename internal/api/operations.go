@@ -1,13 +1,14 @@
 package api
 
 import (
+	_ "embed" // refusals.txt
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
@@ -127,7 +128,8 @@ func otherTags() []tag {
 			op(access.Read, "GET /causes/{id}", "showCause", "One cause, with what a person taught of it", (*call).cause),
 			op(access.Teach, "POST /causes/{id}/teach", "teachCause",
 				"Teach that it is permanent, for a team to act, or transient", (*call).teach,
-				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays above it."),
+				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays "+
+					"above it."),
 			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", "Take back what was taught of it", (*call).forget),
 		}},
 		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", []*Operation{
@@ -191,34 +193,11 @@ var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed 
 	sessions_unavailable subject_busy subject_not_found token_expired token_unknown too_many_attempts too_many_changes
 	unknown_field unknown_parameter unknown_policy unknown_variable unrecordable unsupported_media_type`)
 
-// Refusals are the answers that carry nothing out.
-var Refusals = map[int]string{
-	http.StatusBadRequest: "The body is no JSON object (`invalid_json`), or the Authorization header is not " +
-		"understood (`invalid_authorization`).",
-	http.StatusUnauthorized: "Nobody is logged in (`login_required`), or the token is none (`token_unknown`) or no " +
-		"longer one (`token_expired`).",
-	http.StatusForbidden: "The role does not allow it (`forbidden_role`), or the teams that the token is bound to " +
-		"(`forbidden_team`); another site's page asks for a change (`forbidden_origin`); or, without tokens, the server " +
-		"was asked under a name that is not this machine's own (`forbidden_host`).",
-	http.StatusNotFound: "What the address names is not known (`…_not_found`); a subject may be erased or purged.",
-	http.StatusConflict: "It cannot be done as things stand: the limit is reached and forceRetry is not set " +
-		"(`max_retries_exceeded`), it would be sent after its deadline (`deadline_missed`; a new submissionDeadline works " +
-		"too), it was decided on before, with who and when in the message, or no process waits " +
-		"(`invalid_retry_state`), its policy is gone, so that there is no backoff (`policy_not_found`; `when: now` " +
-		"works); what is there is no longer what was planned (`plan_outdated`), the run's state does not allow that " +
-		"(`invalid_run_state`); nothing was taught (`nothing_taught`); or something is still to be done about the " +
-		"subject (`subject_busy`).",
-	http.StatusRequestEntityTooLarge: "The body has more than 64 KiB (`body_too_large`).",
-	http.StatusUnsupportedMediaType:  "The body is not sent as `application/json` in UTF-8 (`unsupported_media_type`).",
-	http.StatusUnprocessableEntity: "A parameter or a field makes no sense; the code says which (`invalid_…`, " +
-		"`unknown_…`, `reason_required`, `force_required`), the filter finds nothing that could be decided " +
-		"(`nothing_to_do`), or the journal can never hold it (`unrecordable`).",
-	http.StatusTooManyRequests: "Too many wrong tokens came from there (`too_many_attempts`), or more changes than " +
-		"people make (`too_many_changes`). Retry-After says how many seconds to wait.",
-	http.StatusInternalServerError: "A mistake of the worker's own (`internal_error`); its log says where.",
-	http.StatusServiceUnavailable: "The journal is not open yet, or cannot be read or written now " +
-		"(`journal_unavailable`; `sessions_unavailable` where a session cannot be looked up). Asking again is safe.",
-}
+//go:embed refusals.txt
+var refusalsText string
+
+// Refusals say, by status, why a request is not carried out.
+var Refusals = sync.OnceValue(func() map[string]string { return pairsOf(refusalsText) })
 
 type object = map[string]any
 
@@ -240,8 +219,8 @@ func Document() json.RawMessage {
 		paths[Root+o.Path][strings.ToLower(o.Method)] = o.document(components)
 	}
 	says := "Why it was not carried out."
-	for _, status := range slices.Sorted(maps.Keys(Refusals)) {
-		says += fmt.Sprintf("\n\n%d: %s", status, Refusals[status])
+	for _, status := range slices.Sorted(maps.Keys(Refusals())) {
+		says += "\n\n" + status + ": " + Refusals()[status]
 	}
 	text, err := json.Marshal(object{
 		"openapi": "3.1.0",

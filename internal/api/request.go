@@ -62,14 +62,17 @@ func (f *Field) Members() []*Field { return f.fields }
 var wordsText string
 
 // words say what a field of a name means that does not say more itself.
-var words = sync.OnceValue(func() map[string]string {
+var words = sync.OnceValue(func() map[string]string { return pairsOf(wordsText) })
+
+// pairsOf reads lines that begin with a name and a colon.
+func pairsOf(text string) map[string]string {
 	all := map[string]string{}
-	for line := range strings.Lines(wordsText) {
+	for line := range strings.Lines(text) {
 		name, says, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		all[name] = says
 	}
 	return all
-})
+}
 
 // fieldsOf returns the fields of a struct, and of those that are embedded in it, by their names in JSON. Required are
 // those that the JSON of every such struct has.
@@ -245,10 +248,15 @@ func listed(begin string, known []string, none string) string {
 func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) error {
 	for _, f := range fields {
 		raw, is := given[f.Name]
-		if !is && f.fields == nil {
-			continue
+		missing := (!is || string(raw) == "null") && f.Required && !f.Any // the policy says what else is missing
+		err := error(nil)
+		switch {
+		case missing:
+			err = f.invalid("%s is missing, expected %s", f.Name, f.expected())
+		case is:
+			err = f.set(in.FieldByIndex(f.index), raw)
 		}
-		if err := f.set(in.FieldByIndex(f.index), raw); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -282,10 +290,12 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	default:
 		err = json.Unmarshal(plain, p)
 	}
-	switch most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes))); {
-	case err != nil:
-		return f.invalid("%s is %s%s", f.Name, f.otherThan(raw), f.orNone())
-	case v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long") == "" && !isName(v.String(), most):
+	if err != nil {
+		return f.wrong(raw)
+	}
+	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
+	short := v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long")+f.tag.Get("length") == ""
+	if short && !isName(v.String(), most) {
 		return f.invalid(notName, f.Name, most)
 	}
 	return nil
@@ -296,23 +306,37 @@ func (f *Field) bound(tag string) float64 {
 	return n
 }
 
-// otherThan says what a field is given, and what it takes. What should be a text, and is none, may be personal all the
-// same.
-func (f *Field) otherThan(raw json.RawMessage) string {
-	expected := "a number"
+// wrong refuses what a field is given. What should be a text, and is none, may be personal all the same.
+func (f *Field) wrong(raw json.RawMessage) error {
+	found := fmt.Sprintf("%.60s", raw)
+	if f.Format != "date-time" && (f.Type == "string" || f.Type == "object") {
+		found = "no " + map[string]string{"string": "text", "object": "JSON object"}[f.Type]
+	}
+	return f.invalid("%s is %s, expected %s", f.Name, found, f.expected())
+}
+
+// expected says what a field takes.
+func (f *Field) expected() string {
+	expected := map[string]string{"string": "a text", "boolean": "true or false", "number": "a number"}[f.Type]
 	switch {
 	case f.Format == "date-time":
 		expected = "an instant such as 2026-03-01T08:00:00-03:00"
-	case f.Type == "string":
-		return "no text, expected one"
-	case f.Type == "object":
-		return "no JSON object, expected one"
-	case f.Type == "boolean":
-		expected = "true or false"
+	case len(f.Enum) > 0 && len(f.Enum) < 12:
+		expected = strings.Join(f.Enum, " or ")
 	case f.Type == "integer":
 		expected = fmt.Sprintf("a whole number from %.0f to %.0f", f.bound("min"), f.bound("max"))
+	case f.Type == "object":
+		expected = listed("an object with the fields ", names(f.fields, inBody), "an object")
 	}
-	return fmt.Sprintf("%.60s, expected %s", raw, expected)
+	expected = cmp.Or(f.tag.Get("expects"), expected)
+	switch {
+	case f.Required:
+		return expected
+	case f.Default == "":
+		return expected + ", or none"
+	default:
+		return expected + ", or none for " + f.Default
+	}
 }
 
 // readInstant reads a point in time; null is none. Years have four digits: later ones have no RFC 3339 form.
@@ -330,26 +354,13 @@ func readInstant(raw json.RawMessage, at *time.Time) error {
 
 func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	var given map[string]json.RawMessage
-	known := names(f.fields, inBody)
-	if json.Unmarshal(raw, &given) != nil || given == nil {
-		return f.invalid("%s is no JSON object, expected %s", f.Name, listed("one with the fields ", known, "{}"))
+	if json.Unmarshal(raw, &given) != nil {
+		return f.wrong(raw)
 	}
-	if err := onlyKnown(f.Name+".", given, known); err != nil {
+	if err := onlyKnown(f.Name+".", given, names(f.fields, inBody)); err != nil {
 		return err
 	}
 	return set(v, f.fields, given)
-}
-
-// orNone says that a field may be left out, where it may.
-func (f *Field) orNone() string {
-	switch {
-	case f.Required:
-		return ""
-	case f.Default == "":
-		return ", or none"
-	default:
-		return ", or none for " + f.Default
-	}
 }
 
 // invalid refuses a request for the field.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -136,9 +135,7 @@ func TestEveryDescribedStatus(t *testing.T) {
 	for name := range d.operations {
 		described = append(described, name+" 200")
 	}
-	for status := range api.Refusals {
-		described = append(described, strconv.Itoa(status))
-	}
+	described = slices.AppendSeq(described, maps.Keys(api.Refusals()))
 	for _, key := range described {
 		if !d.produced[key] {
 			t.Errorf("%s is described, but nothing here is answered so", key)

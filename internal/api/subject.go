@@ -264,5 +264,6 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 func rejected(r *decision.Rejection, field string) error {
 	named := *r
 	named.Variable = field
-	return invalid(strings.ToLower(string(r.Code)), "%s", journal.RejectionMessage(&named))
+	_, message, _ := strings.Cut(journal.RejectionMessage(&named), ": ") // which begins with the code
+	return invalid(strings.ToLower(string(r.Code)), "%s", message)
 }

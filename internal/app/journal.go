@@ -73,7 +73,7 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 	}
 }
 
-// journalHooks feed metrics, probes and log with what happens in the journal.
+// journalHooks returns hooks that feed metrics, probes and log with what happens in the journal.
 func (a *App) journalHooks() journal.Hooks {
 	return journal.Hooks{
 		Open: func(open bool, reason error) {
@@ -87,9 +87,6 @@ func (a *App) journalHooks() journal.Hooks {
 			a.readiness.NotReady(aboutJournal, reason.Error())
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
 				zap.Error(reason))
-		},
-		Behind: func(by time.Duration) {
-			a.log.Warn("this machine's clock is behind that of another replica; synchronise both (NTP)", zap.Duration("by", by))
 		},
 	}
 }

@@ -107,8 +107,8 @@ type verifier struct {
 	letGo   journal.Runs
 	record  int64 // the last one that was gone past
 	// next gives the records one after the other, ahead is one that was read and not gone past.
-	next  func() (*journal.KeyedRecord, error, bool)
-	ahead *journal.KeyedRecord
+	next  func() (*journal.Entry, error, bool)
+	ahead *journal.Entry
 }
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
@@ -140,7 +140,7 @@ const beforeAll = -1 << 62
 
 // walk goes over the links, and over the records that they vouch for.
 func (v *verifier) walk() error {
-	number := func(r *journal.KeyedRecord) int64 { return r.Entry.Record }
+	number := func(r *journal.Entry) int64 { return r.Record }
 	next, stop := iter.Pull2(each(v.ctx, 0, recordPage, v.Entries, number, nil))
 	defer stop()
 	v.next = next
@@ -215,19 +215,19 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 		return broken("record", v.record, "is missing: the ledger has its digest, and nothing says that it was purged or erased")
 	case v.gone.Purged.Holds(v.record), v.gone.Erased.Holds(v.record):
 		return broken("record", v.record, "was put in: it was purged or erased")
-	case journal.DigestEntry(r.Key, r.Entry) != want:
+	case r.Digest() != want:
 		return broken("record", v.record, "was changed: its digest is %s, expected %s as in link %d",
-			journal.DigestEntry(r.Key, r.Entry), want, l.Number)
+			r.Digest(), want, l.Number)
 	}
 	v.report.Records++
-	if err := v.fold.Entry(&r.Entry); err != nil {
+	if err := v.fold.Entry(r); err != nil {
 		return broken("record", v.record, "cannot be read: %v", err)
 	}
 	return nil
 }
 
 // at returns the record with that number; nil where it is not there. It is asked for one after the other.
-func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
+func (v *verifier) at(n int64) (*journal.Entry, error) {
 	if v.ahead == nil {
 		var err error
 		if v.ahead, err, _ = v.next(); err != nil {
@@ -235,7 +235,7 @@ func (v *verifier) at(n int64) (*journal.KeyedRecord, error) {
 		}
 	}
 	r := v.ahead
-	if r == nil || r.Entry.Record != n {
+	if r == nil || r.Record != n {
 		return nil, nil
 	}
 	v.ahead = nil
@@ -296,8 +296,8 @@ func (v *verifier) ends() error {
 		if err != nil {
 			return err
 		}
-		if len(records) > 0 && (records[0].Entry.Record < 1 || after > 0 || v.head.Record == 0) {
-			return broken("record", records[0].Entry.Record, "was put in: no link vouches for it, the last record is %d",
+		if len(records) > 0 && (records[0].Record < 1 || after > 0 || v.head.Record == 0) {
+			return broken("record", records[0].Record, "was put in: no link vouches for it, the last record is %d",
 				v.head.Record)
 		}
 	}

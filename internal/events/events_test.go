@@ -48,12 +48,12 @@ func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Atte
 }
 
 func ofAttempt(a *journal.Attempt) *journal.Happening {
-	return &journal.Happening{Record: journal.Record{Subject: claim, Attempt: a}, Digest: journal.DigestEntry(1, journal.EntryOf(claim, a))}
+	return &journal.Happening{Record: journal.Record{Subject: claim, Attempt: a}, Digest: new(journal.EntryOf(claim, a)).Digest()}
 }
 
 func ofEntry(s journal.Subject, kind journal.EntryKind, body string) *journal.Happening {
 	e := &journal.Entry{Record: 18, Kind: kind, Subject: s, At: noon.Add(5 * time.Millisecond), Body: body}
-	return &journal.Happening{Record: journal.Record{Subject: s, Entry: e}, Digest: journal.DigestEntry(1, *e)}
+	return &journal.Happening{Record: journal.Record{Subject: s, Entry: e}, Digest: e.Digest()}
 }
 
 func recovered() *journal.Happening {
@@ -231,7 +231,7 @@ func TestIDsThatHoldPersonalData(t *testing.T) {
 	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
 	a := attempt(decision.RNBIL005, decision.PermanentError)
 	a.Decision.SubjectID = s.ID
-	decided := &journal.Happening{Record: journal.Record{Subject: s, Attempt: a}, Digest: journal.DigestEntry(1, journal.EntryOf(s, a))}
+	decided := &journal.Happening{Record: journal.Record{Subject: s, Attempt: a}, Digest: new(journal.EntryOf(s, a)).Digest()}
 	entered := ofEntry(s, journal.GateEntry, `{"action":"held"}`)
 	for _, m := range append(publish(decided), publish(entered)...) {
 		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {

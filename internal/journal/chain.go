@@ -75,11 +75,11 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// DigestEntry returns the digest of everything a record says, and of its subject's key.
-func DigestEntry(key int64, n Entry) Digest {
+// Digest returns the digest of everything the record says, and of its subject's key.
+func (e *Entry) Digest() Digest {
 	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
-	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, n.Record), key), Milli(n.At))
-	for _, s := range [...]string{n.Subject.Tenant, n.Subject.Policy, n.Subject.ID, string(n.Kind), n.Kept()} {
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, e.Record), e.Key), Milli(e.At))
+	for _, s := range [...]string{e.Subject.Tenant, e.Subject.Policy, e.Subject.ID, string(e.Kind), e.Kept()} {
 		b = appendText(b, s)
 	}
 	return sha256.Sum256(b)

@@ -31,25 +31,25 @@ func fullAttempt() journal.Attempt {
 func TestDigestsTellEveryField(t *testing.T) {
 	a, e := fullAttempt(), journal.Entry{Record: 1, Kind: journal.ReviewEntry, At: time.UnixMilli(2), Body: "{}"}
 	subject := someSubject
-	want, wantEntry := journal.DigestEntry(1, journal.EntryOf(subject, &a)), journal.DigestEntry(1, e)
+	want, wantEntry := new(journal.EntryOf(subject, &a)).Digest(), e.Digest()
 	// The policy and the id stand in the subject, a rejection is no attempt, and two follow from the rest.
 	elsewhere := []string{"Decision.Policy", "Decision.SubjectID", "Decision.Rejection", "AnalysedCount", "ReceivedAt"}
 	eachField(reflect.ValueOf(&a).Elem(), "", func(name string) {
-		if same := journal.DigestEntry(1, journal.EntryOf(subject, &a)) == want; same != slices.Contains(elsewhere, name) {
+		if same := new(journal.EntryOf(subject, &a)).Digest() == want; same != slices.Contains(elsewhere, name) {
 			t.Errorf("attempt's %s changed, its digest the same: %t", name, same)
 		}
 	})
 	eachField(reflect.ValueOf(&subject).Elem(), "", func(name string) {
-		if journal.DigestEntry(1, journal.EntryOf(subject, &a)) == want {
+		if new(journal.EntryOf(subject, &a)).Digest() == want {
 			t.Errorf("the subject's %s changed and the digest did not", name)
 		}
 	})
 	eachField(reflect.ValueOf(&e).Elem(), "", func(name string) {
-		if journal.DigestEntry(1, e) == wantEntry {
+		if e.Digest() == wantEntry {
 			t.Errorf("the entry's %s changed and its digest did not", name)
 		}
 	})
-	if journal.DigestEntry(1, journal.EntryOf(subject, &a)) != want || journal.DigestEntry(1, e) != wantEntry {
+	if new(journal.EntryOf(subject, &a)).Digest() != want || e.Digest() != wantEntry {
 		t.Error("the same record has two digests")
 	}
 }
@@ -101,8 +101,8 @@ func bump(f reflect.Value) {
 // TestDigestsKeepTextsApart: what ends one text cannot begin the next.
 func TestDigestsKeepTextsApart(t *testing.T) {
 	a := fullAttempt()
-	one := journal.DigestEntry(1, journal.EntryOf(journal.Subject{Tenant: "a", Policy: "bc", ID: "d"}, &a))
-	other := journal.DigestEntry(1, journal.EntryOf(journal.Subject{Tenant: "ab", Policy: "c", ID: "d"}, &a))
+	one := new(journal.EntryOf(journal.Subject{Tenant: "a", Policy: "bc", ID: "d"}, &a)).Digest()
+	other := new(journal.EntryOf(journal.Subject{Tenant: "ab", Policy: "c", ID: "d"}, &a)).Digest()
 	if one == other {
 		t.Error("two subjects have one digest")
 	}

@@ -77,12 +77,11 @@ func (b *batch) entry(h *History, s Subject, kind EntryKind, content any, about 
 // write appends a record with that body, and folds it.
 func (b *batch) write(h *History, e Entry, content any, about Happening) {
 	e.Record, e.At, e.Salt = b.next(), b.milli(), newSalt()
-	key := int64(0)
 	if h != nil && e.Subject != (Subject{}) {
-		key = b.key(h)
+		e.Key = b.key(h)
 		changes, _ := content.(body)
 		b.apply(h.of(e.Subject), &e, changes)
-		b.keep(key, h)
+		b.keep(h)
 		about.Episode = h.Episode
 	}
 	if about.Attempt != nil {
@@ -90,28 +89,28 @@ func (b *batch) write(h *History, e Entry, content any, about Happening) {
 	} else {
 		about.Entry = &e
 	}
-	about.Subject, about.Digest = e.Subject, DigestEntry(key, e)
+	about.Subject, about.Digest = e.Subject, e.Digest()
 	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
-	b.changes.Records = append(b.changes.Records, KeyedRecord{key, e})
+	b.changes.Records = append(b.changes.Records, e)
 	b.happened = append(b.happened, about)
 	if b.publish != nil {
 		for _, m := range b.publish(&about) {
-			m.Subject = key
+			m.Subject = e.Key
 			b.changes.Outbox = append(b.changes.Outbox, m)
 		}
 	}
 }
 
 // keep saves what the last record changed of a subject, and sends the answers.
-func (b *batch) keep(key int64, h *History) {
-	b.subjects[key] = h
+func (b *batch) keep(h *History) {
+	b.subjects[h.Key] = h
 	for _, d := range b.answers {
-		k := KeyedDeadLetter{key, h.subject, *d}
+		k := KeyedDeadLetter{h.Key, h.subject, *d}
 		b.changes.Outbox = append(b.changes.Outbox, k.Answer(b.milli()))
 	}
 	for i := range b.touched {
 		d := b.touched[i].letter
-		b.letters[d.ID] = KeyedDeadLetter{key, h.subject, *d}
+		b.letters[d.ID] = KeyedDeadLetter{h.Key, h.subject, *d}
 	}
 }
 

@@ -54,8 +54,7 @@ type item struct {
 type committer struct {
 	*Journal
 	// carry waits for the next transaction: a subject is in each only once.
-	carry  []*item
-	behind bool
+	carry []*item
 	// began is when the last commit did, shared for how many more company is waited for.
 	began  time.Time
 	shared int
@@ -264,7 +263,6 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 				i.refused = i.apply(b, h)
 			}
 		}
-		c.compareClocks(b.now, head.At)
 		t.saved, t.happened = b.seal(), b.happened
 		return t.saved
 	})
@@ -383,15 +381,4 @@ func (c *committer) putBack(marks []Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = append(marks, c.answered...)
-}
-
-// compareClocks says once that this machine's clock lags behind whoever wrote the ledger's head.
-func (c *committer) compareClocks(now, head time.Time) {
-	by := head.Sub(now)
-	if behind := by > ClockTolerance; behind != c.behind {
-		c.behind = behind
-		if behind {
-			c.hooks.Behind(by)
-		}
-	}
 }

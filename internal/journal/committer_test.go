@@ -29,7 +29,6 @@ type bench struct {
 	open       []bool
 	reasons    []error
 	recovered  []string // policy and state of each
-	behind     []time.Duration
 	// doubted makes a call while it is not known whether its commits happen (TestUnheardCommitIsDoneOnce). meanwhile is what
 	// happens then, and beside how many records of others that makes.
 	doubted   func(what string, call func() error)
@@ -64,7 +63,6 @@ func (b *bench) replica(now func() time.Time) *journal.Journal {
 			defer b.mu.Unlock()
 			b.open, b.reasons = append(b.open, open), append(b.reasons, reason)
 		},
-		Behind: func(by time.Duration) { b.behind = append(b.behind, by) },
 	})
 	var stop, kill context.Context
 	stop, b.stop = context.WithCancel(context.Background())
@@ -382,50 +380,6 @@ func TestRejectionsShareACommit(t *testing.T) {
 		}
 		if body := entries[0].Body; strings.Contains(body, "123.456") || strings.Contains(body, `\u0000`) || !strings.Contains(body, "UNKNOWN_POLICY") {
 			t.Errorf("the audit has %s", body)
-		}
-	})
-}
-
-func TestClockBehindAnotherWriter(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		ahead := b.journal
-		lag := 5 * time.Minute
-		b.journal = b.replica(func() time.Time { return time.Now().Add(-lag) })
-		record := func(j *journal.Journal, n int) {
-			_, err := j.Analyze(t.Context(), failure(claim(n), int64(n)))
-			testkit.Must(t, err)
-		}
-		record(ahead, 1)
-		record(b.journal, 2) // behind the head
-		record(ahead, 3)
-		record(b.journal, 4) // told once is enough
-		if want := []time.Duration{lag}; !slices.Equal(b.behind, want) {
-			t.Errorf("told %v behind, want %v", b.behind, want)
-		}
-		lag = 0
-		record(ahead, 5)
-		record(b.journal, 6)
-		lag = 2 * time.Minute
-		record(ahead, 7)
-		record(b.journal, 8)
-		if want := []time.Duration{5 * time.Minute, 2 * time.Minute}; !slices.Equal(b.behind, want) {
-			t.Errorf("told %v behind, want %v", b.behind, want)
-		}
-	})
-}
-
-func TestErrorsOfReview(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		subject := failure(claim(1), 1).Subject
-		_, err := b.journal.Review(t.Context(), &journal.Review{Subject: subject, DeadLetter: "none", Reason: "teste"})
-		if !errors.Is(err, journal.ErrDeadLetterUnknown) || err.Error() != "job_not_found" {
-			t.Error(err)
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		b.memory.Delay(time.Second)
-		if _, err := b.journal.Review(ended, &journal.Review{Subject: subject, Reason: "teste"}); !errors.Is(err, context.Canceled) {
-			t.Error(err)
 		}
 	})
 }

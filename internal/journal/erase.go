@@ -43,7 +43,7 @@ func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased,
 	if err != nil {
 		return Erased{}, err
 	}
-	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Entry.Record}, nil
+	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Record}, nil
 }
 
 // Erase returns the changes of an erasure. Its error is one that an erasure is refused with, or tells which record is
@@ -84,7 +84,7 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 	erased := sums{}
 	maps.Copy(erased, left.sums)
 	for i := range p.Erasures {
-		b, err := BodyOf[expungeBody](&p.Erasures[i].Entry)
+		b, err := BodyOf[expungeBody](&p.Erasures[i])
 		if err != nil {
 			return nil, err
 		}

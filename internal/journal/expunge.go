@@ -39,12 +39,12 @@ type Expunging struct {
 	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject
 	// is asked for.
 	Failures map[string]int64
-	Erasures []KeyedRecord
+	Erasures []Entry
 }
 
 // SignedRecord is a record, and its digest by the ledger.
 type SignedRecord struct {
-	KeyedRecord
+	Entry
 	Digest Digest
 }
 
@@ -282,7 +282,7 @@ func (e *Expunged) count() (n int) {
 
 // check tells where the record is not what was signed.
 func (r *SignedRecord) check(done string) error {
-	if DigestEntry(r.Key, r.Entry) == r.Digest {
+	if r.Entry.Digest() == r.Digest {
 		return nil
 	}
 	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, r.Entry.Record)

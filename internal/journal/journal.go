@@ -21,8 +21,6 @@ type Hooks struct {
 	Committed func(records []Happening, took time.Duration)
 	// Open tells whether the journal can be written, when that changes; reason says why not.
 	Open func(open bool, reason error)
-	// Behind tells that this machine's clock is behind another writer's by more than ClockTolerance.
-	Behind func(by time.Duration)
 }
 
 // NoHooks does nothing.
@@ -30,7 +28,6 @@ func NoHooks() Hooks {
 	return Hooks{
 		Committed: func([]Happening, time.Duration) {},
 		Open:      func(bool, error) {},
-		Behind:    func(time.Duration) {},
 	}
 }
 

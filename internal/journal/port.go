@@ -276,7 +276,7 @@ func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.H
 type Changes struct {
 	// Link to append to the ledger. Its Records are numbered from the head's on.
 	Link    Link
-	Records []KeyedRecord
+	Records []Entry
 	// Subjects that are new or changed. A new one's key is the next behind the head's.
 	Subjects []KeyedState
 	// DeadLetters that are new or changed.
@@ -295,12 +295,6 @@ type Changes struct {
 	Published []int64
 	// Expunged is what goes; nil where nothing does.
 	Expunged *Expunged
-}
-
-// KeyedRecord is a record of the subject with that key in the store; 0 where it is of none.
-type KeyedRecord struct {
-	Key   int64
-	Entry Entry
 }
 
 // KeyedState is the state of a subject and its key in the store.

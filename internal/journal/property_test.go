@@ -160,7 +160,7 @@ func comparable(s journal.Story) journal.Story {
 		s.DeadLetters[i].Answer = min(s.DeadLetters[i].Answer, 1)
 	}
 	for i := range s.Entries {
-		s.Entries[i].Record, s.Entries[i].Salt = 0, ""
+		s.Entries[i].Record, s.Entries[i].Key, s.Entries[i].Salt = 0, 0, ""
 	}
 	return s
 }

@@ -260,7 +260,9 @@ const (
 // Entry is a record of the audit as it is kept and signed.
 type Entry struct {
 	Record int64
-	Kind   EntryKind
+	// Key of the subject in the store; 0 where it is of none.
+	Key  int64 `json:"-"`
+	Kind EntryKind
 	// Subject is the zero value where a rejected job named none that can be told.
 	Subject Subject
 	At      time.Time

@@ -144,15 +144,15 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 
 // subject folds the records of one subject, in their order, and returns the rows that they come to.
 func (f *Refold) subject(
-	key int64, s Subject, records []KeyedRecord,
+	key int64, s Subject, records []Entry,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
 	l := (&History{}).of(s)
 	for i := range records {
-		body, err := bodyOf(&records[i].Entry)
+		body, err := bodyOf(&records[i])
 		if err != nil {
 			return nil, nil, err
 		}
-		f.apply(l, &records[i].Entry, body)
+		f.apply(l, &records[i], body)
 	}
 	for n := range f.items { // what became of runs' dead letters
 		c := &f.items[n]
@@ -226,7 +226,7 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
 // is told of are not among them.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
-	records, there := map[int64][]KeyedRecord{}, map[int64]Row{}
+	records, there := map[int64][]Entry{}, map[int64]Row{}
 	for _, r := range p.Records {
 		records[r.Key] = append(records[r.Key], r)
 	}

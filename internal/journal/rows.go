@@ -113,7 +113,7 @@ type Moment interface {
 	// Links after the link of that number, in order, at most limit.
 	Links(after int64, limit int) ([]Link, error)
 	// Entries are the records after that number, as they are kept, in order, at most limit.
-	Entries(after int64, limit int) ([]KeyedRecord, error)
+	Entries(after int64, limit int) ([]Entry, error)
 	// Subjects are the next subjects behind a key, at most limit: the last of their keys, their rows, those of their dead
 	// letters, and their records, in the order of the subjects' keys and of the records.
 	Subjects(after int64, limit int) (SubjectPage, error)
@@ -133,7 +133,7 @@ type Moment interface {
 type SubjectPage struct {
 	Through           int64
 	Subjects, Letters []Row
-	Records           []KeyedRecord
+	Records           []Entry
 }
 
 // MostRun is how many records a run has at most that a store keeps.

@@ -25,7 +25,7 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 		return !f.Until.IsZero() && !l.At.Before(f.Until.Add(24*time.Hour))
 	})
 	for i := m.behind(after); i < len(m.records) && len(all) < limit; i++ {
-		e := m.records[i].Entry
+		e := m.records[i]
 		if until >= 0 && e.Record >= m.links[until].First {
 			break
 		}
@@ -43,7 +43,7 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 
 // behind is the place of the first record behind one.
 func (m *Memory) behind(record int64) int {
-	i, _ := slices.BinarySearchFunc(m.records, record, func(r journal.KeyedRecord, after int64) int { return cmp.Compare(r.Entry.Record, after+1) })
+	i, _ := slices.BinarySearchFunc(m.records, record, func(r journal.Entry, after int64) int { return cmp.Compare(r.Record, after+1) })
 	return i
 }
 
@@ -66,8 +66,8 @@ func first[T any](all []T, limit int) []T { return all[:min(len(all), max(limit,
 func (m *Memory) LastRecordBefore(ctx context.Context, t time.Time) (int64, error) {
 	return ask(ctx, m, func() int64 {
 		for i := range m.records {
-			if !m.records[i].Entry.At.Before(t) {
-				return m.records[i].Entry.Record - 1
+			if !m.records[i].At.Before(t) {
+				return m.records[i].Record - 1
 			}
 		}
 		return m.head.Record

@@ -41,8 +41,8 @@ func (m *Memory) Expunge(ctx context.Context, of journal.Scope, step func(journa
 	return err
 }
 
-func isExpunge(r *journal.KeyedRecord) bool {
-	return r.Entry.Kind == journal.PurgeEntry || r.Entry.Kind == journal.ErasureEntry
+func isExpunge(r *journal.Entry) bool {
+	return r.Kind == journal.PurgeEntry || r.Kind == journal.ErasureEntry
 }
 
 func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
@@ -57,7 +57,7 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 	}
 	seen, looked := map[int64]bool{0: true}, 0
 	for _, r := range m.records {
-		first, n := !seen[r.Key], r.Entry.Record
+		first, n := !seen[r.Key], r.Record
 		seen[r.Key] = true
 		if n <= of.After || n > of.Through || looked == of.Limit {
 			continue
@@ -76,16 +76,16 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 }
 
 // loose are the records that go with one of no subject: with the start of a bulk run that is over, all of that run.
-func (m *Memory) loose(r journal.KeyedRecord, through int64) (all []journal.SignedRecord) {
-	if r.Entry.Kind != journal.BulkEntry {
+func (m *Memory) loose(r journal.Entry, through int64) (all []journal.SignedRecord) {
+	if r.Kind != journal.BulkEntry {
 		return []journal.SignedRecord{m.signed(r)}
 	}
 	for _, one := range m.runs {
-		if one.Begun != r.Entry.Record || one.Ended == 0 || one.Ended > through {
+		if one.Begun != r.Record || one.Ended == 0 || one.Ended > through {
 			continue
 		}
 		for _, o := range m.records {
-			if o.Entry.Kind == journal.BulkEntry && strings.Contains(o.Entry.Body, `{"bulkRun":`+quoted(one.ID)) {
+			if o.Kind == journal.BulkEntry && strings.Contains(o.Body, `{"bulkRun":`+quoted(one.ID)) {
 				all = append(all, m.signed(o))
 			}
 		}
@@ -125,27 +125,27 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 		p.Failures[id] = m.counted(f).Failures
 	}
 	for _, r := range m.records {
-		if r.Entry.Kind == journal.ErasureEntry {
+		if r.Kind == journal.ErasureEntry {
 			p.Erasures = append(p.Erasures, r)
 		}
 	}
 }
 
 // signed is a record with its digest as the ledger has it.
-func (m *Memory) signed(r journal.KeyedRecord) journal.SignedRecord {
+func (m *Memory) signed(r journal.Entry) journal.SignedRecord {
 	for i := range m.links {
-		if l := &m.links[i]; r.Entry.Record >= l.First && r.Entry.Record < l.First+int64(len(l.Digests)) {
-			return journal.SignedRecord{KeyedRecord: r, Digest: l.Digests[r.Entry.Record-l.First]}
+		if l := &m.links[i]; r.Record >= l.First && r.Record < l.First+int64(len(l.Digests)) {
+			return journal.SignedRecord{Entry: r, Digest: l.Digests[r.Record-l.First]}
 		}
 	}
-	return journal.SignedRecord{KeyedRecord: r}
+	return journal.SignedRecord{Entry: r}
 }
 
 // expunge takes what goes.
 func (m *Memory) expunge(e *journal.Expunged) {
 	for _, gone := range e.Records {
-		m.records = slices.DeleteFunc(m.records, func(r journal.KeyedRecord) bool {
-			return r.Entry.Record >= gone.First && r.Entry.Record <= gone.Last
+		m.records = slices.DeleteFunc(m.records, func(r journal.Entry) bool {
+			return r.Record >= gone.First && r.Record <= gone.Last
 		})
 		for record := gone.First; record <= gone.Last; record++ {
 			delete(m.answered, record)

@@ -154,7 +154,7 @@ func (m *Memory) refuseLink(c *journal.Changes) error {
 		return invalid("link %d from record %d on does not follow link %d, record %d", l.Number, l.First, m.head.Link, m.head.Record)
 	}
 	for i := range c.Records {
-		if c.Records[i].Entry.Record != l.First+int64(i) {
+		if c.Records[i].Record != l.First+int64(i) {
 			return invalid("record %d is missing", l.First+int64(i))
 		}
 	}
@@ -187,7 +187,7 @@ func (m *Memory) refuseSubjects(c *journal.Changes) error {
 func (m *Memory) refuseKeys(c *journal.Changes) error {
 	var keys []int64
 	for _, r := range c.Records {
-		if r.Entry.Subject != (journal.Subject{}) {
+		if r.Subject != (journal.Subject{}) {
 			keys = append(keys, r.Key)
 		}
 	}

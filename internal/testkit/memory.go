@@ -25,7 +25,7 @@ type Memory struct {
 	keys     map[journal.Subject]int64
 	head     journal.Head
 	links    []journal.Link
-	records  []journal.KeyedRecord
+	records  []journal.Entry
 	letters  map[int64]*journal.KeyedDeadLetter // by their records
 	outbox   []journal.Message
 	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
@@ -145,8 +145,8 @@ func (m *Memory) keep(c *journal.Changes) {
 // of are the records of a subject, in order.
 func (m *Memory) of(s journal.Subject) (all []journal.Entry) {
 	for i := range m.records {
-		if m.records[i].Entry.Subject == s {
-			all = append(all, m.records[i].Entry)
+		if m.records[i].Subject == s {
+			all = append(all, m.records[i])
 		}
 	}
 	return all
@@ -330,7 +330,7 @@ func (m *Memory) Entries() []journal.Entry {
 	defer m.mu.Unlock()
 	var all []journal.Entry
 	for i := range m.records {
-		if e := m.records[i].Entry; e.Kind != journal.AttemptEntry {
+		if e := m.records[i]; e.Kind != journal.AttemptEntry {
 			all = append(all, e)
 		}
 	}

@@ -27,7 +27,7 @@ func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
 	return first(all, limit), nil
 }
 
-func (s *moment) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
+func (s *moment) Entries(after int64, limit int) ([]journal.Entry, error) {
 	return slices.Clone(first(s.m.records[s.m.behind(after):], limit)), nil
 }
 
@@ -95,12 +95,12 @@ func (s *moment) Messages(after int64, limit int) ([]journal.Message, error) {
 }
 
 func (s *moment) Expunges(backwards bool, take func(*journal.Entry) bool) error {
-	all := slices.DeleteFunc(slices.Clone(s.m.records), func(r journal.KeyedRecord) bool { return !isExpunge(&r) })
+	all := slices.DeleteFunc(slices.Clone(s.m.records), func(r journal.Entry) bool { return !isExpunge(&r) })
 	if backwards {
 		slices.Reverse(all)
 	}
 	for i := range all {
-		if !take(&all[i].Entry) {
+		if !take(&all[i]) {
 			break
 		}
 	}

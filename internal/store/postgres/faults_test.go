@@ -171,8 +171,8 @@ func TestWhatCannotBeKeptIsInvalidAndLeavesTheRest(t *testing.T) {
 	}{
 		{"NUL in an id", ask("CLM-"+secret+"\x00-1", "job"), nil},
 		{"no UTF-8 in an id", ask("CLM-"+secret+"\xff-1", "job"), nil},
-		{"NUL in an error", ask("CLM-NUL-2", "job"), func(c *journal.Changes) { c.Records[0].Entry.Body = `{"error":"` + secret + "\x00" + `"}` }},
-		{"a record that is there", ask("CLM-TWICE-3", "job"), func(c *journal.Changes) { c.Records[0].Entry.Record = 1 }},
+		{"NUL in an error", ask("CLM-NUL-2", "job"), func(c *journal.Changes) { c.Records[0].Body = `{"error":"` + secret + "\x00" + `"}` }},
+		{"a record that is there", ask("CLM-TWICE-3", "job"), func(c *journal.Changes) { c.Records[0].Record = 1 }},
 		{"an id too long for the index", ask(long(secret), "job"), nil},
 	} {
 		t.Run(wrong.name, func(t *testing.T) {

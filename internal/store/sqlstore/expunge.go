@@ -69,7 +69,7 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 		case begins:
 			keys = append(keys, key)
 		case key == 0 && !stays:
-			p.Loose = append(p.Loose, journal.SignedRecord{KeyedRecord: journal.KeyedRecord{Entry: journal.Entry{Record: record, Kind: kind}}})
+			p.Loose = append(p.Loose, journal.SignedRecord{Entry: journal.Entry{Record: record, Kind: kind}})
 		}
 		return err
 	}, p.After, p.Through, p.Limit)
@@ -132,7 +132,7 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 	}
 	for _, r := range records {
 		s := &all[place[r.Key]]
-		s.Subject, s.Records = r.Entry.Subject, append(s.Records, r)
+		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
 	err = w.each("SELECT d.subject, r.state, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided "+
 		"FROM dead_letters d JOIN bulk_items i ON i.record = d.record JOIN bulk_runs r ON r.id = i.run WHERE d."+these,
@@ -197,7 +197,7 @@ func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, e
 	all := make([]journal.SignedRecord, len(records))
 	var l journal.Link
 	for i := range records {
-		n := records[i].Entry.Record
+		n := records[i].Record
 		if err == nil && n >= l.First+int64(len(l.Digests)) {
 			var links []journal.Link
 			links, err = collect(s, selectLinks+"WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", []any{n}, readLink)
@@ -205,7 +205,7 @@ func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, e
 				l = links[0]
 			}
 		}
-		all[i].KeyedRecord = records[i]
+		all[i].Entry = records[i]
 		if at := n - l.First; at >= 0 && at < int64(len(l.Digests)) {
 			all[i].Digest = l.Digests[at]
 		}

@@ -35,22 +35,21 @@ func (s *snapshot) Links(after int64, limit int) ([]journal.Link, error) {
 	return collect(s, selectLinks+"WHERE number > ? ORDER BY number LIMIT ?", []any{after, max(limit, 0)}, readLink)
 }
 
-func (s *snapshot) Entries(after int64, limit int) ([]journal.KeyedRecord, error) {
+func (s *snapshot) Entries(after int64, limit int) ([]journal.Entry, error) {
 	return s.entries("WHERE r.record > ? ORDER BY r.record LIMIT ?", after, limit)
 }
 
 func (s *snapshot) Expunges(backwards bool, take func(*journal.Entry) bool) error {
-	order := ""
+	query := selectEntries + "WHERE " + expunges + " ORDER BY r.record"
 	if backwards {
-		order = " DESC"
+		query += " DESC"
 	}
-	err := stream(s, selectEntries+"WHERE "+expunges+" ORDER BY r.record"+order, nil, readEntry,
-		func(k *journal.KeyedRecord) error {
-			if !take(&k.Entry) {
-				return errEnough
-			}
-			return nil
-		})
+	err := stream(s, query, nil, readEntry, func(e *journal.Entry) error {
+		if !take(e) {
+			return errEnough
+		}
+		return nil
+	})
 	if errors.Is(err, errEnough) {
 		return nil
 	}

@@ -121,8 +121,7 @@ func (r *rebuild) ledger() error {
 		return nil
 	})
 	if err == nil {
-		err = stream(&r.snapshot, selectEntries+"WHERE r.subject = 0 ORDER BY r.record", nil, readEntry,
-			func(k *journal.KeyedRecord) error { return r.fold.Entry(&k.Entry) })
+		err = stream(&r.snapshot, selectEntries+"WHERE r.subject = 0 ORDER BY r.record", nil, readEntry, r.fold.Entry)
 	}
 	if err != nil {
 		return err

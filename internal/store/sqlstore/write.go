@@ -61,7 +61,8 @@ func (s *Store) Probe(ctx context.Context) error {
 		}
 	}
 	return s.write(ctx, "write a probe", func(w *writer) (bool, error) {
-		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixMilli())
+		// Another value than before: SQLite writes nothing where nothing changes.
+		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixNano())
 		return true, err
 	})
 }
@@ -303,7 +304,7 @@ func (b *batch) link(head journal.Head, c *journal.Changes) error {
 	}
 	digests, messages := []byte{}, []byte{} // not nil: of a link of answers alone there are none
 	for i := range l.Digests {
-		if c.Records[i].Entry.Record != l.First+int64(i) {
+		if c.Records[i].Record != l.First+int64(i) {
 			return errLink
 		}
 		digests = append(digests, l.Digests[i][:]...)
@@ -332,14 +333,14 @@ func invalid(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, args...)}
 }
 
-func (b *batch) records(records []journal.KeyedRecord) error {
+func (b *batch) records(records []journal.Entry) error {
 	all := make([]journal.Row, len(records))
 	for i := range records {
 		r := &records[i]
-		if r.Key == 0 && r.Entry.Subject != (journal.Subject{}) {
-			return invalid("save record %d: its subject has no key", r.Entry.Record)
+		if r.Key == 0 && r.Subject != (journal.Subject{}) {
+			return invalid("save record %d: its subject has no key", r.Record)
 		}
-		all[i] = journal.Row{r.Entry.Record, string(r.Entry.Kind), r.Key, journal.Milli(r.Entry.At), r.Entry.Kept()}
+		all[i] = journal.Row{r.Record, string(r.Kind), r.Key, journal.Milli(r.At), r.Kept()}
 	}
 	b.insert("records (record, kind, subject, at, body)", "", all)
 	return nil

@@ -59,7 +59,7 @@ func raceOnce(ctx context.Context, s Store, w int, spoil bool) error {
 		x.fail(1, lookups[1].Identity)
 		if spoil {
 			c := x.seal()
-			c.Records[0].Entry.Record, c.Records[1].Entry.Record = 1, 1
+			c.Records[0].Record, c.Records[1].Record = 1, 1
 		}
 	})
 	switch {

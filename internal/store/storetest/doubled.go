@@ -77,12 +77,12 @@ func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
 		case c == nil:
 		case drawn == nil:
 			for i := range c.Records {
-				drawn = append(drawn, c.Records[i].Entry.Salt)
+				drawn = append(drawn, c.Records[i].Salt)
 			}
 		default:
 			for i := range c.Records {
-				c.Records[i].Entry.Salt = drawn[i]
-				c.Link.Digests[i] = journal.DigestEntry(c.Records[i].Key, c.Records[i].Entry)
+				c.Records[i].Salt = drawn[i]
+				c.Link.Digests[i] = c.Records[i].Digest()
 			}
 			c.Link = c.Link.After(head)
 		}

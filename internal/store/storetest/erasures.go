@@ -209,8 +209,8 @@ func everywhere(t *testing.T, s Store, text string) (where string) {
 		records, err := m.Entries(0, 1000)
 		testkit.Must(t, err)
 		for _, r := range records {
-			if strings.Contains(r.Entry.Body+r.Entry.Subject.ID, text) {
-				where += fmt.Sprintf(" record %d (%s)", r.Entry.Record, r.Entry.Kind)
+			if strings.Contains(r.Body+r.Subject.ID, text) {
+				where += fmt.Sprintf(" record %d (%s)", r.Record, r.Kind)
 			}
 		}
 		page, err := m.Subjects(-1, 1000)

@@ -18,7 +18,7 @@ func testInvalid(t *testing.T, s Store) {
 	head, _ := recall(t, s)
 	before := story(t, s, known)
 	for name, spoil := range map[string]func(c *journal.Changes){
-		"a record that is there":              func(c *journal.Changes) { c.Records[0].Entry.Record = 1 },
+		"a record that is there":              func(c *journal.Changes) { c.Records[0].Record = 1 },
 		"a record of a subject without a key": func(c *journal.Changes) { c.Records[0].Key = 0 },
 		"a subject that is known":             func(c *journal.Changes) { c.Subjects[1].Subject = known },
 		"a link that leaves a gap":            func(c *journal.Changes) { c.Link.Number++ },
@@ -26,7 +26,7 @@ func testInvalid(t *testing.T, s Store) {
 		"a link whose records leave a gap":    func(c *journal.Changes) { c.Link.First++ },
 		"a link with a digest too many":       func(c *journal.Changes) { c.Link.Digests = append(c.Link.Digests, journal.Digest{}) },
 		"a link with another hash":            func(c *journal.Changes) { c.Link.Hash[0]++ },
-		"a record that is there twice":        func(c *journal.Changes) { c.Records[2].Entry.Record = c.Records[1].Entry.Record },
+		"a record that is there twice":        func(c *journal.Changes) { c.Records[2].Record = c.Records[1].Record },
 	} {
 		err := transact(t.Context(), s, []journal.Lookup{{Subject: known}, {Subject: sound}}, func(x *transaction) {
 			x.fail(0, identity())

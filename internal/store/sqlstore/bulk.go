@@ -11,11 +11,7 @@ const unfinished = "('running', 'paused')"
 
 // run is the bulk run of that id, without its Counts; false where there is none.
 func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
-	all, err := collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun])
-	if err != nil || len(all) == 0 {
-		return journal.BulkRun{}, false, err
-	}
-	return all[0], true, nil
+	return first(collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun]))
 }
 
 // count sets the run's Counts.
@@ -46,13 +42,7 @@ func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any
 
 // BulkRun implements deadletter.BulkStore.
 func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
-	err = r.read(ctx, "read a bulk run", func(s *snapshot) error {
-		if run, found, err = s.run(id); err == nil && found {
-			err = s.count(&run)
-		}
-		return err
-	})
-	return run, found && err == nil, err
+	return first(r.bulkRuns(ctx, "read a bulk run", "WHERE id = ?", id))
 }
 
 // BulkRuns implements deadletter.BulkStore.

@@ -40,8 +40,8 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 	for content, want := range map[string][]string{
 		"":              {"1: " + none},
 		"\n# nothing\n": {"2: " + none},
-		"maria":         {"1: found 1 fields, " + four},
-		"maria operator - " + hashes[0] + " ti night":                  {"1: found 6 fields, " + four},
+		"maria":         {"1: the number of fields is 1, " + four},
+		"maria operator - " + hashes[0] + " ti night":                  {"1: the number of fields is 6, " + four},
 		"maria operator - " + hashes[0] + " ti,":                       {`1: teams are "ti,", expected the catalogue's teams such as faturamento,ti, without blanks`},
 		"maria operator - " + hashes[0] + " " + secret:                 {"1: teams are a token (not shown), expected the catalogue's teams such as faturamento,ti, without blanks"},
 		"joão operator - " + hashes[0]:                                 {`1: name is "joão", ` + name},

@@ -33,15 +33,15 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 		name = "expected 1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first"
 		last = "expected a day such as 2027-01-31, or - for never"
 		hash = "expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed"
-		four = "expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
+		four = "expected four: name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
 		none = "there is no token, expected at least one, or nobody could log in; `retry-worker token new --file tokens` adds one"
 	)
 	secret, _ := token(t, "x", access.Viewer)
 	for content, want := range map[string][]string{
 		"":              {"1: " + none},
 		"\n# nothing\n": {"2: " + none},
-		"maria":         {"1: found 1 fields, " + four},
-		"maria operator - " + hashes[0] + " ti night":                  {"1: found 6 fields, " + four},
+		"maria":         {"1: the number of fields is 1, " + four},
+		"maria operator - " + hashes[0] + " ti night":                  {"1: the number of fields is 6, " + four},
 		"maria operator - " + hashes[0] + " ti,":                       {`1: teams are "ti,", expected the catalogue's teams such as faturamento,ti, without blanks`},
 		"maria operator - " + hashes[0] + " " + secret:                 {"1: teams are a token (not shown), expected the catalogue's teams such as faturamento,ti, without blanks"},
 		"joão operator - " + hashes[0]:                                 {`1: name is "joão", ` + name},

@@ -41,10 +41,10 @@ func ParseRole(name string) (Role, error) {
 	return 0, fmt.Errorf("%s, expected viewer, operator or admin", shown(name))
 }
 
-// MarshalText is String.
+// MarshalText returns what String does.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is ParseRole.
+// UnmarshalText reads what ParseRole does.
 func (r *Role) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRole(string(text))
 	return err
@@ -174,7 +174,8 @@ func Check(ctx context.Context, action Action) error {
 	}
 }
 
-// CheckTeam is Check, and that who asks may do it to dead letters of the team; an empty team means those of any.
+// CheckTeam checks what Check does, and that who asks may do it to dead letters of the team; an empty team means those
+// of any.
 func CheckTeam(ctx context.Context, action Action, team string) error {
 	id := From(ctx)
 	if err := Check(ctx, action); err != nil || id.May(action, team) {
@@ -199,7 +200,7 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 // LocalName is everybody's name where there are no tokens. No token can have it.
 const LocalName = "local"
 
-// Local is everybody on this machine, where there are no tokens.
+// Local returns the identity of everybody on this machine, where there are no tokens.
 func Local() Identity { return Identity{Name: LocalName, Role: Admin} }
 
 type contextKey struct{}
@@ -207,7 +208,7 @@ type contextKey struct{}
 // From returns who asks, as Gate.Middleware found out; the zero Identity, which may nothing, where nobody did.
 func From(ctx context.Context) Identity { return askerIn(ctx).Identity }
 
-// Within is ctx in which id asks: for work that no HTTP request began, and for tests.
+// Within returns a ctx in which id asks: for work that no HTTP request began, and for tests.
 func Within(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, contextKey{}, &asker{Identity: id})
 }

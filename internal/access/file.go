@@ -69,7 +69,7 @@ func Parse(source string, content []byte) (*Tokens, error) {
 	return &Tokens{p.tokens}, nil
 }
 
-// parse is Parse of a file that may be without tokens.
+// parse does what Parse does, for a file that may be without tokens.
 func parse(source string, content []byte) *parser {
 	p := &parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
 	p.lines(content)

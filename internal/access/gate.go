@@ -24,7 +24,8 @@ import (
 // Refusal is why a request is not carried out.
 type Refusal struct {
 	Status int
-	// Code is of a closed set (the Code… constants), for programs, and for pages that say it in their reader's language.
+	// Code is of a closed set (the Code… constants), for programs, and for pages that say it in their reader's
+	// language.
 	Code string
 	// Message is one line in English that says what to do.
 	Message string
@@ -74,8 +75,8 @@ type Options struct {
 	// `next` to /login.
 	LoginPage func(http.ResponseWriter, *http.Request, Login)
 	// Refuse writes the page that answers what a browser was refused; nil: none. What is under /api/, or asks for no
-	// HTML, is answered in JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow) are
-	// set already; Identity is nobody's where it is not known yet.
+	// HTML, is answered in JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow)
+	// are set already; Identity is nobody's where it is not known yet.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
 	// Log of who comes in and who does not; nil: none.
 	Log *zap.Logger
@@ -287,7 +288,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	}}, nil
 }
 
-// session that a cookie's value stands for, nil if it is none, or has ended.
+// session returns the one that a cookie's value stands for, nil if it is none, or has ended.
 func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	s := g.Tokens().session(value, g.Now())
 	if s == nil && g.openID != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// perSecond requests of one address are answered for long, burst of them at once. An open page asks every two seconds:
-	// it is enough for a house behind one proxy and for a program that goes through a list, and bounds who asks in a
-	// circle.
+	// perSecond requests of one address are answered for long, burst of them at once. An open page asks every two
+	// seconds: it is enough for a house behind one proxy and for a program that goes through a list, and bounds who
+	// asks in a circle.
 	perSecond = 500
 	burst     = 2000
 	// perChange is how often somebody may change something for long, changesAtOnce how often at once.

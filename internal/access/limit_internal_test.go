@@ -3,8 +3,6 @@ package access
 import (
 	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,18 +44,6 @@ func TestGuessesOfOneAddress(t *testing.T) {
 	})
 }
 
-func TestGuessesAreForgiven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, from := guesses(), at(t, "10.0.0.1")
-		for range 100 { // somebody who slips once in a while never waits
-			if wait := g.wait(from, time.Now()) + g.wait(from, time.Now()); wait != 0 {
-				t.Fatalf("waits %v", wait)
-			}
-			time.Sleep(2 * time.Minute)
-		}
-	})
-}
-
 // What is forgotten first was seen longest ago, not what came first; those that wait are seen too.
 func TestMemoryOfLimitsIsBounded(t *testing.T) {
 	l, now := limits[int]{every: time.Hour, burst: 1}, time.Unix(1_800_000_000, 0)
@@ -74,24 +60,6 @@ func TestMemoryOfLimitsIsBounded(t *testing.T) {
 	}
 	if l.wait(10*mostApart-mostApart/2, now) == 0 || l.wait(1, now) != 0 {
 		t.Error("one of the last is forgotten, or the quietest is not")
-	}
-}
-
-// Many at once are no way around: of a thousand guesses in one moment no more are answered than cost nothing.
-func TestGuessesAtOnce(t *testing.T) {
-	g, from, now := guesses(), at(t, "10.0.0.1"), time.Unix(1_800_000_000, 0)
-	var counted atomic.Int32
-	var all sync.WaitGroup
-	for range 1000 {
-		all.Go(func() {
-			if g.wait(from, now) == 0 {
-				counted.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	if n := counted.Load(); n != guessesAtOnce {
-		t.Errorf("%d did not wait, want %d", n, guessesAtOnce)
 	}
 }
 

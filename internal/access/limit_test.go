@@ -73,21 +73,3 @@ func TestRateOfOneNetwork(t *testing.T) {
 		t.Errorf("%d of 3000 requests from nowhere were answered, expected 2000", fine)
 	}
 }
-
-// What is kept of addresses is bounded, and one that asks on is not forgotten for those that asked once.
-func TestManyAddresses(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	h := limitedAt(&now)
-	busy := func(int) string { return "203.0.113.7:4000" }
-	answered(h, 2000, busy)
-	fine := 0
-	for i := range 20_000 {
-		askFrom(h, "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255)+":1")
-		if i%1000 == 0 {
-			fine += answered(h, 1, busy)
-		}
-	}
-	if fine != 0 {
-		t.Errorf("%d requests beyond its rate were answered: it was forgotten among the others", fine)
-	}
-}

@@ -32,7 +32,8 @@ type Login struct {
 	Next string
 	// Provider tells that there is one to log in by, at /login/oidc?next=…; Tokens that there are tokens.
 	Provider, Tokens bool
-	// Refusal is why the attempt before did not succeed, nil before the first. The page answers with its Status, or 200.
+	// Refusal is why the attempt before did not succeed, nil before the first. The page answers with its Status, or
+	// 200.
 	Refusal *Refusal
 }
 

@@ -37,8 +37,8 @@ var errAway = errors.New("the OpenID provider cannot be reached")
 // Provider is an OpenID provider that knows people, their roles and their teams.
 type Provider struct {
 	Issuer, ClientID, ClientSecret string
-	// RoleClaim holds viewer, operator or admin, or a list with some of them; TeamClaim a team or a list of them, empty:
-	// the provider binds nobody to teams. Dots lead into objects: realm_access.roles.
+	// RoleClaim holds viewer, operator or admin, or a list with some of them; TeamClaim a team or a list of them,
+	// empty: the provider binds nobody to teams. Dots lead into objects: realm_access.roles.
 	RoleClaim, TeamClaim string
 }
 
@@ -86,7 +86,8 @@ type grant struct {
 	Teams             Teams
 	// Refresh asks the provider again; empty where it gave none: then the grant ends for good.
 	Refresh string
-	// Began is when the person logged in, Asked when the provider was asked last, and Until how long what it said holds.
+	// Began is when the person logged in, Asked when the provider was asked last, and Until how long what it said
+	// holds.
 	Began, Asked, Until time.Time
 }
 
@@ -235,7 +236,8 @@ func claimed(claims map[string]any, path string) (texts []string) {
 	return texts
 }
 
-// session of a cookie's value, nil if it is none of ours or has ended for good. The provider is asked by current.
+// session returns that of a cookie's value, nil if it is none of ours or has ended for good. The provider is asked by
+// current.
 func (o *openID) session(value string) *session {
 	var g grant
 	if !o.open("session", value, &g) || !o.now().Before(g.Began.Add(sessionLife)) || g.Began.After(o.now().Add(skew)) {
@@ -288,7 +290,7 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	}
 }
 
-// renewal of a grant's session; those of sessions that have ended are forgotten.
+// renewal returns that of a grant's session; those of sessions that have ended are forgotten.
 func (o *openID) renewal(g *grant) *renewal {
 	o.mu.Lock()
 	defer o.mu.Unlock()

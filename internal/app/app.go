@@ -73,8 +73,8 @@ const (
 type Options struct {
 	Settings config.Settings
 	Build    metrics.Build
-	// Clock is what everything goes by that decides, plans or is told to people; what is agreed with others goes by this
-	// machine's: deadlines of jobs, leases, time-outs.
+	// Clock is what everything goes by that decides, plans or is told to people; what is agreed with others goes by
+	// this machine's: deadlines of jobs, leases, time-outs.
 	Clock clock.Clock
 	Log   *zap.Logger
 	// Listen opens the addresses of metrics and console.
@@ -168,10 +168,10 @@ func (a *App) subscriptions(memory *journal.Journal, gates *gate.Gates, hooks wo
 	}
 }
 
-// OpsAddr is the address of metrics and probes.
+// OpsAddr returns the address of metrics and probes.
 func (a *App) OpsAddr() string { return a.ops.Addr() }
 
-// HTTPAddr is the address of the API.
+// HTTPAddr returns the address of the API.
 func (a *App) HTTPAddr() string { return a.http.Addr() }
 
 // Run works until stop ends, then drains and closes everything, within the shutdown time-out; kill

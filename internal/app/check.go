@@ -96,7 +96,7 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 	}
 }
 
-// namesOf a certificate: hosts, then addresses.
+// namesOf returns the names in a certificate: hosts, then addresses.
 func namesOf(leaf *x509.Certificate) []string {
 	names := slices.Clone(leaf.DNSNames)
 	for _, ip := range leaf.IPAddresses {

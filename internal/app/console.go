@@ -83,7 +83,7 @@ func (h *health) snapshot() console.Health {
 	return h.shown
 }
 
-// engineUp is since when the engine answers this process; the zero time where it does not.
+// engineUp returns since when the engine answers this process; the zero time where it does not.
 func (h *health) engineUp() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"retry-worker/internal/webserver"
 )
 
-// watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it changes
-// nothing, and the log, /readyz and a gauge say so until it is right.
+// watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it
+// changes nothing, and the log, /readyz and a gauge say so until it is right.
 type watchedFile struct {
 	about, name string
 	// refused is told why the file is not in force; nil: it is.
@@ -107,7 +107,7 @@ func (a *App) logCatalogue(c *catalogue.Catalogue) {
 	}
 }
 
-// policies in force.
+// policies returns those in force.
 func (a *App) policies() decision.Policies { return a.catalogue().Policies }
 
 // openTokens reads the tokens file and returns those in force; nil where there is none.

@@ -21,7 +21,6 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/zeebe"
 )
 
@@ -158,9 +157,6 @@ func (r *service) metric(t *testing.T, line string) bool {
 	_, text := r.get(t, "/metrics")
 	return strings.Contains(text, "\n"+line+"\n")
 }
-
-// patience with what must happen; nothing takes it unless something is wrong.
-const patience = wait.Limit
 
 // leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
 // registered after it is cleaned up before it looks.

@@ -73,7 +73,7 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 	}
 }
 
-// journalHooks feed metrics, probes and log with what happens in the journal.
+// journalHooks returns hooks that feed metrics, probes and log with what happens in the journal.
 func (a *App) journalHooks() journal.Hooks {
 	return journal.Hooks{
 		Open: func(open bool, reason error) {

@@ -17,8 +17,8 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// NewLogger writes lines in format (json or console) to out, instants in UTC. Messages and errors, which hold the words of
-// others, lose what is personal or secret.
+// NewLogger writes lines in format (json or console) to out, instants in UTC. Messages and errors, which hold the words
+// of others, lose what is personal or secret.
 func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(encoderConfig())
 	if format == "console" {
@@ -27,7 +27,8 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	return zap.New(redactingCore{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
 }
 
-// redactingCore writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of ours.
+// redactingCore writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of
+// ours.
 type redactingCore struct{ zapcore.Core }
 
 func (r redactingCore) With(fields []zapcore.Field) zapcore.Core {
@@ -58,11 +59,9 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 	return fields
 }
 
-// The worker says itself, once, that a connection failed; gRPC would at each try. It is told before anything else uses it.
-var _ = func() struct{} {
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	return struct{}{}
-}()
+// The worker says itself, once, that a connection failed; gRPC would at each try. It is told before anything else uses
+// it.
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
 
 func encoderConfig() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{

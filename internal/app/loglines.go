@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// logDelay is how long a line of the log waits for others, up to logBytes: one write for many lines is a tenth of the
-	// worker's CPU time under load.
+	// logDelay is how long a line of the log waits for others, up to logBytes: one write for many lines is a tenth of
+	// the worker's CPU time under load.
 	logDelay = 100 * time.Millisecond
 	logBytes = 64 << 10
 	// mostPending lines wait for a reader of standard output; those beyond them are lost, and counted.

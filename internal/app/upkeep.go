@@ -16,8 +16,8 @@ import (
 const (
 	// gaugePause between two readings of the gauges that come from the database.
 	gaugePause = 15 * time.Second
-	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one takes
-	// a tenth of a second.
+	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one
+	// takes a tenth of a second.
 	kpiShare = 100
 	// learnPause between two readings of what is learnt from.
 	learnPause = time.Minute

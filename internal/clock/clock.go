@@ -39,7 +39,7 @@ type Signal chan struct{}
 // NewSignal returns a Signal that is not sent yet.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Send never blocks and is safe for concurrent use.
+// Send sends the signal. It never blocks and is safe for concurrent use.
 func (s Signal) Send() {
 	select {
 	case s <- struct{}{}:
@@ -47,7 +47,7 @@ func (s Signal) Send() {
 	}
 }
 
-// RestOr is c.Rest, which a value of wake ends, too: woken reports whether one did.
+// RestOr rests as c.Rest does, and a value of wake ends it, too: woken reports whether one did.
 func RestOr[T any](ctx context.Context, c Clock, d time.Duration, wake <-chan T) (value T, woken bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	rested := make(chan struct{})

@@ -170,8 +170,8 @@ func (c *checker) oneOf(name, value string, allowed ...string) string {
 
 var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]{0,15})://`)
 
-// url returns a URL, or nil for a bad value, of which it shows no more than the scheme: the rest may hold a password or a
-// token.
+// url returns a URL, or nil for a bad value, of which it shows no more than the scheme: the rest may hold a password or
+// a token.
 func (c *checker) url(name, value, expected string, schemes ...string) *url.URL {
 	scheme := schemeForm.FindStringSubmatch(value)
 	u, err := url.Parse(value)
@@ -218,7 +218,7 @@ var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
 // maxRetention is as long as a time.Duration can be told.
 const maxRetention = 200 * 366 * 24 * time.Hour
 
-// retention of a number of years, days or hours; a year counts as 366 days, so that nothing goes too early.
+// retention returns a number of years, days or hours; a year counts as 366 days, so that nothing goes too early.
 func (c *checker) retention(name, value string) time.Duration {
 	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
 	parts := retentionForm.FindStringSubmatch(value)
@@ -256,7 +256,7 @@ func (c *checker) engine(protocol string) zeebe.Options {
 	return e
 }
 
-// credentials are a client's, or a user's with his password, or none: not both.
+// credentials reads a client's, or a user's with his password, or none: not both.
 func (c *checker) credentials(e *zeebe.Options, z *zeebeEnv, strategy string) {
 	e.OAuth = c.oauth(z, e)
 	e.Username = z.BasicAuthUsername
@@ -281,7 +281,7 @@ func (c *checker) credentials(e *zeebe.Options, z *zeebeEnv, strategy string) {
 	}
 }
 
-// clientCertificate is what the engine knows this client by (mutual TLS), where there is one.
+// clientCertificate reads what the engine knows this client by (mutual TLS), where there is one.
 func (c *checker) clientCertificate(e *zeebe.Options, s *camundaEnv) {
 	e.CertificatePath, e.KeyPath = s.MtlsCertPath, s.MtlsKeyPath
 	switch {
@@ -301,8 +301,8 @@ func (c *checker) clientCertificate(e *zeebe.Options, s *camundaEnv) {
 	}
 }
 
-// tenants returns those to take jobs from; none: the engine's default. RETRY_WORKER_TENANT_IDS beats the SDKs' one, which
-// must be among them (R36).
+// tenants returns those to take jobs from; none: the engine's default. RETRY_WORKER_TENANT_IDS beats the SDKs' one,
+// which must be among them (R36).
 func (c *checker) tenants(w *workerEnv) []string {
 	var s camundaEnv
 	c.load(camundaPrefix, &s)
@@ -352,8 +352,8 @@ func (c *checker) certificates(name, path string) {
 // schemes that an address of gRPC may have, and whether they stand for no TLS.
 var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false, "https": false}
 
-// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS. It follows the Zeebe clients: ZEEBE_HOST and
-// ZEEBE_PORT beat ZEEBE_ADDRESS; and the SDKs, whose addresses may have a scheme.
+// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS. It follows the Zeebe clients: ZEEBE_HOST
+// and ZEEBE_PORT beat ZEEBE_ADDRESS; and the SDKs, whose addresses may have a scheme.
 func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
 	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(z.InsecureConnection, "false"))
 	scheme, address, found := strings.Cut(z.Address, "://")

@@ -25,7 +25,8 @@ type Settings struct {
 	PoliciesFile string // empty: the built-in catalogue
 	// OperateURL and GrafanaURL are where people open those, without a slash at their ends; empty: nowhere.
 	OperateURL, GrafanaURL string
-	// ClaimURL is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty: nowhere.
+	// ClaimURL is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty:
+	// nowhere.
 	ClaimURL        string
 	AuthTokensFile  string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
 	Provider        *access.Provider // that people log in by; nil: none

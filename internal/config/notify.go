@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"net"
 	"net/mail"
 	"net/url"
@@ -46,7 +47,8 @@ func (c *checker) notify(w *workerEnv) Notify {
 const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file " +
 	"(RETRY_WORKER_SMTP_PASSWORD_FILE)"
 
-// smtp never shows the URL: somebody may have put a password in it.
+// smtp returns the mail server; nil where there is none. It never shows the URL: somebody may have put a password in
+// it.
 func (c *checker) smtp(w *workerEnv) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if w.SmtpURL == "" {
@@ -88,11 +90,7 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 		}
 		return 587
 	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil || port < 1 || port > 65535 {
-		c.add(name, "a URL with the port "+strconv.Quote(u.Port()), "a port from 1 to 65535")
-	}
-	return port
+	return c.whole("the port of "+name, u.Port(), 1, math.MaxUint16)
 }
 
 // encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in
@@ -147,20 +145,15 @@ func (c *checker) zone(name, value string) *time.Location {
 	return zone
 }
 
-var timeOfDayForm = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9])$`)
-
 func (c *checker) timeOfDay(name, value string) (hour, minute int) {
-	parts := timeOfDayForm.FindStringSubmatch(value)
-	if parts == nil {
+	at, err := time.Parse("15:04", value)
+	if err != nil {
 		c.add(name, strconv.Quote(value), "a time of day such as 07:00")
-		return 0, 0
 	}
-	hour, _ = strconv.Atoi(parts[1]) // its form was checked
-	minute, _ = strconv.Atoi(parts[2])
-	return hour, minute
+	return at.Hour(), at.Minute()
 }
 
-// publicURL is where people open something, without a slash at its end; empty for nowhere.
+// publicURL returns where people open something, without a slash at its end; empty for nowhere.
 func (c *checker) publicURL(name, value, what string) string {
 	if value == "" {
 		return ""
@@ -175,7 +168,7 @@ func (c *checker) publicURL(name, value, what string) string {
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// destinations are networks and names of hosts.
+// destinations returns networks and names of hosts.
 func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {

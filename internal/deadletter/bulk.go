@@ -146,9 +146,17 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	if limit, err = checkLimit(limit); err != nil {
 		return nil, "", err
 	}
-	runs, next, err = s.store.BulkRuns(ctx, cursor, limit)
-	if err != nil {
+	list, after := []byte("bulk runs"), ""
+	if cursor != "" {
+		if err := readCursor(list, cursor, &after); err != nil {
+			return nil, "", err
+		}
+	}
+	if runs, err = s.store.BulkRuns(ctx, after, limit+1); err != nil {
 		return nil, "", fmt.Errorf("list bulk runs: %w", err)
+	}
+	if len(runs) > limit {
+		runs, next = runs[:limit], newCursor(list, runs[limit-1].ID)
 	}
 	return runs, next, nil
 }

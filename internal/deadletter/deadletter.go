@@ -87,9 +87,9 @@ type BulkStore interface {
 	) (open []Item, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	// BulkRuns are all runs, those with the greatest ids first, from behind the cursor on, at most limit, which is held
-	// in 1 to MostItems. The error is ErrBadCursor, or holds a *journal.StoreError.
-	BulkRuns(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
+	// BulkRuns are all runs, those with the greatest ids first, from behind the one with that id on (empty: from the first
+	// on), at most limit.
+	BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error)
 	// ActiveBulkRuns are those that are running or paused, the oldest first.
 	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
 	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.

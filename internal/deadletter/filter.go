@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -116,28 +115,6 @@ func (p *Query) search() {
 	p.Words = words[:min(len(words), maxQueryWords)]
 }
 
-// Finds reports whether words of the query are those of a cause; the words are in lower case, codes are not.
-func (p *Query) Finds(f *journal.Fingerprint) bool {
-	for _, word := range p.Words {
-		reason := string(f.Reason)
-		if !strings.Contains(f.Pattern, word) && !strings.Contains(reason, word) &&
-			!strings.Contains(reason, strings.ToUpper(word)) {
-			return false
-		}
-	}
-	return len(p.Words) > 0
-}
-
-// Passes reports whether the filter lets a dead letter of a policy through; what is searched for is looked at
-// elsewhere.
-func (p *Query) Passes(d *journal.DeadLetter, policy string) bool {
-	f, born, at := &p.Filter, journal.Milli(d.CreatedAt), d.Place()
-	return slices.Contains(p.States, d.State) && d.Record < p.Before && (f.Policy == "" || f.Policy == policy) &&
-		(f.Team == "" || f.Team == d.Team) && (f.Reason == "" || f.Reason == d.Reason) &&
-		(f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) && (f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) && born >= p.Since && born < p.Until &&
-		(p.After == nil || Compare(f.Sort, &at, p.After) > 0)
-}
-
 // list names a list of that kind that the filter lets through. Since and Until count by the millisecond, in any zone.
 func (p *Query) list(kind string) []byte {
 	f := p.Filter
@@ -196,27 +173,6 @@ func readCursor(list []byte, text string, place ...any) error {
 // appendText appends s so that where it ends cannot be mistaken.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-// bulkRuns names the list of all bulk runs.
-var bulkRuns = []byte("bulk runs")
-
-// RunPage cuts runs, of which one more than limit was looked for, to a page, and returns the cursor behind it; empty
-// where no more follow.
-func RunPage(all []journal.BulkRun, limit int) (page []journal.BulkRun, next string) {
-	if len(all) <= limit {
-		return all, ""
-	}
-	return slices.Clip(all[:limit]), newCursor(bulkRuns, all[limit-1].ID)
-}
-
-// AfterRun returns the id of the bulk run that a cursor goes on behind; empty where the cursor is. The error is
-// ErrBadCursor.
-func AfterRun(cursor string) (id string, err error) {
-	if cursor != "" {
-		err = readCursor(bulkRuns, cursor, &id)
-	}
-	return id, err
 }
 
 // The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.

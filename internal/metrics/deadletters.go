@@ -62,7 +62,7 @@ func (m *Metrics) setOpen(counts []deadletter.Count) {
 	m.openSeen = open
 }
 
-// DueWithin are the spans that SetDeadLettersDue takes, by the names that the metric has for them.
+// DueWithin returns the spans that SetDeadLettersDue takes, by the names that the metric has for them.
 func DueWithin() map[string]time.Duration {
 	return map[string]time.Duration{"2h": 2 * time.Hour, "24h": 24 * time.Hour}
 }

@@ -59,7 +59,7 @@ func (m *Metrics) StartDestination(name string) {
 	m.destinations.wasted.WithLabelValues(name)
 }
 
-// GateHooks feed h with what the gates do.
+// GateHooks returns what the gates call.
 func (m *Metrics) GateHooks() gate.Hooks {
 	h, d := gate.NoHooks(), &m.destinations
 	h.Admitted = func(name string) { d.released.WithLabelValues(name, string(destination.Pass)).Inc() }

@@ -75,8 +75,8 @@ type Metrics struct {
 	bulkRuns                          *prometheus.GaugeVec
 
 	engineUp func(up bool)
-	// JournalUp says whether the journal can be written, PurgeRefused whether old records wait for a person's word to be
-	// purged.
+	// JournalUp says whether the journal can be written, PurgeRefused whether old records wait for a person's word to
+	// be purged.
 	JournalUp, PurgeRefused func(bool)
 	// SetCatalogueRejected, SetTokensRejected and SetCertificateRejected say whether that file is refused.
 	SetCatalogueRejected, SetTokensRejected, SetCertificateRejected func(rejected bool)

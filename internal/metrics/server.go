@@ -29,7 +29,7 @@ func (r *Readiness) NotReady(about, reason string) { r.say(&r.reasons, about, re
 // Ready takes back what NotReady said.
 func (r *Readiness) Ready(about string) { r.say(&r.reasons, about, "") }
 
-// Note is what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
+// Note sets what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
 func (r *Readiness) Note(about, note string) { r.say(&r.notes, about, note) }
 
 // say puts a text among all; an empty one takes back what was said about it.

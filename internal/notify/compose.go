@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 	maxPattern = 200
 )
 
-// instant as notices tell it: to the second.
+// instant returns an instant as notices tell it: to the second.
 func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // newNotice returns an empty notice of a kind to a team.
@@ -42,7 +43,7 @@ func (l *glance) newNotice(kind string, team decision.Team) *Notice {
 	return n
 }
 
-// news of a team: what came since the watermark, and how many are open in all.
+// news returns a notice to a team of what came since the watermark, and how many are open in all.
 func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount) (*Notice, error) {
 	n, err := l.withOpen(ctx, TypeNew, team)
 	if err != nil {
@@ -65,7 +66,7 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 	return n, nil
 }
 
-// digest of a team: what is open by cause and age, what of it is due, and the figures of its policies.
+// digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
 	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
 		l.now.Add(toldBefore-l.Retention))
@@ -160,7 +161,7 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 	})
 }
 
-// summary of what a store has counted.
+// summary returns what a store has counted as notices tell it.
 func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 	s := Summary{Count: c.N, Amount: amount(c.Cents), Causes: c.Causes, OtherCount: c.N}
 	if !c.Oldest.IsZero() {
@@ -194,7 +195,7 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 	return shown
 }
 
-// hint of the rule of that name; empty where there is none.
+// hint returns that of the rule of that name; empty where there is none.
 func hint(p *decision.Policy, rule decision.Reason) string {
 	if p == nil || p.Rules == nil {
 		return ""
@@ -207,26 +208,19 @@ func hint(p *decision.Policy, rule decision.Reason) string {
 	return ""
 }
 
-// clean returns text that may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and
-// no address that a mail program would make a link of.
-func clean(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
-			return -1
-		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	text = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(text, most))
-	return strings.Join(strings.Fields(text), " ")
+// clean returns what may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no
+// address that a mail program would make a link of.
+func clean(said string, most int) string {
+	said = strings.ReplaceAll(text.Inert(said), string(utf8.RuneError), "")
+	said = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(said, most))
+	return strings.Join(strings.Fields(said), " ")
 }
 
 // space of the names of messages.
 var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
-// idOf a message tells it apart from every other: what is told twice for whatever cause has the same one.
+// idOf returns a message's id, which tells it apart from every other: what is told twice for whatever cause has the
+// same one.
 func idOf(to *deadletter.Watermark, from int64) string {
 	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day,
 		strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")

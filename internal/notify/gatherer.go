@@ -90,14 +90,15 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 
 // look makes what is due.
 func (g *Gatherer) look(ctx context.Context) {
-	if !g.tellsAnybody() {
+	all := g.receivers()
+	if len(all) == 0 {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	l, err := g.begin(within)
-	if err == nil {
-		err = l.all(within)
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = l.receiver(within, &all[i])
 	}
 	g.tell(ctx, err)
 	if l != nil && l.made {
@@ -105,17 +106,30 @@ func (g *Gatherer) look(ctx context.Context) {
 	}
 }
 
-// tellsAnybody reports whether anybody is to be told.
-func (g *Gatherer) tellsAnybody() bool {
-	for _, t := range g.Catalogue().Teams {
-		if g.Mail && len(t.Email) > 0 || t.Webhook != nil {
-			return true
-		}
-	}
-	return false
+// receiver is a way by which a team is told.
+type receiver struct {
+	team decision.Team
+	way  way
+	// digest says that the team is to have one.
+	digest bool
 }
 
-// tell that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does again.
+// receivers returns those that can be told, in a fixed order.
+func (g *Gatherer) receivers() (all []receiver) {
+	teams := g.Catalogue().Teams
+	for _, name := range slices.Sorted(maps.Keys(teams)) {
+		t := teams[name]
+		for _, w := range waysOf(&t) {
+			if c, _ := w.split(); c != Email || g.Mail { // that there is no mail server was said at the start
+				all = append(all, receiver{name, w, t.Digest})
+			}
+		}
+	}
+	return all
+}
+
+// tell says that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does
+// again.
 func (g *Gatherer) tell(ctx context.Context, err error) {
 	if err != nil && !g.failed && ctx.Err() == nil {
 		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))
@@ -127,7 +141,6 @@ func (g *Gatherer) tell(ctx context.Context, err error) {
 type glance struct {
 	*Gatherer
 	now        time.Time
-	teams      map[decision.Team]catalogue.Team
 	watermarks map[deadletter.Watermark]deadletter.Watermark // by the watermark that was never kept
 	waiting    map[string]bool                               // keys with a message in the outbox
 	made       bool
@@ -136,7 +149,7 @@ type glance struct {
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
-	l := &glance{Gatherer: g, now: g.Clock.Now(), teams: g.Catalogue().Teams,
+	l := &glance{Gatherer: g, now: g.Clock.Now(),
 		watermarks: map[deadletter.Watermark]deadletter.Watermark{}, waiting: map[string]bool{}}
 	watermarks, err := g.Store.Watermarks(ctx)
 	if err != nil {
@@ -155,39 +168,23 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	return l, err
 }
 
-// all teams and their ways, in a fixed order.
-func (l *glance) all(ctx context.Context) error {
-	for _, team := range slices.Sorted(maps.Keys(l.teams)) {
-		t := l.teams[team]
-		for _, w := range waysOf(&t) {
-			if c, _ := w.split(); c == Email && !l.Mail {
-				continue // said at the start
-			}
-			if err := l.way(ctx, team, &t, w); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// way makes what is due of one team and way: a message at most, and none while one waits.
-func (l *glance) way(ctx context.Context, team decision.Team, t *catalogue.Team, w way) error {
-	waits := l.waiting[keyOf(team, w)]
+// receiver makes what is due of one: a message at most, and none while one waits.
+func (l *glance) receiver(ctx context.Context, r *receiver) error {
+	waits := l.waiting[keyOf(r.team, r.way)]
 	if !waits {
-		if found, err := l.outage(ctx, team, w); found || err != nil {
+		if found, err := l.outage(ctx, r.team, r.way); found || err != nil {
 			return err
 		}
 	}
-	if t.Digest {
-		if found, err := l.review(ctx, team, w, waits); found || err != nil {
+	if r.digest {
+		if found, err := l.review(ctx, r.team, r.way, waits); found || err != nil {
 			return err
 		}
 	}
 	if waits {
 		return nil
 	}
-	return l.newer(ctx, team, w)
+	return l.newer(ctx, r.team, r.way)
 }
 
 func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind) deadletter.Watermark {
@@ -198,8 +195,8 @@ func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind
 	return never
 }
 
-// lately reports whether that is less than Interval from now: clocks of replicas are a little apart, and one that was put
-// back makes nobody wait until it comes there again.
+// lately reports whether that is less than Interval from now: clocks of replicas are a little apart, and one that was
+// put back makes nobody wait until it comes there again.
 func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
 // newer makes news where there are that have waited for others, and the last are long enough ago.

@@ -3,8 +3,8 @@
 // §9.2, §9.3, §7.2, R21).
 //
 // A Gatherer looks what is new for each address and webhook of a team, and puts a message into the outbox together with
-// the watermark of how far that one has been told. A Sink sends what is in the outbox. Nothing is written for a single dead letter, and
-// while a receiver does not answer one message waits for it: what is newer gathers behind it.
+// the watermark of how far that one has been told. A Sink sends what is in the outbox. Nothing is written for a single
+// dead letter, and while a receiver does not answer one message waits for it: what is newer gathers behind it.
 package notify
 
 import (
@@ -26,7 +26,7 @@ const (
 	Webhook Channel = "webhook"
 )
 
-// ChannelsOf a team are those that it is told by.
+// ChannelsOf returns the channels by which a team is told.
 func ChannelsOf(t *catalogue.Team) []Channel {
 	var all []Channel
 	if len(t.Email) > 0 {
@@ -42,7 +42,7 @@ func ChannelsOf(t *catalogue.Team) []Channel {
 // messages, so that none holds up another.
 type way string
 
-// waysOf a team, in the order that they are served.
+// waysOf returns a team's, in the order in which they are served.
 func waysOf(t *catalogue.Team) (all []way) {
 	for _, address := range t.Email {
 		all = append(all, way(string(Email)+":"+address))
@@ -100,8 +100,8 @@ type Data struct {
 	Expiring int64 `json:"expiring,omitempty"`
 	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
 	Due *Due `json:"due,omitempty"`
-	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest only:
-	// it is asked whether that still holds (R26).
+	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest
+	// only: it is asked whether that still holds (R26).
 	Taught []Taught `json:"taught,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
@@ -175,7 +175,7 @@ func read(body string) (*Notice, bool) {
 	return n, err == nil
 }
 
-// body of the notice.
+// body returns the notice as JSON.
 func (n *Notice) body() string {
 	text, err := json.Marshal(n)
 	if err != nil { // cannot be: plain structs

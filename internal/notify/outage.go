@@ -30,7 +30,7 @@ type Outage struct {
 	NextTest string `json:"nextTest,omitempty"`
 }
 
-// outageOf a destination that is, or was, down.
+// outageOf returns the outage of a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
 	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord),

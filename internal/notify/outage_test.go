@@ -2,7 +2,6 @@ package notify_test
 
 import (
 	"mime"
-	"retry-worker/internal/kpi"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"

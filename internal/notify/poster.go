@@ -64,7 +64,7 @@ func withoutURL(ctx context.Context, err error) error {
 	return err
 }
 
-// judge what a receiver answered.
+// judge returns a *Failure unless the receiver took it.
 func judge(a *http.Response) error {
 	said := strings.TrimSpace("the receiver answered " + strconv.Itoa(a.StatusCode) + " " + http.StatusText(a.StatusCode))
 	switch code := a.StatusCode; {
@@ -100,7 +100,7 @@ func sign(h http.Header, secretFile, id, body string, now time.Time) error {
 	return nil
 }
 
-// signersOf the secrets in a file: one a line, so that a receiver may change it while both hold.
+// signersOf returns one for each secret in a file: one a line, so that a receiver may change it while both hold.
 func signersOf(file string) (all []*standardwebhooks.Webhook, err error) {
 	text, err := secret(file)
 	if err != nil {

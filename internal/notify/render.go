@@ -88,7 +88,7 @@ func (r *renderer) named(kind, name string) string {
 	return r.words.Or(kind+"."+name, name)
 }
 
-// worth is an amount behind a number; empty where there is none.
+// worth returns an amount as it stands behind a number; empty where there is none.
 func (r *renderer) worth(amount string) string {
 	cents, ok := (&decision.ContextValue{Type: decision.ContextMoney, Value: amount}).Cents()
 	if !ok {
@@ -104,7 +104,7 @@ func (r *renderer) count(n int64, one, many string) string {
 	return r.words.Number(n) + " " + many
 }
 
-// time where the teams live.
+// time returns an instant as it is where the teams live.
 func (r *renderer) time(rfc3339 string) string {
 	t, err := time.Parse(time.RFC3339, rfc3339)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *renderer) time(rfc3339 string) string {
 	return t.In(r.zone).Format("02/01/2006 15:04")
 }
 
-// day as it is written in Brazil.
+// day returns one as it is written in Brazil.
 func day(iso string) string {
 	t, err := time.Parse(time.DateOnly, iso)
 	if err != nil {

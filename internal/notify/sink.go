@@ -33,8 +33,8 @@ const (
 	Sent Result = "sent"
 	// Failed: it may be taken later, and is tried again.
 	Failed Result = "failed"
-	// Refused: the receiver does not take it as it is; it is tried again every quarter of an hour, as people may correct
-	// what is wrong.
+	// Refused: the receiver does not take it as it is; it is tried again every quarter of an hour, as people may
+	// correct what is wrong.
 	Refused Result = "refused"
 	// Dropped: the team is not told by that way any more, or it cannot be read.
 	Dropped Result = "dropped"
@@ -78,8 +78,8 @@ type Sink struct {
 	Log   *zap.Logger
 
 	mu sync.Mutex
-	// failed holds what failed last of each key, of which one message waits at a time. It says nothing of the next, which
-	// may come after another replica sent this one.
+	// failed holds what failed last of each key, of which one message waits at a time. It says nothing of the next,
+	// which may come after another replica sent this one.
 	failed map[string]trouble
 }
 
@@ -106,15 +106,15 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// receiver returns the team and the channel of a message, which logs and metrics name: no address is in either.
-func receiver(m *journal.Message) (decision.Team, Channel) {
+// receiverOf returns the team and the channel of a message, which logs and metrics name: no address is in either.
+func receiverOf(m *journal.Message) (decision.Team, Channel) {
 	team, w := parseKey(m.Key)
 	c, _ := w.split()
 	return team, c
 }
 
 func (s *Sink) drop(m *journal.Message, why string) {
-	team, c := receiver(m)
+	team, c := receiverOf(m)
 	if _, known := s.Catalogue().Teams[team]; known { // labels come from closed sets
 		s.Tried(team, c, Dropped)
 	}
@@ -124,13 +124,13 @@ func (s *Sink) drop(m *journal.Message, why string) {
 }
 
 func fields(m *journal.Message) []zap.Field {
-	team, c := receiver(m)
+	team, c := receiverOf(m)
 	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type),
 		zap.String("message", m.ID)}
 }
 
 func (s *Sink) sent(m *journal.Message) {
-	team, c := receiver(m)
+	team, c := receiverOf(m)
 	s.Tried(team, c, Sent)
 	s.Log.Info("a notice was sent", append(fields(m), zap.String("event", "notice_sent"),
 		zap.Duration("waited", max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)))...)
@@ -157,7 +157,7 @@ func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return err // the relay stops, or has lost its lease
 	}
-	team, c := receiver(m)
+	team, c := receiverOf(m)
 	result := Failed
 	if f, ok := errors.AsType[*Failure](err); ok && f.Refused {
 		result = Refused
@@ -181,7 +181,7 @@ type Waiting struct {
 	Failure string
 }
 
-// Waiting are the notices that wait in the outbox, the oldest first.
+// Waiting returns the notices that wait in the outbox, the oldest first.
 func (s *Sink) Waiting(ctx context.Context, box interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 }) ([]Waiting, error) {
@@ -194,7 +194,7 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	waiting := make([]Waiting, len(all))
 	for i := range all {
 		m := &all[i]
-		team, c := receiver(m)
+		team, c := receiverOf(m)
 		waiting[i] = Waiting{Team: team, Channel: c, Type: m.Type, Since: m.At}
 		if t := s.failed[m.Key]; t.id == m.ID {
 			waiting[i].Failure = t.text
@@ -219,7 +219,7 @@ const refusedPause = 15 * time.Minute
 
 func (f *Failure) Error() string { return f.text }
 
-// Pause is after how long it is worth trying again (outbox.Patience).
+// Pause returns after how long it is worth trying again (outbox.Patience).
 func (f *Failure) Pause() time.Duration {
 	if f.Refused {
 		return max(f.After, refusedPause)
@@ -255,8 +255,8 @@ func plainly(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// byMail returns the failure of a conversation with a mail server: 5xx is for good, all else may pass. The recipient, whom
-// servers and the library like to repeat, is left out: logs name nobody.
+// byMail returns the failure of a conversation with a mail server: 5xx is for good, all else may pass. The recipient,
+// whom servers and the library like to repeat, is left out: logs name nobody.
 func byMail(ctx context.Context, doing string, err error, address string) *Failure {
 	code, said := 0, plainly(err)
 	if sending, is := errors.AsType[*gomail.SendError](err); is {

@@ -51,15 +51,19 @@ var notations = []notation{
 	{qualifier, "\"", regular(`family" *: *"(?P<name>[^"\n]+)`), isCapital},
 	{qualifier, "\"", regular(`given" *: *\[\s*"(?P<name>[^\]}:]+)"\s*\]`), isCapital},
 	{segment, "", regular(`PID\|[^|\n]*\|[^|\n]*\|(?P<id>\w+)`), nil},
-	{segment, "", regular(`(?:PID|NK1|GT1)[^\n]{0,160}?[|'": (](?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
+	{segment, "", regular(`(?:PID|NK1|GT1)[^\n]{0,80}?[|'": (]` +
+		`(?P<name>[A-Z]<L>+(?:['-]<L>+)*\^[A-Z](?:[ '-]?[A-Za-z\x{fffd}^])*)` +
 		`(?:\|[^|\n]*\|(?P<birth>\d{8})(?:\d*(?:\|[^|\n]*){3}\|(?P<address>[^|\n]{4,}))?)?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
-	{farewell, "", regular(`\w+(?:\([ao]\))?(?:[.,!: ]*(?:\n|<br ?/?>)[ \n]*(?P<person><N>)|[.,]+ *(?P<people><N>))`), nil},
-	{caller, "", regular(`\w+,? (?:(?:(?:(?:para|pra|com|por|pel[ao]|ao|a|o|dona|seu|sra?\.?) |[pc]/ ?)+)(?P<person><N>)|(?P<people><N>))`), nil},
+	{farewell, "", regular(`\w+(?:\([ao]\))?` +
+		`(?:[.,!: ]*(?:\n|<br ?/?>)[ \n]*(?P<person><N>)|[.,]+ *(?P<people><N>))`), nil},
+	{caller, "", regular(`\w+,? (?:` +
+		`(?:(?:para|pra|com|por|pel[ao]|ao|a|o|dona|seu|sra?\.?) |[pc]/ ?)+(?P<person><N>)|(?P<people><N>))`), nil},
 	{vague, "", regular(`(?i:nameid)[^<>]{0,200}>(?P<user>[^<@]+)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
-	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"\d]{3,80}\d[^\n;|<>()"]{0,40}?),? ?\((?:endereco|residencia|logradouro)`), nil},
+	{street, "", regular(`(?P<address>\w+\.? [^\n;|<>()"\d]{3,80}\d[^\n;|<>()"]{0,40}?),? ?` +
+		`\((?:endereco|residencia|logradouro)`), nil},
 }
 
 // noted are the classes of words with which a notation begins.

@@ -38,7 +38,8 @@ func read(path string, most int) ([]byte, fs.FileMode, error) {
 	return content, info.Mode(), Cause(err)
 }
 
-// ReadRegular is Read for files that are read again and again: opening a pipe would wait for its other end.
+// ReadRegular does what Read does, for files that are read again and again: opening a pipe would wait for its other
+// end.
 func ReadRegular(path string, most int) ([]byte, error) {
 	if err := regular(path); err != nil {
 		return nil, err

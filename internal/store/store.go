@@ -45,9 +45,17 @@ func Open(ctx context.Context, url string) (Store, error) {
 	scheme, rest, _ := strings.Cut(url, ":")
 	switch scheme {
 	case "sqlite":
-		return opened[Store](sqlite.Open(ctx, path(rest)))
+		s, err := sqlite.Open(ctx, path(rest))
+		if err != nil {
+			return nil, err // and no nil pointer
+		}
+		return s, nil
 	case "postgres", "postgresql":
-		return opened[Store](postgres.Open(ctx, url))
+		s, err := postgres.Open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
 	return nil, unknown(url)
 }
@@ -58,9 +66,17 @@ func OpenReader(ctx context.Context, url string) (Reader, error) {
 	scheme, rest, _ := strings.Cut(url, ":")
 	switch scheme {
 	case "sqlite":
-		return opened[Reader](sqlite.OpenReader(ctx, path(rest)))
+		r, err := sqlite.OpenReader(ctx, path(rest))
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
 	case "postgres", "postgresql":
-		return opened[Reader](postgres.OpenReader(ctx, url))
+		r, err := postgres.OpenReader(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
 	}
 	return nil, unknown(url)
 }
@@ -76,15 +92,6 @@ func Inspect(ctx context.Context, url string) (string, error) {
 		return postgres.Inspect(ctx, url)
 	}
 	return "", unknown(url)
-}
-
-// opened keeps a nil pointer from being taken for a store.
-func opened[I, S any](s S, err error) (I, error) {
-	if err != nil {
-		var none I
-		return none, err
-	}
-	return any(s).(I), nil
 }
 
 // path of a file behind sqlite:, where some write two slashes before it.

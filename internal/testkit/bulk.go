@@ -96,19 +96,12 @@ func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
 }
 
 // BulkRuns implements deadletter.BulkStore.
-func (m *Memory) BulkRuns(ctx context.Context, cursor string, limit int) ([]journal.BulkRun, string, error) {
-	after, err := deadletter.AfterRun(cursor)
-	if err == nil {
-		err = m.enter(ctx)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	defer m.mu.Unlock()
-	all := m.ofRuns(func(r *run) bool { return after == "" || r.ID < after })
-	slices.Reverse(all)
-	all, next := deadletter.RunPage(all, min(max(limit, 1), deadletter.MostItems))
-	return all, next, nil
+func (m *Memory) BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error) {
+	return ask(ctx, m, func() []journal.BulkRun {
+		all := m.ofRuns(func(r *run) bool { return after == "" || r.ID < after })
+		slices.Reverse(all)
+		return first(all, limit)
+	})
 }
 
 // ActiveBulkRuns implements deadletter.BulkStore.

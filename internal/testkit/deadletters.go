@@ -59,7 +59,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 // passing are the dead letters that a query lets through.
 func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	for _, d := range m.letters {
-		if p.Passes(&d.DeadLetter, d.Subject.Policy) && m.found(p, d) {
+		if m.found(p, d) {
 			all = append(all, m.item(d))
 		}
 	}
@@ -67,10 +67,29 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 }
 
 // found reports whether the query finds a dead letter.
-func (m *Memory) found(p *deadletter.Query, d *journal.KeyedDeadLetter) bool {
-	cause := m.fingerprints[d.DeadLetter.Fingerprint]
-	return !p.Searches || d.DeadLetter.ID == p.ID || p.Finds(&cause) ||
-		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(d.Subject.ID, prefix) })
+func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
+	d, f := &k.DeadLetter, &p.Filter
+	born, at := journal.Milli(d.CreatedAt), d.Place()
+	fits := slices.Contains(p.States, d.State) && d.Record < p.Before && born >= p.Since && born < p.Until &&
+		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
+		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
+		(f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
+		(p.After == nil || deadletter.Compare(f.Sort, &at, p.After) > 0)
+	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
+		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
+}
+
+// tells reports whether words, of which there are some, are all those of a cause; they are in lower case, codes are not.
+func (m *Memory) tells(cause string, words []string) bool {
+	f := m.fingerprints[cause]
+	for _, word := range words {
+		reason := string(f.Reason)
+		if !strings.Contains(f.Pattern, word) && !strings.Contains(reason, word) &&
+			!strings.Contains(reason, strings.ToUpper(word)) {
+			return false
+		}
+	}
+	return len(words) > 0
 }
 
 // DeadLettersAsked implements deadletter.Reader.

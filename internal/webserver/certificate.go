@@ -15,9 +15,9 @@ import (
 // Certificate returns what a server shows that speaks TLS, at the moment.
 type Certificate = func() *tls.Certificate
 
-// OpenCertificate reads a certificate (with the authorities between it and the root behind it) and its key: two PEM files,
-// taken up again when they change, so that a renewed certificate needs no restart. Its error is one line that names the
-// file.
+// OpenCertificate reads a certificate (with the authorities between it and the root behind it) and its key: two PEM
+// files, taken up again when they change, so that a renewed certificate needs no restart. Its error is one line that
+// names the file.
 func OpenCertificate(certFile, keyFile string) (*reload.Watcher[tls.Certificate], error) {
 	return reload.Open(certFile,
 		func(path string) ([]byte, error) { return readPair(path, keyFile) },
@@ -33,7 +33,7 @@ var authenticated = []uint16{
 	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 }
 
-// configOf a server that shows the certificate in force.
+// configOf returns the configuration of a server that shows the certificate in force.
 func configOf(c Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -67,7 +67,7 @@ func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) 
 	return &c, nil
 }
 
-// plain is err without what it may quote of a key.
+// plain returns err without what it may quote of a key.
 func plain(err error) error {
 	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
 		return err

@@ -23,8 +23,9 @@ type Server struct {
 // Opener opens an address to listen on, as [net.Listen] does.
 type Opener func(network, address string) (net.Listener, error)
 
-// Listen has open open addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with that
-// certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the errors.
+// Listen has open open addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with
+// that certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the
+// errors.
 func Listen(open Opener, addr, what, setting string, handler http.Handler, c Certificate, peers Peers) (*Server, error) {
 	listener, err := open("tcp", addr)
 	if err != nil {
@@ -34,8 +35,8 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
-		// What a connection may have the process hold: the defaults allow megabytes, and hundreds of streams. Six at once
-		// are what browsers have had by HTTP/1.1.
+		// What a connection may have the process hold: the defaults allow megabytes, and hundreds of streams. Six at
+		// once are what browsers have had by HTTP/1.1.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 6, MaxReadFrameSize: 16 << 10,
 			MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 32 << 10},
 	}}

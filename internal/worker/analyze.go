@@ -50,7 +50,7 @@ func NewAnalyzer(
 	return &Analyzer{useCase: useCase{policies, rule, memory, hooks, log}, now: now}
 }
 
-// Begin is an activation under the policies that are in force now.
+// Begin returns an activation under the policies that are in force now.
 func (a *Analyzer) Begin() Activation { return a.begin(decision.Policies.Variables, a.handle) }
 
 // handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
@@ -83,7 +83,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
-	a.report(ctx, j, analysis, &recorded, time.Since(started))
+	a.report(j, analysis, &recorded, time.Since(started))
 	reply = replyTo(&recorded, &failure)
 	reply.Taken = func() { a.memory.Answered(&recorded) }
 	return reply
@@ -114,7 +114,8 @@ func (u *useCase) unrecorded(ctx context.Context, j *Job) Reply {
 // remembered is what is wrong where a subject's records cannot be read.
 const remembered = "what the journal remembers of it"
 
-// unrecordable is what the store refuses for what it holds, or for what it remembers, while it takes others.
+// unrecordable returns the rejection of what the store refuses for what it holds, or for what it remembers, while it
+// takes others.
 func unrecordable(err error) *decision.Rejection {
 	if errors.Is(err, journal.ErrUnreadable) {
 		return &decision.Rejection{Code: decision.InvalidVariables, Variable: remembered, Found: err.Error(),
@@ -134,7 +135,7 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 	return n
 }
 
-// replyTo is the answer that carries the recorded decision to the process.
+// replyTo returns the answer that carries the recorded decision to the process.
 func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 	d := &r.Decision
 	if d.ShouldRetry() {
@@ -155,8 +156,8 @@ type useCase struct {
 	log    *zap.Logger
 }
 
-// begin is an activation under the policies that are in force now: the variables that a poll fetches are read, and its jobs
-// handled, by the same catalogue.
+// begin returns an activation under the policies that are in force now: the variables that a poll fetches are read, and
+// its jobs handled, by the same catalogue.
 func (u *useCase) begin(
 	variables func(decision.Policies) []string, handle func(context.Context, *Job, decision.Policies) Reply,
 ) Activation {
@@ -168,9 +169,9 @@ func (u *useCase) begin(
 }
 
 // open returns what handlers begin with: the policy that the job's task names, and its variables. policies are those of
-// its activation. Where ok is false the job gets reply. One whose policy came into force after its activation goes back,
-// and the next one fetches what it reads. There is no circle in that, for the next one knows it. A rejection names the
-// policies in force.
+// its activation. Where ok is false the job gets reply. One whose policy came into force after its activation goes
+// back, and the next one fetches what it reads. There is no circle in that, for the next one knows it. A rejection
+// names the policies in force.
 func (u *useCase) open(
 	ctx context.Context, j *Job, policies decision.Policies,
 ) (policy *decision.Policy, vs values, reply Reply, ok bool) {

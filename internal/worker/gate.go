@@ -21,8 +21,8 @@ type Gate struct {
 	admit func(destination string, jobKey int64, deadline time.Time) bool
 }
 
-// NewGate records claims that may not go at once in memory. admit reports whether a claim of that destination, which asks
-// by a job, may; the deadline is zero where it has none. policies gives those in force.
+// NewGate records claims that may not go at once in memory. admit reports whether a claim of that destination, which
+// asks by a job, may; the deadline is zero where it has none. policies gives those in force.
 func NewGate(
 	engine HoldingEngine, admit func(destination string, jobKey int64, deadline time.Time) bool,
 	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
@@ -36,7 +36,7 @@ func (g *Gate) Worker(cfg Config) *Worker {
 	return g.worker(cfg, SubmissionGate, g.Begin)
 }
 
-// Begin is an activation under the policies that are in force now.
+// Begin returns an activation under the policies that are in force now.
 func (g *Gate) Begin() Activation {
 	return g.begin(func(ps decision.Policies) []string {
 		return append(ps.GateVariables(), decision.DeadlineVariable)
@@ -100,7 +100,7 @@ func redacted(c decision.Context) decision.Context {
 // destinationOf returns the name of a failure's destination with nothing personal in it.
 func destinationOf(f *decision.Failure) string { return redact.Line(f.Destination, maxErrorBytes) }
 
-// gateOutputs are the contract's.
+// gateOutputs returns the contract's outputs of a gate.
 func gateOutputs(held time.Duration, reason string, canary bool) string {
 	o := object{}.text("gateHeld", text.ISODuration(held)).text("gateReason", reason)
 	return string(o.boolean("gateCanary", canary).end())
@@ -112,7 +112,8 @@ type GateEngine interface {
 	Throw(ctx context.Context, j *Job, e BPMNError) error
 }
 
-// AnswerGate answers a process that waited at a gate, once; policy is its claim's, nil where that is gone. It returns Released where that is to be done again.
+// AnswerGate answers a process that waited at a gate, once; policy is its claim's, nil where that is gone. It returns
+// Released where that is to be done again.
 func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, policy *decision.Policy, log *zap.Logger) Action {
 	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
@@ -147,7 +148,7 @@ func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, p
 	return Released
 }
 
-// givenUp is the BPMN error of a claim that cannot be sent in time.
+// givenUp returns the BPMN error of a claim that cannot be sent in time.
 func givenUp(a *journal.GateAnswer) BPMNError {
 	last, what := a.Deadline, "Deadline"
 	if a.GiveUp == decision.ReasonTimeLimit {

@@ -136,7 +136,7 @@ func (l *loop) room(stop context.Context) bool {
 	return false
 }
 
-// threshold is the lowest count that is not below fullness.
+// threshold returns the lowest count that is not below fullness.
 func (l *loop) threshold() int64 { return (int64(l.w.cfg.MaxJobsActive)*fullness + 99) / 100 }
 
 // release gives back the place of one answered job.

@@ -26,7 +26,7 @@ func NewOutcomeRecorder(
 	return &OutcomeRecorder{useCase{policies, "", memory, hooks, log}}
 }
 
-// Begin is an activation under the policies that are in force now.
+// Begin returns an activation under the policies that are in force now.
 func (o *OutcomeRecorder) Begin() Activation {
 	return o.begin(func(ps decision.Policies) []string { return append(ps.IDVariables(), OutcomeVariable) }, o.handle)
 }

@@ -29,7 +29,7 @@ func (o object) text(name, value string) object {
 	return o.raw(name, string(decision.Text(value)))
 }
 
-// optional is text, or null where there is none.
+// optional adds what text does, or null where there is none.
 func (o object) optional(name, value string) object {
 	if value == "" {
 		return o.raw(name, "null")
@@ -47,7 +47,7 @@ func (o object) boolean(name string, b bool) object {
 
 func (o object) end() []byte { return append(o, '}') }
 
-// outputs are the contract's outputs of d but for deadLetterId, which needs the job.
+// outputs returns the contract's outputs of d but for deadLetterId, which needs the job.
 func outputs(d *decision.Decision, f *decision.Failure) object {
 	return appendOutputs(make(object, 0, 512), d, f)
 }
@@ -77,8 +77,8 @@ func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
 }
 
 // DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
-// not read is left out, as a job would leave it. foresee may change the failure, and gets its error redacted; nil changes
-// nothing.
+// not read is left out, as a job would leave it. foresee may change the failure, and gets its error redacted; nil
+// changes nothing.
 func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
@@ -161,7 +161,7 @@ func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
 	return vs, nil
 }
 
-// policyHeader is the policy the task names; empty where it names none.
+// policyHeader returns the policy that the task names; empty where it names none.
 func policyHeader(j *Job) (string, *decision.Rejection) {
 	if j.Headers == "" || j.Headers == "{}" {
 		return "", nil

@@ -103,7 +103,7 @@ func (e *EngineError) Error() string { return e.Err.Error() }
 // Unwrap returns the engine's own error.
 func (e *EngineError) Unwrap() error { return e.Err }
 
-// kindOf is the kind of err, which is not nil.
+// kindOf returns the kind of err, which is not nil.
 func kindOf(err error) ErrorKind {
 	if e, ok := errors.AsType[*EngineError](err); ok {
 		return e.Kind

@@ -164,5 +164,5 @@ func (u *useCase) rejectJob(j *Job, r *decision.Rejection) Reply {
 	return Reply{Action: Failed, Failure: Failure{Retries: 0, Message: message}}
 }
 
-// tenant of a job; an engine that knows none names none.
+// tenant returns that of a job; an engine that knows none names none.
 func tenant(j *Job) string { return cmp.Or(j.TenantID, journal.DefaultTenant) }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
-func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
 	event := d.Event(a.rule, n.Error).LogName
 	switch {
@@ -88,7 +87,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 	}
 }
 
-// level of a decision's line.
+// level returns that of a decision's line.
 func level(d *decision.Decision, warning string) zapcore.Level {
 	switch {
 	case d.Outcome == decision.MaxRetriesExceeded: // RN-BIL-005 §2.1.1
@@ -100,7 +99,7 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 	}
 }
 
-// warning is what was odd about the input, and what was done about it.
+// warning says what was odd about the input, and what was done about it.
 func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.RaisedFrom >= 0:

@@ -79,7 +79,7 @@ func (h *holder) worker(cfg Config, jobType string, begin func() Activation) *Wo
 	return New(h.engine, cfg, []Subscription{{JobType: jobType, Begin: begin}}, hooks, h.log)
 }
 
-// Begin is an activation under the policies that are in force now.
+// Begin returns an activation under the policies that are in force now.
 func (r *Reviews) Begin() Activation {
 	return Activation{Variables: append(r.policies().IDVariables(), DeadLetterVariable), Handler: r.handle}
 }
@@ -101,7 +101,7 @@ func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 	return release(j, notRecorded)
 }
 
-// unseen is what is wrong with a review job that the journal will never record; nil where it may.
+// unseen says what is wrong with a review job that the journal will never record; nil where it may.
 func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
 	switch {
 	case errors.Is(err, journal.ErrDeadLetterUnknown):
@@ -113,7 +113,7 @@ func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
 	}
 }
 
-// keep the job. One whose answer is on its way already is done with in a moment.
+// hold keeps the job. One whose answer is on its way already is done with in a moment.
 func (r *Reviews) hold(ctx context.Context, j *Job, seen *journal.ReviewJob, d *journal.DeadLetter) Reply {
 	if d.Delivery == journal.DeliveryPending {
 		r.waiting()
@@ -125,7 +125,7 @@ func (r *Reviews) hold(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 	return r.holder.hold(ctx, j)
 }
 
-// keep has the engine offer the job again only after a day. One that is too busy to hear of it is asked again.
+// hold has the engine offer the job again only after a day. One that is too busy to hear of it is asked again.
 func (h *holder) hold(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
@@ -165,7 +165,7 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 		r.mistaken(values, &d.Subject), nil
 }
 
-// mistaken is what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or
+// mistaken says what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or
 // cannot be told: the policy is gone, or came later, or the process does not say.
 func (r *Reviews) mistaken(values values, s *journal.Subject) *decision.Rejection {
 	policy := r.policies()[s.Policy]

@@ -56,8 +56,8 @@ func NewReviewSink(
 		ends: map[string]Action{}, sent: map[string]bool{}}
 }
 
-// Leads is to be called when this sink's relay begins to be the one that carries the queue (outbox.Relay): what was known
-// before, another may have dealt with.
+// Leads is to be called when this sink's relay begins to be the one that carries the queue (outbox.Relay): what was
+// known before, another may have dealt with.
 func (s *ReviewSink) Leads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// end is what the engine says to an answer, or has said before.
+// end returns what the engine says to an answer, or has said before.
 func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Answer) (Action, error) {
 	s.mu.Lock()
 	end, known := s.ends[m.ID]
@@ -131,10 +131,10 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 	}
 }
 
-// guess is what became of a job that is gone and may have been completed by an earlier try. It was this worker's alone:
-// where its process runs on, or has reported since how it went on, that try was it. Where the process has ended without
-// a word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person looks. So
-// nothing that nobody carries out is taken for done.
+// guess returns what became of a job that is gone and may have been completed by an earlier try. It was this worker's
+// alone: where its process runs on, or has reported since how it went on, that try was it. Where the process has ended
+// without a word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person
+// looks. So nothing that nobody carries out is taken for done.
 func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
 	if a.ProcessInstanceKey == 0 {
 		return Superseded, nil

@@ -49,7 +49,7 @@ type Activation struct {
 	Handler   Handler
 }
 
-// Always is for a handler that nothing changes while it runs: every poll asks for the same.
+// Always returns a Begin for a handler that nothing changes while it runs: every poll asks for the same.
 func Always(h Handler, variables ...string) func() Activation {
 	return func() Activation { return Activation{Variables: variables, Handler: h} }
 }
@@ -125,8 +125,8 @@ func (w *Worker) serve(stop, kill context.Context) {
 	}
 }
 
-// Handle is one job's way from its handler to the engine, and returns what became of it. A job whose time ran out in the
-// queue is left alone: who gets it next decides on it. Safe for concurrent use.
+// Handle is one job's way from its handler to the engine, and returns what became of it. A job whose time ran out in
+// the queue is left alone: who gets it next decides on it. Safe for concurrent use.
 func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 	if !time.Now().Before(j.Deadline) {
 		return w.late(j, Released)

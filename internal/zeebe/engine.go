@@ -178,8 +178,8 @@ func refusedModel(name, said string, cause error) error {
 // busyPause is between two tries of a gateway that is too busy.
 const busyPause = 100 * time.Millisecond
 
-// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A gateway that
-// is too busy to take it is asked again until ctx ends.
+// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A
+// gateway that is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
 	key, err := c.gateway.create(ctx, processID, variables)
 	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {

@@ -91,7 +91,7 @@ func (g *restGateway) call(ctx context.Context, method, path string, in, out any
 	return g.send(ctx, method, path, "application/json", body, out)
 }
 
-// send is call with a body.
+// send does what call does, with a body as it is.
 func (g *restGateway) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -361,7 +361,7 @@ func problem(r *http.Response, text []byte) error {
 	return &restError{r.StatusCode, said.Title, fmt.Errorf("answered %d %s: %s", r.StatusCode, said.Title, detail)}
 }
 
-// transportError is an error of a call that was not answered as a whole.
+// transportError returns the error of a call that was not answered as a whole.
 func transportError(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		err = fmt.Errorf("%w (%w)", err, ended)

@@ -105,7 +105,7 @@ func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
 	}
 }
 
-// get is the token to send now. It waits for a request only while there is no usable token.
+// get returns the token to send now. It waits for a request only while there is no usable token.
 func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	s.mu.Lock()
 	token, usable := s.token, s.usable()
@@ -193,8 +193,8 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	}
 }
 
-// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing. A call whose token
-// is not taken is made once more where another token can be had at once.
+// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing. A call whose
+// token is not taken is made once more where another token can be had at once.
 func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) error {
 	if s == nil {
 		return f(ctx)

@@ -19,7 +19,7 @@ const opening = "open the journal in PostgreSQL"
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
-		")STRICT;": ")", ")KEYED;": ")"},
+		")STRICT;": ");", ")KEYED;": ");"},
 	Bytes: `'\x%x'`, Numbered: true, Contains: "strpos",
 	Now: "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
 	Sizes: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",

@@ -153,10 +153,8 @@ func makeTables(ctx context.Context, c *pgx.Conn) error {
 	if s, err := askServer(ctx, c); err != nil || s.made {
 		return err // another process was faster
 	}
-	for _, statement := range dialect.Schema() {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
-		}
+	if _, err := c.PgConn().Exec(ctx, dialect.Schema()).ReadAll(); err != nil {
+		return err
 	}
 	return tx.Commit(ctx)
 }

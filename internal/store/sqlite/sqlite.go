@@ -32,7 +32,7 @@ const (
 
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
-		")STRICT;": ") STRICT", ")KEYED;": ") STRICT, WITHOUT ROWID"},
+		")STRICT;": ") STRICT;", ")KEYED;": ") STRICT, WITHOUT ROWID;"},
 	Bytes: "x'%x'", Contains: "instr", Sizes: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Judge: judge,
 }
@@ -164,10 +164,9 @@ func create(ctx context.Context, pool *sql.DB) error {
 	if objects > 0 {
 		return known(ctx, tx)
 	}
-	for _, statement := range append(dialect.Schema(), fmt.Sprintf("PRAGMA application_id = %d", applicationID)) {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
-		}
+	_, err = tx.ExecContext(ctx, dialect.Schema()+fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	if err != nil {
+		return fmt.Errorf("make the tables: %w", err)
 	}
 	return tx.Commit()
 }

@@ -11,11 +11,7 @@ const unfinished = "('running', 'paused')"
 
 // run is the bulk run of that id, without its Counts; false where there is none.
 func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
-	all, err := collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun])
-	if err != nil || len(all) == 0 {
-		return journal.BulkRun{}, false, err
-	}
-	return all[0], true, nil
+	return first(collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun]))
 }
 
 // count sets the run's Counts.
@@ -46,31 +42,16 @@ func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any
 
 // BulkRun implements deadletter.BulkStore.
 func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
-	err = r.read(ctx, "read a bulk run", func(s *snapshot) error {
-		if run, found, err = s.run(id); err == nil && found {
-			err = s.count(&run)
-		}
-		return err
-	})
-	return run, found && err == nil, err
+	return first(r.bulkRuns(ctx, "read a bulk run", "WHERE id = ?", id))
 }
 
 // BulkRuns implements deadletter.BulkStore.
-func (r *Reader) BulkRuns(
-	ctx context.Context, cursor string, limit int,
-) (all []journal.BulkRun, next string, err error) {
-	after, err := deadletter.AfterRun(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	limit = min(max(limit, 1), deadletter.MostItems)
+func (r *Reader) BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error) {
 	var w where
 	if after != "" {
 		w.and("id < ?", after)
 	}
-	all, err = r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, limit+1)...)
-	all, next = deadletter.RunPage(all, limit)
-	return all, next, err
+	return r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, max(limit, 0))...)
 }
 
 // ActiveBulkRuns implements deadletter.BulkStore.

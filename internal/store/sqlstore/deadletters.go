@@ -160,13 +160,9 @@ func (r *Reader) DeadLetterPage(
 
 // DeadLetter implements deadletter.Reader.
 func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
-	all, err := reading(ctx, r, "read a dead letter", func(s *snapshot) ([]deadletter.Item, error) {
+	return first(reading(ctx, r, "read a dead letter", func(s *snapshot) ([]deadletter.Item, error) {
 		return s.letters(where{[]string{"d.id = ?"}, []any{id}}, "d.record", 1)
-	})
-	if found = err == nil && len(all) > 0; found {
-		item = all[0]
-	}
-	return item, found, err
+	}))
 }
 
 // DeadLettersAsked implements deadletter.Reader.

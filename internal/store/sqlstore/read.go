@@ -63,27 +63,14 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	return story, nil
 }
 
-// states calls take for the states of the subjects that the clause lets through.
-func (s *snapshot) states(clause string, args []any, take func(*journal.KeyedState)) error {
-	return s.eachState(clause, args, func(k *journal.KeyedState) error {
-		if k.Unreadable == nil {
-			take(k)
-		}
-		return k.Unreadable
-	})
-}
+const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"
 
-// eachState is states, with those that cannot be read.
-func (s *snapshot) eachState(clause string, args []any, take func(*journal.KeyedState) error) error {
-	return s.each("SELECT key, tenant, policy, id, body FROM subjects"+clause, func(scan scanner) (err error) {
-		var k journal.KeyedState
-		var state string
-		if err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &state); err != nil {
-			return err
-		}
-		k.State, k.Unreadable = readState(state)
-		return take(&k)
-	}, args...)
+// readKeyed reads a row of selectStates, whose body may be unreadable.
+func readKeyed(scan scanner, k *journal.KeyedState) error {
+	var body string
+	err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &body)
+	k.State, k.Unreadable = readState(body)
+	return err
 }
 
 // PendingRetries implements journal.Reader.
@@ -96,14 +83,18 @@ func (r *Reader) PendingRetries(
 		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
 	}
 	w.is("policy", policy)
-	return reading(ctx, r, "list the pending retries", func(s *snapshot) (all []journal.PendingRetry, err error) {
-		err = s.states(w.String()+" ORDER BY next_retry, key LIMIT ?", append(w.args, max(limit, 0)),
-			func(k *journal.KeyedState) {
-				e := &k.State.Episode
-				all = append(all, journal.PendingRetry{Subject: k.Subject, Key: k.Key, NextRetryTime: e.NextRetryTime,
-					RetryCount: e.Retries, State: e.State})
-			})
-		return all, err
+	query := selectStates + w.String() + " ORDER BY next_retry, key LIMIT ?"
+	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
+		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, p *journal.PendingRetry) error {
+			var k journal.KeyedState
+			if err := readKeyed(scan, &k); err != nil {
+				return err
+			}
+			e := &k.State.Episode
+			*p = journal.PendingRetry{Subject: k.Subject, Key: k.Key, NextRetryTime: e.NextRetryTime, RetryCount: e.Retries,
+				State: e.State}
+			return k.Unreadable
+		})
 	})
 }
 
@@ -118,15 +109,15 @@ func (r *Reader) Named(ctx context.Context, part string, limit int) ([]journal.S
 
 // Held implements journal.Holding.
 func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
-	return reading(ctx, r, "read what is held", func(s *snapshot) (journal.Head, error) {
-		head, err := s.head("")
-		if err == nil {
-			err = s.eachState(" WHERE destination <> '' ORDER BY key", nil, func(k *journal.KeyedState) error {
+	return reading(ctx, r, "read what is held", func(s *snapshot) (head journal.Head, err error) {
+		if head, err = s.Head(); err != nil {
+			return head, err
+		}
+		return head, stream(s, selectStates+" WHERE destination <> '' ORDER BY key", nil, readKeyed,
+			func(k *journal.KeyedState) error {
 				take(k)
 				return nil
 			})
-		}
-		return head, err
 	})
 }
 

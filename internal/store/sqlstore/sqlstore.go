@@ -65,23 +65,11 @@ type Querier interface {
 var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
 // Schema returns the statements that make the tables.
-func (d *Dialect) Schema() []string {
-	var all []string
-	for statement := range strings.SplitSeq(schema, "\n\n") {
-		lines := strings.Split(statement, "\n")
-		for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
-			lines = lines[1:]
-		}
-		if len(lines) == 0 {
-			continue
-		}
-		all = append(all,
-			types.ReplaceAllStringFunc(strings.Join(lines, "\n"), func(word string) string { return d.Types[word] }))
-	}
-	return append(all,
-		"INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, "+d.bytes(journal.Digest{})+", 0, 0)",
-		"INSERT INTO identity_key VALUES ("+d.bytes(journal.NewIdentityKey())+")",
-		fmt.Sprintf("INSERT INTO journal_schema VALUES (%d)", Version))
+func (d *Dialect) Schema() string {
+	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] }) + fmt.Sprintf(`
+		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, %s, 0, 0);
+		INSERT INTO identity_key VALUES (%s);
+		INSERT INTO journal_schema VALUES (%d);`, d.bytes(journal.Digest{}), d.bytes(journal.NewIdentityKey()), Version)
 }
 
 // Known fails where the schema's version is not this binary's.
@@ -261,6 +249,14 @@ func collect[T any](s *snapshot, query string, args []any, read func(scan scanne
 		return nil
 	})
 	return all, err
+}
+
+// first returns the first of all, and reports whether there is one.
+func first[T any](all []T, err error) (one T, found bool, _ error) {
+	if err != nil || len(all) == 0 {
+		return one, false, err
+	}
+	return all[0], true, nil
 }
 
 // fromJSON reads a row of one column, which is JSON.

@@ -61,7 +61,8 @@ func (s *Store) Probe(ctx context.Context) error {
 		}
 	}
 	return s.write(ctx, "write a probe", func(w *writer) (bool, error) {
-		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixMilli())
+		// Another value than before: SQLite writes nothing where nothing changes.
+		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixNano())
 		return true, err
 	})
 }

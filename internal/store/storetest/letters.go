@@ -88,7 +88,6 @@ func testLetterPages(t *testing.T, s Store) {
 	for list, read := range map[string]func(cursor string) error{
 		"dead letters": func(c string) error { _, _, err := s.DeadLetterPage(t.Context(), f, c, 5); return err },
 		"causes":       func(c string) error { _, _, err := s.DeadLetterGroups(t.Context(), f, c, 5); return err },
-		"runs":         func(c string) error { _, _, err := s.BulkRuns(t.Context(), c, 5); return err },
 	} {
 		for _, bad := range []string{"x", next + "A", "\x00"} {
 			if err := read(bad); !errors.Is(err, deadletter.ErrBadCursor) {

@@ -115,7 +115,7 @@ func TestTokenNewRefuses(t *testing.T) {
 			`--expires is "1y", expected days such as 90d (up to 3650d), a day to come such as ` + year + `, or never`,
 		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", wrong}, exitUsage, []string{
-			wrong + ":1: the number of fields is 1, expected four: name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line",
+			wrong + ":1: the number of fields is 1, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line",
 			wrong + `:3: role is "boss", expected viewer, operator or admin`,
 			wrong + ":3: hash of length 1, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed",
 		}},

@@ -104,7 +104,7 @@ func (p *parser) lines(content []byte) {
 		case 4, 5:
 			p.entry(fields)
 		default:
-			p.problem("the number of fields is %d, expected four: name, role, last day (or -) and SHA-256 of the token, and the teams it "+
+			p.problem("the number of fields is %d, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it "+
 				"is bound to if any; `retry-worker token new` prints such a line", len(fields))
 		}
 	}

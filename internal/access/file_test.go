@@ -33,7 +33,7 @@ func TestParseSaysAllThatIsWrong(t *testing.T) {
 		name = "expected 1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first"
 		last = "expected a day such as 2027-01-31, or - for never"
 		hash = "expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed"
-		four = "expected four: name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
+		four = "expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
 		none = "there is no token, expected at least one, or nobody could log in; `retry-worker token new --file tokens` adds one"
 	)
 	secret, _ := token(t, "x", access.Viewer)

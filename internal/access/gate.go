@@ -324,11 +324,7 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
 	}
 	secret = strings.TrimSpace(secret)
-	find := func() (*Token, error) { return g.Tokens().find(secret, g.Now()) }
-	if g.openID != nil && strings.Count(secret, ".") == 2 { // which no token of the file has
-		find = func() (*Token, error) { return g.openID.program(r.Context(), secret) }
-	}
-	t, refusal := g.tokenBy(r, find)
+	t, refusal := g.tokenBy(r, secret)
 	if refusal != nil {
 		if refusal.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker", error="invalid_token"`)
@@ -336,30 +332,24 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 		return nil, refusal
 	}
 	return &asker{Identity: t.identity(), again: func() Identity {
-		if t, err := find(); err == nil {
+		if t, err := g.Tokens().find(secret, g.Now()); err == nil {
 			return t.identity()
 		}
 		return Identity{}
 	}}, nil
 }
 
-// tokenBy returns the token that find finds. It is looked up first, in constant time, so that a right one never waits,
+// tokenBy returns the token that the secret is. It is looked up first, in constant time, so that a right one never waits,
 // whoever guesses; wrong ones that come too fast get no answer but to wait.
-func (g *Gate) tokenBy(r *http.Request, find func() (*Token, error)) (*Token, *Refusal) {
-	t, err := find()
-	switch {
-	case err == nil:
+func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
+	t, err := g.Tokens().find(secret, g.Now())
+	if err == nil {
 		return t, nil
-	case errors.Is(err, errAway):
-		return nil, providerAway()
 	}
 	if wait := g.wrong.wait(webserver.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
 	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")
-	if !errors.Is(err, errUnknown) && !errors.Is(err, errExpired) {
-		g.loginFailed(r, err)
-	}
 	return nil, wrongToken(t, err)
 }
 

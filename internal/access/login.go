@@ -67,7 +67,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 	next := safeNext(r.PostForm.Get("next"))
 	secret := strings.TrimSpace(r.PostForm.Get("token"))
-	t, refusal := g.tokenBy(r, func() (*Token, error) { return g.Tokens().find(secret, g.Now()) })
+	t, refusal := g.tokenBy(r, secret)
 	if refusal != nil {
 		retryAfter(w, refusal)
 		g.LoginPage(w, r, g.loginOf(next, refusal))

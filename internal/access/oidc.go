@@ -49,7 +49,7 @@ func (p *Provider) Check(ctx context.Context) error {
 	return err
 }
 
-// openID logs people in by a provider, and takes its tokens from programs. Safe for concurrent use.
+// openID logs people in by a provider. Safe for concurrent use.
 type openID struct {
 	Provider
 	now    func() time.Time
@@ -321,26 +321,6 @@ func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) 
 		return err
 	})
 	return fresh, err
-}
-
-// program returns whose token of the provider's a program shows. It is taken for askAgain from when it was issued.
-func (o *openID) program(ctx context.Context, raw string) (who *Token, err error) {
-	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
-		t, g, err := o.person(ctx, p, raw, "")
-		switch {
-		case err != nil:
-			return err
-		case t.Nonce != "":
-			return errors.New("the token has a nonce: it is the proof of a browser's log-in, and none for programs")
-		}
-		if age := o.now().Sub(t.IssuedAt); age > askAgain || age < -skew {
-			return fmt.Errorf("the token was issued at %s, expected within the last %s", t.IssuedAt.UTC().Format(time.RFC3339),
-				askAgain)
-		}
-		who = &Token{Name: g.Name, Role: g.Role, Teams: g.Teams}
-		return nil
-	})
-	return who, err
 }
 
 // seal returns a value as a browser keeps it, which only replicas with the client's secret read or write.

@@ -325,8 +325,8 @@ func TestProviderThatIsSilent(t *testing.T) {
 	restarted.provider = w.provider
 	restarted.open(func() *access.Tokens { return restarted.tokens })
 	h.silent, h.asked = make(chan struct{}), make(chan struct{}, 10)
-	program := make(chan int)
-	go func() { program <- restarted.get("/", bearer("a.b.c")).status }()
+	newcomer := make(chan int)
+	go func() { newcomer <- restarted.get("/login/oidc", overTLS).status }()
 	<-h.asked
 	p.Transport = restarted
 	p.is(t, "meanwhile", "maria admin")
@@ -334,8 +334,8 @@ func TestProviderThatIsSilent(t *testing.T) {
 		t.Errorf("it was waited for until %v", told)
 	}
 	close(h.silent)
-	if status := <-program; status != http.StatusUnauthorized {
-		t.Errorf("the program that waited is answered %d", status)
+	if status := <-newcomer; status != http.StatusSeeOther {
+		t.Errorf("the one who waited is answered %d", status)
 	}
 }
 

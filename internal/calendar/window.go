@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,20 +137,16 @@ func clock(d time.Duration) string {
 // String describes w: days 1-5, mon-fri, 08:00-18:00.
 func (w Window) String() string {
 	var parts []string
-	if w.Days != 0 {
-		parts = append(parts, "days "+w.Days.String())
+	add := func(label, text string) {
+		if text != "" {
+			parts = append(parts, label+text)
+		}
 	}
-	if w.BusinessDays != 0 {
-		parts = append(parts, "business days "+w.BusinessDays.String())
-	}
-	if w.Weekdays != 0 {
-		parts = append(parts, w.Weekdays.String())
-	}
+	add("days ", w.Days.String())
+	add("business days ", w.BusinessDays.String())
+	add("", w.Weekdays.String())
 	if w.Hours != (Hours{}) {
-		parts = append(parts, w.Hours.String())
+		add("", w.Hours.String())
 	}
-	if parts == nil {
-		return "always"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "always")
 }

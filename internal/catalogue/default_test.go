@@ -8,12 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/testkit/seeded"
 )
 
 func TestDefaultIsTheContracts(t *testing.T) {
@@ -70,49 +68,6 @@ func TestDefaultTISSIsTheRules(t *testing.T) {
 
 func rulesOf(rules []classify.Rule, class decision.ErrorClassification) []classify.Rule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r classify.Rule) bool { return r.Class != class })
-}
-
-// TestDefaultNeverOverrulesTheCodes on texts of codes, of the default's own phrases, and of noise: what the codes call
-// permanent stays so by the same code, and what they call transient does too, unless stronger evidence says otherwise.
-func TestDefaultNeverOverrulesTheCodes(t *testing.T) {
-	alone, full := decisiontest.TISSSubmission().Rules, Default().Policies["tiss-submission"].Rules
-	var known []string
-	for _, r := range full.Rules() {
-		known = append(known, slices.Concat(r.Codes, r.TISSFaults, r.Phrases)...)
-		for _, code := range r.TISSCodes {
-			known = append(known, "glosa "+code)
-		}
-		for _, s := range r.Statuses {
-			known = append(known, "HTTP "+s)
-		}
-	}
-	piece := rapid.OneOf(
-		rapid.Map(rapid.SampledFrom(known), func(s string) string { return strings.TrimSuffix(s, "*") }),
-		rapid.Map(rapid.SampledFrom(known), strings.ToLower),
-		rapid.SampledFrom([]string{"_", "-", " ", ".", "\n", ": ", "ã", "&atilde;", "503", "504", "404", "15037"}),
-		rapid.String(),
-	)
-	seen := map[string]int{}
-	seeded.Check(t, func(t *rapid.T) {
-		for range 40 {
-			text := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "pieces"), "")
-			before, after := alone.Classify(text, 0), full.Classify(text, 0)
-			seen[string(before.Class+" to "+after.Class)]++
-			stays := before.Name == after.Name && before.Reason == after.Reason && before.Team == after.Team
-			switch {
-			case before.Class == decision.Permanent && !stays,
-				// A denial code is above them, and presumed where the text goes on with a passing fault.
-				before.Class == decision.Transient && after.Rank > classify.SpecifiedTransient && !strings.Contains(text, "glosa"):
-				t.Fatalf("%q is %s by %q; the codes alone say %s by %q", text, after.Class, after.Name, before.Class, before.Name)
-			}
-		}
-	})
-	for _, change := range []string{"PERMANENT to PERMANENT", "TRANSIENT to TRANSIENT", "UNKNOWN to UNKNOWN"} {
-		if seen[change] == 0 {
-			t.Errorf("no text went from %s: %v", change, seen)
-		}
-	}
-	t.Log(seen)
 }
 
 func TestDefaultIDs(t *testing.T) {

@@ -28,7 +28,7 @@ type workerEnv struct {
 	GrafanaURL           string `split_words:"true" desc:"where people open the Grafana board, for a link from the overview: https://…/d/…; empty: no link"`
 	ClaimURL             string `split_words:"true" desc:"a claim's page in the hospital's own system, for a link: https://…/{id}, or with {VARIABLE}s of its context; empty: no link"`
 	AuthTokensFile       string `split_words:"true" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
-	OidcIssuer           string `split_words:"true" desc:"OpenID provider that people log in by, and programs' tokens come from: https://…; empty: none"`
+	OidcIssuer           string `split_words:"true" desc:"OpenID provider that people log in by: https://…; empty: none"`
 	OidcClientID         string `split_words:"true" desc:"id of the provider's client; its redirect address is …/login/callback"`
 	OidcClientSecretFile string `split_words:"true" desc:"file with the client's secret, which signs the sessions too"`
 	OidcRoleClaim        string `split_words:"true" default:"roles" desc:"claim that holds viewer, operator or admin; dots lead into objects: realm_access.roles"`

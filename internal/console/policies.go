@@ -28,7 +28,6 @@ type policiesData struct {
 // policyView is one policy.
 type policyView struct {
 	Name, Description string
-	Reads             []fact
 	Limits            []fact
 	Ladder            []rung
 	// Notes are sentences on the ladder.
@@ -49,15 +48,6 @@ type ruleRow struct {
 	Reason decision.Reason
 	Team   string
 	Hint   string
-	// Kinds of what it matches, each with its list.
-	Kinds []matcherList
-}
-
-type matcherList struct {
-	Name string
-	// Items, at most some; More are not shown.
-	Items string
-	More  int
 }
 
 // exampleID is one that every policy of the default catalogue takes.
@@ -130,24 +120,12 @@ func (v *visit) policiesData(selected string) *policiesData {
 
 func (v *visit) policyView(p *decision.Policy) policyView {
 	l := plan.Of(p, decision.OwnPolicy{})
-	view := policyView{Name: p.Name, Description: p.Description, Reads: v.reads(p), Limits: v.limits(p)}
+	view := policyView{Name: p.Name, Description: p.Description, Limits: v.limits(p)}
 	v.ladder(&view, l)
 	for _, r := range p.Rules.Rules() {
 		view.Rules = append(view.Rules, v.rule(&r))
 	}
 	return view
-}
-
-// reads are the process variables that the policy reads.
-func (v *visit) reads(p *decision.Policy) []fact {
-	own := cmp.Or(p.Own, &decision.OwnVariables{})
-	all := []fact{
-		{p.IDVariable, v.T("reads.id", p.IDPattern.String())}, {p.ErrorVariable, v.T("reads.error")},
-		{decision.RetryCountVariable, v.T("reads.count")}, {decision.LastSubmissionVariable, v.T("reads.last")},
-		{p.HTTPStatusVariable, v.T("reads.status")}, {own.MaxAttempts, v.T("reads.max_attempts")},
-		{own.Delay, v.T("reads.delay")}, {own.NonRetryable, v.T("reads.non_retryable")},
-	}
-	return slices.DeleteFunc(all, func(f fact) bool { return f.Name == "" })
 }
 
 // limits are what ends the retries, and what unknown and empty errors do.
@@ -216,18 +194,12 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 	if l.NeverScheduled > 0 {
 		view.Notes = append(view.Notes, v.Count("ladder.never", l.NeverScheduled))
 	}
-	if l.NotShown > 0 {
-		view.Notes = append(view.Notes, v.Count("ladder.more", l.NotShown))
-	}
 }
 
 // between the earliest and the latest.
 func (v *visit) between(r plan.Range) string {
 	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
-
-// mostItems of one kind that a rule's row shows.
-const mostItems = 12
 
 func (v *visit) rule(r *classify.Rule) ruleRow {
 	row := ruleRow{Name: r.Name, Class: v.badge("class", r.Class), Reason: r.Reason, Hint: r.Hint}
@@ -236,19 +208,6 @@ func (v *visit) rule(r *classify.Rule) ruleRow {
 	}
 	if r.Class == decision.Permanent {
 		row.Team = v.team(r.Team)
-	}
-	for _, list := range []struct {
-		key   string
-		items []string
-	}{
-		{"rule.codes", r.Codes}, {"rule.statuses", r.Statuses}, {"rule.faults", r.TISSFaults}, {"rule.tiss", r.TISSCodes},
-		{"rule.phrases", r.Phrases}, {"rule.refusals", r.Refusals}, {"rule.approvals", r.Approvals},
-		{"rule.things", r.Things}, {"rule.patterns", r.Patterns},
-	} {
-		if n := len(list.items); n > 0 {
-			shown := min(n, mostItems)
-			row.Kinds = append(row.Kinds, matcherList{v.T(list.key), strings.Join(list.items[:shown], ", "), n - shown})
-		}
 	}
 	return row
 }

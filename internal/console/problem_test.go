@@ -38,7 +38,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	} {
 		s.doc(c.from, c.status).mustSay(c.words)
 	}
-	closed.page("/policies").mustSay("tiss-submission") // policies need no journal
+	closed.page("/policies").mustSay("TISS submission") // policies need no journal
 	for at, form := range map[string]string{
 		"/dead-letters/a%2Fb": "retry", "/dead-letters/x": "undo", "/causes/x": "teach", "/bulk-runs/x": "pause",
 		"/destinations/x": "hold",

@@ -67,10 +67,10 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 			add(markNext, "", e.NextRetryTime)
 		}
 	}
-	add(markDeadline, "", deadline(story))
-	if len(steps) < 2 {
+	if len(steps) == 0 || len(steps) == 1 && steps[0].Mark != markHeld {
 		return nil
 	}
+	add(markDeadline, "", deadline(story))
 	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
 	for i := range steps[:len(steps)-1] {
 		v.waited(&steps[i], &steps[i+1])

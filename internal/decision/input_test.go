@@ -99,37 +99,27 @@ func TestR11Rejected(t *testing.T) {
 		want string
 	}{
 		{"no id", decision.Variables{Error: text}, "INVALID_CLAIM_ID: claimId is missing" + wantID},
-		{"null id", decision.Variables{ID: "null", Error: text}, "INVALID_CLAIM_ID: claimId is null" + wantID},
 		{"id of another form", decision.Variables{ID: `"CLM-1"`, Error: text}, `INVALID_CLAIM_ID: claimId is "CLM-1" (text)` + wantID},
 		{"id in lower case", decision.Variables{ID: `"clm-a-1"`, Error: text}, `INVALID_CLAIM_ID: claimId is "clm-a-1" (text)` + wantID},
 		{"id with more behind it", decision.Variables{ID: `"CLM-A-1\n"`, Error: text}, `INVALID_CLAIM_ID: claimId is "CLM-A-1\n" (text)` + wantID},
-		{"id with more before it", decision.Variables{ID: `" CLM-A-1"`, Error: text}, `INVALID_CLAIM_ID: claimId is " CLM-A-1" (text)` + wantID},
-		{"id of two lines", decision.Variables{ID: `"CLM-\n-1"`, Error: text}, `INVALID_CLAIM_ID: claimId is "CLM-\n-1" (text)` + wantID},
-		{"id with another script's digits", decision.Variables{ID: `"CLM-A-٣"`, Error: text}, `INVALID_CLAIM_ID: claimId is "CLM-A-٣" (text)` + wantID},
 		{"id that is a number", decision.Variables{ID: "1", Error: text}, "INVALID_CLAIM_ID: claimId is 1" + wantID},
 		{"id that came escaped is shown as it reads", decision.Variables{ID: `"\u003cb\u003e"`, Error: text}, `INVALID_CLAIM_ID: claimId is "<b>" (text)` + wantID},
 		{"id that is no JSON", decision.Variables{ID: `"CLM-A-1`, Error: text}, `INVALID_CLAIM_ID: claimId is "\"CLM-A-1" (no JSON)` + wantID},
-		{"id of two texts", decision.Variables{ID: `"CLM-"-1"`, Error: text}, `INVALID_CLAIM_ID: claimId is "\"CLM-\"-1\"" (no JSON)` + wantID},
 
 		{"count as text", decision.Variables{ID: id, Error: text, RetryCount: `"2"`}, `INVALID_RETRY_COUNT: retryCount is "2" (text)` + wantCount},
 		{"count of a half", decision.Variables{ID: id, Error: text, RetryCount: "2.5"}, "INVALID_RETRY_COUNT: retryCount is 2.5" + wantCount},
 		{"negative count", decision.Variables{ID: id, Error: text, RetryCount: "-1"}, "INVALID_RETRY_COUNT: retryCount is -1" + wantCount},
-		{"true count", decision.Variables{ID: id, Error: text, RetryCount: "true"}, "INVALID_RETRY_COUNT: retryCount is true" + wantCount},
 		{"list for a count", decision.Variables{ID: id, Error: text, RetryCount: "[2]"}, "INVALID_RETRY_COUNT: retryCount is a list" + wantCount},
-		{"object for a count", decision.Variables{ID: id, Error: text, RetryCount: `{"n":2}`}, "INVALID_RETRY_COUNT: retryCount is an object" + wantCount},
 
 		{"time in words", decision.Variables{ID: id, Error: text, LastSubmissionTime: `"ontem"`}, `INVALID_LAST_SUBMISSION_TIME: lastSubmissionTime is "ontem" (text)` + wantTime},
 		{"time as a number", decision.Variables{ID: id, Error: text, LastSubmissionTime: "1736678400"}, "INVALID_LAST_SUBMISSION_TIME: lastSubmissionTime is 1736678400" + wantTime},
 
 		{"no error", decision.Variables{ID: id}, "INVALID_ERROR_MESSAGE: submissionError is missing" + wantText},
-		{"null error", decision.Variables{ID: id, Error: "null"}, "INVALID_ERROR_MESSAGE: submissionError is null" + wantText},
 		{"empty error", decision.Variables{ID: id, Error: `""`}, `INVALID_ERROR_MESSAGE: submissionError is "" (text)` + wantText},
 		{"white space", decision.Variables{ID: id, Error: `" \t\r\n"`}, `INVALID_ERROR_MESSAGE: submissionError is " \t\r\n" (text)` + wantText},
-		{"no-break spaces", decision.Variables{ID: id, Error: `"\u00a0\u2003\u0085"`}, `INVALID_ERROR_MESSAGE: submissionError is "\u00a0\u2003\u0085" (text)` + wantText},
 		{"nothing visible", decision.Variables{ID: id, Error: `"\u200b\ufeff \u200c\u200d\u2060\u00ad"`}, `INVALID_ERROR_MESSAGE: submissionError is "\u200b\ufeff \u200c\u200d\u2060\u00ad" (text)` + wantText},
 		{"error as a number", decision.Variables{ID: id, Error: "503"}, "INVALID_ERROR_MESSAGE: submissionError is 503" + wantText},
 		{"error as an object", decision.Variables{ID: id, Error: `{"code":"TIMEOUT"}`}, "INVALID_ERROR_MESSAGE: submissionError is an object" + wantText},
-		{"error as a list", decision.Variables{ID: id, Error: `["TIMEOUT"]`}, "INVALID_ERROR_MESSAGE: submissionError is a list" + wantText},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -48,32 +48,6 @@ func TestR03Matching(t *testing.T) {
 		{"PATIENT_DATA_INVALID", ""},
 		{"EXPIRED_INSURANCE", ""},
 
-		// Unicode: upper-cased first, so what has an ASCII upper case counts as it.
-		{"ſervice unavailable", "SERVICE_UNAVAILABLE"}, // ſ is a small S
-		{"tımeout", "TIMEOUT"},                         // ı has I as its upper case
-		{"TİMEOUT", ""},                                // İ has not
-		{"rate\u00a0limit", "RATE_LIMIT"},
-		{"rate\u200blimit", "RATE_LIMIT"},
-		{"rate–limit", "RATE_LIMIT"},
-		{"ｔｉｍｅｏｕｔ", ""},
-		{"ＴＩＭＥＯＵＴ", ""},
-		{"TIMÉOUT", ""},
-		{"TIME\u0301OUT", ""},
-		{"ТIMEOUT", ""},            // a Cyrillic Т
-		{"networ\u212a error", ""}, // the sign for kelvin is upper-case already
-		{"autorização negada: authorization_denied", "AUTHORIZATION_DENIED"},
-
-		// NULs, control characters and bytes that are no UTF-8.
-		{"\x00TIMEOUT\x00", "TIMEOUT"},
-		{"TIME\x00OUT", ""},
-		{"RATE\x00LIMIT", "RATE_LIMIT"},
-		{"RATE\xff\xfeLIMIT", "RATE_LIMIT"},
-		{"TIME\xffOUT", ""},
-		{"\x00503\x00", "503"},
-		{"5\x0003", ""},
-		{"\xff504\xff", "504"},
-		{"\x00", ""},
-
 		// Two codes of one class: the policy's order decides, not the text's.
 		{"504 then 503 then TIMEOUT", "TIMEOUT"},
 		{"504 then 503", "503"},
@@ -104,8 +78,6 @@ func TestR03Numbers(t *testing.T) {
 		{"CNS 700503504111222", ""}, {"guia 503", "503"}, {"lote 504.", "504"}, {"1.503.504", ""}, {"tel 503-1111", ""},
 		// One that stands alone beside one that does not.
 		{"15037 503", "503"}, {"503 15037", "503"}, {"5035 1.503 503.1 503", "503"}, {"503.504.111-22 504", "504"}, {"503503 503", "503"},
-		// Digits of other scripts are not 0–9, neither as the code nor beside it.
-		{"５０３", ""}, {"٥٠٣", ""}, {"٣503", "503"}, {"503²", "503"}, {"503–504", "503"}, {"503\u00a0000", "503"},
 		// The message as it came: neither upper-casing nor underscores make or break a number.
 		{"5 03", ""}, {"5_03", ""}, {"503_504", "503"},
 	}

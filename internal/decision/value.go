@@ -98,14 +98,6 @@ func between(least, most int64) func(Value) (int64, bool) {
 	}
 }
 
-// instantLayouts are RFC 3339 and, read as UTC, the same without a zone. Java's types leave out seconds that are zero
-// (R7, R23).
-var instantLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05.999999999",
-	"2006-01-02T15:04"}
-
-// zoneName is what ZonedDateTime of Java, and FEEL, print behind the offset, which decides.
-var zoneName = regexp.MustCompile(`(Z|[+-][0-9]{2}:[0-9]{2})\[[A-Z0-9_+/-]{1,64}\]$`)
-
 // instant is the point in time that v holds, in UTC.
 func (v Value) instant() (time.Time, bool) {
 	if s, ok := v.text(); ok {
@@ -114,25 +106,20 @@ func (v Value) instant() (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// instantForm is RFC 3339 and what Java's types print: seconds that are zero are left out, and behind the offset, which
+// decides, the zone's name may stand (R7, R23).
+var instantForm = regexp.MustCompile(`^([0-9-]{10}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]+)?)?` +
+	`(?:(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])(?:\[[A-Z0-9_+/-]{1,64}\])?)?$`)
+
 // ParseInstant reads a point in time: RFC 3339, the same without seconds, with the zone's name behind the offset, or
 // without a zone, which means UTC (R7, R23).
 func ParseInstant(s string) (time.Time, bool) {
-	s = zoneName.ReplaceAllString(strings.ToUpper(s), "$1") // RFC 3339 lets t and z stand for T and Z
-	for _, layout := range instantLayouts {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), isStrict(s)
-		}
+	part := instantForm.FindStringSubmatch(strings.ToUpper(s)) // RFC 3339 lets t and z stand for T and Z
+	if part == nil {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
-}
-
-// isStrict refuses what time.Parse takes and RFC 3339 does not know: an hour of one digit, a comma
-// before the fraction, an offset of a day or with a minute above 59. s is what time.Parse took.
-func isStrict(s string) bool {
-	zone := s[len(s)-len("+00:00"):]
-	offset := zone[0] == '+' || zone[0] == '-'
-	return s[len("2006-01-02T15")] == ':' && !strings.Contains(s, ",") &&
-		(!offset || zone[1:3] < "24" && zone[4:] < "60")
+	t, err := time.Parse(time.RFC3339Nano, part[1]+cmp.Or(part[2], ":00")+cmp.Or(part[3], "Z"))
+	return t.UTC(), err == nil
 }
 
 // describe shows v in a message, in one line: a scalar as it is, of a list or an object only what it is.

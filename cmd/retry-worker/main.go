@@ -205,14 +205,6 @@ func wrongUse(errs ...error) error {
 	return nil
 }
 
-// value returns a text that may not be there.
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // Set by the linker (see the Makefile).
 var (
 	version = "dev"

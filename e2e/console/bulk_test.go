@@ -88,7 +88,7 @@ func (b *tab) begun(all int64) {
 
 // outcomeOf is how many of a run came to an outcome, on its page.
 func outcomeOf(outcome string) string {
-	return fmt.Sprintf(`parseInt(document.querySelector(".swatch .o-%s").closest("tr").querySelector("td").innerText)`, outcome)
+	return fmt.Sprintf(`parseInt(document.querySelector(".outcomes a[href*=%s]").closest("tr").querySelector("td").innerText)`, outcome)
 }
 
 // accessibleRun holds a run's page, as it stands, against the rules, wide and on a phone.

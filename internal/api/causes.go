@@ -75,10 +75,7 @@ type causeInput struct {
 // cause answers GET /api/v1/causes/{id}.
 func (c *call) cause(in *causeInput) (Cause, error) {
 	cause, err := c.Cause(c.Context(), in.ID)
-	if err != nil {
-		return Cause{}, err
-	}
-	return c.causeOf(&cause), nil
+	return c.causeOf(&cause), err
 }
 
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
@@ -100,8 +97,5 @@ func (c *call) forget(in *struct {
 
 func (c *call) taught(id string, t journal.Teaching) (Cause, error) {
 	cause, err := c.Teach(c.Context(), id, t)
-	if err != nil {
-		return Cause{}, err
-	}
-	return c.causeOf(&cause), nil
+	return c.causeOf(&cause), err
 }

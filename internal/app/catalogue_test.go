@@ -38,7 +38,7 @@ func (f policiesFile) becomes(t *testing.T, content []byte) {
 // edited is the built-in catalogue with something else in it.
 func edited(t *testing.T, old, new string) []byte {
 	t.Helper()
-	content := catalogue.Default().YAML()
+	content := catalogue.Default().Effective()
 	if !bytes.Contains(content, []byte(old)) {
 		t.Fatalf("the built-in catalogue has no %q", old)
 	}

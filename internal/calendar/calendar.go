@@ -224,26 +224,3 @@ func (c *Calendar) Windows() string { return c.words }
 
 // Zone returns the zone whose clock the windows go by.
 func (c *Calendar) Zone() *time.Location { return c.zone }
-
-// Interval is from From until before Until.
-type Interval struct {
-	From, Until time.Time
-}
-
-// Openings returns when c is open between two instants, one behind the other.
-func (c *Calendar) Openings(from, until time.Time) []Interval {
-	var all []Interval
-	for at := c.Next(from); at.Before(until); {
-		end := c.OpenUntil(at)
-		if end.IsZero() || end.After(until) {
-			end = until
-		}
-		if last := len(all) - 1; last >= 0 && all[last].Until.Equal(at) {
-			all[last].Until = end
-		} else {
-			all = append(all, Interval{at, end})
-		}
-		at = c.Next(end)
-	}
-	return all
-}

@@ -146,14 +146,6 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s: open for %s since %s: %s, want %s", tt.windows, tt.d, tt.at, got, tt.want)
 		}
 	}
-	var openings string
-	c := of(t, saoPaulo, "BR-SP", strings.Split(overlapping, "; ")...)
-	for _, o := range c.Openings(at("2026-12-28T09:00"), at("2026-12-29T12:30")) {
-		openings += o.From.Format("02T15:04-") + o.Until.Format("02T15:04 ")
-	}
-	if want := "28T09:00-28T18:00 29T08:00-29T12:30 "; openings != want {
-		t.Errorf("open %s, want %s", openings, want)
-	}
 }
 
 func TestWhy(t *testing.T) {

@@ -66,7 +66,7 @@ func TestHolidayFileIsPartOfTheCatalogue(t *testing.T) {
 	mustDo(t, os.WriteFile(holidays, []byte(strings.Replace(string(content), "20260709", "20260710", 1)), 0o600))
 	second, err := Load(path)
 	mustDo(t, err)
-	if first.Version == second.Version || string(first.YAML()) == string(second.YAML()) {
-		t.Errorf("version %s, and %s with other holidays", first.Version, second.Version)
+	if first.Version == second.Version {
+		t.Errorf("version %s with other holidays, too", first.Version)
 	}
 }

@@ -36,7 +36,7 @@ type Catalogue struct {
 	Destinations       map[string]destination.Settings
 	DefaultDestination destination.Settings
 
-	content, effective []byte
+	effective []byte
 }
 
 // Team is one of the catalogue's teams, and how it is told of its dead letters (R21). A catalogue has its keys.
@@ -83,9 +83,6 @@ func (c *Catalogue) Untold() []decision.Team {
 		func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
 }
 
-// YAML returns the content that c was made of.
-func (c *Catalogue) YAML() []byte { return bytes.Clone(c.content) }
-
 // Effective returns the whole catalogue: the content, or, where that extends the built-in one, both in one.
 func (c *Catalogue) Effective() []byte { return bytes.Clone(c.effective) }
 
@@ -93,8 +90,7 @@ func (c *Catalogue) Effective() []byte { return bytes.Clone(c.effective) }
 // error, which is an *Error where the content is wrong. It does not keep content.
 func Parse(source string, content []byte) (*Catalogue, error) {
 	r := &reader{source: source, places: make(map[string]place), reported: make(map[string]bool)}
-	c := &Catalogue{Source: source, content: bytes.Clone(content)}
-	c.effective = c.content
+	c := &Catalogue{Source: source, effective: bytes.Clone(content)}
 	var doc document
 	if r.document(content, &doc) {
 		if r.effective != nil {

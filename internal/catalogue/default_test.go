@@ -25,8 +25,8 @@ func TestDefaultIsTheContracts(t *testing.T) {
 			t.Errorf("the team %s is not described", name)
 		}
 	}
-	if c.Source != "default" || !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(c.Version) || !bytes.Equal(c.YAML(), defaultYAML) {
-		t.Errorf("source %q, version %q, %d bytes of YAML", c.Source, c.Version, len(c.YAML()))
+	if c.Source != "default" || !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(c.Version) || !bytes.Equal(c.Effective(), defaultYAML) {
+		t.Errorf("source %q, version %q, %d bytes of YAML", c.Source, c.Version, len(c.Effective()))
 	}
 	for name, p := range c.Policies {
 		if p.Catalogue != c.Version || p.Name != name || p.Description == "" {

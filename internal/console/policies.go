@@ -194,9 +194,6 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 	if l.NeverScheduled > 0 {
 		view.Notes = append(view.Notes, v.Count("ladder.never", l.NeverScheduled))
 	}
-	if l.NotShown > 0 {
-		view.Notes = append(view.Notes, v.Count("ladder.more", l.NotShown))
-	}
 }
 
 // between the earliest and the latest.

@@ -103,10 +103,8 @@ func TestOrdersAboutADestination(t *testing.T) {
 			}
 		} else if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != at+"?done="+tt.verb+"#result" {
 			t.Errorf("%s %v is answered with %d %s", tt.verb, tt.form, w.Code, to)
-		} else {
-			if len(s.page(strings.TrimSuffix(to, "#result")).classed("notice ok")) != 1 {
-				t.Errorf("%s does not say that it was done", tt.verb)
-			}
+		} else if len(s.page(strings.TrimSuffix(to, "#result")).classed("notice ok")) != 1 {
+			t.Errorf("%s does not say that it was done", tt.verb)
 		}
 		if d := s.page(at); !strings.HasPrefix(text(d.id("portal-head")), "Destinations "+portalName+" "+tt.word+" ") {
 			t.Errorf("after %s %v it is %s", tt.verb, tt.form, text(d.id("portal-head")))

@@ -18,8 +18,8 @@ import (
 )
 
 // Start records the run that token's plan was made for; a runner carries it out. started is false where the token was
-// used before, by the same person for the same reason: the run is then the one that it began. It is refused where the dead letters that were planned are not
-// the same any more. c is the planned one, with reason and name.
+// used before, by the same person for the same reason: the run is then the one that it began. It is refused where the
+// dead letters that were planned are not the same any more. c is the planned one, with reason and name.
 func (s *Service) Start(
 	ctx context.Context, c BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
@@ -59,8 +59,8 @@ func usedBy(run *journal.BulkRun, c *BulkCommand) error {
 	if run.StartedBy(c.By, c.Reason) {
 		return nil
 	}
-	return refuse(PlanOutdated, "%s has started the run %s by this plan, for another reason or under another name; plan again",
-		run.By, run.ID)
+	return refuse(PlanOutdated,
+		"%s has started the run %s by this plan, for another reason or under another name; plan again", run.By, run.ID)
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
@@ -75,7 +75,8 @@ func (s *Service) startable(ctx context.Context, c BulkCommand, before seen) err
 	case now.N != before.N || now.Sum != before.Sum:
 		return refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
 	case p.Ready == 0:
-		return refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total, p.Refused[0].Code)
+		return refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
+			p.Refused[0].Code)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// Process says whether one waits for a decision, Late that it is open and its deadline has passed; a Store knows neither.
+	// Process says whether one waits for a decision, Late that it is open and its deadline has passed; a Store knows
+	// neither.
 	Process Process
 	Late    bool
 }
@@ -53,8 +54,8 @@ type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
 	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
-	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. The error is
-	// ErrBadCursor, or holds a *journal.StoreError.
+	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. The error
+	// is ErrBadCursor, or holds a *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
@@ -62,9 +63,8 @@ type Reader interface {
 	// (journal.Ask), the oldest first, at most limit.
 	DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]Item, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
-	// behind the cursor on: at most limit, which is held in 1 to MostItems. Of the filter's Query its words alone are
-	// looked at. Dead letters of which no cause is known are in no group. What is
-	// written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
+	// behind the cursor on: at most limit, which is held in 1 to MostItems. Dead letters of which no cause is known are in
+	// no group. What is written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)
@@ -254,8 +254,8 @@ func (r *Refusal) Field() string {
 		return "perMinute"
 	case ReasonRequired, ReasonTooLong:
 		return "reason"
-	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince, InvalidUntil,
-		InvalidAction, InvalidWhen:
+	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince,
+		InvalidUntil, InvalidAction, InvalidWhen:
 		return strings.TrimPrefix(string(r.Code), "invalid_")
 	}
 	return ""

@@ -110,8 +110,10 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 		return f, refuse(InvalidFingerprint,
 			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
 	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
-		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d", f.IDs, MostItems)
-	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) || strings.ContainsRune(f.Context, 0)):
+		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d",
+			f.IDs, MostItems)
+	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) ||
+		strings.ContainsRune(f.Context, 0)):
 		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
 			f.Context)
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
@@ -164,8 +166,9 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 	case c.Fresh && !c.Force:
 		return c, unforced()
 	}
-	f, since, until := c.Filter, c.Filter.Since, c.Filter.Until
-	f.State, f.Sort, f.Since, f.Until = "", Newest, since.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
+	f := c.Filter
+	f.State, f.Sort = "", Newest
+	f.Since, f.Until = f.Since.UTC().Truncate(time.Millisecond), f.Until.UTC().Truncate(time.Millisecond)
 	f, err := checkFilter(f)
 	c.Filter = f
 	return c, err

@@ -139,8 +139,9 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 
 // ofMany are refusals in words that do not speak of a single dead letter.
 var ofMany = map[Code]string{
-	MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
-	DeadlineMissed:     "they would be sent after their deadline; set forceRetry to send them all the same",
+	MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder " +
+		"again",
+	DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
 }
 
 // wouldRefuse returns why a dead letter would not be decided; nil where it would.

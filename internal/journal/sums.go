@@ -49,9 +49,6 @@ const Slot = 10 * time.Minute
 // SlotOf is the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
-// SlotTime returns when a slot begins.
-func SlotTime(slot int64) time.Time { return time.Unix(slot*int64(Slot/time.Second), 0) }
-
 // slotsPerHour are kept together where a sum has many buckets.
 const slotsPerHour = int64(time.Hour / Slot)
 

@@ -21,10 +21,9 @@ type Plan struct {
 	Description string `json:"description"`
 	// Catalogue is the version of the catalogue that the policy comes from.
 	Catalogue string `json:"catalogue"`
-	// Destination and FirstFailure of the claim that the plan is of, and when that is closed; empty where none was given.
+	// Destination and FirstFailure of the claim that the plan is of; empty where none was given.
 	Destination  string     `json:"destination,omitempty"`
 	FirstFailure *time.Time `json:"firstFailure,omitempty"`
-	Closed       []Span     `json:"closed,omitempty"`
 	// MaxRetries after the first try (R12).
 	MaxRetries int64 `json:"maxRetries"`
 	// Backoff in words.
@@ -33,12 +32,10 @@ type Plan struct {
 	TotalLimit Duration `json:"totalLimit"`
 	// Job is what the job itself was taken to say (R15); nil where the policy lets it say nothing.
 	Job *Job `json:"job"`
-	// Retries in their order, at most 100; never nil.
+	// Retries in their order; never nil.
 	Retries []Retry `json:"retries"`
 	// NeverScheduled counts the retries that would come later than TotalLimit at the earliest (R20).
 	NeverScheduled int64 `json:"neverScheduled"`
-	// NotShown counts those behind the hundredth, which wait as long as that.
-	NotShown int64 `json:"notShown"`
 	// Remarks are sentences for people.
 	Remarks []string `json:"remarks"`
 }
@@ -57,12 +54,6 @@ type Retry struct {
 	// At is when it is nominally made; Why is why it waits for its destination to open, empty where it does not.
 	At  *time.Time `json:"at,omitempty"`
 	Why string     `json:"closed,omitempty"`
-}
-
-// Span is a time from the first failure on.
-type Span struct {
-	From  Duration `json:"from"`
-	Until Duration `json:"until"`
 }
 
 // Range of what the jitter may draw, in its middle what it draws by no deviation.
@@ -102,9 +93,6 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// mostShown is how many retries are told; what is above waits as long as the last.
-const mostShown = 100
-
 // Of returns the plan of p for a job that brings own; the zero value for one that brings nothing.
 func Of(p *decision.Policy, own decision.OwnPolicy) *Plan { return At(p, own, "", time.Time{}) }
 
@@ -129,22 +117,15 @@ func At(policy *decision.Policy, own decision.OwnPolicy, destination string, fir
 		}
 	}
 	p.climb(&backoff, o, first)
-	if p.FirstFailure != nil {
-		p.shut(o, first)
-	}
-	if rest := maxRetries - int64(len(p.Retries)); len(p.Retries) < mostShown {
-		p.NeverScheduled = rest
-	} else {
-		p.NotShown = rest
-	}
-	p.remark()
+	p.NeverScheduled = maxRetries - int64(len(p.Retries))
+	p.remark(o.Calendar != nil)
 	return p
 }
 
 // climb adds the retries, as far as the total limit lets them be scheduled (R20).
 func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first time.Time) {
 	var sum Range
-	for n := range min(p.MaxRetries, mostShown) {
+	for n := range p.MaxRetries {
 		wait := func(draw float64) Duration { return Duration(backoff.After(draw, n).Delay) }
 		r := Retry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
 		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
@@ -175,25 +156,6 @@ func opened(o decision.Opening, t time.Time, share float64) time.Time {
 	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
 }
 
-// shut notes when the destination is closed, as far as the plan goes.
-func (p *Plan) shut(o decision.Opening, first time.Time) {
-	end := p.TotalLimit
-	if last := len(p.Retries) - 1; last >= 0 {
-		end = max(end, p.Retries[last].FromFirst.Latest)
-	}
-	closed := Duration(0)
-	note := func(until Duration) {
-		if until > closed {
-			p.Closed = append(p.Closed, Span{closed, until})
-		}
-	}
-	for _, open := range o.Calendar.Openings(first, first.Add(time.Duration(end))) {
-		note(Duration(open.From.Sub(first)))
-		closed = Duration(open.Until.Sub(first))
-	}
-	note(end)
-}
-
 func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
 	if p.Own == nil {
 		return nil
@@ -209,8 +171,8 @@ func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
 	return j
 }
 
-// remark says in sentences what the figures come to.
-func (p *Plan) remark() {
+// remark says in sentences what the figures come to; closes tells that the destination does at times.
+func (p *Plan) remark(closes bool) {
 	say := func(sentence string) { p.Remarks = append(p.Remarks, sentence) }
 	if p.Job != nil {
 		say(p.Job.words())
@@ -220,19 +182,12 @@ func (p *Plan) remark() {
 		return
 	}
 	say("Counted as if every retry failed at once.")
-	if p.Closed != nil {
+	if closes {
 		say("Hours in which " + p.Destination +
 			" is closed do not count toward the total limit; retries that wait for it to open are spread.")
 	}
 	limit := p.TotalLimit.String()
 	shown := int64(len(p.Retries))
-	if p.NotShown > 0 {
-		end := "."
-		if p.TotalLimit > 0 {
-			end = ", as far as the total limit of " + limit + " lets them be scheduled."
-		}
-		say(numbered(shown+1, p.MaxRetries) + " wait as long as retry " + strconv.FormatInt(shown, 10) + end)
-	}
 	first, last := int64(0), int64(0)
 	for _, r := range p.Retries {
 		if r.MayPassLimit {

@@ -6,7 +6,7 @@ func (r *reader) readNumber(i int) edit {
 	c := r.context.ofNumber()
 	end := 0
 	if r.tokens[i].form == date {
-		end = r.instantEnd(start)
+		end = int(r.tokens[i].till)
 	} else if c.label == birth && c.direct {
 		end = r.writtenDateEnd(start)
 	}

@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // What is never taken.
 
@@ -79,28 +76,42 @@ func (r *reader) keptEnd(i int) int {
 
 const maxInstant = 48 // characters
 
-// instant is a date, a time or both, RFC 3339 among them. Without a date before it a time has seconds, for in "10:11
-// 91234-5678" the minute may be an area code.
-var instant = func() *regexp.Regexp {
-	const years, days, months = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
-	var dates []string
-	for _, s := range []string{"-", "/", `\.`} {
-		for _, parts := range [][]string{{years, months, days}, {days, months, years}, {months, days, years}} {
-			dates = append(dates, strings.Join(parts, s))
-		}
-	}
-	const minute, rest = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`
-	date := `(?:` + strings.Join(dates, "|") + `)`
-	return regular(date + `(?:[Tt _]` + minute + `(?:` + rest + `|Z|[+-]\d\d(?::?\d\d)?)?)?|` + minute + rest)
-}()
+const (
+	years, days, months = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
+	minute, zone        = `[0-2]\d:[0-5]\d`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
+	second              = `:[0-6]\d(?:[.,]\d+)?`
+)
+
+// Dates with or without a time, RFC 3339 among them, and times. Without a date before it a time has seconds, for in
+// "10:11 91234-5678" the minute may be an area code.
+var (
+	yearFirst = instants(years, months, days)
+	dayFirst  = instants(days, months, years)
+	dayLater  = instants(months, days, years)
+	clock     = regular(minute + second + zone)
+)
+
+func instants(a, b, c string) *regexp.Regexp {
+	return regular(a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c +
+		`(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`)
+}
 
 // instantEnd returns the end of the date, the time or both at i; 0 where there is none.
 func (r *reader) instantEnd(i int) int {
-	end := len(instant.Find(r.Chars[i:min(len(r.Chars), i+maxInstant)]))
-	if end == 0 || looks[r.char(i+end)] == isDigit {
+	rest := r.Chars[i:min(len(r.Chars), i+maxInstant)]
+	size := 0
+	switch {
+	case looks[r.char(i+3)] == isDigit && looks[r.char(i+2)] == isDigit:
+		size = len(yearFirst.Find(rest))
+	case r.char(i+2) == ':':
+		size = len(clock.Find(rest))
+	default:
+		size = max(len(dayFirst.Find(rest)), len(dayLater.Find(rest)))
+	}
+	if size == 0 || looks[r.char(i+size)] == isDigit {
 		return 0
 	}
-	return i + end
+	return i + size
 }
 
 // writtenDate is "12 de março de 1980", "12-Mar-1980" and the arguments of a date's constructor.

@@ -13,6 +13,7 @@ import (
 // token is a word, a group of digits or a mark, with what stands between it and the token before.
 type token struct {
 	start, end int32 // in chars
+	till       int32 // of the first of a date or time: where that ends
 	form       form
 	class      class // of a word
 	kind       kind  // of a mark, or that a word labels

@@ -183,7 +183,7 @@ func (r *reader) tagAt(i int) int {
 		r.gap &^= open
 		return i + len(cdata)
 	}
-	if isOneOf(lower(r.char(i)), "/bseils") {
+	if first := lower(r.char(i)); isOneOf(first, "bseil") || first == '/' && isOneOf(lower(r.char(i+1)), "tdlsbei") {
 		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
 			r.gap = r.gap&^open | sign
 			return i + len(tag)
@@ -278,6 +278,7 @@ func (r *reader) findFixed() {
 		if next := int(t.end); end == 0 && t.form == number && isOneOf(r.char(next), "-/.:") &&
 			t.size() != 3 && looks[r.char(next+1)] == isDigit {
 			as, end = date, r.instantEnd(start)
+			t.till = int32(end)
 		}
 		for j := i; j < len(r.tokens) && int(r.tokens[j].start) < end; j++ {
 			r.tokens[j].form = as

@@ -266,7 +266,7 @@ func walk(ctx context.Context, s deadletter.Reader, f journal.DeadLetterFilter, 
 	}
 }
 
-// compareBulk compares bulk runs, their items and tallies.
+// compareBulk compares bulk runs, their items and what they are planned of.
 func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	before, limit := rapid.SampledFrom(append(o.runs, "")).Draw(r, "behind"), rapid.SampledFrom([]int{1, 3, 200}).Draw(r, "runs")
 	same(o, r, "the bulk runs", func(s ports) ([]journal.BulkRun, error) { return s.BulkRuns(ctx, before, limit) })

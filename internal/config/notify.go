@@ -93,8 +93,8 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 	return c.whole("the port of "+name, u.Port(), 1, math.MaxUint16)
 }
 
-// encryption is required unless the server is on this machine, or somebody says otherwise; a password is never sent in
-// the clear to another machine.
+// encryption is required unless the server is on this machine and nobody logs in, or somebody says otherwise; a
+// password is never sent in the clear to another machine.
 func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) notify.Encryption {
 	query := u.Query()
 	asked := notify.Encryption(query.Get("tls"))
@@ -112,7 +112,7 @@ func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) noti
 		return notify.ImplicitTLS
 	case s.User != "" && !local && asked != "" && asked != notify.RequiredTLS:
 		c.add(name, "a URL with a user and ?tls="+string(asked), "?tls=required: a password is not sent in the clear")
-	case asked == "" && local:
+	case asked == "" && local && s.User == "":
 		return notify.Plaintext
 	case asked == "":
 		return notify.RequiredTLS

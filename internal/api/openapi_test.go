@@ -282,10 +282,9 @@ func TestReference(t *testing.T) {
 			b.WriteString("\n" + own)
 		}
 	}
-	b.WriteString("\n## What is refused\n\n| status | why |\n| --- | --- |\n")
-	for _, status := range slices.Sorted(maps.Keys(api.Refusals())) {
-		fmt.Fprintf(&b, "| %s | %s |\n", status, api.Refusals()[status])
-	}
+	b.WriteString("\n## What is refused\n\n" + wrapped("The `default` answer of each request in the description has every status and "+
+		"its codes. After a 429 wait as `Retry-After` says; after a 503 reading again is safe, and of a change look first whether it "+
+		"was recorded.") + "\n")
 	golden.Check(t, "../../docs/http-api.md", b.String())
 }
 

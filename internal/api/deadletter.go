@@ -37,6 +37,7 @@ type DeadLetter struct {
 	Process             deadletter.Process      `json:"process" doc:"Whether one waits for a decision."`
 	Delivery            string                  `json:"delivery" enum:"none,pending,taken,nobody" doc:"Of the answer."`
 	ReviewJobKey        *string                 `json:"reviewJobKey" doc:"The job by which the process waits."`
+	PossiblyAccepted    bool                    `json:"possiblyAccepted" doc:"Whether the portal may have it: a submission was not answered (R33)."`
 	Accepts             bool                    `json:"accepts" doc:"Whether that process can close it as accepted (R33)."`
 	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
 	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
@@ -79,8 +80,8 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
-		Delivery: cmp.Or(string(i.Delivery), noDelivery),
-		Accepts:  i.Accepts, ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
+		Delivery:         cmp.Or(string(i.Delivery), noDelivery),
+		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if i.ReviewJobKey != 0 {
 		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))

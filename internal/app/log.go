@@ -80,8 +80,12 @@ func (a *App) engineOptions() zeebe.Options {
 	return o
 }
 
-// warnOfSettings says once what travels unencrypted though nobody asked for that.
+// warnOfSettings says once what travels unencrypted though nobody asked for that, and what is set though nobody reads
+// it.
 func (a *App) warnOfSettings() {
+	for _, hint := range a.settings.Unread {
+		a.log.Warn(hint, zap.String("event", "setting_not_read"))
+	}
 	for _, line := range unencrypted(&a.settings) {
 		a.log.Warn(line, zap.String("event", "unencrypted"))
 	}
@@ -107,7 +111,7 @@ func unencrypted(s *config.Settings) (lines []string) {
 	if o := s.Engine.OAuth; o != nil {
 		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
 			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// "+
-				"in ZEEBE_AUTHORIZATION_SERVER_URL")
+				"in "+s.Engine.Said("ZEEBE_AUTHORIZATION_SERVER_URL"))
 		}
 	}
 	return lines

@@ -16,7 +16,7 @@ var columns = strings.Fields(`record kind timestamp tenant policy claimId submis
 	retryCount analysedRetryCount maxRetries shouldRetry backoffMinutes nextRetryTime retryReason executionTimeMs rule
 	reason matchedRule outcome responsibleTeam deadLetterId attemptNumber revision episode jobKey elementInstanceKey
 	processInstanceKey identity errorReceivedAt errorClassifiedAt retryCountCheckedAt backoffCalculatedAt
-	retryDecidedAt nextAttemptScheduledAt body matchedText catalogue`)
+	retryDecidedAt nextAttemptScheduledAt body matchedText catalogue possiblyAccepted`)
 
 // eventColumns are the columns of the events' times.
 var eventColumns = [...]string{

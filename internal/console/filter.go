@@ -342,8 +342,11 @@ func (v *visit) around(o *open, id string) (around, error) {
 			Undo: "/dead-letters/" + before.ID + "/undo" + a.Place, Token: access.FormToken(v.r.Context())}
 	case err == nil && before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
 		done := "review.done.retry"
-		if before.Review.Discard {
+		switch {
+		case before.Review.Discard:
 			done = "review.done.discard"
+		case before.Review.Accepted != nil:
+			done = "review.done.accepted"
 		}
 		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T(done)}
 	}

@@ -96,6 +96,7 @@ func (p *Pages) route() {
 		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
 		{http.MethodPost, "/dead-letters/{id}/retry", p.reading(p.retry)},
 		{http.MethodPost, "/dead-letters/{id}/discard", p.reading(p.discard)},
+		{http.MethodPost, "/dead-letters/{id}/accept", p.reading(p.accept)},
 		{http.MethodPost, "/dead-letters/{id}/undo", p.note(journal.Undo)},
 		{http.MethodPost, "/dead-letters/{id}/comment", p.note(journal.Comment)},
 		{http.MethodPost, "/dead-letters/{id}/look", p.note(journal.Look)},

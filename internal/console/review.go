@@ -18,16 +18,19 @@ import (
 
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh), when (backoff, now), deadline
 // (none leaves it as it is) and late (after the deadline too).
-func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, false) }
+func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, journal.BulkRetry) }
 
 // discard carries out POST /dead-letters/{id}/discard with reason, which can be undone for journal.UndoFor.
-func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o, true) }
+func (p *Pages) discard(v *visit, o *open) (*page, error) { return p.decide(v, o, journal.BulkDiscard) }
+
+// accept carries out POST /dead-letters/{id}/accept with reason and protocolNumber, which may be empty.
+func (p *Pages) accept(v *visit, o *open) (*page, error) { return p.decide(v, o, journal.BulkAccept) }
 
 // decide carries out a person's decision. It leads to the next of the list that the reader came from, or else to the
 // subject's page: both say what was done. What is wrong stands beside the form, with what was written.
-func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
-	f := sentForm(v.r.PostForm, discard)
-	item, err := o.For(v.r.Context(), access.Review.Anew(!discard && f.How == "fresh"), v.r.PathValue("id"))
+func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error) {
+	f := sentForm(v.r.PostForm, string(verb))
+	item, err := o.For(v.r.Context(), access.Review.Anew(verb == journal.BulkRetry && f.How == "fresh"), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +43,15 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 	}
 	c := deadletter.Command{ID: item.ID, Reason: f.Reason}
 	var done deadletter.Item
-	if discard {
+	switch verb {
+	case journal.BulkDiscard:
 		if done, err = o.Note(v.r.Context(), c, journal.DiscardLater); err == nil {
 			done.Review = journal.ReviewNote{Discard: true, Reason: done.Discarding.Text}
 		}
-	} else {
+	case journal.BulkAccept:
+		c.Protocol = f.Protocol
+		done, err = o.Accept(v.r.Context(), c)
+	default:
 		c.Deadline, _ = v.instant(f.Deadline)
 		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)
 		done, err = o.Retry(v.r.Context(), c)
@@ -61,11 +68,12 @@ func (p *Pages) decide(v *visit, o *open, discard bool) (*page, error) {
 }
 
 // sentForm is what was written.
-func sentForm(from url.Values, discard bool) *reviewForm {
+func sentForm(from url.Values, verb string) *reviewForm {
 	reason := cmp.Or(from.Get("recent"), from.Get("reason")) // one of the buttons was pressed, or it was written
 	return &reviewForm{
 		Reason: strings.TrimSpace(strings.ReplaceAll(reason, "\r\n", "\n")), How: from.Get("how"),
-		When: from.Get("when"), Deadline: from.Get("deadline"), Late: from.Has("late"), Discarding: discard,
+		When: from.Get("when"), Deadline: from.Get("deadline"), Late: from.Has("late"), Verb: verb,
+		Protocol: strings.TrimSpace(from.Get("protocolNumber")),
 	}
 }
 
@@ -73,7 +81,7 @@ func sentForm(from url.Values, discard bool) *reviewForm {
 func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 	_, known := v.instant(f.Deadline)
 	switch {
-	case f.Discarding, item.State != journal.DeadLetterOpen: // which the service says
+	case f.Verb != string(journal.BulkRetry), item.State != journal.DeadLetterOpen: // which the service says
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", item.AtLimit() && f.How == "next":
 		return "how"
@@ -90,7 +98,7 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 // undone leads back to the form of a dead letter, of which nothing was done.
 func (v *visit) undone(item *deadletter.Item, s sent) *page {
 	s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
-	return v.again(v.place().Subject(item.Subject)+"#decision", s, "reason", "how", "when", "deadline", "late", "text")
+	return v.again(v.place().Subject(item.Subject)+"#decision", s, "reason", "how", "when", "deadline", "late", "text", "protocolNumber")
 }
 
 // undecided says why the decision was not taken.
@@ -105,6 +113,8 @@ func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
 		return nil, err
 	case refusal.Code == deadletter.RequestStands:
 		s.Status = http.StatusConflict
+	case refusal.Code == deadletter.InvalidProtocol:
+		s.Field = "protocol"
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
 		s.Wrong = v.T("form.wrong.nobody")
 	case refusal.Code == deadletter.InvalidRetryState && refusal.By != "":

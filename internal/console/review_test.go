@@ -93,6 +93,29 @@ func TestADiscardCanBeUndone(t *testing.T) {
 	}
 }
 
+// TestAcceptedAlready: a person closes what the insurer has, with its number there, where the process takes that (R33).
+func TestAcceptedAlready(t *testing.T) {
+	s, below, _ := reviewing(t)
+	s.as(access.Operator)
+	accept := "/dead-letters/" + below.ID + "/accept"
+	s.doc(s.post(accept, url.Values{"reason": {"consta"}, "protocolNumber": {"de Maria"}}), http.StatusUnprocessableEntity).mustSay("at most 40 characters")
+	s.doc(s.post(accept, url.Values{"protocolNumber": {"2026/7"}}), http.StatusUnprocessableEntity).mustSay("write the reason")
+	s.follow(accept, url.Values{"reason": {"consta no portal"}, "protocolNumber": {" 2026/7 "}})
+	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+	d.mustSay("Closed as accepted already", "2026/7", "consta no portal", "The insurer had it already")
+	s.doc(s.post("/dead-letters/"+below.ID+"/discard", url.Values{"reason": {"x"}}), http.StatusUnprocessableEntity).mustSay("closed it as accepted already")
+
+	w := newWorld(t, now)
+	w.fails("tiss-submission", "CLM-T-3", "DUPLICATE_CLAIM")
+	item := w.letterOf(t, "CLM-T-3")
+	_, err := w.Journal.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: item.Subject, DeadLetter: item.ID, JobKey: 9}) // an older model
+	testkit.Must(t, err)
+	s = open(t, w).as(access.Operator)
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-3")); d.id("accept") != nil || !d.says("no such way out") {
+		t.Errorf("a process that does not take it is offered it: %s", text(d.id("decision")))
+	}
+}
+
 // TestSentLate: what can no longer be sent in time goes where the box is ticked, or with a new deadline (R29).
 func TestSentLate(t *testing.T) {
 	for sent, want := range map[string]string{"": "only be sent after its deadline", "deadline=soon": "as a day and a time",

@@ -122,8 +122,14 @@ type reviewForm struct {
 	Reason, How, When string
 	// WrongField is reason, how, when, deadline or deadline_missed; empty where it is none of them.
 	WrongField string
-	Discarding bool
-	Token      string
+	// Verb is that of the form which was sent: retry, discard or accept; empty where none was.
+	Verb, Protocol string
+	// Accepts tells that the process takes what the other side has already; else CannotAccept says why not.
+	Accepts      bool
+	CannotAccept string
+	// Probably tells that it was refused as sent twice, after a submission that was not answered (R33).
+	Probably bool
+	Token    string
 }
 
 func (p *Pages) subject(v *visit, o *open) (*page, error) {
@@ -354,7 +360,7 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *
 		f.When = string(deadletter.Now)
 	}
 	if sent.Wrong != "" {
-		f = sentForm(sent.Form, sent.Verb == "discard")
+		f = sentForm(sent.Form, sent.Verb)
 		f.WrongField = sent.Field
 	} else if !l.AtLimit() {
 		f.How = "next" // beyond the limit it must be said
@@ -362,6 +368,10 @@ func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *
 	f.AtLimit = l.AtLimit()
 	f.ID, f.Place, f.Recent, f.Token = l.ID, at, v.recentReasons(), access.FormToken(v.r.Context())
 	f.Unattended = l.unattended
+	if f.Accepts = l.Accepts && !l.unattended; !f.Accepts {
+		f.CannotAccept = v.T("form.accept.not")
+	}
+	f.Probably = l.Reason == decision.ReasonProbablyAccepted
 	f.MayRestart = v.who.May(access.Restart, string(l.Team))
 	switch {
 	case !v.who.Role.May(access.Review):

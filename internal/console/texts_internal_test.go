@@ -120,7 +120,7 @@ func namesOfSets() []string {
 			"problem.refused.*.title", "problem.refused.*.text"),
 		named([]string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable}, "login.*"),
 		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound,
-			deadletter.DeadlineMissed, deadletter.InvalidTeam, deadletter.RequestStands}, "form.wrong.*"),
+			deadletter.DeadlineMissed, deadletter.InvalidTeam, deadletter.InvalidProtocol, deadletter.RequestStands}, "form.wrong.*"),
 		named([]string{"how", "when", "deadline"}, "form.wrong.*"),
 		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "portal.*"),
 		named([]destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp},

@@ -27,6 +27,8 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
+	// PossiblyAccepted tells that the other side may have taken it by then (R33).
+	PossiblyAccepted bool
 	// Process says whether one waits for a decision, Late that it is open and its deadline has passed; a Store knows
 	// neither.
 	Process Process

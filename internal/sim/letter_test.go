@@ -86,7 +86,8 @@ func (s *sim) letter(id string) deadletter.Item {
 // lasting returns what of a dead letter is as it was born, or as people left it.
 func lasting(d *journal.DeadLetter) string {
 	l := *d
-	l.State, l.ChangedAt, l.Delivery, l.Answer, l.ReviewJobKey, l.Accepts = "", time.Time{}, "", 0, 0, false
+	l.State, l.ChangedAt, l.Delivery, l.Answer, l.Accepts = "", time.Time{}, "", 0, false
+	l.ReviewJobKey, l.ReviewProcess = 0, 0
 	text, _ := json.Marshal(l)
 	return string(text)
 }

@@ -47,6 +47,8 @@ type Options struct {
 	OAuth *OAuth
 	// Username and Password of basic authentication; empty: none. It goes without OAuth.
 	Username, Password string
+	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
+	Names []string
 	// UserAgent names this program to the gateway.
 	UserAgent string
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
@@ -118,7 +120,7 @@ func (c *Client) Close() error {
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)
+	roots, err := smallfile.Authorities(o.Said("ZEEBE_CA_CERTIFICATE_PATH"), o.CACertificatePath)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}
 	if o.CertificatePath != "" { // read for each connection, since it is renewed meanwhile
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.ClientCertificate() }

@@ -105,6 +105,7 @@ func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, er
 			return fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
 		}
 		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
+		i.PossiblyAccepted = a.Decision.PossiblyAccepted
 		return nil
 	})
 }

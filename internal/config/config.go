@@ -45,6 +45,7 @@ type Settings struct {
 	TLSKeyFile      string
 	Proxies         []netip.Prefix // before console and API
 	Profiles        bool           // served at OpsAddr
+	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
 	Engine          zeebe.Options
 	Unread          []string // a hint for each name of the engine's clients that is set and that nobody reads
 	Notify          Notify
@@ -80,6 +81,7 @@ func Load() (Settings, error) {
 			Profiles:        c.boolean("RETRY_WORKER_PPROF", w.Pprof),
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
+			TraceProtocol:   c.tracing(),
 			Engine:          c.engine(w.Engine),
 			Unread:          hints(),
 			Notify:          c.notify(w),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/worker"
@@ -54,6 +55,8 @@ type Options struct {
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
 	// workers of other authors.
 	PlainErrors bool
+	// Trace makes spans of the calls by gRPC; nil: there are none.
+	Trace grpc.DialOption
 	// Dialer connects to Address; nil: by TCP.
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }

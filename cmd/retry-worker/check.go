@@ -22,7 +22,7 @@ func (c *cli) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check what the worker needs step by step, and say what to do where one fails",
 		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
-			"engine cluster and tenants. Changes nothing anywhere.\n" +
+			"engine address, TLS, token, cluster, clock and tenants. Changes nothing anywhere.\n" +
 			"Exit 1 when a step fails.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
 	}

@@ -49,6 +49,7 @@ func TestCheck(t *testing.T) {
 		"nobody-there": {gateway.Options{}, func(_ *testing.T, g *gateway.Gateway) { g.Down() }, plain, ""},
 		"rest":         {gateway.Options{REST: true}, none, map[string]string{"CAMUNDA_REST_ADDRESS": "REST"}, ""},
 		"rest-page":    {gateway.Options{}, none, map[string]string{"CAMUNDA_REST_ADDRESS": page.URL + "/operate"}, ""},
+		"hints":        {gateway.Options{}, none, map[string]string{"ZEEBE_INSECURE_CONNECTION": "true", "ZEEBE_GATEWAY_ADDRESS": "zeebe:26500"}, ""},
 		"bad-settings": {gateway.Options{}, none, map[string]string{"ZEEBE_ADDRESS": "nonsense", "RETRY_WORKER_CONCURRENCY": "0"}, ""},
 
 		"tls":                   {gateway.Options{TLS: true}, none, map[string]string{"ZEEBE_CA_CERTIFICATE_PATH": "AUTHORITY"}, ""},
@@ -99,7 +100,9 @@ func TestCheck(t *testing.T) {
 var (
 	othersWords = regexp.MustCompile(`(ask for the topology|ask for jobs|x509|tls|Post): [^;\n]*`)
 	addresses   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	instants    = regexp.MustCompile(`valid until [0-9-]+`)
 	room        = regexp.MustCompile(`[^\s"]*retry-worker\.db may be written, \d+ MiB`)
+	seconds     = regexp.MustCompile(`(differs by|ends in) -?[0-9ms]+`)
 )
 
 // checked holds a check's lines and exit code against the case's file, and that it took no job and started nothing.
@@ -113,6 +116,7 @@ func checked(t *testing.T, name string, g *gateway.Gateway, args ...string) {
 		t.Errorf("the check started %d jobs or instances", n)
 	}
 	said := othersWords.ReplaceAllString(r.stdout+r.stderr, "$1: …")
-	said = room.ReplaceAllString(addresses.ReplaceAllString(said, "ADDRESS"), "FILE may be written, SOME MiB")
+	said = instants.ReplaceAllString(addresses.ReplaceAllString(said, "ADDRESS"), "valid until INSTANT")
+	said = seconds.ReplaceAllString(room.ReplaceAllString(said, "FILE may be written, SOME MiB"), "$1 SECONDS")
 	golden.Check(t, "testdata/check/"+name+".txt", said)
 }

@@ -158,7 +158,7 @@ func TestPeers(t *testing.T) {
 	}
 	want := map[string]string{
 		"egress dns": "53", "egress zeebe": "26500", "egress keycloak": "80", "egress postgresql": "5432", "egress nats": "4222", "egress mail": "587",
-		"egress chat": "443", "egress more": "", "ingress prometheus": "ops", "ingress ingress": "http", "ingress more": "",
+		"egress chat": "443", "egress collector": "4318", "egress more": "", "ingress prometheus": "ops", "ingress ingress": "http", "ingress more": "",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))

@@ -18,6 +18,8 @@ import (
 // review is what the people do with a claim's dead letters: they send it again at once, unless something else is said.
 type review struct {
 	Discard bool `json:"discard"`
+	// Accept closes it as what the portal has already (claim.Taken).
+	Accept bool `json:"accept"`
 	// Backoff sends it again after the policy's delay.
 	Backoff bool `json:"backoff"`
 	// Left leaves it to the test.
@@ -39,6 +41,7 @@ type request struct {
 	Fresh              bool   `json:"fresh,omitempty"`
 	When               string `json:"when,omitempty"`
 	SubmissionDeadline string `json:"submissionDeadline,omitempty"`
+	ProtocolNumber     string `json:"protocolNumber,omitempty"`
 	JobID              string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
@@ -81,8 +84,10 @@ func (d api) each(ctx context.Context, since time.Time, look func(*deadLetter)) 
 }
 
 // decides what the people do with a dead letter.
-func (r review) decides(l *deadLetter) (how string, d request) {
-	switch {
+func (c claim) decides(l *deadLetter) (how string, d request) {
+	switch r := c.Review; {
+	case r.Accept:
+		return "accept", request{Reason: "looked up", ProtocolNumber: c.Taken}
 	case r.Discard:
 		return "discard", request{Reason: "not worth it"}
 	case r.Backoff:
@@ -112,7 +117,7 @@ func (h *portal) decide(ctx context.Context, since time.Time) {
 			if !known || l.Process != "waiting" || c.Review.Left {
 				return
 			}
-			how, body := c.Review.decides(l)
+			how, body := c.decides(l)
 			_, err := d.deadLetter(ctx, l.ID, how, body)
 			if no, is := errors.AsType[*views.Refused](err); is && no.Status != http.StatusConflict && no.Status != http.StatusServiceUnavailable {
 				h.mu.Lock()

@@ -15,7 +15,7 @@ type counts map[string]int
 
 var (
 	jobTypes = []string{
-		submitClaim, sendMessage, runJob, checkDependencies, runQueuedJob,
+		submitClaim, checkSubmission, sendMessage, runJob, checkDependencies, runQueuedJob,
 		worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RetryReview, worker.RecordRetryOutcome, worker.SubmissionGate,
 	}
 	// jobActions are the engine's words, by its records' intents.

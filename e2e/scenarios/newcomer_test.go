@@ -38,7 +38,7 @@ func TestNewcomerSeesDecisions(t *testing.T) {
 				t.Fatalf("the samples: exit %d, expected 0:\n%s", code, out)
 			}
 			s.expectDemo(out, w)
-			s.done("a newcomer: check, deploy, demo", "4 processes, 70 samples, 65 ended, 5 incidents")
+			s.done("a newcomer: check, deploy, demo", "4 processes, 72 samples, 67 ended, 5 incidents")
 		})
 	}
 }
@@ -56,7 +56,7 @@ func (s *processes) expectDemo(out string, w *harness.Worker) {
 		s.t.Errorf("the demo sums up\n%s\nexpected\n%s", summary, want)
 	}
 	for _, want := range []string{
-		"SUB_06: 50 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
+		"SUB_06: 52 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
 		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", " min ahead. ---",
 		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (dead letter ", // UC-004
 	} {
@@ -73,7 +73,7 @@ func (s *processes) expectDemo(out string, w *harness.Worker) {
 	} {
 		wait.Until(s.t, "the worker's log to have "+want, func() bool { return strings.Contains(w.Log.Text(), want) })
 	}
-	const rejected, completed = 5, 65
+	const rejected, completed = 5, 67
 	var c counts
 	wait.Until(s.t, fmt.Sprintf("%d incidents and %d ended processes", rejected, completed), func() bool {
 		all, err := s.Counters(s.t.Context())

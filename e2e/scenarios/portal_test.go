@@ -19,6 +19,7 @@ import (
 // The job types of the portal's own workers.
 const (
 	submitClaim       = "submit-claim"          // SUB_06
+	checkSubmission   = "check-submission"      // SUB_06
 	sendMessage       = "send-whatsapp-message" // WHATSAPP_MESSAGE
 	runJob            = "run-job"               // FAILED_JOB
 	checkDependencies = "check-dependencies"    // JOB_QUEUE
@@ -36,6 +37,10 @@ type claim struct {
 	Failures []map[string]any `json:"failures"`
 	// Open are the dependencies that are open before each run; one is resolved between two looks.
 	Open []int `json:"open"`
+	// Taken is the number under which the portal took the first submission; empty where it did not. Unsure tells that it
+	// cannot be asked.
+	Taken  string `json:"taken"`
+	Unsure bool   `json:"unsure"`
 	// Retried is how many retries the instance starts with.
 	Retried int `json:"retried"`
 	// Review is what the people do with its dead letters.
@@ -118,6 +123,8 @@ func (h *portal) subscriptions(jobTypes []string) []worker.Subscription {
 		switch jobType {
 		case checkDependencies:
 			say = h.check
+		case checkSubmission:
+			say = found
 		case worker.SubmissionGate:
 			say = pass
 		}
@@ -171,6 +178,18 @@ func (h *portal) check(_ context.Context, j *worker.Job, c claim, retries int) w
 		open = c.Open[retries]
 	}
 	return worker.Reply{Action: worker.Completed, Variables: jsonOf(map[string]any{"openDependencies": open})}
+}
+
+// found says whether the portal has a claim.
+func found(_ context.Context, _ *worker.Job, c claim, _ int) worker.Reply {
+	if c.Unsure {
+		return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{Code: "CHECK_FAILED", Message: "cannot be asked", Variables: "{}"}}
+	}
+	variables := map[string]any{"submissionFound": c.Taken != ""}
+	if c.Taken != "" {
+		variables["protocolNumber"] = c.Taken
+	}
+	return worker.Reply{Action: worker.Completed, Variables: jsonOf(variables)}
 }
 
 // pass lets a claim through, where no worker runs that would.

@@ -245,10 +245,10 @@ func TestReference(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kindOf(shared[name]), shared[name].Doc)
 	}
-	tag := ""
+	tag, above := "", map[string]bool{}
 	for _, o := range api.Description() {
 		if o.Tag != tag {
-			tag = o.Tag
+			tag, above = o.Tag, map[string]bool{}
 			fmt.Fprintf(&b, "\n## %s%s\n", strings.ToUpper(tag[:1]), tag[1:])
 		}
 		says := o.Summary + "."
@@ -266,11 +266,12 @@ func TestReference(t *testing.T) {
 				path += "?" + f.Name + "="
 			}
 			switch {
-			case f.In == "path" && f.Doc == "":
+			case f.In == "path" && (f.Doc == "" || shared[f.Name] != nil || above[saysOf(f)]):
 			case shared[f.Name] != nil && saysOf(f) == saysOf(shared[f.Name]):
 				known = append(known, "`"+f.Name+"`")
 			default:
 				own += saysOf(f)
+				above[saysOf(f)] = true
 			}
 		}
 		if known != nil {
@@ -281,10 +282,9 @@ func TestReference(t *testing.T) {
 			b.WriteString("\n" + own)
 		}
 	}
-	b.WriteString("\n## What is refused\n\n| status | why |\n| --- | --- |\n")
-	for _, status := range slices.Sorted(maps.Keys(api.Refusals())) {
-		fmt.Fprintf(&b, "| %s | %s |\n", status, api.Refusals()[status])
-	}
+	b.WriteString("\n## What is refused\n\n" + wrapped("The `default` answer of each request in the description has every status and "+
+		"its codes. After a 429 wait as `Retry-After` says; after a 503 reading again is safe, and of a change look first whether it "+
+		"was recorded.") + "\n")
 	golden.Check(t, "../../docs/http-api.md", b.String())
 }
 

@@ -24,6 +24,7 @@ import (
 	"retry-worker/internal/learning"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
+	"retry-worker/internal/tracing"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
@@ -48,6 +49,7 @@ type App struct {
 	engine    *zeebe.Client
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
+	tracing   *tracing.Tracing            // nil where nothing is traced
 	catalogue func() *catalogue.Catalogue // the one in force
 	watches   []func(context.Context)     // take changes of files up until their context ends
 	cleanups  []cleanup                   // in the order of opening; run in reverse
@@ -114,6 +116,9 @@ func New(o Options) (_ *App, err error) {
 	if err = a.openConsole(o.Listen); err != nil {
 		return nil, err
 	}
+	if err = a.openTracing(); err != nil {
+		return nil, err
+	}
 	if a.engine, err = zeebe.Dial(a.engineOptions(), log); err != nil {
 		return nil, err
 	}
@@ -151,7 +156,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 	}
 	return worker.New(a.engine, worker.Config{
 		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout, Await: memory.Await,
-		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs,
+		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs, Tracer: a.tracing.Tracer(),
 	}, subs, hooks, a.log)
 }
 

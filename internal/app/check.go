@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/events"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/webserver"
@@ -32,7 +32,11 @@ type CheckStep struct {
 // CheckSteps returns the steps that check what a worker with these settings needs, in their order; client may be nil
 // where noClient says why. They change nothing anywhere.
 func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) []CheckStep {
-	return slices.Concat(consoleSteps(s, time.Now()), connectionSteps(s, version),
+	var hints []CheckStep
+	for _, hint := range s.Unread {
+		hints = append(hints, CheckStep{"settings", false, func(context.Context) (string, error) { return hint, nil }})
+	}
+	return slices.Concat(hints, consoleSteps(s, time.Now()), connectionSteps(s, version),
 		[]CheckStep{{"engine", true, func(context.Context) (string, error) { return s.Engine.String(), noClient }}},
 		engineSteps(client, s))
 }
@@ -45,6 +49,18 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 		return err
 	}
 	return []CheckStep{
+		{"address", true, s.Engine.CheckAddress},
+		{"tls", true, s.Engine.CheckTLS},
+		{"token", true, func(ctx context.Context) (string, error) {
+			if s.Engine.Username != "" {
+				return s.Engine.Said("none, but user and password (ZEEBE_BASIC_AUTH_USERNAME)"), nil
+			}
+			if s.Engine.OAuth == nil {
+				return "none configured (ZEEBE_CLIENT_ID)", nil
+			}
+			claims, err := client.CheckToken(ctx)
+			return "issued by " + s.Engine.OAuth.URL + ": " + claims, err
+		}},
 		{"cluster", true, func(ctx context.Context) (string, error) {
 			t, err := client.Topology(ctx)
 			if err == nil && t.Leaders < t.Partitions {
@@ -53,6 +69,7 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 			return fmt.Sprintf("gateway %s, brokers: %d, partitions: %d, with a leader: %d", t.GatewayVersion, t.Brokers,
 				t.Partitions, t.Leaders), advised(err)
 		}},
+		{"clock", false, func(ctx context.Context) (string, error) { return client.CheckClock(ctx, time.Now) }},
 		{"tenants", false, func(ctx context.Context) (string, error) {
 			return "jobs may be taken from " + cmp.Or(strings.Join(s.TenantIDs, ", "), "the default tenant"),
 				advised(client.MayActivate(ctx, s.TenantIDs))
@@ -91,18 +108,9 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
 					until.Format(time.RFC3339))
 			}
-			return fmt.Sprintf("of %s, until %s", strings.Join(namesOf(leaf), ", "), until.Format(time.RFC3339)), nil
+			return fmt.Sprintf("of %s, until %s", strings.Join(smallfile.NamesOf(leaf), ", "), until.Format(time.RFC3339)), nil
 		}},
 	}
-}
-
-// namesOf returns the names in a certificate: hosts, then addresses.
-func namesOf(leaf *x509.Certificate) []string {
-	names := slices.Clone(leaf.DNSNames)
-	for _, ip := range leaf.IPAddresses {
-		names = append(names, ip.String())
-	}
-	return names
 }
 
 // connectionSteps open what the worker connects to beside the engine.

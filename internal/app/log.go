@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"io"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/config"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/tracing"
 	"retry-worker/internal/zeebe"
 )
 
@@ -74,14 +76,38 @@ func encoderConfig() zapcore.EncoderConfig {
 	}
 }
 
+// maxTraceError bytes of what the log says of spans that were not sent.
+const maxTraceError = 300
+
+// openTracing begins to trace where the settings ask for it.
+func (a *App) openTracing() (err error) {
+	if a.settings.TraceProtocol == "" {
+		return nil
+	}
+	a.tracing, err = tracing.Open(context.Background(), a.settings.TraceProtocol, a.version, func(err error) {
+		a.log.Warn("traces could not be sent and are dropped; decisions go on", zap.String("event", "traces_dropped"),
+			zap.String("error", redact.Line(err.Error(), maxTraceError)))
+	})
+	if err != nil {
+		return err
+	}
+	a.cleanups = append(a.cleanups, cleanup{"traces", a.tracing.Close})
+	return nil
+}
+
 func (a *App) engineOptions() zeebe.Options {
 	o := a.settings.Engine
 	o.UserAgent = zeebe.UserAgent(a.version)
+	o.Trace = a.tracing.DialOption()
 	return o
 }
 
-// warnOfSettings says once what travels unencrypted though nobody asked for that.
+// warnOfSettings says once what travels unencrypted though nobody asked for that, and what is set though nobody reads
+// it.
 func (a *App) warnOfSettings() {
+	for _, hint := range a.settings.Unread {
+		a.log.Warn(hint, zap.String("event", "setting_not_read"))
+	}
 	for _, line := range unencrypted(&a.settings) {
 		a.log.Warn(line, zap.String("event", "unencrypted"))
 	}
@@ -107,7 +133,7 @@ func unencrypted(s *config.Settings) (lines []string) {
 	if o := s.Engine.OAuth; o != nil {
 		if u, err := url.Parse(o.URL); err == nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
 			lines = append(lines, "the engine's client secret travels unencrypted to the identity provider: write https:// "+
-				"in ZEEBE_AUTHORIZATION_SERVER_URL")
+				"in "+s.Engine.Said("ZEEBE_AUTHORIZATION_SERVER_URL"))
 		}
 	}
 	return lines

@@ -56,6 +56,16 @@ func TestDecisionsAreLogged(t *testing.T) {
 	}
 }
 
+// TestUnreadSettingsAreLogged: whoever sets a name that nobody reads is told at the start.
+func TestUnreadSettingsAreLogged(t *testing.T) {
+	s := settings(t, gateway.New(t, gateway.Options{}).Addr())
+	s.Unread = []string{"ZEEBE_GATEWAY_ADDRESS is set and not read"}
+	serve(t, s)
+	if lines := logged.with(t, "event", "setting_not_read"); len(lines) != 1 || lines[0]["message"] != s.Unread[0] || lines[0]["level"] != "warn" {
+		t.Errorf("it is logged as %v", lines)
+	}
+}
+
 // settled waits until n jobs are answered.
 func settled(t *testing.T, g *gateway.Gateway, n int) {
 	t.Helper()

@@ -30,11 +30,11 @@ func TestPolicyThatIsGone(t *testing.T) {
 	}{{time.Hour, true, true}, {6 * 24 * time.Hour, true, true}, {30 * 24 * time.Hour, false, false}, {5 * 365 * 24 * time.Hour, false, false}} {
 		now := begin.Add(test.ago)
 		of, err := audit.KPIs(t.Context(), memory, known, decision.DefaultPolicy, now)
-		if err != nil || len(of) != 9 || slices.ContainsFunc(of, valued) != test.values {
+		if err != nil || len(of) != 10 || slices.ContainsFunc(of, valued) != test.values {
 			t.Errorf("after %s: %+v (%v)", test.ago, of, err)
 		}
 		all, err := audit.KPIs(t.Context(), memory, known, "", now)
-		if listed := len(all) == 18; err != nil || listed != test.listed {
+		if listed := len(all) == 20; err != nil || listed != test.listed {
 			t.Errorf("after %s all are %d figures (%v)", test.ago, len(all), err)
 		}
 	}

@@ -50,7 +50,8 @@ func (s *search) readNumbers() {
 // addStatus takes up a status in the text, which is a refusal only where it stands alone.
 func (s *search) addStatus(number int, where span) {
 	lost := ""
-	if s.matchers[number].rank == Refusal && s.best != none && s.matchers[s.best].rank == PassingFault {
+	isPassing := s.best != none && s.matchers[s.best].rank == PassingFault
+	if s.matchers[number].rank == Refusal && (isPassing || s.waits()) {
 		lost = "a status is a refusal only where it stands alone"
 	}
 	s.add(number, where, lost)

@@ -2,8 +2,6 @@ package classify
 
 import (
 	"regexp"
-	"slices"
-	"strings"
 
 	"retry-worker/internal/text"
 )
@@ -22,27 +20,60 @@ var (
 		`(?:usuario|processo|programa|operador|terminal|sessao|transacao|instancia)\b` +
 		`|\b(?:in use|used|locked|held) by (?:another|other|a different) (?:user|process|program|session|transaction)`)
 	// requests take away what may have been refused for the moment: a wrong CPF stays wrong.
-	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo|mais tarde)\b` +
-		`|\b(?:repita|aguarde|retry|try again)\b`)
-	momentary = strings.Fields("bloque trava exced ultrapass esgot recus reje lock block refus exceed")
+	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo)\b|\b(?:repita|aguarde|retry|try again)\b` +
+		`|\b(?:mais tarde|later|at th(?:is|e) (?:time|moment))\b|\bn(?:este|o) momento(?: [^d]|[^ ]|$)` +
+		`|\b(?:em processamento|sendo processad[oa]s?|being processed|still processing)\b`)
+	// momentary begin the word of such a refusal.
+	momentary = regexp.MustCompile(`^(?:bloque|trava|exced|ultrapass|esgot|recus|reje|aceit|validad` +
+		`|lock|block|refus|exceed|accept)`)
 	// tasks keep the refusal.
 	tasks = regexp.MustCompile(`\b(?:verifi(?:que|car)|corri(?:ja|gir)|confira|conferir|regulari[zs]e|informe` +
 		`|atuali[zs]e|alter[ea]|ajuste|contat[eo]|solicit[ea]|revise|check|correct|fix|contact` +
-		`|(?:nao|not) (?:tente|repita|retry|try)|dias?|mes|meses|days?|months?|apresentacao|entrega|internacao)\b`)
+		`|(?:nao|not) (?:tente|repita|retry|try)|dias|(?:um|1|outro|proximo) dia|mes|meses|days?|months?|apresentacao|entrega|internacao)\b`)
 )
 
 // passes reports whether what stands beside a refusal says that it passes.
 func (s *search) passes(refusal *hit) bool {
-	from, to := refusal.from, refusal.to
+	beside := s.clauseOf(refusal)
+	isMomentary := momentary.MatchString(s.At(refusal.from))
+	return (holds.Match(beside) || isMomentary && requests.Match(beside)) && !tasks.Match(beside)
+}
+
+// clauseOf returns what stands beside a hit in its clause, with courtesies behind it.
+func (s *search) clauseOf(h *hit) []byte {
+	from, to := h.from, h.to
 	for n := 0; n < passingReach && s.gapBefore(from) != text.Clause; n++ {
 		from--
 	}
 	for n := 0; n < passingReach && (s.gapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
 		to++
 	}
-	beside := s.Plain[s.All[from].From:s.All[to-1].To]
-	isMomentary := refusal.role == refusalRole && slices.ContainsFunc(momentary, func(prefix string) bool {
-		return strings.HasPrefix(s.At(refusal.from), prefix)
-	})
-	return (holds.Match(beside) || isMomentary && requests.Match(beside)) && !tasks.Match(beside)
+	return s.Plain[s.All[from].From:s.All[to-1].To]
+}
+
+// fieldNames are phrases of refusal that may be no more than the name of a field.
+var fieldNames = set("codigoglosa glosa")
+
+// waits reports whether a message asks to come again, or tells of work that goes on. A status, or the name of a field, is
+// no refusal then.
+func (s *search) waits() bool {
+	if s.waiting == nil {
+		message := s.Plain[:min(len(s.Plain), patternReach)]
+		answer := requests.Match(message) && !tasks.Match(message)
+		s.waiting = &answer
+	}
+	return *s.waiting
+}
+
+// A senha is a password, but beside what is authorised the number of an authorisation.
+var (
+	authorised = regexp.MustCompile(`\b(?:autorizac|guias?\b|procedimento|internac|previa\b)`)
+	accessed   = regexp.MustCompile(`\b(?:usuario|login|ws\b|web ?service|acess|portal|certificado|prestador` +
+		`|autentic|ao enviar|no envio)`)
+)
+
+// authorises reports whether a thing of two rules is what its second rule means.
+func (s *search) authorises(thing *hit) bool {
+	clause := s.clauseOf(thing)
+	return s.At(thing.from) == "senha" && authorised.Match(clause) && !accessed.Match(clause)
 }

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"regexp"
 	"strings"
 
 	"retry-worker/internal/text"
@@ -75,13 +76,17 @@ func (s *search) negated(from, to, others int) (denied, modal bool) {
 // conditions begin what may be so, after a gap in the sentence: "se o CPF estiver incorreto".
 var conditions = set("se caso if when quando whether")
 
+// knowing begin the words before what is not known: "não sabemos se".
+var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza$|clar[oa]$|duvida)`)
+
 // isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
 // inválida".
 func (s *search) isDoubted(from int) bool {
 	for i := 0; i < maxDistance && s.gapBefore(from) == text.Space; i++ {
 		from--
 		word := s.At(from)
-		isFirst := s.gapBefore(from) != text.Space || isInfinitive(s.At(from-1))
+		last := s.At(from - 1)
+		isFirst := s.gapBefore(from) != text.Space || isInfinitive(last) || knowing.MatchString(last)
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
@@ -123,7 +128,7 @@ func (s *search) refuse() {
 		if h.role != refusalRole && h.role != approvalRole {
 			continue
 		}
-		if s.isDoubted(h.from) || s.negatesNext(i) {
+		if s.isDoubted(h.from) || s.negatesNext(i) || s.isEither(i) {
 			continue
 		}
 		denied, modal := s.negated(h.from, h.to, 1)
@@ -164,6 +169,16 @@ func (s *search) negatesNext(i int) bool {
 	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.At(h.from)]
 }
 
+// isEither reports whether the refusal i is one of two answers that may be: "aceita ou recusada".
+func (s *search) isEither(i int) bool {
+	h := &s.hits[i]
+	isOther := func(j, end, first int) bool {
+		return s.hits[j].role == approvalRole && first == end+1 && alternatives[s.At(end)]
+	}
+	return h.role == refusalRole && (i > 0 && isOther(i-1, s.hits[i-1].to, h.from) ||
+		i+1 < len(s.hits) && isOther(i+1, h.to, s.hits[i+1].from))
+}
+
 // thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for
 // none.
 func (s *search) thingOf(i int) *hit {
@@ -198,7 +213,7 @@ func (s *search) thingOf(i int) *hit {
 }
 
 // prepositions join a thing to what it is of: "senha do webservice".
-var prepositions = set("de do da dos das ao aos no na nos nas a as para of for to")
+var prepositions = set("de do da dos das ao aos no na nos nas a as para of for to e")
 
 // agents begin who refused, of whom a refusal speaks where it names nothing else: "não liberada pelo convênio".
 var agents = set("pelo pela")

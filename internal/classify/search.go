@@ -27,6 +27,8 @@ type search struct {
 	laterTry int
 	// earlier and latest are, in plain, the last two statuses that differ; their to is 0 where there are none.
 	earlier, latest span
+	// waiting is what waits found out.
+	waiting *bool
 	// explains tells that all that was found is kept.
 	explains bool
 	found    []finding
@@ -170,6 +172,8 @@ func (s *search) take(u use, from, to int) {
 			lost = "negated"
 		} else if s.matchers[u.matcher].rank == Refusal && s.isDoubted(from) {
 			lost = "said of a case that may be"
+		} else if fieldNames[s.At(from)] && s.waits() {
+			lost = "beside what passes"
 		}
 		s.add(u.matcher, s.spanOf(from, to), lost)
 	case tryRole:
@@ -184,7 +188,7 @@ func (s *search) take(u use, from, to int) {
 }
 
 // takeThing takes up a thing. Of those that overlap the longest wins: "service code" is no service; of two rules' the
-// first.
+// first, but for a senha that authorises.
 func (s *search) takeThing(thing hit) {
 	first := len(s.hits)
 	for first > 0 && s.hits[first-1].to > thing.from {
@@ -192,9 +196,12 @@ func (s *search) takeThing(thing hit) {
 	}
 	isThing := func(h hit) bool { return h.role == thingRole }
 	covers := func(h hit) bool { return isThing(h) && h.from <= thing.from && h.to >= thing.to }
-	if !slices.ContainsFunc(s.hits[first:], covers) {
+	switch i := slices.IndexFunc(s.hits[first:], covers); {
+	case i < 0:
 		rest := slices.DeleteFunc(s.hits[first:], isThing)
 		s.hits = append(s.hits[:first+len(rest)], thing)
+	case s.hits[first+i].length == thing.length && s.authorises(&thing):
+		s.hits[first+i].matcher = thing.matcher
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *search) lastTry() int {
 }
 
 // courtesies begin phrases that say nothing of what happened: tente novamente, mais tarde.
-var courtesies = set("tente try mais aguarde repita")
+var courtesies = set("tente try mais aguarde repita por please retry")
 
 // isOvertaken reports whether a sentence behind the marked code that decided tells of a passing fault: what was denied
 // may be another batch.

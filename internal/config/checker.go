@@ -253,6 +253,7 @@ func (c *checker) engine(protocol string) zeebe.Options {
 	c.protocol(&e, protocol, &z)
 	c.clientCertificate(&e, &s)
 	c.credentials(&e, &z, strings.ToUpper(s.AuthStrategy))
+	e.Names = c.names
 	return e
 }
 

@@ -4,6 +4,7 @@ package config
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -44,7 +45,9 @@ type Settings struct {
 	TLSKeyFile      string
 	Proxies         []netip.Prefix // before console and API
 	Profiles        bool           // served at OpsAddr
+	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
 	Engine          zeebe.Options
+	Unread          []string // a hint for each name of the engine's clients that is set and that nobody reads
 	Notify          Notify
 }
 
@@ -78,7 +81,9 @@ func Load() (Settings, error) {
 			Profiles:        c.boolean("RETRY_WORKER_PPROF", w.Pprof),
 			Provider:        c.provider(w),
 			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
+			TraceProtocol:   c.tracing(),
 			Engine:          c.engine(w.Engine),
+			Unread:          hints(),
 			Notify:          c.notify(w),
 		}
 		if s.EventsURL != "" {
@@ -95,7 +100,7 @@ func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
 	var w workerEnv
 	c.load(workerPrefix, &w)
 	v := part(&c, &w)
-	c.unknown(os.Environ())
+	c.unknown()
 	if len(c.problems) > 0 {
 		return *new(T), c.problems
 	}
@@ -152,25 +157,55 @@ func PoliciesFile() (string, error) {
 	return read(func(_ *checker, w *workerEnv) string { return w.PoliciesFile })
 }
 
-// unknown refuses names that nothing reads, but for those Kubernetes injects for a Service of this name.
-func (c *checker) unknown(environ []string) {
+// unknown refuses names of ours that nothing reads.
+func (c *checker) unknown() {
+	for name, near := range unread(workerPrefix) {
+		expected := "one of the names that `retry-worker serve --help` lists"
+		if near != "" {
+			expected += "; did you mean " + near + "?"
+		}
+		c.add(name, "set", expected)
+	}
+	slices.Sort(c.problems)
+}
+
+// hints tell of names of other clients of the engine that are set and that nobody reads, and what to set instead.
+func hints() (all []string) {
+	names := unread(zeebePrefix)
+	maps.Copy(names, unread(camundaPrefix))
+	for name, near := range names {
+		instead := "`retry-worker serve --help` lists what is"
+		switch {
+		case os.Getenv(name) == "":
+			continue
+		case near != "":
+			instead = "did you mean " + near + "?"
+		case strings.Contains(name, "ADDRESS"), strings.Contains(name, "CONTACTPOINT"):
+			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
+		}
+		all = append(all, name+" is set and not read; "+instead)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// unread returns the names with a prefix that are set and that nothing reads, each with the one that may be meant, but
+// for those that Kubernetes injects for a Service.
+func unread(prefix string) map[string]string {
 	var known []string
 	all, _ := Variables() // their form is ours, and cannot be wrong
 	for _, v := range all {
-		known = append(known, v.Name)
+		known = append(append(known, v.Name), v.Also...)
 	}
 	slices.Sort(known)
-	for _, pair := range environ {
+	meant := make(map[string]string)
+	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, workerPrefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
-			expected := "one of the names that `retry-worker serve --help` lists"
-			if near := spelling.Nearest(name, known); near != "" {
-				expected += "; did you mean " + near + "?"
-			}
-			c.add(name, "set", expected)
+		if strings.HasPrefix(name, prefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
+			meant[name] = spelling.Nearest(name, known)
 		}
 	}
-	slices.Sort(c.problems)
+	return meant
 }
 
 func defaultWorkerName() string {

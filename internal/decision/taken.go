@@ -24,9 +24,11 @@ var (
 		"resposta incompleta", "fetching http headers", "receiving the http response", "failed to respond", "no response", "did not respond", "without response", "sem resposta", "nao respondeu",
 		"nao houve resposta", "nao obteve resposta", "nao retornou resposta", "em processamento", "sendo processad",
 		"aguardando processamento", "being processed", "still processing", "bad gateway", "gateway time",
+		"sabemos se ", "sabe se ", "confirmacao se ", "aceito ou re", "aceita ou re", "accepted or re",
 	}
 	notSentPhrases = []string{
-		"refused", "recusada", "econnrefused", "recusou a conexao", "no connection could be made", "connectexception",
+		"refused", "conexao recusada", "conexao foi recusada", "econnrefused", "recusou a conexao",
+		"no connection could be made", "connectexception",
 		"connecttimeout", "connect timed out", "connect timeout", "connect etimedout", "connection timed out connect", "dial tcp",
 		"failed to connect", "could not connect", "unable to connect", "couldn t connect", "connection attempt failed",
 		"establish a new connection", "falha ao conectar", "erro ao conectar", "timeout ao conectar", "esgotado ao conectar",

@@ -272,12 +272,35 @@ func TestBackoffFigures(t *testing.T) {
 	c.wantKPI("processing_time_p99", 0.005) // 3 ms, by the bound of its bucket
 }
 
+// TestAlreadyAccepted: what the other side had already is counted beside the others, and in none of them (R33).
+func TestAlreadyAccepted(t *testing.T) {
+	c := openClinic(t)
+	c.recovers("CLM-a-1", 1, time.Hour)
+	c.fails("CLM-b-1", "TIMEOUT", 0)
+	c.fails("CLM-b-2", "TIMEOUT", 0)
+	before := c.sums()
+	for _, id := range []string{"CLM-b-1", "CLM-b-2"} {
+		_, err := c.j.Conclude(t.Context(), &journal.Outcome{Subject: c.subject(id), Accepted: &journal.Acceptance{}})
+		testkit.Must(t, err)
+	}
+	c.wantKPI("already_accepted", 2)
+	c.wantKPI("success_rate", 1)
+	c.wantKPI("time_to_success_mean", 60)
+	c.wantKPI("exhausted_rate", 0)
+	for _, sum := range c.sums() {
+		ours := sum.Name == journal.SumAccepted || sum.Name == journal.SumClosed
+		if !ours && !slices.Contains(before, sum) {
+			t.Errorf("what was accepted adds to %+v", sum)
+		}
+	}
+}
+
 // TestEveryFigureOfR19: each has a window and its targets.
 func TestEveryFigureOfR19(t *testing.T) {
 	want := map[string]int{ // hours, and how many goals
 		"success_rate": 24*10 + 2, "time_to_success_mean": 24*10 + 1, "time_to_success_median": 24*10 + 1, "retries_to_success": 24*10 + 1,
 		"permanent_rate": 168*10 + 3, "exhausted_rate": 168*10 + 3, "at_maximum_rate": 168*10 + 1,
-		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1,
+		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1, "already_accepted": 168 * 10,
 	}
 	got := map[string]int{}
 	for _, k := range kpi.All(nil, []string{"p"}, time.Now()) {

@@ -21,7 +21,7 @@ const (
 // KPI is one figure of R19 of one policy over a window that ends now.
 type KPI struct {
 	Policy string `json:"policy"`
-	// Name of the figure; Unit of its value: ratio, minutes, retries or seconds.
+	// Name of the figure; Unit of its value: ratio, minutes, retries, claims or seconds.
 	Name string `json:"name"`
 	Unit string `json:"unit"`
 	// Window in hours.
@@ -92,6 +92,7 @@ var measures = []measure{
 		[]Goal{alert(decision.RNBIL004, 0.05)}},
 	{"backoff_mean", "minutes", Daily, share(journal.SumBackoff, 60_000, journal.SumScheduled),
 		[]Goal{alert(decision.RNBIL004, 30)}},
+	{"already_accepted", "claims", Weekly, number(journal.SumAccepted), nil}, // R33: in no figure above
 	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.SumTook, 1e6),
 		[]Goal{alert(decision.RNBIL005, 1)}},
 }
@@ -107,6 +108,11 @@ func share(of journal.SumName, unit float64, each ...journal.SumName) func(sums)
 		}
 		return value, samples
 	}
+}
+
+// number measures how often something happened.
+func number(of journal.SumName) func(sums) (float64, int64) {
+	return func(s sums) (float64, int64) { return float64(s.total(of)), s.total(of) }
 }
 
 // quantile measures the bucket, divided by unit, that the q-th part of a distribution lies in or below; its samples are

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrTooLong says that a file has more bytes than are read.
@@ -128,4 +129,13 @@ func Authorities(setting, path string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s is %q, which holds no certificate, %s", setting, path, expected)
 	}
 	return pool, nil
+}
+
+// NamesOf returns the names in a certificate: hosts, then addresses.
+func NamesOf(c *x509.Certificate) []string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
 }

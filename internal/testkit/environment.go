@@ -8,7 +8,7 @@ import (
 )
 
 // read are how the names begin that the program reads.
-var read = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_`)
+var read = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA|OTEL)_`)
 
 // Environment leaves only vars of what the program reads, for the time of the test.
 func Environment(t *testing.T, vars map[string]string) {

@@ -70,7 +70,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 		failure.Expected = a.Expected(failure.Destination)
 	}
 	analysis := a.analysis(j, policy, &failure, received)
-	recorded, err := a.memory.Analyze(ctx, analysis)
+	recorded, err := inJournal(ctx, a.memory, analysis)
 	switch {
 	case errors.Is(err, journal.ErrInvalid):
 		return a.refuse(ctx, j, unrecordable(err))
@@ -83,7 +83,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 	case recorded.Decision.Rejection != nil: // which the journal has recorded
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
-	a.report(j, analysis, &recorded, time.Since(started))
+	a.report(ctx, j, analysis, &recorded, time.Since(started))
 	reply = replyTo(&recorded, &failure)
 	reply.Taken = func() { a.memory.Answered(&recorded) }
 	return reply

@@ -2,12 +2,14 @@ package worker
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -17,7 +19,7 @@ import (
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
-func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
 	event := d.Event(a.rule, n.Error).LogName
 	switch {
@@ -35,7 +37,7 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 	if line == nil {
 		return
 	}
-	fields := append(make([]zap.Field, 0, 22),
+	fields := append(make([]zap.Field, 0, 23),
 		zap.String("event", event),
 		SubjectField(n.Policy, d.SubjectID),
 		zap.String("submissionError", n.Error),
@@ -64,6 +66,9 @@ func (a *Analyzer) report(j *Job, n *journal.Analysis, r *journal.Recorded, took
 	if warning != "" {
 		fields = append(fields, zap.String("warning", warning))
 	}
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		fields = append(fields, zap.String(traceField, span.TraceID().String()))
+	}
 	line.Write(fields...)
 }
 
@@ -80,7 +85,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 		"matchedText",
 		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey",
 		"backoffMinutes",
-		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state":
+		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state", traceField:
 		return zap.String("subjectId", id)
 	default:
 		return zap.String(p.IDVariable, id)

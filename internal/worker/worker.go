@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 )
 
-// Config bounds what one Worker takes and how long it holds it. Every field but Await and TenantIDs must be set.
+// Config bounds what one Worker takes and how long it holds it. Every field but Await, TenantIDs and Tracer must be
+// set.
 type Config struct {
 	// Name under which the engine knows this process.
 	Name string
@@ -28,6 +30,8 @@ type Config struct {
 	Await func(ctx context.Context) bool
 	// TenantIDs to take jobs from; none means the engine's default.
 	TenantIDs []string
+	// Tracer of each job's span; nil: nothing is traced.
+	Tracer trace.Tracer
 }
 
 // Handler turns one job into the reply to send, before the job's Deadline. Its context ends when the
@@ -130,6 +134,9 @@ func (w *Worker) serve(stop, kill context.Context) {
 func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 	if !time.Now().Before(j.Deadline) {
 		return w.late(j, Released)
+	}
+	if w.cfg.Tracer != nil {
+		return w.traced(kill, j, h)
 	}
 	return w.deliver(kill, j, w.reply(kill, j, h))
 }

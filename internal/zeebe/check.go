@@ -1,19 +1,38 @@
 package zeebe
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/smallfile"
 )
+
+// Said returns a text with each setting called by the name by which it was set.
+func (o *Options) Said(text string) string { return strings.NewReplacer(o.Names...).Replace(text) }
 
 // setting returns the name of the address in use.
 func (o *Options) setting() string {
 	if o.RESTAddress == "" {
-		return "ZEEBE_ADDRESS"
+		return o.Said("ZEEBE_ADDRESS")
 	}
-	return "ZEEBE_REST_ADDRESS"
+	return o.Said("ZEEBE_REST_ADDRESS")
 }
 
 // Unencrypted reports whether the engine is spoken to without TLS.
@@ -24,8 +43,125 @@ func (o *Options) Unencrypted() bool {
 	return o.Plaintext
 }
 
+// endpoint returns the host and port that take the engine's connections.
+func (o *Options) endpoint() string {
+	rest, err := url.Parse(o.RESTAddress)
+	if o.RESTAddress == "" || err != nil {
+		return o.Address
+	}
+	port := "443"
+	if o.Unencrypted() {
+		port = "80"
+	}
+	return net.JoinHostPort(rest.Hostname(), cmp.Or(rest.Port(), port))
+}
+
+// CheckAddress opens and closes a TCP connection to the engine, and says where.
+func (o *Options) CheckAddress(ctx context.Context) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.endpoint())
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, o.unreachable(err))
+	}
+	return o.endpoint() + " takes connections", conn.Close()
+}
+
+// CheckTLS does one TLS handshake with the engine and describes its certificate.
+func (o *Options) CheckTLS(ctx context.Context) (string, error) {
+	if o.Unencrypted() {
+		by := "the scheme of " + o.setting()
+		if o.RESTAddress == "" {
+			by = "ZEEBE_INSECURE_CONNECTION, or " + by
+		}
+		return "off (" + by + ")", nil
+	}
+	config, err := o.tlsConfig()
+	if err != nil {
+		return "", err
+	}
+	if o.RESTAddress == "" {
+		config.NextProtos = []string{"h2"}
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", o.endpoint())
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, o.unreachable(err))
+	}
+	return describeChain(conn.(*tls.Conn).ConnectionState().VerifiedChains[0], time.Now()), conn.Close()
+}
+
+// describeChain names a certificate, who stands for it, and when the first of the chain ends.
+func describeChain(chain []*x509.Certificate, now time.Time) string {
+	first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	left := "it ends within a day: renew it"
+	if days := int(first.NotAfter.Sub(now).Hours() / 24); days > 0 {
+		left = fmt.Sprintf("days left: %d", days)
+	}
+	return fmt.Sprintf("certificate of %s, by %s, valid until %s (%s)", strings.Join(smallfile.NamesOf(chain[0]), ", "),
+		chain[len(chain)-1].Subject, first.NotAfter.UTC().Format(time.DateOnly), left)
+}
+
+// CheckToken has a token issued, and says what it claims, without the values, and when it ends.
+func (c *Client) CheckToken(ctx context.Context) (claims string, err error) {
+	err = c.tokens.call(ctx, func(ctx context.Context) error {
+		shown, _ := metadata.FromOutgoingContext(ctx)
+		_, token, _ := strings.Cut(strings.Join(shown["authorization"], ""), " ")
+		claims = claimsOf(token, time.Now())
+		return nil
+	})
+	return claims, err
+}
+
+// claimsOf names what a token claims. What cannot be read is no fault: only the engine has to.
+func claimsOf(token string, now time.Time) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "its claims are the engine's to read"
+	}
+	claimed := make(map[string]any)
+	content, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil || json.Unmarshal(content, &claimed) != nil {
+		return "its claims cannot be read"
+	}
+	said := "claims " + strings.Join(slices.Sorted(maps.Keys(claimed)), ", ")
+	if end, is := claimed["exp"].(float64); is {
+		said += fmt.Sprintf("; it ends in %v", time.Unix(int64(end), 0).Sub(now).Round(time.Second))
+	}
+	return said
+}
+
+// mostDrift of the engine's clock from this machine's that is taken for a slow answer.
+const mostDrift = time.Minute
+
+// CheckClock says how far the engine's clock is from now, which an answer of the REST API tells to the second; it says
+// nothing of an engine that is spoken to by gRPC, which tells no time.
+func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, error) {
+	g, is := c.gateway.(*restGateway)
+	if !is {
+		return "", nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.base+"topology", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := g.http.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("ask for the engine's time: %w; try again", err)
+	}
+	_ = response.Body.Close()
+	said, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return "the engine does not tell its time", nil //nolint:nilerr // nor need it
+	}
+	apart := said.Sub(now()).Truncate(time.Second)
+	if apart.Abs() >= mostDrift {
+		return "", fmt.Errorf("the engine's clock is %v from this machine's: set both by NTP", apart)
+	}
+	return fmt.Sprintf("the engine's differs by %v", apart), nil
+}
+
 // Advice returns what to do about an error of a call, for the person at the command line.
-func (o *Options) Advice(err error) string {
+func (o *Options) Advice(err error) string { return o.Said(o.advice(err)) }
+
+func (o *Options) advice(err error) string {
 	if _, is := errors.AsType[*tokenError](err); is {
 		return "the engine itself was not asked"
 	}
@@ -52,21 +188,24 @@ func (o *Options) Advice(err error) string {
 func (o *Options) unreachable(err error) string {
 	said := err.Error()
 	has := func(words string) bool { return strings.Contains(said, words) }
+	advice := "is the engine running, and is " + o.setting() + " right?"
+	_, rest := errors.AsType[*restError](err)
 	switch {
 	case has("does not look like a TLS handshake"), has("gave HTTP response to HTTPS client"):
-		return "the engine speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true, or ZEEBE_REST_ADDRESS=http://…"
+		advice = "the engine speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true, or ZEEBE_REST_ADDRESS=http://…"
 	case has("unknown authority"):
-		return "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"
-	case has("certificate is valid for"):
-		return "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"
+		advice = "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"
+	case has("certificate is valid for"), has("not valid for any names"), has("doesn't contain any IP SANs"):
+		advice = "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"
+	case has("has expired or is not yet valid"):
+		advice = "renew the engine's certificate, or set this machine's clock by NTP"
 	case has("remote error: tls:"):
-		return "the engine refused the handshake; where it asks for a client's certificate, set CAMUNDA_MTLS_CERT_PATH and " +
-			"CAMUNDA_MTLS_KEY_PATH to one that it knows"
-	case has("server preface"), has("EOF"):
-		return "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
+		advice = "the engine refused the handshake; where it asks for a client's certificate, set CAMUNDA_MTLS_CERT_PATH " +
+			"and CAMUNDA_MTLS_KEY_PATH to one that it knows"
+	case o.Unencrypted() && (has("server preface") || has("EOF")):
+		advice = "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
+	case rest:
+		advice = "is the engine running, is it 8.6 or later, and is " + o.setting() + " right?"
 	}
-	if _, is := errors.AsType[*restError](err); is {
-		return "is the engine running, is it 8.6 or later, and is ZEEBE_REST_ADDRESS right?"
-	}
-	return "is the engine running, and is " + o.setting() + " right?"
+	return o.Said(advice)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/worker"
@@ -47,11 +48,15 @@ type Options struct {
 	OAuth *OAuth
 	// Username and Password of basic authentication; empty: none. It goes without OAuth.
 	Username, Password string
+	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
+	Names []string
 	// UserAgent names this program to the gateway.
 	UserAgent string
 	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
 	// workers of other authors.
 	PlainErrors bool
+	// Trace makes spans of the calls by gRPC; nil: there are none.
+	Trace grpc.DialOption
 	// Dialer connects to Address; nil: by TCP.
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }
@@ -118,7 +123,7 @@ func (c *Client) Close() error {
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {
-	roots, err := smallfile.Authorities("ZEEBE_CA_CERTIFICATE_PATH", o.CACertificatePath)
+	roots, err := smallfile.Authorities(o.Said("ZEEBE_CA_CERTIFICATE_PATH"), o.CACertificatePath)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}
 	if o.CertificatePath != "" { // read for each connection, since it is renewed meanwhile
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.ClientCertificate() }

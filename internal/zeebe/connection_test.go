@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -42,14 +43,21 @@ func TestTLS(t *testing.T) {
 		{"another authority", secure, zeebe.Options{CACertificatePath: foreign}, "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"},
 		{"the system's authorities", secure, zeebe.Options{}, "set ZEEBE_CA_CERTIFICATE_PATH to the PEM file of the authority that signed it"},
 		{"a name it has not", secure, zeebe.Options{CACertificatePath: own, OverrideAuthority: "elsewhere"}, "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"},
-		{"a gateway without", open, zeebe.Options{CACertificatePath: own}, "the engine speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true"},
+		{"a gateway without", open, zeebe.Options{CACertificatePath: own}, "the engine speaks no TLS: set ZEEBE_INSECURE_CONNECTION=true, or ZEEBE_REST_ADDRESS=http://…"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := tt.options
 			o.Address, o.KeepAlive = tt.gateway.Addr(), 45*time.Second
-			_, err := dial(t, o).Topology(wait.Context(t))
-			if (err == nil) != (tt.advice == "") || err != nil && !strings.HasPrefix(o.Advice(err), tt.advice) {
+			found, err := o.CheckTLS(wait.Context(t))
+			if tt.advice == "" && (err != nil || !strings.HasPrefix(found, "certificate of localhost, gateway, 127.0.0.1, by ")) {
+				t.Errorf("the check found %q, %v", found, err)
+			}
+			if tt.advice != "" && (err == nil || !strings.HasSuffix(err.Error(), "; "+tt.advice) || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("the check ended with %v, want one line that ends in %q", err, tt.advice)
+			}
+			_, err = dial(t, o).Topology(wait.Context(t))
+			if (err == nil) != (tt.advice == "") || err != nil && o.Advice(err) != tt.advice {
 				t.Errorf("a call ended with %v, the advice is %q", err, o.Advice(err))
 			}
 		})
@@ -59,9 +67,10 @@ func TestTLS(t *testing.T) {
 // TestPlaintextToTLS is the other way round.
 func TestPlaintextToTLS(t *testing.T) {
 	g := gateway.New(t, gateway.Options{TLS: true})
-	_, err := dial(t, plain(g)).Topology(wait.Context(t))
-	if err == nil || (&zeebe.Options{}).Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
-		t.Errorf("to %v the advice is %q", err, (&zeebe.Options{}).Advice(err))
+	o := plain(g)
+	_, err := dial(t, o).Topology(wait.Context(t))
+	if err == nil || o.Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
+		t.Errorf("to %v the advice is %q", err, o.Advice(err))
 	}
 }
 
@@ -177,6 +186,25 @@ func TestClientCertificate(t *testing.T) {
 		authority.Issue(t, o.CertificatePath, o.KeyPath, name)
 		if _, err := dial(t, o).Topology(wait.Context(t)); err != nil || shown[len(shown)-1] != name {
 			t.Errorf("with %s: %v, shown %q", name, err, shown)
+		}
+	}
+}
+
+// TestCheckClock: a clock that is far from this machine's is a fault, and one that is not told is none.
+func TestCheckClock(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for date, want := range map[string]string{
+		"Sun, 29 Nov 2026 12:00:07 GMT": "differs by 7s", "Sun, 29 Nov 2026 11:57:00 GMT": "-3m0s from this machine's: set both by NTP",
+		"yesterday": "does not tell its time",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", date)
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		said, err := dial(t, zeebe.Options{RESTAddress: server.URL}).CheckClock(wait.Context(t), func() time.Time { return now })
+		server.Close()
+		if !strings.Contains(fmt.Sprint(said, err), want) || (err != nil) != strings.Contains(want, "NTP") {
+			t.Errorf("of %s it says %q, %v; want %s", date, said, err, want)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func newGRPC(o *Options, tokens *tokenSource) (*grpcGateway, error) {
 			return tokens.call(ctx, func(ctx context.Context) error { return invoke(ctx, method, in, out, conn, o...) })
 		}),
 	}
+	if o.Trace != nil {
+		dial = append(dial, o.Trace)
+	}
 	if o.Dialer != nil {
 		dial = append(dial, grpc.WithContextDialer(o.Dialer))
 	}

@@ -49,6 +49,7 @@ func (e *tokenError) Unwrap() error { return e.err }
 // failed one the next waits for a pause, and callers get the failure at once meanwhile.
 type tokenSource struct {
 	request func(context.Context) (*oauth2.Token, error)
+	said    func(string) string // Options.Said
 	timeout time.Duration
 	log     *zap.Logger
 	life    context.Context
@@ -70,20 +71,20 @@ func (o *Options) tokens(log *zap.Logger) *tokenSource {
 		return nil
 	}
 	if o.Unencrypted() {
-		log.Warn("the token for the engine travels unencrypted: use TLS unless this is a private network " +
-			"(ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)")
+		log.Warn("the token for the engine travels unencrypted: use TLS unless this is a private network (" +
+			o.Said("ZEEBE_INSECURE_CONNECTION, ZEEBE_REST_ADDRESS)"))
 	}
 	if o.OAuth != nil {
-		return newTokenSource(*o.OAuth, log)
+		return newTokenSource(*o.OAuth, o.Said, log)
 	}
 	basic := &oauth2.Token{TokenType: "Basic",
 		AccessToken: base64.StdEncoding.EncodeToString([]byte(o.Username + ":" + o.Password))}
-	s := newTokenSource(OAuth{RequestTimeout: time.Second}, log)
+	s := newTokenSource(OAuth{RequestTimeout: time.Second}, o.Said, log)
 	s.request = func(context.Context) (*oauth2.Token, error) { return basic, nil }
 	return s
 }
 
-func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
+func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSource {
 	config := clientcredentials.Config{
 		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: o.URL, AuthStyle: oauth2.AuthStyleInParams,
 	}
@@ -98,7 +99,7 @@ func newTokenSource(o OAuth, log *zap.Logger) *tokenSource {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	life, stop := context.WithCancel(context.Background())
 	return &tokenSource{
-		timeout: o.RequestTimeout, log: log, life: life, close: stop,
+		timeout: o.RequestTimeout, said: said, log: log, life: life, close: stop,
 		request: func(ctx context.Context) (*oauth2.Token, error) {
 			return config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
 		},
@@ -163,7 +164,7 @@ func (s *tokenSource) refresh() {
 			"lifetime and this machine's clock")}
 		return
 	}
-	s.failure = &tokenError{describe(err)}
+	s.failure = &tokenError{s.describe(err)}
 	s.longerPause()
 	s.next = time.Now().Add(s.pause)
 	s.log.Warn("no token from the identity provider; asking again", zap.Error(s.failure), zap.Duration("pause", s.pause))
@@ -174,12 +175,12 @@ func (s *tokenSource) longerPause() {
 }
 
 // describe keeps the provider's answer out: it may repeat the secret.
-func describe(err error) error {
+func (s *tokenSource) describe(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return fmt.Errorf("the identity provider answered %s %s; check ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and "+
-			"ZEEBE_TOKEN_AUDIENCE", refused.Response.Status, refused.ErrorCode)
+		return fmt.Errorf("the identity provider answered %s %s; check %s", refused.Response.Status, refused.ErrorCode,
+			s.said("ZEEBE_CLIENT_ID, ZEEBE_CLIENT_SECRET and ZEEBE_TOKEN_AUDIENCE"))
 	}
-	return fmt.Errorf("%w; check ZEEBE_AUTHORIZATION_SERVER_URL", err)
+	return fmt.Errorf("%w; check %s", err, s.said("ZEEBE_AUTHORIZATION_SERVER_URL"))
 }
 
 // reject notes that the gateway did not take this token: another is asked for, in its time.
@@ -188,8 +189,8 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	defer s.mu.Unlock()
 	if s.token == token {
 		s.refused = true
-		s.failure = &tokenError{errors.New("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, or " +
-			"ZEEBE_BASIC_AUTH_USERNAME and its password")}
+		s.failure = &tokenError{errors.New(s.said("the engine does not take the token; check ZEEBE_TOKEN_AUDIENCE, " +
+			"or ZEEBE_BASIC_AUTH_USERNAME and its password"))}
 	}
 }
 

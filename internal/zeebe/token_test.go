@@ -71,7 +71,7 @@ func withProvider(t *testing.T, answer func(context.Context, int) (*oauth2.Token
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
 		p := &provider{logs: logs, answer: answer, began: time.Now()}
-		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, zap.New(core))
+		p.tokenSource = newTokenSource(OAuth{RequestTimeout: requestTimeout}, (&Options{}).Said, zap.New(core))
 		p.request = p.serve
 		defer p.close()
 		play(t, p)

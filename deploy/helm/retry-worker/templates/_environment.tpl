@@ -27,6 +27,10 @@ the container from starting, and the pod's events name it. */}}
 {{- include "retry-worker.environment.engine" . }}
 {{- include "retry-worker.environment.config" . }}
 {{- include "retry-worker.environment.notify" . }}
+{{- if .Values.tracing.endpoint }}
+{{- include "retry-worker.variable" (list "OTEL_EXPORTER_OTLP_ENDPOINT" .Values.tracing.endpoint) }}
+{{- include "retry-worker.variable" (list "OTEL_EXPORTER_OTLP_PROTOCOL" .Values.tracing.protocol) }}
+{{- end }}
 {{- include "retry-worker.variable" (list "GOMEMLIMIT" (include "retry-worker.goMemoryLimit" .)) }}
 {{- if or .Values.trustedAuthorities.existingSecret .Values.trustedAuthorities.existingConfigMap }}
 {{- include "retry-worker.variable" (list "SSL_CERT_DIR" "/etc/ssl/certs:/etc/retry-worker/authorities") }}

@@ -16,6 +16,8 @@ var hard = []string{
 	"-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "x://a:b/", "senha a ", "senha_", "a (at) ", "(at)", "\"a", "key ", "api key ", "_", "a_", "1_", ",", "paciente ",
 	"nome;cpf\n", "nome;", "nome  ", "nome,cpf,", "(nome,cpf)=(", "(nome,cpf)='(", "nome,\n\"", "]=>", "=>\n string(1) ", "\n ", "A: AB, AB ", "mysqli('a','", "given\":[\"",
 	"digest ", "--p", "nome 'maria", "%31", "%3A%2F%2F", "PID ", "PID|", "att,\n", "</td><td>", "e o codigo de acesso ", "<attribute name=\"a\">", "informado (Ana ", "valor 'a' campo 'b' ", "rua A ",
+	"\"nome;", "\"nome;a\" => \"", "nome\nana ", "nome\nAna\n", "paciente\n", "....", "minha mae ", "De: Ana ", "De: Ana\n", "column 'a' ", "value is (", "nome value is (a)", "home/a.",
+	"name: senha\nvalue: ", "\"nome\";s:1:\"", "like '%", "1' (nome) ", "paciente [:1='a' ", "pwd=a;A B ",
 }
 
 var typical = []struct {

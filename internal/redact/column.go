@@ -31,8 +31,8 @@ func (r *reader) readColumns() {
 
 // columnsAt reads the list that the label at i may be a column of, and the lists of values behind it. It returns where
 // they end.
-func (r *reader) columnsAt(i, from int) int {
-	end := i
+func (r *reader) columnsAt(at, from int) int {
+	i, end := at, at
 	for end-i < maxHeader && isOfHeader(r.char(end)) {
 		end++
 	}
@@ -40,10 +40,16 @@ func (r *reader) columnsAt(i, from int) int {
 		i--
 	}
 	closer, separator := byte('\n'), wide
+	if open := bytes.LastIndexByte(r.Chars[i:at], '"'); open >= 0 {
+		closing := bytes.IndexByte(r.Chars[at:end], '"')
+		if closing >= 0 && leadsToRow.Match(r.Chars[at+closing:min(len(r.Chars), end+maxBetween)]) {
+			i, end, closer = i+open+1, at+closing, '"'
+		}
+	}
 	switch c := r.char(end); {
 	case c == ')' && r.char(i-1) == '(':
 		closer, separator = c, ','
-	case c != '\n':
+	case c != closer:
 		return end
 	default:
 		header := r.Chars[i:end]
@@ -65,7 +71,7 @@ func (r *reader) columnsAt(i, from int) int {
 	if !isHeader {
 		return end
 	}
-	for {
+	for isFirst := true; ; isFirst = false {
 		next := r.nextList(end, closer, len(columns))
 		if next == 0 {
 			return end
@@ -74,6 +80,9 @@ func (r *reader) columnsAt(i, from int) int {
 		isRule := closer == '\n' && len(values) > 0 && looks[r.char(values[len(values)/2].start)] == isSign
 		if len(values) != len(columns) && !isRule {
 			return end
+		}
+		for j := 0; isFirst && j < len(columns); j++ {
+			r.readCell(columns[j], none)
 		}
 		for j := range min(len(values), len(columns)) {
 			r.readCell(values[j], columns[j].kind)
@@ -94,10 +103,16 @@ func (r *reader) isText(c *edit) bool {
 
 func isOfHeader(c byte) bool { return isAlnum(c) || isOneOf(c, " _.,;|\"`") }
 
+// leadsToRow stands between a header and a row that are quoted: "guia;nome" => "1;Ana".
+var leadsToRow = regular(`" ?(?:[=-]>|:) ?"`)
+
 var between = regexp.MustCompile(`^\)[A-Za-z \n,]{0,20}(=? ?)\(`)
 
 // nextList returns where a list of values begins behind the list that ends at i; 0 where none does.
 func (r *reader) nextList(i int, closer byte, columns int) int {
+	if lead := leadsToRow.Find(r.Chars[i:min(len(r.Chars), i+maxBetween)]); closer == '"' && lead != nil && columns > 1 {
+		return i + len(lead)
+	}
 	switch m := between.FindSubmatchIndex(r.Chars[i:min(len(r.Chars), i+maxBetween)]); {
 	case closer == '\n' && columns > 1 && i < len(r.Chars):
 		return i + 1

@@ -124,7 +124,8 @@ func (r *reader) meetsWord(c *context, t *token, i int) {
 	if c.words++; c.words > near {
 		c.label = none
 	}
-	c.direct = c.direct && (is(t.class, connecting) || r.isPrefix(t))
+	isAdjective := t.class == unknown && t.kind != none // carteirinha nova
+	c.direct = c.direct && (is(t.class, connecting) || isAdjective || r.isPrefix(t))
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.

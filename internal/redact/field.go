@@ -10,7 +10,7 @@ const (
 	leastQuoted = 4   // digits that a quoted number has at least
 )
 
-var quoted = regexp.MustCompile(`^\w+[ :=]?(?:'([^'\n]+)'|"([^"\n]+)")`)
+var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
 // quotedBehind returns what is quoted right behind the word t.
 func (r *reader) quotedBehind(t *token) (start, end int) {
@@ -30,6 +30,7 @@ func (r *reader) quotedAt(i int) edit {
 	}
 	start, end := r.quotedBehind(t)
 	if end == 0 {
+		r.readKey(i)
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, end)
@@ -37,11 +38,25 @@ func (r *reader) quotedAt(i int) edit {
 		return edit{end: end}
 	}
 	if !r.suits(start, end, k) {
-		if k = r.fieldBefore(i); !r.suits(start, end, k) {
+		if k = r.fieldBefore(i, start, end); !r.suits(start, end, k) {
 			return edit{}
 		}
 	}
 	return edit{start, end, k}
+}
+
+// readKey takes the values that the word i says are a person's key: The duplicate key value is (12, Ana Reis).
+func (r *reader) readKey(i int) {
+	const is = " is ("
+	from := int(r.tokens[i].end)
+	if !r.has(from, is) || bytes.IndexByte(r.Chars[from:min(len(r.Chars), from+maxQuoted)], ')') < 0 {
+		return
+	}
+	k := r.fieldBefore(i, 0, 0)
+	values, _ := r.cells(from+len(is), ',', ')')
+	for _, v := range values {
+		r.readCell(v, k)
+	}
 }
 
 // fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
@@ -65,14 +80,19 @@ func (r *reader) fieldBehind(i, end int) kind {
 	return none
 }
 
-// fieldBefore returns the kind of the label that stands some words before the token i.
-func (r *reader) fieldBefore(i int) kind {
+// fieldBefore returns the kind of the label that stands some words before the token i, whose value is from start to end.
+func (r *reader) fieldBefore(i, start, end int) kind {
 	for j := i - 1; j >= 0 && i-j <= 2*near; j-- {
 		switch t := &r.tokens[j]; {
-		case t.form == mark || is(t.class, keeping) && t.form == word:
+		case t.form == mark || is(t.class, setOf(keep, keepAll, registry)) && t.form == word:
 			return none
 		case t.form == word && is(t.class, setOf(label, named, person)):
-			return t.kind
+			from, to := r.nameStart(int(t.start)), r.keyEnd(int(t.end))
+			k := r.fieldKind(from, to)
+			if k == id && !r.suits(start, end, k) && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
+				return name
+			}
+			return k
 		}
 	}
 	return none
@@ -82,15 +102,17 @@ func (r *reader) fieldBefore(i int) kind {
 // not count.
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
-	k := none
+	k, before := none, unknown
 	for t := range r.words(start, end) {
+		isOwned := before == keyOwner && t.class == engineKey // API_KEY
+		before = t.class
 		switch {
 		case t.class == article:
 		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
 			return none
 		case k != none && k != id:
 			return k
-		case t.class == secretive:
+		case t.class == secretive || isOwned:
 			return secret
 		case is(t.class, keeping):
 			return nobodys

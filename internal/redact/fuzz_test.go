@@ -19,6 +19,7 @@ var fragments = []string{
 	"senha", "password", "token", "Authorization", "Bearer ", "Basic ", "cookie", "api", "key", "secret", "chave", "eyJhbGciOi", "ghp_", "AKIA", "[SECRET]",
 	"-----BEGIN ", "PRIVATE KEY-----", "-----END", "Abc123!", "valor=", "Path=/", "u:p", "; ", ": ", "null", "&lt;", "&gt;", "(at)", "①",
 	"nome;cpf\n", "guia\tnome\n", "nome  cpf\n", "(nome, cpf) VALUES (", "]", "=>", "\n  ", "CN=", "informado", "faturista", "SOUZA, ANA", "given\":[", "code",
+	"nome\n", "....", "minha ", "De: ", "column '", "value is (", "home/", "\nvalue: ", "\";s:1:\"", "like '%", "' (nome)", " => \"", "nova", "`",
 	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
 }
 

@@ -31,7 +31,10 @@ func (r *reader) readNumber(i int) edit {
 	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.end(groups)):
 		return edit{end: n.end(1)}
 	}
-	return edit{start, n.end(groups), k}
+	if end = n.end(groups); kinds[k].placeholder == kinds[id].placeholder && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
+		end += len("-x")
+	}
+	return edit{start, end, k}
 }
 
 // isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
@@ -134,10 +137,20 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, n.end(groups), phone}
 }
 
+// fieldBehind is the column of a value in quotation marks before it: '19550918' (DT_NASCIMENTO).
+var fieldBehind = regular(`' \((\w+)\)`)
+
 // labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
 // não é um CPF válido".
 func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	k := none
+	if m := fieldBehind.FindSubmatchIndex(r.Chars[n.end(1):min(len(r.Chars), n.end(1)+maxToSecret)]); m != nil {
+		k = r.fieldKind(n.end(1)+m[2], n.end(1)+m[3])
+		if r.suits(n.end(1)-n.size(0), n.end(1), k) {
+			return k, 1
+		}
+		return none, 0
+	}
 	switch n.size(0) {
 	case 11:
 		k = cpf

@@ -97,6 +97,21 @@ var kept = []struct{ why, text string }{
 	{"patterns of other fields", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroGuia'; Value '40301630' of element 'codigoProcedimento'"},
 	{"Python's other dates", "{'data': datetime.date(1966, 4, 19)}"},
 
+	// beside the fourth set's kinds
+	{"columns of other things", "column 'DS_STATUS'. Truncated value: 'Consulta Eletiva'; WHERE nome_procedimento LIKE '%CONSULTA ELETIVA%' AND nome LIKE :1"},
+	{"binds and keys of other things", "Guia inexistente [:1='Consulta Eletiva', :2='20250918' (DT_ENVIO)]; constraint 'UQ_Guia'. The duplicate key value is (30715016, Consulta Eletiva)."},
+	{"foreign keys", "after `fk_guia_paciente`; CONSTRAINT `fk_guia_paciente` FOREIGN KEY (`paciente_id`) REFERENCES `paciente` (`id`)"},
+	{"PHP's other values, serialized", `a:2:{s:6:"portal";s:15:"Unimed Campinas";s:4:"guia";s:11:"11987654321";}`},
+	{"lines of labels", "NOME DO PACIENTE\nDATA DE NASCIMENTO\nMÉDICO\nTUSS\nPACIENTE\nNAO ENCONTRADO"},
+	{"lines of other labels", "Nome do procedimento\nConsulta Eletiva\nFalha no titular\nCampo Obrigatório\npaciente\nTimeout na Operadora"},
+	{"leaders to messages", "PACIENTE ........ NAO ENCONTRADO; paciente... Erro ao enviar"},
+	{"a header and a row of other things", `"guia;lote;tuss" => "120045;11987654;30715016"`},
+	{"greetings of nobody", "Olá, equipe. Olá Unimed, segue guia; aqui é a Unimed; aqui é o faturamento; Prezados Senhores, segue; Prezado Cliente"},
+	{"nobody's kin", "minha mãe, que está internada; destinatário inválido; Destinatário Hospital Santa Maria"},
+	{"from where to where", "De: 12/03 a 15/03; From: tiss.t_guia; De: Aguardando Envio\nPara: Recusada Operadora; De: Faturamento Hospital <[E-MAIL]>"},
+	{"adjectives of nothing", "carteirinha nova é obrigatória a partir de 12/03/2025; passport.js error 448120"},
+	{"folders of nobody", `C:\Users\Public\x C:\Users\svc_tiss\x /home/app/x /home/node/app /home/tiss.worker/x`},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

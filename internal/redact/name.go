@@ -18,7 +18,7 @@ type expectation struct {
 	enclosed bool // it stands in quotation marks or parentheses in a sentence
 	capital  bool
 	titled   bool // one capital, then small letters
-	indented bool // on the line below
+	below    bool // on the line below, indented or all of it
 	filled   bool // behind "informado" and the like
 }
 
@@ -29,7 +29,11 @@ func (r *reader) expectedAt(i int) expectation {
 	e.titled = e.capital && isSmall(r.char(start+1))
 	e.enclosed = isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
-		if g := r.tokens[j+1].gap; !e.crosses(g) || e.meets(r, j, g) {
+		g := r.tokens[j+1].gap
+		if j == i-1 && g&line != 0 {
+			e.below = g&indent != 0 || r.isNameLine(i)
+		}
+		if !e.crosses(g) || e.meets(r, j, g) {
 			break
 		}
 	}
@@ -40,9 +44,8 @@ func (r *reader) expectedAt(i int) expectation {
 func (e *expectation) crosses(g gap) bool {
 	e.assigned = e.assigned || g&sign != 0
 	e.dashed = (e.dashed || g&dash != 0) && !e.assigned
-	e.indented = e.indented || g&indent != 0
 	return g&(hard|open|endTag|url) == 0 && (g&(comma|closer) == 0 || e.enclosed && e.given) &&
-		(g&line == 0 || e.assigned || g&indent != 0)
+		(g&line == 0 || e.assigned || e.below)
 }
 
 // meets takes account of the token j, before the gap g, and reports whether it settles what is expected.
@@ -57,9 +60,9 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 		return t.kind == name || t.kind == secret
 	case t.form != word || t.host:
 		return true
-	case e.indented && t.gap&(line|sign) == 0 && j > 0 && is(t.class, setOf(person, named)):
+	case e.below && (is(t.class, setOf(person, named)) || isKin) && !r.beginsLine(j):
 		return true // a line that ends with a label, and is none
-	case t.class == person, t.class == named, isKin && g&(sign|indent) != 0 && !e.filled:
+	case t.class == person, t.class == named, isKin && (g&sign != 0 || e.below) && !e.filled:
 		e.words, e.person = 1, true
 		if e.dashed {
 			e.words = 2
@@ -85,6 +88,33 @@ func (e *expectation) meets(r *reader, j int, g gap) bool {
 		return true
 	}
 	return false
+}
+
+// beginsLine reports whether nothing but labels stands on the line before the token j.
+func (r *reader) beginsLine(j int) bool {
+	for ; j > 0 && r.tokens[j].gap&(line|sign) == 0; j-- {
+		if !is(r.tokens[j-1].class, setOf(person, named, qualifier, article)) || r.tokens[j-1].form != word {
+			return false
+		}
+	}
+	return true
+}
+
+// isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
+func (r *reader) isNameLine(i int) bool {
+	words, isGiven, isMessage := 0, false, false
+	for first := i; i < len(r.tokens) && (i == first || r.tokens[i].gap&line == 0); i++ {
+		t := &r.tokens[i]
+		if t.form != word || !is(t.class, nameable) || i > first && t.gap&^other != 0 || words > maxNameWords {
+			return false
+		}
+		if t.class != article {
+			words++
+		}
+		isGiven = isGiven || t.class == given
+		isMessage = isMessage || t.class != article && r.endsAsMessage(t)
+	}
+	return isGiven || words > 1 && !isMessage
 }
 
 // nameAt returns the name that begins with the word i, if one is expected.
@@ -192,7 +222,7 @@ func (r *reader) isSurname(i, last int, assigned bool) bool {
 		return false
 	}
 	t := &r.tokens[last+1]
-	isUnknown := t.class == unknown && assigned && !r.endsAsMessage(t)
+	isUnknown := t.class == unknown && assigned && !(isSmall(r.Chars[t.end-1]) && r.endsAsMessage(t))
 	return !isSmall(r.Chars[t.start]) && (t.class == given || isUnknown)
 }
 
@@ -242,8 +272,13 @@ func (r *reader) isLowerName(i int) bool {
 }
 
 func (r *reader) endsAsMessage(t *token) bool {
-	for n := min(5, t.size()); n > 1; n-- {
-		if lexicon["-"+string(r.Chars[int(t.end)-n:t.end])].class == ending {
+	const longest = 5 // letters of an ending
+	folded := [longest + 1]byte{'-'}
+	for n := min(longest, t.size()); n > 1; n-- {
+		for i, c := range r.Chars[int(t.end)-n : t.end] {
+			folded[1+i] = lower(c)
+		}
+		if lexicon[string(folded[:1+n])].class == ending {
 			return true
 		}
 	}

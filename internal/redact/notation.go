@@ -30,6 +30,9 @@ var webToken = regular(`(?P<secret>(?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
 
 var credentials = `(?P<user>'[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`
 
+// letterhead is a line of a mail's head: De: Ana Reis <…>.
+var letterhead = regular(`(?i:from|de|para|to): *["']?(?P<people><N>)["']? *(?:[<\[]|\n[> ]*(?i:sent|enviad[ao]|dat[ea]|subject|assunto))`)
+
 var notations = []notation{
 	{vendor, "", regular(`(?P<secret>\w+[-_.][\w.=~+/-]{15,})`), nil},
 	{unknown, "", webToken, nil},
@@ -37,6 +40,7 @@ var notations = []notation{
 	{scheme, "", regular(`\w+(?: *[:=] *| +)(?P<secret>[\w.=~+/-]{8,})`), mixes},
 	{cookie, "", regular(`\w+["']? *[:=]+ *\[?["']?` +
 		`(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*(?:; ?[\w.-]+=[^\s;,"'[]*)*)`), nil},
+	{stop, "", regular(`(?i:set-cookie)["']? *[:=]+ *\[?["']?(?P<secret>[^\s;,"'=]+=[^\s;,"'[]*)`), nil},
 	{digest, "", regular(`\w+ \w+=[^\n]*?response="(?P<secret>[^"]*)`), nil},
 	{unknown, "?&", regular(`state=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
 	{filler, "?&", regular(`code=(?P<secret>[\w.=~+/-]{8,})`), isOpaque},
@@ -56,9 +60,15 @@ var notations = []notation{
 		`(?:\|[^|\n]*\|(?P<birth>\d{8})(?:\d*(?:\|[^|\n]*){3}\|(?P<address>[^|\n]{4,}))?)?`), nil},
 	{unknown, "|", regular(`(?P<name><L>+\^<L>[^|\n\d]*)\|[^|\n]*\|(?P<birth>(?:19|20)\d{6})`), nil},
 	{farewell, "", regular(`\w+(?:\([ao]\))?` +
-		`(?:[.,!: ]*(?:\n|<br ?/?>)[ \n]*(?P<person><N>)|[.,]+ *(?P<people><N>))`), nil},
+		`(?:[.,!: ]*(?:\n|<br ?/?>)[ \n>]*(?P<person><N>)|[.,]+ *(?P<people><N>))`), nil},
 	{caller, "", regular(`\w+,? (?:` +
-		`(?:(?:para|pra|com|por|pel[ao]|ao|a|o|dona|seu|sra?\.?) |[pc]/ ?)+(?P<person><N>)|(?P<people><N>))`), nil},
+		`(?:(?:para|pra|com|por|pel[ao]|ao|a|o|e|dona|seu|sra?\.?|(?:mae|pai|filh[ao]|espos[ao]|marido),?) |[pc]/ ?)+(?P<person><N>)|(?P<people><N>))`), nil},
+	{article, "", letterhead, nil},
+	{stop, "", letterhead, nil},
+	{person, "", regular(`\w+ [^\n'\[]{0,40}\[:\w+='(?P<people>[^'\n]+)'`), nil},
+	{unknown, `\/`, regular(`(?i:users|home)[\\/]+(?P<people><L>+(?:\.<L>+)*)(?:[\\/"'\s]|$)`), nil},
+	{vague, "", regular(`\w+["']?: *["']?(?P<field>[\w.-]+)["']?,?\s+["']?value["']?: *["']?(?P<value>[^"'\n]+)`), nil},
+	{fielded, "", regular(`\w+ ["'\x60](?P<field>[\w.]+)["'\x60][^\n'"]{0,40}: ["'](?P<value>[^"'\n]+)`), nil},
 	{vague, "", regular(`(?i:nameid)[^<>]{0,200}>(?P<user>[^<@]+)`), nil},
 	{element, "<:", regular(`\w+ [^<>]{0,99}?(?i:name)="(?P<field>[^"]+)"[^<>]{0,99}>` +
 		`\s*<[\w:]*AttributeValue[^<>]{0,99}>(?P<value>[^<]+)`), nil},
@@ -67,7 +77,8 @@ var notations = []notation{
 }
 
 // noted are the classes of words with which a notation begins.
-var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, vague, element, street)
+var noted = setOf(vendor, scheme, cookie, digest, logon, login, qualifier, segment, farewell, caller, vague, element,
+	street, person, fielded)
 
 // Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 const maxNoted, maxUnknown = 640, 128
@@ -78,7 +89,8 @@ func (r *reader) notedAt(t *token) int {
 	before := r.char(start - 1)
 	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
 	isToken := isOneOf(r.Chars[start], "eA") && isOneOf(r.char(start+1), "yIKS") // webToken
-	if !is(t.class, noted) && !isOption && !isOneOf(before, "?&|") && !isToken {
+	if !is(t.class, noted) && !isOption && !isOneOf(before, `?&|\/`) && !isToken &&
+		!isOneOf(r.char(int(t.end)), ":-") {
 		return 0
 	}
 	within := maxUnknown
@@ -113,12 +125,14 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 		case "field":
 			if field = r.fieldKind(from, end); field == none {
 				for t := range r.words(from, end) {
-					field = max(field, map[class]kind{login: user, vague: name}[t.class])
+					field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[t.class])
 				}
 			}
 			continue
 		case "value":
-			k = field
+			if k = field; k == id && !r.suits(from, end, k) {
+				k = name
+			}
 		}
 		if end == start+within {
 			end = n.goOn(r, end)

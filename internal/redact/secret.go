@@ -116,7 +116,8 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	for all := r.run(start, isDigit) == end; all && isOneOf(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
-	if end <= start || !r.isSecret(start, end, &w) {
+	isObject := w.sign == 0 && w.quote != 0 && r.has(end+1, " not found") // of Kubernetes
+	if end <= start || isObject || !r.isSecret(start, end, &w) {
 		return edit{}
 	}
 	return edit{start, end, secret}
@@ -181,7 +182,7 @@ func (r *reader) textAt(i int) edit {
 }
 
 var (
-	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
+	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|;s:\d+:|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
 		`[=>]*(?:</(?:b|strong|span|label)>)? *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
 	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )
@@ -308,8 +309,12 @@ func (r *reader) isOwnLine(i int) bool {
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
-	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars)
+	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
+		!titledKey.Match(r.Chars[i:min(len(r.Chars), i+maxToSecret)])
 }
+
+// titledKey is another key of a connection string: Connect Timeout=15.
+var titledKey = regular(`[A-Z][a-z]+(?: [A-Z][a-z]*){1,3} ?=`)
 
 // isSecret reports whether the characters from start to end are a secret and no word of a message.
 func (r *reader) isSecret(start, end int, w *way) bool {
@@ -321,7 +326,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	known := !is(first.class, nameable|setOf(team)) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
-		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
+		return looksSecret(v, (w.words == 0 || w.told) && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:

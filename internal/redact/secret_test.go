@@ -37,7 +37,7 @@ var secrets = []struct{ why, text, want string }{
 		"unknown [SECRET] refused; key=[SECRET]; the prefix rwt_ stays"},
 	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
 	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
-	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Secure; HTTP 401, JSESSIONID=[SECRET]"},
+	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Path=/; Secure; HTTP 401, JSESSIONID=[SECRET]"},
 	{"options", `curl -u ana:abc https://h --user 'ana:a b' x --password abc --token abc -p "A1b2c3" -w 'x!Y2'; -p 8080 -u ana -w '%{http_code}'`,
 		`curl -u [USER] https://h --user [USER] x --password [SECRET] --token [SECRET] -p "[SECRET]" -w '[SECRET]'; -p 8080 -u ana -w '%{http_code}'`},
 	{"a log-on of Oracle", "jdbc:oracle:thin:ana/abc@//h:1521/x, sqlplus ana/abc@x", "jdbc:oracle:thin:[USER]@//h:1521/x, sqlplus [USER]@x"},
@@ -68,6 +68,10 @@ var secrets = []struct{ why, text, want string }{
 	{"an environment's variable", `PG_PASSWORD: 'r1acho-doce' "DB_PASSWORD": "abc" APP_TOKEN: a1b2c3d4e5 DB_PWD = 'abc' store_pass: "abc"`, `PG_PASSWORD: '[SECRET]' "DB_PASSWORD": "[SECRET]" APP_TOKEN: [SECRET] DB_PWD = '[SECRET]' store_pass: "[SECRET]"`},
 	{"before its name", "48 29 17 é o seu código de acesso; 4829-x is your access code; 482917 é sua senha", "[SECRET] é o seu código de acesso; [SECRET] is your access code; [SECRET] é sua senha"},
 	{"an address within it", "password=ana@x.com#99 x", "password=[SECRET] x"},
+	{"connection strings' other keys", "Server=x;Pwd=Ipe@Roxo55;Connect Timeout=15", "Server=x;Pwd=[SECRET];Connect Timeout=15"},
+	{"a container's variable", "- name: DB_PASSWORD\n  value: \"tr0car-isso\"\n- name: APP_API_KEY\n  value: abcdefg\n- name: LOG_LEVEL\n  value: \"debug\"",
+		"- name: DB_PASSWORD\n  value: \"[SECRET]\"\n- name: APP_API_KEY\n  value: [SECRET]\n- name: LOG_LEVEL\n  value: \"debug\""},
+	{"a code that a quoted sentence tells", `o SMS: "Seu código de acesso é 714092" e não entra`, `o SMS: "Seu código de acesso é [SECRET]" e não entra`},
 	{"HTML", "<td>Senha</td><td>abc</td> <b>Senha:</b> abc", "<td>Senha</td><td>[SECRET]</td> <b>Senha:</b> [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
@@ -99,6 +103,9 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"https://h/cb?code=503&state=ok",
 		"password expired; token expired", `"token_type":"bearer"`,
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
+		`secret "tiss-cert" not found; volume "certs" : secret "tiss-cert" not found`,
+		"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: tiss-db", "- name: DB_PASSWORD\n- name: X\n  value: abcdef",
+		`"Seu código de acesso é inválido", o código da guia é 714092`,
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",
 	} {
 		if got := redact.Text(text); got != text {

@@ -248,6 +248,21 @@ var taken = []struct{ why, text, want string }{
 	{"a pattern with an exclamation mark", "Value '12AB34' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'", "Value '[CARD]' is not facet-valid with respect to pattern '[!-~]{20}' of element 'numeroCarteira'"},
 	{"Python", "{'nasc': datetime.date(1966, 4, 19)} nascimento: new Date(1966, 3, 19)", "{'nasc': datetime.date([BIRTHDATE])} nascimento: new Date([BIRTHDATE])"},
 
+	// the fourth set's kinds
+	{"a column's value", "column 'NM_PACIENTE'. Truncated value: 'ONDINA SOUZ'. Data too long for column 'NM_MAE' at row 1: 'Ondina Prates'", "column 'NM_PACIENTE'. Truncated value: '[NAME]'. Data too long for column 'NM_MAE' at row 1: '[NAME]'"},
+	{"a condition", "WHERE nome LIKE '%ONDINA PRATES%' AND nm_mae ILIKE 'Zora%'", "WHERE nome LIKE '%[NAME]%' AND nm_mae ILIKE '[NAME]%'"},
+	{"binds", "Paciente inexistente [:1='Ondino Prates', :2='19550918' (DT_NASCIMENTO), :3='30715016']", "Paciente inexistente [:1='[NAME]', :2='[BIRTHDATE]' (DT_NASCIMENTO), :3='30715016']"},
+	{"a key's values", "constraint 'UQ_Paciente' in object 'dbo.Paciente'. The duplicate key value is (8123456, Ondino Prates).", "constraint 'UQ_Paciente' in object 'dbo.Paciente'. The duplicate key value is ([ID], [NAME])."},
+	{"PHP, serialized", `a:2:{s:4:"nome";s:17:"Ondino Prates";s:5:"senha";s:3:"abc";s:4:"guia";i:12;}`, `a:2:{s:4:"nome";s:17:"[NAME]";s:5:"senha";s:3:"[SECRET]";s:4:"guia";i:12;}`},
+	{"a label's line", "NOME DO PACIENTE\nONDINO PRATES\nRG\n4.512.877-X SSP/PR\nNome da mãe\nZora Prates\nCPF", "NOME DO PACIENTE\n[NAME]\nRG\n[ID] SSP/PR\nNome da mãe\n[NAME]\nCPF"},
+	{"leaders", "MÉDICO SOLICITANTE ........ ONDINO DI PRATES\nPaciente ____ Ondino Prates", "MÉDICO SOLICITANTE ........ [NAME]\nPaciente ____ [NAME]"},
+	{"a header and a row in quotation marks", `"guia;nome;cpf;nascimento;tuss;valor" => "120045;Ondina Prates;{bad};02/11/1948;30715016;1.284,90"`, `"guia;nome;cpf;nascimento;tuss;valor" => "120045;[NAME];[CPF];[BIRTHDATE];30715016;1.284,90"`},
+	{"a header of other columns", "GUIA\tNOME\tCARTEIRA\tTUSS\tCarater\n710034\tONDINA PRATES\t0099887\t31309054\tEletivo", "GUIA\tNOME\tCARTEIRA\tTUSS\tCarater\n710034\t[NAME]\t[CARD]\t31309054\tEletivo"},
+	{"greetings", "Olá Rosângela, sua guia; Prezada Ondina Prates, segue; aqui é a Marinalva mãe dele; é da minha mãe, Ondina Prates, cpf; destinatário Ondino Prates, guia 1", "Olá [NAME], sua guia; Prezada [NAME], segue; aqui é a [NAME] mãe dele; é da minha mãe, [NAME], cpf; destinatário [NAME], guia 1"},
+	{"a mail's head", "De: Ondina Prates <ana@x.com>\nFrom: Ondino Sant'Anna\nSent: 12/03/2025 >> Att.,\n>> Zora Prates", "De: [NAME] <[E-MAIL]>\nFrom: [NAME]\nSent: 12/03/2025 >> Att.,\n>> [NAME]"},
+	{"adjectives", "carteirinha nova é 0865 0001 2345 6789; carteirinha antiga era 086500012345; passport no. 448120", "carteirinha nova é [CARD]; carteirinha antiga era [CARD]; passport no. [ID]"},
+	{"a user's folder", `C:\Users\eliana.portugal\Documents, /home/ondino.prates/x`, `C:\Users\[NAME]\Documents, /home/[NAME]/x`},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

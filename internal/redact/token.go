@@ -117,6 +117,18 @@ func (r *reader) signAt(i int) int {
 		r.gap &^= closer
 	case c == '>' && r.char(i-1) == '=':
 		return i + 1 + len(typeOf.Find(r.Chars[i+1:min(len(r.Chars), i+maxToSecret)]))
+	case c == '`' && isBehindLetter:
+		r.gap |= closer
+	case c == ';' && r.char(i-1) == '"':
+		if m := serialized.Find(r.Chars[i:min(len(r.Chars), i+maxToSecret)]); m != nil {
+			r.gap = r.gap&^hard | sign
+			return i + len(m)
+		}
+	case r.has(i, "....") || r.has(i, "____"): // leads to a value
+		r.gap |= sign
+		for ; r.char(i) == c; i++ {
+		}
+		return i
 	case c == '\n' && next == ' ':
 		r.gap |= indent
 	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
@@ -143,6 +155,9 @@ func (r *reader) signAt(i int) int {
 
 // typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
 var typeOf = regular(`\s*string\(\d+\) `)
+
+// serialized is what stands there where PHP serializes: s:4:"nome";s:3:"Ana".
+var serialized = regular(`;s:\d+:`)
 
 // jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
 func (r *reader) jointAt(i int) (joint separators) {

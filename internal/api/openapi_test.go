@@ -235,7 +235,7 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# The HTTP API\n\n" + wrapped("For whoever writes a program that asks the worker, or decides by it. It is served where the "+
 		"console is (`RETRY_WORKER_HTTP_ADDR`, 127.0.0.1:8095). `GET "+api.Root+"/openapi.json` describes it as OpenAPI 3.1, with what each "+
-		"request is answered with; this page is made of that description (`go test ./internal/api -run TestReference -update`). "+
+		"request is answered with; this page is made of that description. "+
 		"Addresses begin with `"+api.Root+"`. [console.md](console.md#who-may-do-what) says what each role may.\n\n"+api.About) +
 		"\n\n```sh\ncurl -s 'http://127.0.0.1:8095" + api.Root + "/dead-letters?state=open&sort=deadline'\n```\n")
 	shared := sharedFields()

@@ -27,7 +27,7 @@ const (
 
 const about = `retry-worker-dev is a development engine that speaks Zeebe's protocol, for trying things out and for tests.
 
-  retry-worker-dev [--data DIR]             engine, worker, console and seventy samples in one process
+  retry-worker-dev [--data DIR]             engine, worker, console and some seventy samples in one process
   retry-worker-dev --engine-only …          the engine alone
   retry-worker-dev --samples-only …         the samples, on the engine that ZEEBE_ADDRESS or ZEEBE_REST_ADDRESS names
 `

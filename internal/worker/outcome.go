@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -76,10 +77,17 @@ func readOutcome(j *Job, policy *decision.Policy, vs values) (*journal.Outcome, 
 		JobKey: j.Key, ElementInstanceKey: j.ElementInstanceKey, ProcessInstanceKey: j.ProcessInstanceKey,
 		LockedUntil: j.LockedUntil,
 	}
-	protocol := strings.Trim(string(vs.get(protocolVariable)), `"`)
-	if !decision.IsProtocol(protocol) || protocol == "null" { // what is none loses nobody's outcome
-		protocol = ""
-	}
-	o.Ended(result, protocol)
+	o.Ended(result, protocolNumber(vs.get(protocolVariable)))
 	return o, rejection
+}
+
+// protocolNumber reads a text or a whole number; what is neither is none, and loses nobody's outcome.
+func protocolNumber(v decision.Value) (protocol string) {
+	if json.Unmarshal([]byte(v), &protocol) != nil && strings.Trim(string(v), "0123456789") == "" {
+		protocol = string(v)
+	}
+	if !decision.IsProtocol(protocol) {
+		return ""
+	}
+	return protocol
 }

@@ -245,10 +245,10 @@ func TestReference(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kindOf(shared[name]), shared[name].Doc)
 	}
-	tag, above := "", map[string]bool{}
+	tag := ""
 	for _, o := range api.Description() {
 		if o.Tag != tag {
-			tag, above = o.Tag, map[string]bool{}
+			tag = o.Tag
 			fmt.Fprintf(&b, "\n## %s%s\n", strings.ToUpper(tag[:1]), tag[1:])
 		}
 		says := o.Summary + "."
@@ -266,12 +266,11 @@ func TestReference(t *testing.T) {
 				path += "?" + f.Name + "="
 			}
 			switch {
-			case f.In == "path" && (f.Doc == "" || shared[f.Name] != nil || above[saysOf(f)]):
+			case f.In == "path":
 			case shared[f.Name] != nil && saysOf(f) == saysOf(shared[f.Name]):
 				known = append(known, "`"+f.Name+"`")
 			default:
 				own += saysOf(f)
-				above[saysOf(f)] = true
 			}
 		}
 		if known != nil {
@@ -293,7 +292,7 @@ func sharedFields() map[string]*api.Field {
 	shared, times := map[string]*api.Field{}, map[string]int{}
 	for _, o := range api.Description() {
 		for _, f := range o.Fields {
-			if f.Doc == "" && kindOf(f) == "string" {
+			if f.In == "path" || f.Doc == "" && kindOf(f) == "string" {
 				continue // nothing is said of it
 			}
 			times[saysOf(f)]++

@@ -167,19 +167,16 @@ func (r *reader) trimmed(start, end int) edit {
 // readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any
 // other.
 func (r *reader) readCell(v edit, k kind) {
-	if k == id && !r.suits(v.start, v.end, k) { // a person's number or name
-		k = name
-	}
-	isTaken := r.suits(v.start, v.end, k)
-	if isTaken {
-		r.redact(v.start, v.end, k)
+	taken := r.suited(v.start, v.end, k)
+	if taken != none {
+		r.redact(v.start, v.end, taken)
 	}
 	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.start) - at })
 	for first := i; i < len(r.tokens) && int(r.tokens[i].start) < v.end; i++ {
 		if i == first {
 			r.tokens[i].gap |= endTag
 		}
-		if isTaken || k == nobodys && !r.isPunctuated(int(r.tokens[i].start)) {
+		if taken != none || k == nobodys && !r.isPunctuated(int(r.tokens[i].start)) {
 			r.tokens[i].form = fixed
 		}
 	}

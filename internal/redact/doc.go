@@ -17,10 +17,11 @@
 //   - E-mail addresses, users and passwords in URLs, a person's user name (usuário 'ana.souza').
 //   - Names behind paciente, nome, Dr. and the like: words that begin with a capital; behind a sign that assigns, and
 //     where a given name is among the first, small letters too. A name ends before a word of messages or a label.
-//     Names below a mail's farewell, behind "ligar para", in HL7, FHIR, LDAP and SAML (notations).
+//     Names on the line below a line of labels, in a mail's head and below its farewell, behind "olá" or "ligar para",
+//     of users' folders, in HL7, FHIR, LDAP and SAML (notations).
 //   - Dates behind nascimento. Addresses behind endereço that are quoted, tagged or begin with a street's word; CEP.
 //   - What a schema validator quotes: The value 'MARIA' of element 'ans:nomeBeneficiario'. What the columns of a table,
-//     an INSERT or a key label by their place.
+//     an INSERT, a condition or a key label by their place.
 //   - Secrets: what is assigned to senha, client_secret, x-api-key and the like as far as its notation says, what looks
 //     like no word behind them without a sign; credentials of headers, cookies, web tokens, private keys, keys.
 //

@@ -110,10 +110,13 @@ func (r *reader) fieldKind(start, end int) kind {
 		case t.class == article:
 		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
 			return none
-		case k != none && k != id:
+		case k == secret && t.class == stop: // PASSWORD_FILE
+			return none
+		case k != none && k != id && k != secret:
 			return k
 		case t.class == secretive || isOwned:
-			return secret
+			k = secret
+		case k == secret:
 		case is(t.class, keeping):
 			return nobodys
 		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
@@ -121,6 +124,34 @@ func (r *reader) fieldKind(start, end int) kind {
 		}
 	}
 	return k
+}
+
+// bound is a value and the column it is bound to: '19550918' (DT_NASCIMENTO).
+var bound = regular(`([^'\n]{1,99})' \((\w+)\)`)
+
+// boundAt returns the value of a personal column that the token i begins.
+func (r *reader) boundAt(i int) edit {
+	start := int(r.tokens[i].start)
+	if r.char(start-1) != '\'' {
+		return edit{}
+	}
+	m := bound.FindSubmatchIndex(r.Chars[start:min(len(r.Chars), start+maxQuoted)])
+	if m == nil {
+		return edit{}
+	}
+	return edit{start, start + m[3], r.suited(start, start+m[3], r.fieldKind(start+m[4], start+m[5]))}
+}
+
+// suited returns k if the characters from start to end may be a datum of it; none otherwise. What a person's field
+// holds is a number or a name.
+func (r *reader) suited(start, end int, k kind) kind {
+	switch {
+	case r.suits(start, end, k):
+		return k
+	case k == id && r.suits(start, end, name):
+		return name
+	}
+	return none
 }
 
 // suits reports whether the characters from start to end may be a datum of kind k.
@@ -137,7 +168,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 	case none, nobodys:
 		return false
 	case secret:
-		return !isNothing(v)
+		return !isNothing(v) && !bytes.Contains(v, []byte("://"))
 	case mail, address, user:
 		return letters
 	case name:

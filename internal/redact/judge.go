@@ -137,20 +137,10 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, n.end(groups), phone}
 }
 
-// fieldBehind is the column of a value in quotation marks before it: '19550918' (DT_NASCIMENTO).
-var fieldBehind = regular(`' \((\w+)\)`)
-
 // labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
 // não é um CPF válido".
 func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	k := none
-	if m := fieldBehind.FindSubmatchIndex(r.Chars[n.end(1):min(len(r.Chars), n.end(1)+maxToSecret)]); m != nil {
-		k = r.fieldKind(n.end(1)+m[2], n.end(1)+m[3])
-		if r.suits(n.end(1)-n.size(0), n.end(1), k) {
-			return k, 1
-		}
-		return none, 0
-	}
 	switch n.size(0) {
 	case 11:
 		k = cpf

@@ -105,7 +105,8 @@ func (r *reader) isNameLine(i int) bool {
 	words, isGiven, isMessage := 0, false, false
 	for first := i; i < len(r.tokens) && (i == first || r.tokens[i].gap&line == 0); i++ {
 		t := &r.tokens[i]
-		if t.form != word || !is(t.class, nameable) || i > first && t.gap&^other != 0 || words > maxNameWords {
+		isSon := t.class == qualifier && t.kind == name && i > first // Ana Reis Filha
+		if t.form != word || !is(t.class, nameable) && !isSon || i > first && t.gap&^other != 0 || words > maxNameWords {
 			return false
 		}
 		if t.class != article {

@@ -31,7 +31,7 @@ var webToken = regular(`(?P<secret>(?:eyJ|AIza|AKIA|ASIA)[\w.=~+/-]{16,})`)
 var credentials = `(?P<user>'[^'\n:]+:[^'\n]+'|"[^"\n:]+:[^"\n]+"|[^\s:'"]+:\S+)`
 
 // letterhead is a line of a mail's head: De: Ana Reis <…>.
-var letterhead = regular(`(?i:from|de|para|to): *["']?(?P<people><N>)["']? *(?:[<\[]|\n[> ]*(?i:sent|enviad[ao]|dat[ea]|subject|assunto))`)
+var letterhead = regular(`(?i:from|de|para|to|cco?): *["']?(?P<people><N>(?:, <N>)?)["']? *(?:[<\[]|\n[> ]*(?i:sent|enviad[ao]|dat[ea]|subject|assunto))`)
 
 var notations = []notation{
 	{vendor, "", regular(`(?P<secret>\w+[-_.][\w.=~+/-]{15,})`), nil},
@@ -130,9 +130,7 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 			}
 			continue
 		case "value":
-			if k = field; k == id && !r.suits(from, end, k) {
-				k = name
-			}
+			k = r.suited(from, end, field)
 		}
 		if end == start+within {
 			end = n.goOn(r, end)
@@ -145,7 +143,7 @@ func (r *reader) takeGroups(n *notation, start, within int, m []int) (read int) 
 				continue
 			}
 		}
-		if k != none && (group != "value" || r.suits(from, end, k)) && r.redact(from, end, k) {
+		if k != none && r.redact(from, end, k) {
 			read = end
 		}
 	}

@@ -150,10 +150,14 @@ func (r *reader) readTokens() {
 			continue
 		}
 		found := edit{}
-		switch t.form {
-		case word:
+		if t.form != fixed {
+			found = r.boundAt(i)
+		}
+		switch {
+		case found.kind != none:
+		case t.form == word:
 			found = r.readWord(i)
-		case number, date:
+		case t.form == number, t.form == date:
 			found = r.readNumber(i)
 		}
 		if found.kind == none || r.redact(found.start, found.end, found.kind) {

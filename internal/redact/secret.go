@@ -116,7 +116,7 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	for all := r.run(start, isDigit) == end; all && isOneOf(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
-	isObject := w.sign == 0 && w.quote != 0 && r.has(end+1, " not found") // of Kubernetes
+	isObject := w.sign == 0 && w.quote != 0 && (r.has(end+1, " not found") || r.has(end+1, " is forbidden")) // Kubernetes'
 	if end <= start || isObject || !r.isSecret(start, end, &w) {
 		return edit{}
 	}
@@ -182,7 +182,7 @@ func (r *reader) textAt(i int) edit {
 }
 
 var (
-	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|;s:\d+:|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
+	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|;s:\d+:|\.{4,}|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
 		`[=>]*(?:</(?:b|strong|span|label)>)? *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
 	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
 )

@@ -71,7 +71,7 @@ var secrets = []struct{ why, text, want string }{
 	{"connection strings' other keys", "Server=x;Pwd=Ipe@Roxo55;Connect Timeout=15", "Server=x;Pwd=[SECRET];Connect Timeout=15"},
 	{"a container's variable", "- name: DB_PASSWORD\n  value: \"tr0car-isso\"\n- name: APP_API_KEY\n  value: abcdefg\n- name: LOG_LEVEL\n  value: \"debug\"",
 		"- name: DB_PASSWORD\n  value: \"[SECRET]\"\n- name: APP_API_KEY\n  value: [SECRET]\n- name: LOG_LEVEL\n  value: \"debug\""},
-	{"a code that a quoted sentence tells", `o SMS: "Seu código de acesso é 714092" e não entra`, `o SMS: "Seu código de acesso é [SECRET]" e não entra`},
+	{"a code that a quoted sentence tells", `o SMS: "Seu código de acesso é 714092" e não entra; senha ...... abc12x`, `o SMS: "Seu código de acesso é [SECRET]" e não entra; senha ...... [SECRET]`},
 	{"HTML", "<td>Senha</td><td>abc</td> <b>Senha:</b> abc", "<td>Senha</td><td>[SECRET]</td> <b>Senha:</b> [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
@@ -103,7 +103,8 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"https://h/cb?code=503&state=ok",
 		"password expired; token expired", `"token_type":"bearer"`,
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
-		`secret "tiss-cert" not found; volume "certs" : secret "tiss-cert" not found`,
+		`secret "tiss-cert" not found; secrets "tiss-cert" is forbidden`,
+		"- name: PASSWORD_FILE\n  value: /run/x\n- name: TOKEN_URL\n  value: https://h/token",
 		"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: tiss-db", "- name: DB_PASSWORD\n- name: X\n  value: abcdef",
 		`"Seu código de acesso é inválido", o código da guia é 714092`,
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",

@@ -251,15 +251,15 @@ var taken = []struct{ why, text, want string }{
 	// the fourth set's kinds
 	{"a column's value", "column 'NM_PACIENTE'. Truncated value: 'ONDINA SOUZ'. Data too long for column 'NM_MAE' at row 1: 'Ondina Prates'", "column 'NM_PACIENTE'. Truncated value: '[NAME]'. Data too long for column 'NM_MAE' at row 1: '[NAME]'"},
 	{"a condition", "WHERE nome LIKE '%ONDINA PRATES%' AND nm_mae ILIKE 'Zora%'", "WHERE nome LIKE '%[NAME]%' AND nm_mae ILIKE '[NAME]%'"},
-	{"binds", "Paciente inexistente [:1='Ondino Prates', :2='19550918' (DT_NASCIMENTO), :3='30715016']", "Paciente inexistente [:1='[NAME]', :2='[BIRTHDATE]' (DT_NASCIMENTO), :3='30715016']"},
+	{"binds", "Paciente inexistente [:1='Ondino Prates', :2='19550918' (DT_NASCIMENTO), :3='30715016']; $1 = 'Zora Prates' (nm_mae)", "Paciente inexistente [:1='[NAME]', :2='[BIRTHDATE]' (DT_NASCIMENTO), :3='30715016']; $1 = '[NAME]' (nm_mae)"},
 	{"a key's values", "constraint 'UQ_Paciente' in object 'dbo.Paciente'. The duplicate key value is (8123456, Ondino Prates).", "constraint 'UQ_Paciente' in object 'dbo.Paciente'. The duplicate key value is ([ID], [NAME])."},
 	{"PHP, serialized", `a:2:{s:4:"nome";s:17:"Ondino Prates";s:5:"senha";s:3:"abc";s:4:"guia";i:12;}`, `a:2:{s:4:"nome";s:17:"[NAME]";s:5:"senha";s:3:"[SECRET]";s:4:"guia";i:12;}`},
 	{"a label's line", "NOME DO PACIENTE\nONDINO PRATES\nRG\n4.512.877-X SSP/PR\nNome da mãe\nZora Prates\nCPF", "NOME DO PACIENTE\n[NAME]\nRG\n[ID] SSP/PR\nNome da mãe\n[NAME]\nCPF"},
 	{"leaders", "MÉDICO SOLICITANTE ........ ONDINO DI PRATES\nPaciente ____ Ondino Prates", "MÉDICO SOLICITANTE ........ [NAME]\nPaciente ____ [NAME]"},
 	{"a header and a row in quotation marks", `"guia;nome;cpf;nascimento;tuss;valor" => "120045;Ondina Prates;{bad};02/11/1948;30715016;1.284,90"`, `"guia;nome;cpf;nascimento;tuss;valor" => "120045;[NAME];[CPF];[BIRTHDATE];30715016;1.284,90"`},
 	{"a header of other columns", "GUIA\tNOME\tCARTEIRA\tTUSS\tCarater\n710034\tONDINA PRATES\t0099887\t31309054\tEletivo", "GUIA\tNOME\tCARTEIRA\tTUSS\tCarater\n710034\t[NAME]\t[CARD]\t31309054\tEletivo"},
-	{"greetings", "Olá Rosângela, sua guia; Prezada Ondina Prates, segue; aqui é a Marinalva mãe dele; é da minha mãe, Ondina Prates, cpf; destinatário Ondino Prates, guia 1", "Olá [NAME], sua guia; Prezada [NAME], segue; aqui é a [NAME] mãe dele; é da minha mãe, [NAME], cpf; destinatário [NAME], guia 1"},
-	{"a mail's head", "De: Ondina Prates <ana@x.com>\nFrom: Ondino Sant'Anna\nSent: 12/03/2025 >> Att.,\n>> Zora Prates", "De: [NAME] <[E-MAIL]>\nFrom: [NAME]\nSent: 12/03/2025 >> Att.,\n>> [NAME]"},
+	{"greetings", "Olá Rosângela, sua guia; Prezada Ondina Prates, segue; sou a Marinalva mãe dele; é da minha mãe, Ondina Prates, cpf; destinatário Ondino Prates, guia 1", "Olá [NAME], sua guia; Prezada [NAME], segue; sou a [NAME] mãe dele; é da minha mãe, [NAME], cpf; destinatário [NAME], guia 1"},
+	{"a mail's head", "Cc: \"Prates, Ondina\" <ana@x.com>\nFrom: Ondino Sant'Anna\nSent: 12/03/2025 >> Att.,\n>> Zora Prates", "Cc: \"[NAME]\" <[E-MAIL]>\nFrom: [NAME]\nSent: 12/03/2025 >> Att.,\n>> [NAME]"},
 	{"adjectives", "carteirinha nova é 0865 0001 2345 6789; carteirinha antiga era 086500012345; passport no. 448120", "carteirinha nova é [CARD]; carteirinha antiga era [CARD]; passport no. [ID]"},
 	{"a user's folder", `C:\Users\eliana.portugal\Documents, /home/ondino.prates/x`, `C:\Users\[NAME]\Documents, /home/[NAME]/x`},
 

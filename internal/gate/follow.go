@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 	"unique"
@@ -106,6 +107,10 @@ func (g *Gates) read(ctx context.Context) error {
 		return err
 	}
 	k.seen = head.Record
+	words, err := g.words(ctx, k)
+	if err != nil {
+		return err
+	}
 	_, unheard, err := g.unanswered(ctx)
 	if err != nil {
 		return err
@@ -119,6 +124,9 @@ func (g *Gates) read(ctx context.Context) error {
 	if g.leads {
 		for _, d := range k.registry.All() {
 			d.Lead(now)
+		}
+		for i := range words {
+			g.evidence(&words[i])
 		}
 	}
 	return nil
@@ -147,6 +155,40 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 
 const unread = "what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
+
+// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+const wordPages = 100
+
+// words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
+// failed, before the destination's state was recorded.
+func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
+	canaries, after := map[string]bool{}, k.seen
+	for _, d := range k.registry.All() {
+		if d.Phase == destination.Testing && d.Canary.Claim != "" {
+			canaries[d.Canary.Claim] = true
+			after = min(after, k.record(d.Name).Record)
+		}
+	}
+	for range wordPages {
+		if after >= k.seen {
+			break
+		}
+		page, _, err := g.page(ctx, after)
+		if errors.Is(err, journal.ErrUnreadable) || err == nil && len(page) == 0 {
+			break // its canary waits out its time
+		}
+		if err != nil {
+			return nil, err
+		}
+		after = page[len(page)-1].Number()
+		for i := range page {
+			if _, o := outcomeOf(&page[i]); page[i].Number() <= k.seen && canaries[o.Claim] {
+				words = append(words, page[i])
+			}
+		}
+	}
+	return words, nil
+}
 
 // page returns the next records behind one, and whether more may follow. One that cannot be read fails the turn: the next
 // one reads the journal's states anew, and goes on behind it.

@@ -75,6 +75,35 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestCanaryHeardBeforeAFailure: what came of a canary is known where the store failed before the portal's state was
+// recorded: the next goes as if it had not.
+func TestCanaryHeardBeforeAFailure(t *testing.T) {
+	const outage, claims = 30 * time.Minute, 30
+	inBubble(t, down(0, outage, never), func(w *world) {
+		w.recorded = func(records []journal.Happening) {
+			for _, r := range records {
+				if r.Attempt != nil && r.Attempt.Sent.JobKey != 0 && w.now() < outage {
+					w.memory.Fail(80, testkit.Fault{Kind: journal.Unavailable})
+				}
+			}
+		}
+		w.start()
+		go w.arrive(claims, time.Second)
+		for w.all() < claims && w.now() < 12*time.Hour {
+			time.Sleep(time.Minute)
+		}
+		var canaries []time.Duration
+		for _, s := range w.sent {
+			if s.canary && s.at < outage {
+				canaries = append(canaries, s.at.Truncate(time.Minute))
+			}
+		}
+		if len(canaries) < 5 {
+			t.Errorf("in half an hour canaries went after %s, expected one every 5 minutes", canaries)
+		}
+	})
+}
+
 // TestGivenUpInTime: while a person holds a portal nothing goes, and a claim is given to a person an hour before its
 // deadline passes; the others go when the time is over.
 func TestGivenUpInTime(t *testing.T) {

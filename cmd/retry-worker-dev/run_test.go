@@ -233,7 +233,7 @@ func TestRealRun(t *testing.T) {
 	v.exit()
 	v.nothingLeft(0)
 	for _, want := range []string{
-		box, "What became of them:", "Nothing is left", "Waiting for your review: 23 of SUB_06, 1 of WHATSAPP_MESSAGE.",
+		box, "What became of them:", "Nothing is left", "Waiting for your review: 24 of SUB_06, 1 of WHATSAPP_MESSAGE.",
 		"\nSUB_06: 52 claims", "\nWHATSAPP_MESSAGE: 7 messages", "\nFAILED_JOB: 5 jobs", "\nJOB_QUEUE: 8 jobs",
 		"decided: Transient error, retry 1 of 5, in ", "decided: Unknown error, retry 1 of 5, in ", "decided: Transient error, retry 5 of 5, in ",
 		"decided: Permanent error, not retried; goes to cadastro", "decided: Permanent error, not retried; goes to faturamento",
@@ -269,7 +269,7 @@ func TestDataAreThereAfterAKill(t *testing.T) {
 	v.signal(syscall.SIGKILL)
 	v.exit()
 	v = begin()
-	v.sees("(?s)were started before go on.*Waiting for your review: 23 of SUB_06, 1 of WHATSAPP_MESSAGE")
+	v.sees("(?s)were started before go on.*Waiting for your review: 24 of SUB_06, 1 of WHATSAPP_MESSAGE")
 	v.waitsAreMinutes()
 	v.reviews()
 	v.signal(syscall.SIGTERM)
@@ -318,8 +318,8 @@ func (v *viewer) asks(path string, body, answer any) error {
 func (v *viewer) deadLetters() []api.DeadLetter {
 	v.t.Helper()
 	var list api.Page[api.DeadLetter]
-	if testkit.Must(v.t, v.asks("/dead-letters", nil, &list)); len(list.Items) != 24 {
-		v.t.Fatalf("%d dead letters are open, expected 24: %+v", len(list.Items), list.Items)
+	if testkit.Must(v.t, v.asks("/dead-letters", nil, &list)); len(list.Items) != 25 {
+		v.t.Fatalf("%d dead letters are open, expected 25: %+v", len(list.Items), list.Items)
 	}
 	return list.Items
 }

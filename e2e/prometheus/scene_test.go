@@ -121,13 +121,12 @@ func (s *scene) policies(t *testing.T) (path string) {
 	t.Helper()
 	secret := filepath.Join(s.dir, "secret")
 	testkit.Must(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
-	catalogue := testkit.Read(t, root+"/internal/catalogue/default.yaml")
+	catalogue := "extends: built-in\ndestinations:\n  " + portal + ": {pace: {most: 60/min}}\nteams:\n"
 	for team, status := range map[string]int{"cadastro": http.StatusNoContent, "faturamento": http.StatusServiceUnavailable} {
 		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		harness.AtEnd(func() error { receiver.Close(); return nil })
-		catalogue = strings.Replace(catalogue, "\n  "+team+":\n", fmt.Sprintf("\n  %s:\n    webhook: {url: %q, secretFile: %q}\n", team, receiver.URL, secret), 1)
+		catalogue += fmt.Sprintf("  %s: {webhook: {url: %q, secretFile: %q}}\n", team, receiver.URL, secret)
 	}
-	catalogue += "\ndestinations:\n  " + portal + ": {pace: {most: 60/min}}\n"
 	path = filepath.Join(s.dir, "policies.yaml")
 	testkit.Must(t, os.WriteFile(path, []byte(catalogue), 0o600))
 	return path

@@ -82,6 +82,32 @@ func TestCommand(t *testing.T) {
 	})
 }
 
+// TestAcceptMany: what the other side has is closed, one by one, where the process takes that; the others are left open and
+// said so before and after (R33).
+func TestAcceptMany(t *testing.T) {
+	bubble(t, func(d *fixture) {
+		letters := d.die(0, 3, badPassword, 0)
+		old := d.Item(letters[2]) // whose process came by an older model
+		_, err := d.Journal.ReviewSeen(d.t.Context(), &journal.ReviewJob{Subject: old.Subject, DeadLetter: old.ID, JobKey: 9})
+		testkit.Must(d.t, err)
+		c := retryAll(journal.DeadLetterFilter{})
+		c.Action = journal.BulkAccept
+		p := d.plan(c)
+		want(d.t, "ready", p.Ready, 2)
+		want(d.t, "refused", p.Refused[0].Count, 1)
+		run := d.StartBulk(c)
+		d.runner()
+		d.within(time.Minute, "done", d.done(run))
+		d.Deliver(true)
+		counts := d.state(run).Counts
+		want(d.t, "accepted", counts[journal.BulkAccepted], 2)
+		want(d.t, "refused", counts[journal.BulkRefused], 1)
+		for n, state := range []journal.DeadLetterState{journal.DeadLetterAccepted, journal.DeadLetterAccepted, journal.DeadLetterOpen} {
+			want(d.t, letters[n], d.Item(letters[n]).State, state)
+		}
+	})
+}
+
 // TestStallIsNotMadeUpFor: half a minute in which every decision hangs is not made up for.
 func TestStallIsNotMadeUpFor(t *testing.T) {
 	bubble(t, func(d *fixture) {

@@ -413,6 +413,7 @@ func (v *store) Expunge(
 	for _, m := range before {
 		if _, heard := v.events[m.ID]; gone(m) && !heard {
 			v.expected[saidBy(&m)]--
+			v.events[m.ID] = m.Body // one that is on its way may be told yet
 		}
 	}
 	return err

@@ -156,8 +156,13 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
-const wordPages = 100
+const (
+	// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+	wordPages = 100
+	// wordsBack is how many records before a destination's last state are looked through: who recorded that may not have
+	// read them.
+	wordsBack = 1000
+)
 
 // words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
 // failed, before the destination's state was recorded.
@@ -166,7 +171,7 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 	for _, d := range k.registry.All() {
 		if d.Phase == destination.Testing && d.Canary.Claim != "" {
 			canaries[d.Canary.Claim] = true
-			after = min(after, k.record(d.Name).Record)
+			after = min(after, max(k.record(d.Name).Record-wordsBack, 0))
 		}
 	}
 	for range wordPages {

@@ -153,7 +153,7 @@ func (s *Service) wouldRefuse(c *BulkCommand, d *Item) *Refusal {
 	if c.Action == journal.BulkAccept {
 		return d.unacceptable()
 	}
-	return s.unfit(d, &Command{Force: c.Force, When: c.When})
+	return unfit(d, &Command{Force: c.Force, When: c.When}, s.policies()[d.Subject.Policy])
 }
 
 // counted returns the refusals with their counts, the most first.

@@ -102,22 +102,23 @@ func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	if why := s.unfit(&d, &c); why != nil {
+	policy := s.policies()[d.Subject.Policy] // once: a reload may take it away
+	if why := unfit(&d, &c, policy); why != nil {
 		return Item{}, why
 	}
-	delay, err := s.delay(ctx, &c, &d)
+	delay, err := s.delay(ctx, &c, &d, policy)
 	if err != nil {
 		return Item{}, err
 	}
 	return s.record(ctx, &d, &journal.Review{
-		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: s.policies()[d.Subject.Policy],
+		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: policy,
 		Delay: delay, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run,
 	})
 }
 
 // unfit returns why a dead letter is not sent again as c asks; nil where it is, unless the journal finds out that it
-// could not be sent by its deadline.
-func (s *Service) unfit(d *Item, c *Command) *Refusal {
+// could not be sent by its deadline. policy is its own; nil where the catalogue no longer has it.
+func unfit(d *Item, c *Command, policy *decision.Policy) *Refusal {
 	switch {
 	case d.Process == Nobody, d.Process == Expected:
 		return unattended(d)
@@ -125,7 +126,7 @@ func (s *Service) unfit(d *Item, c *Command) *Refusal {
 		return exceeded(&d.DeadLetter)
 	case d.Late && !c.Force && c.Deadline.IsZero():
 		return missed(d.Deadline)
-	case c.When != Now && s.policies()[d.Subject.Policy] == nil:
+	case c.When != Now && policy == nil:
 		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
 			"when now, or add the policy again", d.Subject.Policy)
 	}
@@ -185,14 +186,10 @@ func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
 	return d, err
 }
 
-// delay until the retry is made: 0 is now.
-func (s *Service) delay(ctx context.Context, c *Command, d *Item) (time.Duration, error) {
+// delay returns how long it is until the retry is made: 0 is now, for which policy may be nil.
+func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decision.Policy) (time.Duration, error) {
 	if c.When == Now {
 		return 0, nil
-	}
-	policy := s.policies()[d.Subject.Policy]
-	if policy == nil { // since a moment ago
-		return 0, s.unfit(d, c)
 	}
 	own, err := s.ownPolicy(ctx, policy, d)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,6 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 func (c *cli) verify(ctx context.Context, reader store.Reader, options audit.VerifyOptions) (audit.Report, error) {
 	line := c.progress("records hold")
 	defer line.end()
-	defer debug.SetGCPercent(debug.SetGCPercent(200)) // its memory is little, and does not grow with the records
 	return audit.Verify(ctx, reader, options, line.show)
 }
 

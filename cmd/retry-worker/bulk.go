@@ -111,7 +111,8 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string
 	return c.print(text)
 }
 
-// printPlan prints a plan as it came, and for people without its token and with flags named in place of fields.
+// printPlan prints a plan: as it came in JSON; for people without the token, and with flags named where the API names
+// fields.
 func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
 	if c.json() {
 		return c.print(text)

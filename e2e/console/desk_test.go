@@ -110,7 +110,7 @@ func TestWhatIsWrittenStays(t *testing.T) {
 	if got := eval[string](b, `document.querySelector("#retry-reason").value`); got != written {
 		t.Errorf("then the reason is %q", got)
 	}
-	b.click("#retry button.primary") // all the same, by the new session's form token
+	b.click("#retry button.primary") // it still works: the page has the new session's form token
 	b.await("the refusal", `document.querySelector("#wrong")?.innerText.includes("Nada foi feito")`)
 	if now := s.find(t, claimID); now.ID != l.ID || now.Review.By != "test.admin" {
 		t.Errorf("it was decided by %q", now.Review.By)

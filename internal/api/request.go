@@ -306,7 +306,7 @@ func (f *Field) bound(tag string) float64 {
 	return n
 }
 
-// wrong refuses what a field is given. What should be a text, and is none, may be personal all the same.
+// wrong refuses the value of a field. A value that should be a text is not shown, for it may be personal.
 func (f *Field) wrong(raw json.RawMessage) error {
 	found := fmt.Sprintf("%.60s", raw)
 	if f.Format != "date-time" && (f.Type == "string" || f.Type == "object") {

@@ -106,7 +106,7 @@ func (f *file) size(ending string) int64 {
 	return info.Size()
 }
 
-// What of a file's head tells whose it is: https://sqlite.org/fileformat2.html#the_database_header.
+// The head of a file and where in it stands what is read of it: https://sqlite.org/fileformat2.html#the_database_header.
 const (
 	headSize   = 100
 	magic      = "SQLite format 3\x00"

@@ -158,13 +158,7 @@ func (r *reader) suited(start, end int, k kind) kind {
 // suits reports whether the characters from start to end may be a datum of kind k.
 func (r *reader) suits(start, end int, k kind) bool {
 	v := r.Chars[start:end]
-	digits := 0
-	for _, c := range v {
-		if looks[c] == isDigit {
-			digits++
-		}
-	}
-	letters := bytes.ContainsFunc(v, isAnyLetter)
+	digits, letters := countDigits(v), bytes.ContainsFunc(v, isAnyLetter)
 	switch k {
 	case none, nobodys:
 		return false
@@ -177,4 +171,13 @@ func (r *reader) suits(start, end int, k kind) bool {
 		return letters && (is(w.class, nameable) || looks[r.Chars[start]] != isLetter)
 	}
 	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
+}
+
+func countDigits(v []byte) (n int) {
+	for _, c := range v {
+		if looks[c] == isDigit {
+			n++
+		}
+	}
+	return n
 }

@@ -118,7 +118,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		if c.kept == 0 {
 			c.kept, c.since = counter, 0
 		}
-		if isQuery {
+		if isQuery || c.label == birth { // no date
 			c.label = none
 		}
 	case !is(class, connecting+"p") && !r.isPrefix(i):

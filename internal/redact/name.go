@@ -74,6 +74,8 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			}
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
+		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
+			return edit{}
 		case c == '-':
 			l.dash = !l.sign
 		case is(c, ",)]}|"):

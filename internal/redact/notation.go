@@ -38,14 +38,20 @@ var checks = map[string]func(v []byte) bool{
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
-	// a person's user name, and neither a host's nor a file's
+	// a person's user name, and neither a host's nor a file's nor a program's
 	"isPersons": func(v []byte) bool {
-		last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
-		return !slices.Contains(strings.Fields("com br net org gov local java xml json"), last)
+		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
+		e := lexicon[last]
+		return len(last) > maxShort && !strings.HasPrefix(last, "svc") && (e.class == 0 || is(e.class, "ughr")) &&
+			!slices.Contains(strings.Fields(programs), last)
 	},
 	// begins as a name does and has no digit
 	"isCapital": func(v []byte) bool {
 		return looks[v[0]] == isLetter && !isSmall(v[0]) && !bytes.ContainsAny(v, "0123456789")
+	},
+	// a person's number with letters, and no claim's
+	"isCode": func(v []byte) bool {
+		return countDigits(v) >= leastQuoted && len(v) <= maxRun && !bytes.HasPrefix(bytes.ToLower(v), []byte("clm"))
 	},
 }
 
@@ -54,8 +60,12 @@ func (r *reader) isWebToken(i int) bool {
 	return isOneOf(r.Chars[i], "eA") && isOneOf(r.char(i+1), "yIKS") && isOneOf(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
 
+// programs are ends of hosts' and files' names, and users that are no persons.
+const programs = "com br net org gov local java xml json admin administrator postgres oracle sysdba guest public " +
+	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
+
 const (
-	noted      = "yBbMlWqszmVErPF" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmVErPF7" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128
@@ -72,12 +82,11 @@ func (r *reader) notedAt(i int) int {
 	}
 	before := r.char(start - 1)
 	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
-	isToken := isOneOf(r.Chars[start], "eA") && isOneOf(r.char(start+1), "yIKS") // webToken
 	within := maxUnknown
 	switch {
 	case is(class, noted):
 		within = maxNoted
-	case !isOption && !isOneOf(before, `?&|\/`) && !isToken && !isOneOf(r.char(r.end(i)), ":-"):
+	case !isOption && !isOneOf(before, `?&|\/`) && !r.isWebToken(start) && !isOneOf(r.char(r.end(i)), ":-"):
 		return 0
 	}
 	rest := r.Chars[start:min(len(r.Chars), start+within)]

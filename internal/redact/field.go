@@ -168,7 +168,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 		return letters
 	case name:
 		w, _ := r.lookup(start)
-		return letters && (is(w.class, nameable) || looks[r.Chars[start]] != isLetter)
+		return letters && (isName[w.class] || looks[r.Chars[start]] != isLetter)
 	}
 	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
 }

@@ -21,7 +21,8 @@ func (r *reader) readNumber(i int) edit {
 	if e := r.dialled(i, n); e.kind != none {
 		return e
 	}
-	if c.isKept() && !n.isPunctuated() {
+	isPunctuated := r.isPunctuated(start)
+	if c.isKept() && !isPunctuated {
 		return edit{end: max(r.keptEnd(start), n.end(1))}
 	}
 	k, groups := r.judge(i, &c, n)
@@ -29,8 +30,13 @@ func (r *reader) readNumber(i int) edit {
 		k, groups = r.labelledBehind(i, n)
 	}
 	switch {
-	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.end(groups)):
+	case groups == 0, k == phone && r.isTime(n.end(groups)):
 		return edit{end: n.end(1)}
+	}
+	for j := 1; j < groups && k != none && !isPunctuated; j++ {
+		if n.holdsAddress(j) {
+			return edit{end: n.end(1)}
+		}
 	}
 	if end = n.end(groups); kinds[k].placeholder == kinds[id].placeholder && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
 		end += len("-x")
@@ -43,22 +49,12 @@ func (r *reader) isTime(i int) bool {
 	return lower(r.char(i)) == 't' && r.matches(i+1, "00:") > 0
 }
 
-// holdsAddress reports whether an IP address begins within the first groups.
-func (n *cluster) holdsAddress(groups int) bool {
-	for i := 1; i < groups; i++ {
-		if n.address(i) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
 // where there is nothing to say.
 func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	size := n.size(0)
 	switch {
-	case n.isPunctuated():
+	case r.isPunctuated(r.start(i)):
 		return cpf, 4
 	case r.isMoney(i):
 		return none, n.amount()
@@ -67,8 +63,8 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		c.kept == company && size == 14:
 		return none, 1
 	}
-	if groups := n.address(0); groups > 0 && !(c.isPersons() && n.fits(&certain[3][0], 0)) {
-		return none, groups
+	if n.holdsAddress(0) && !(c.isPersons() && len(n.all[:n.sum[4]]) == 11) {
+		return none, 4
 	}
 	if _, groups := n.first(companies, 0, n.n, false); groups > 0 {
 		if c.isPersons() {
@@ -127,7 +123,7 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	case r.tokens[i].path:
 	case opener == '+':
 		groups = n.international()
-	case opener == '(' && n.n > 1 && n.joint(1)&paren != 0 && n.size(0) <= 3:
+	case opener == '(' && n.n > 1 && n.joints[1]&paren != 0 && n.size(0) <= 3:
 		if k, likely := n.likelyFirst(true); k == phone {
 			groups = likely
 		}

@@ -121,7 +121,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		if isQuery || c.label == birth { // no date
 			c.label = none
 		}
-	case !is(class, connecting+"p") && !r.isPrefix(i):
+	case !connects[class] && class != paper && !r.isPrefix(i):
 		c.kept = 0
 	default:
 		c.since++
@@ -136,7 +136,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		c.label = none
 	}
 	isAdjective := is(class, "uU") && k != none // carteirinha nova
-	c.direct = c.direct && (is(class, connecting) || isAdjective || r.isPrefix(i))
+	c.direct = c.direct && (connects[class] || isAdjective || r.isPrefix(i))
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.

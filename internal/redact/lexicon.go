@@ -57,8 +57,21 @@ const (
 	assigning  = ":=>\"'"
 )
 
-// is reports whether c is one of a set.
-func is(c class, set string) bool { return c != 0 && strings.IndexByte(set, c) >= 0 }
+// is reports whether c is one of a few.
+func is(c class, set string) bool { return c != 0 && isOneOf(c, set) }
+
+// set is one of many.
+type set [256]bool
+
+func setOf(classes string) *set {
+	var s set
+	for _, c := range []byte(classes) {
+		s[c] = true
+	}
+	return &s
+}
+
+var isName, connects, isMessage, isNoted = setOf(nameable), setOf(connecting), setOf(messages), setOf(noted)
 
 // entry is what the lexicon knows of a word.
 type entry struct {
@@ -143,7 +156,7 @@ var kinds = [...]kindInfo{
 	secret:   {name: "secret", placeholder: "[SECRET]"},
 	record:   {"record", "[ID]", 3, 20, 0, 0},
 	taxpayer: {"taxpayer", "[CPF]", 8, 13, 11, 11},
-	nobodys:  {},
+	nobodys:  {name: "nobodys"},
 }
 
 // marked are the kinds that have a placeholder of their own.

@@ -54,7 +54,7 @@ func (r *reader) nameAt(i int) edit {
 func (r *reader) nameBehind(i int, l *lead) edit {
 	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
 		switch c := r.classes[j]; {
-		case is(c, nameable) && c != article:
+		case isName[c] && c != article:
 			if e := r.nameFrom(j, l); e.kind != none {
 				return e
 			}
@@ -67,7 +67,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			if r.class(next) == ' ' || r.class(next) == wide {
 				next++
 			}
-			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && is(r.class(next), nameable)
+			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
 			l.line = !l.sign && !l.below
 			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
 				return edit{}
@@ -214,7 +214,7 @@ func (r *reader) isNameLine(i int) bool {
 		c := r.classes[i]
 		switch {
 		case is(c, " +.`") && i > first, c == article:
-		case words > maxNameWords, !is(c, nameable) && !(c == kin && i > first): // Ana Reis Filha
+		case words > maxNameWords, !isName[c] && !(c == kin && i > first): // Ana Reis Filha
 			return false
 		default:
 			words++
@@ -287,14 +287,17 @@ func (r *reader) isStreetAndNumber(i int) bool {
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
-	class, start := r.classes[i], r.start(i)
+	class, start, c := r.classes[i], r.start(i), r.context.ofNumber()
+	isMeant := c.label == address && c.direct
+	if !isMeant && !is(class, "rR") {
+		return edit{}
+	}
 	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}
 	}
-	if c := r.context.ofNumber(); (c.label != address || !c.direct) &&
-		!(isStreet && r.isStreetAndNumber(i)) {
+	if !isMeant && !(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
 	}
 	closers := map[byte]string{'>': "<]", '[': "<]", '\'': "'", '"': `"`}[r.char(start-1)]
@@ -318,7 +321,7 @@ func (r *reader) streetEnd(i int) int {
 	for words := 1; words < streetWords && i+1 < len(r.classes); {
 		i++
 		c := r.classes[i]
-		isMessage := r.isWord(i) && !is(c, nameable) && isSmall(r.Chars[r.start(i)])
+		isMessage := r.isWord(i) && !isName[c] && isSmall(r.Chars[r.start(i)])
 		if is(c, hard+assigning+"\n)]}|<{\x01456") || isMessage || is(c, labels) {
 			break
 		}

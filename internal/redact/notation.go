@@ -65,7 +65,7 @@ const programs = "com br net org gov local java xml json admin administrator pos
 	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
 
 const (
-	noted      = "yBbMlWqszmVErPF7" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmVErPF70" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128
@@ -82,9 +82,12 @@ func (r *reader) notedAt(i int) int {
 	}
 	before := r.char(start - 1)
 	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
+	next := r.char(r.end(i) + 1)
 	within := maxUnknown
 	switch {
-	case is(class, noted):
+	case class == number && !isOneOf(next, "ei") && !isAlnum(next): // 482917 é sua senha
+		return 0
+	case isNoted[class]:
 		within = maxNoted
 	case !isOption && !isOneOf(before, `?&|\/`) && !r.isWebToken(start) && !isOneOf(r.char(r.end(i)), ":-"):
 		return 0
@@ -147,7 +150,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for w, to := range r.words(start, end) {
-		if !is(w.class, nameable) || words == 0 && w.class == saint { // Santa Casa
+		if !isName[w.class] || words == 0 && w.class == saint { // Santa Casa
 			break
 		}
 		if w.class != article {

@@ -124,16 +124,19 @@ func (r *reader) readToken(i int) edit {
 	if e := r.boundAt(i); e.kind != none {
 		return e
 	}
-	switch c := r.classes[i]; {
+	c := r.classes[i]
+	if c == number || r.isWord(i) {
+		if end := r.notedAt(i); end > 0 {
+			return edit{end: end}
+		}
+	}
+	switch {
 	case c == number, c == date:
 		return r.readNumber(i)
 	case c == nameMark:
 		return r.nameAt(i)
 	case !r.isWord(i):
 		return edit{}
-	}
-	if end := r.notedAt(i); end > 0 {
-		return edit{end: end}
 	}
 	for _, find := range [...]func(*reader, int) edit{(*reader).secretAt, (*reader).quotedAt, (*reader).addressAt, (*reader).nameAt} {
 		if e := find(r, i); e.end > 0 {

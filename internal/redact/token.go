@@ -233,7 +233,7 @@ func (r *reader) signAt(i int) int {
 		c = '`'
 	case c == '>' && before == '=':
 		end += len(typeOf.Find(rest))
-	case r.has(i, "....") || r.has(i, "____"): // leads to a value
+	case (c == '.' || c == '_') && (r.has(i, "....") || r.has(i, "____")): // leads to a value
 		for ; r.char(end) == c; end++ {
 		}
 		c = ':'
@@ -245,7 +245,7 @@ func (r *reader) signAt(i int) int {
 		if m := ending.Find(rest); m != nil { // beneficiário(a)
 			c, end = '`', end+len(m)
 		}
-	case r.has(i, "://"):
+	case c == ':' && r.has(i, "://"):
 		if i >= r.hostEnd {
 			r.hostEnd = r.authorityEnd(i + 3)
 		}

@@ -18,8 +18,8 @@ const (
 // readColumns finds the data that the names of columns label.
 func (r *reader) readColumns() {
 	read := 0
-	for i := range r.tokens {
-		if start := r.start(i); start >= read && is(r.class(i), "L78NPKTXqQA") {
+	for i, c := range r.classes {
+		if start := r.start(i); isHeading[c] && start >= read {
 			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
 		}
 	}

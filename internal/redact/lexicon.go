@@ -71,7 +71,10 @@ func setOf(classes string) *set {
 	return &s
 }
 
-var isName, connects, isMessage, isNoted = setOf(nameable), setOf(connecting), setOf(messages), setOf(noted)
+var (
+	isName, isHeading            = setOf(nameable), setOf("L78NPKTXqQA")
+	connects, isMessage, isNoted = setOf(connecting), setOf(messages), setOf(noted)
+)
 
 // entry is what the lexicon knows of a word.
 type entry struct {

@@ -95,9 +95,8 @@ func (r *reader) meets(i int) {
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
 	isQuery := class == 'n' && isOneOf(r.char(r.start(i)-1), "?&") // ?numero=
-	before := r.before(i)
-	isOther := class == company && c.direct && c.label == cpf && is(r.class(before), labels) ||
-		k == cpf && r.class(before) == company
+	isOther := class == company && c.direct && c.label == cpf && is(r.class(r.before(i)), labels) ||
+		k == cpf && r.class(r.before(i)) == company
 	switch {
 	case isOther:
 		c.begin(taxpayer)

@@ -200,47 +200,41 @@ func (r *reader) countParts(i, end int) (n int) {
 // beginsLine reports whether nothing but labels stands on the line before the token i.
 func (r *reader) beginsLine(i int) bool {
 	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
-		if r.isWord(i) && !is(r.classes[i], "PNqKTXa") || is(r.classes[i], numberish+"456") {
+		if r.isRead(i) && !is(r.classes[i], "PNqKTXa") {
 			return false
 		}
 	}
 	return true
 }
 
+var (
+	nameLine  = regexp.MustCompile("^[" + nameable + "](?:[ +.`]*[" + nameable + "K])*")
+	lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
+)
+
 // isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
 func (r *reader) isNameLine(i int) bool {
-	words, isGiven, isMessage := 0, false, false
-	for first := i; i < len(r.classes) && r.classes[i] != '\n'; i++ {
-		c := r.classes[i]
-		switch {
-		case is(c, " +.`") && i > first, c == article:
-		case words > maxNameWords, !isName[c] && !(c == kin && i > first): // Ana Reis Filha
-			return false
-		default:
-			words++
-			isGiven = isGiven || is(c, "gG")
-			isMessage = isMessage || r.endsAsMessage(r.start(i), r.end(i))
-		}
-	}
-	return isGiven || words > 1 && !isMessage
+	line := nameLine.Find(r.classes[i:min(len(r.classes), i+maxLead)])
+	end := i + len(line)
+	return len(line) > 0 && (end == len(r.classes) || r.classes[end] == '\n') &&
+		(bytes.ContainsAny(line, "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
 }
 
 // isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
 // or two words of which none is known nor ends as words of messages do.
 func (r *reader) isLowerName(i int) bool {
-	for words := 0; ; i++ {
-		switch c := r.class(i); {
-		case c == ' ' && words > 0, c == article && words > 0:
-		case words == 0 && is(c, "gG"):
+	words := lowerName.Find(r.classes[i:min(len(r.classes), i+maxLead)])
+	return len(words) == 1 || len(words) > 1 && !r.sounds(i, i+len(words), maxShort)
+}
+
+// sounds reports whether a word from i to end is shorter than least or ends as words of messages do.
+func (r *reader) sounds(i, end, least int) bool {
+	for ; i < end; i++ {
+		if r.isWord(i) && r.classes[i] != article && (r.size(i) < least || r.endsAsMessage(r.start(i), r.end(i))) {
 			return true
-		case !is(c, "ugUG") || r.size(i) < maxShort || r.endsAsMessage(r.start(i), r.end(i)):
-			return false
-		default:
-			if words++; words == 2 {
-				return true
-			}
 		}
 	}
+	return false
 }
 
 // endsAsMessage reports whether the word from start to end ends as words of messages do.
@@ -287,11 +281,12 @@ func (r *reader) isStreetAndNumber(i int) bool {
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
-	class, start, c := r.classes[i], r.start(i), r.context.ofNumber()
-	isMeant := c.label == address && c.direct
-	if !isMeant && !is(class, "rR") {
+	class, start := r.classes[i], r.start(i)
+	if r.context.label != address && !is(class, "rR") {
 		return edit{}
 	}
+	c := r.context.ofNumber()
+	isMeant := c.label == address && c.direct
 	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {

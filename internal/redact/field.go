@@ -25,7 +25,7 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
-	if r.classes[i] != quoting || r.tokens[i].path {
+	if r.tokens[i].path {
 		return edit{}
 	}
 	start, end := r.quotedBehind(i)

@@ -172,3 +172,18 @@ func (r *reader) isBeforeNumber(i int) bool {
 	}
 	return false
 }
+
+var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
+
+// codeAt returns the number with letters that the word i begins behind a person's or card's label: MB-12345-678.
+func (r *reader) codeAt(i int) edit {
+	start := r.start(i)
+	if next := r.char(r.end(i)); next != '-' && looks[next] != isDigit {
+		return edit{}
+	}
+	v := code.Find(r.Chars[start:min(len(r.Chars), start+maxRun)])
+	if countDigits(v) < leastQuoted {
+		return edit{}
+	}
+	return edit{start, start + len(v), r.context.label}
+}

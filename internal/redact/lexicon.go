@@ -72,7 +72,7 @@ func setOf(classes string) *set {
 }
 
 var (
-	isName, isHeading            = setOf(nameable), setOf("L78NPKTXqQA")
+	isName, isHeading, isTrigger = setOf(nameable), setOf("L78NPKTXqQA"), setOf("PNKTXVW85")
 	connects, isMessage, isNoted = setOf(connecting), setOf(messages), setOf(noted)
 )
 

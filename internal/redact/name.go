@@ -18,7 +18,7 @@ var nameForms = [...]*regexp.Regexp{nameForm("UGHRY"), nameForm("UGHRYughry")}
 func nameForm(first string) *regexp.Regexp {
 	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
 	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
-	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i)){0,11}")
+	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
 }
 
 // lead is what stands between a label and the name that it lets expect.
@@ -37,17 +37,14 @@ type lead struct {
 
 // nameAt returns the name that the word i begins, or says that it follows.
 func (r *reader) nameAt(i int) edit {
-	l := lead{trigger: r.classes[i], size: r.size(i)}
-	switch {
-	case is(l.trigger, "PN") && l.size <= maxShort && r.class(r.back(i)) == house,
-		r.tokens[i].path:
-		return edit{}
-	case is(l.trigger, "PNKTXVW85"):
-		return r.nameBehind(i, &l)
-	case is(l.trigger, capitals):
+	switch c := r.classes[i]; {
+	case is(c, capitals):
 		return r.surnameFirstAt(i)
+	case !isTrigger[c], r.tokens[i].path, c == nameMark && !isOneOf(r.char(r.start(i)-1), " \"'("),
+		is(c, "PN") && r.size(i) <= maxShort && r.class(r.back(i)) == house:
+		return edit{}
 	}
-	return edit{}
+	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
 }
 
 // nameBehind returns the name that follows the label i.
@@ -208,7 +205,7 @@ func (r *reader) beginsLine(i int) bool {
 }
 
 var (
-	nameLine  = regexp.MustCompile("^[" + nameable + "](?:[ +.`]*[" + nameable + "K])*")
+	nameLine  = regexp.MustCompile("^[" + nameable + "](?:[ +.`]*[" + nameable + "K])* *")
 	lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
 )
 

@@ -49,10 +49,6 @@ var checks = map[string]func(v []byte) bool{
 	"isCapital": func(v []byte) bool {
 		return looks[v[0]] == isLetter && !isSmall(v[0]) && !bytes.ContainsAny(v, "0123456789")
 	},
-	// a person's number with letters, and no claim's
-	"isCode": func(v []byte) bool {
-		return countDigits(v) >= leastQuoted && len(v) <= maxRun && !bytes.HasPrefix(bytes.ToLower(v), []byte("clm"))
-	},
 }
 
 // isWebToken reports whether a JSON web token or the like begins at i.
@@ -65,7 +61,7 @@ const programs = "com br net org gov local java xml json admin administrator pos
 	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
 
 const (
-	noted      = "yBbMlWqszmVErPF70" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmVErPF0" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128

@@ -293,8 +293,14 @@ func (r *reader) tagAt(i int) int {
 	if r.has(i, cdata) {
 		return r.add(i, i+len(cdata), '>', none)
 	}
-	if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
-		return r.add(i, i+len(tag), '>', none)
+	first := lower(r.char(i + 1))
+	if first == '/' {
+		first = lower(r.char(i + 2))
+	}
+	if isOneOf(first, "bseiltd") {
+		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+			return r.add(i, i+len(tag), '>', none)
+		}
 	}
 	if r.char(i+1) != '/' {
 		return r.add(i, i+1, '<', none)

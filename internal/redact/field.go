@@ -101,7 +101,7 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 // not count.
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
-	k, before := none, unknown
+	k, before := none, class(unknown)
 	for w := range r.words(start, end) {
 		isOwned := before == keyOwner && w.class == engineKey // API_KEY
 		before = w.class

@@ -1,5 +1,7 @@
 package redact
 
+import "regexp"
+
 // readNumber returns the datum that the number i begins: the end of what stays where it is none.
 func (r *reader) readNumber(i int) edit {
 	start := r.start(i)
@@ -134,43 +136,27 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, n.end(groups), phone}
 }
 
-// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
-// não é um CPF válido".
-func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
-	k := none
-	switch n.size(0) {
-	case 11:
-		k = cpf
-	case 15:
-		k = cns
-	}
-	for j, words := i+1, 0; k != none && j < len(r.classes) && words < near; j++ {
-		switch class := r.classes[j]; {
-		case is(class, numberish+"456\n<{\x01\x02"+hard):
-			return none, 0
-		case is(class, labels):
-			if t := r.tokens[j].kind; (t == k || t == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
-				return k, 1
-			}
-			return none, 0
-		case is(class, keeping):
-			return none, 0
-		case r.isWord(j):
-			words++
-		}
-	}
-	return none, 0
-}
+// labelBehind is a number and the rest of a sentence up to a label of another.
+var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
 
-// isBeforeNumber reports whether a number or mark is soon behind the token i.
-func (r *reader) isBeforeNumber(i int) bool {
-	end := r.end(i)
-	for i++; i < len(r.classes) && !r.isWord(i); i++ {
-		if is(r.classes[i], numberish+"456") {
-			return r.start(i)-end <= 2*maxGap
-		}
+// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence, and is not the
+// next number's: "12345678900 não é um CPF válido".
+func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
+	k := map[int]kind{11: cpf, 15: cns}[n.size(0)]
+	if k == none {
+		return none, 0
 	}
-	return false
+	words := labelBehind.Find(r.classes[i:min(len(r.classes), i+2*near)])
+	label := i + max(0, len(words)-1)
+	next := label + 1
+	for next < len(r.classes) && !r.isRead(next) {
+		next++
+	}
+	isNexts := next < len(r.classes) && !r.isWord(next) && r.start(next)-r.end(label) <= 2*maxGap
+	if t := r.tokens[label].kind; len(words) == 0 || isNexts || t != k && (t != taxpayer || k != cpf) {
+		return none, 0
+	}
+	return k, 1
 }
 
 var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)

@@ -12,7 +12,7 @@ func (r *reader) matches(i int, pattern string) int {
 	for j := range len(pattern) {
 		c := r.char(i + j)
 		switch p := pattern[j]; {
-		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && isOneOf(c, "-/."), p == c:
+		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && is(c, "-/."), p == c:
 		default:
 			return 0
 		}
@@ -57,7 +57,7 @@ func (r *reader) claimEnd(i int) int {
 		case looks[c] == isLetter:
 			lettered = true
 		case looks[c] == isDigit:
-		case isOneOf(c, "-_") && !r.isPunctuated(i+1), isOneOf(c, "./") && lettered && isAlnum(r.char(i+1)):
+		case is(c, "-_") && !r.isPunctuated(i+1), is(c, "./") && lettered && isAlnum(r.char(i+1)):
 			lettered = false
 		default:
 			return i
@@ -68,7 +68,7 @@ func (r *reader) claimEnd(i int) int {
 // keptEnd returns the end of the protocol number at i: groups with one of "-./_" between them that begin with a digit.
 func (r *reader) keptEnd(i int) int {
 	for isAlnum(r.char(i)) ||
-		isOneOf(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
+		is(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
 		i++
 	}
 	return i

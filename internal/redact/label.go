@@ -45,14 +45,14 @@ func (c *context) crosses(sign class) {
 	case sign == ' ':
 	case sign == endTag:
 		*c = context{}
-	case isOneOf(sign, hard), isOneOf(sign, ")]}|"), sign == ',' && c.kept != keepAll:
+	case is(sign, hard), is(sign, ")]}|"), sign == ',' && c.kept != keepAll:
 		c.kept = 0
-		c.direct = c.direct && !isOneOf(sign, hard)
+		c.direct = c.direct && !is(sign, hard)
 	case sign == url:
 		c.direct = false
 	case sign == '\n':
 		c.line = true
-	case isOneOf(sign, assigning):
+	case is(sign, assigning):
 		c.signed = true
 	}
 }
@@ -94,7 +94,7 @@ func (r *reader) meets(i int) {
 // meetsWord takes account of the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
-	isQuery := class == 'n' && isOneOf(r.char(r.start(i)-1), "?&") // ?numero=
+	isQuery := class == 'n' && is(r.char(r.start(i)-1), "?&") // ?numero=
 	isOther := class == company && c.direct && c.label == cpf && is(r.class(r.before(i)), labels) ||
 		k == cpf && r.class(r.before(i)) == company
 	switch {

@@ -40,7 +40,7 @@ func (r *reader) nameAt(i int) edit {
 	switch c := r.classes[i]; {
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
-	case !isTrigger[c], r.tokens[i].path, c == nameMark && !isOneOf(r.char(r.start(i)-1), " \"'("),
+	case !isTrigger[c], r.tokens[i].path, c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
 		is(c, "PN") && r.size(i) <= maxShort && r.class(r.back(i)) == house:
 		return edit{}
 	}
@@ -98,7 +98,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	}
 	before := r.char(start - 1)
 	isCapital, isGiven := is(c, capitals), is(c, "gG")
-	isEnclosed := isOneOf(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
+	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
 		return edit{} // nomeArquivo, nome_arquivo
@@ -265,7 +265,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 
 // isOpened reports whether a quotation mark or a tag stands right before i.
 func (r *reader) isOpened(i int) bool {
-	return isOneOf(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
+	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
 // numbered is a street's name and a number.
@@ -295,9 +295,9 @@ func (r *reader) addressAt(i int) edit {
 	closers := map[byte]string{'>': "<]", '[': "<]", '\'': "'", '"': `"`}[r.char(start-1)]
 	for end := start; isEnclosed && end < start+maxAddress; end++ {
 		switch c := r.char(end); {
-		case isOneOf(c, closers):
+		case is(c, closers):
 			return edit{start, end, address}
-		case c == 0 || isMark(c) || isOneOf(c, "\n:@["): // more than an address, or read before
+		case c == 0 || isMark(c) || is(c, "\n:@["): // more than an address, or read before
 			isEnclosed = false
 		}
 	}

@@ -53,7 +53,7 @@ var checks = map[string]func(v []byte) bool{
 
 // isWebToken reports whether a JSON web token or the like begins at i.
 func (r *reader) isWebToken(i int) bool {
-	return isOneOf(r.Chars[i], "eA") && isOneOf(r.char(i+1), "yIKS") && isOneOf(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
+	return is(r.Chars[i], "eA") && is(r.char(i+1), "yIKS") && is(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
 
 // programs are ends of hosts' and files' names, and users that are no persons.
@@ -77,21 +77,21 @@ func (r *reader) notedAt(i int) int {
 		class = unknown
 	}
 	before := r.char(start - 1)
-	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
+	isOption := before == '-' && is(r.char(start-2), " -\n\x00")
 	next := r.char(r.end(i) + 1)
 	within := maxUnknown
 	switch {
-	case class == number && !isOneOf(next, "ei") && !isAlnum(next): // 482917 é sua senha
+	case class == number && !is(next, "ei") && !isAlnum(next): // 482917 é sua senha
 		return 0
 	case isNoted[class]:
 		within = maxNoted
-	case !isOption && !isOneOf(before, `?&|\/`) && !r.isWebToken(start) && !isOneOf(r.char(r.end(i)), ":-"):
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-"):
 		return 0
 	}
 	rest := r.Chars[start:min(len(r.Chars), start+within)]
 	for k := range notations[class] {
 		n := &notations[class][k]
-		if n.before != "" && !(isOneOf(before, n.before) && (isOption || before != '-')) {
+		if n.before != "" && !(is(before, n.before) && (isOption || before != '-')) {
 			continue
 		}
 		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {
@@ -145,12 +145,12 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 // wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
-	for w, to := range r.words(start, end) {
+	for w, at := range r.words(start, end) {
 		if !isName[w.class] || words == 0 && w.class == saint { // Santa Casa
 			break
 		}
 		if w.class != article {
-			last, words, isGiven = to, words+1, isGiven || w.class == given
+			last, words, isGiven = at.end, words+1, isGiven || w.class == given
 		}
 	}
 	return last, words, isGiven

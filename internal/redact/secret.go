@@ -81,7 +81,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	if r.has(from, "jsessionid") { // in a URL
 		w.ends += "?"
 	}
-	w.quoted = isOneOf(r.char(end), `"'`) && r.char(from-1) == r.char(end)
+	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
 	start := r.follow(&w, last+1)
 	if start == 0 || w.sign == 0 && c == header {
 		return edit{}
@@ -95,7 +95,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
 	w.line = w.line || w.quote == 0 && w.tight && c == secretive && isFirst // of a settings file
 	end = r.secretEnd(start, &w)
-	for all := r.run(start, isDigit) == end; all && isOneOf(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
+	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
 	isObject := w.sign == 0 && w.quote != 0 && (r.has(end+1, " not found") || r.has(end+1, " is forbidden")) // Kubernetes'
@@ -180,7 +180,7 @@ func (r *reader) follow(w *way, i int) int {
 			return r.end(i)
 		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a form's part
 			w.sign, w.line = ':', true
-			for i = r.end(i); isOneOf(r.char(i), " \n"); i++ {
+			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
 		case r.isWord(i) && r.means(w, i) && !r.isMixed(r.start(i)) && w.words < near:
@@ -204,7 +204,7 @@ func (r *reader) follow(w *way, i int) int {
 // user admin: …
 func (r *reader) means(w *way, i int) bool {
 	c, next := r.classes[i], r.end(i)
-	return isMessage[c] || w.words > 0 && is(c, "uUk") && isOneOf(r.char(next), ":=") && r.char(next+1) != '/'
+	return isMessage[c] || w.words > 0 && is(c, "uUk") && is(r.char(next), ":=") && r.char(next+1) != '/'
 }
 
 // assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
@@ -216,7 +216,7 @@ func (r *reader) assigned(w *way, i int) int {
 		case is(c, " \x03"):
 		case c == '\n' && !isBelow:
 			isBelow = true
-		case is(c, "\"'`") && (c != '`' || isOneOf(r.char(r.start(i)), "\"'")):
+		case is(c, "\"'`") && (c != '`' || is(r.char(r.start(i)), "\"'")):
 			w.quote = r.char(r.start(i))
 			return r.end(i)
 		case isBelow && r.isKeyAt(r.start(i)):
@@ -232,7 +232,7 @@ func (r *reader) assigned(w *way, i int) int {
 
 // past returns where the letters, digits and signs at i end.
 func (r *reader) past(i int, signs string) int {
-	for isAlnum(r.char(i)) || isOneOf(r.char(i), signs) {
+	for isAlnum(r.char(i)) || is(r.char(i), signs) {
 		i++
 	}
 	return i
@@ -241,7 +241,7 @@ func (r *reader) past(i int, signs string) int {
 func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
 
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
-func (r *reader) isKeyAt(i int) bool { return isOneOf(r.char(r.keyEnd(i)), `=:"'`) }
+func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
 
 // isMixed reports whether a digit is in the token at i, so that it is no word.
 func (r *reader) isMixed(i int) bool {
@@ -262,8 +262,8 @@ func (r *reader) secretEnd(i int, w *way) int {
 		ends, others = " \n", "" // it was cut off, perhaps
 	}
 	end := i
-	for end < len(r.Chars) && !isOneOf(r.Chars[end], ends) &&
-		(!isOneOf(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
+	for end < len(r.Chars) && !is(r.Chars[end], ends) &&
+		(!is(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
 		end++
 	}
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
@@ -272,7 +272,7 @@ func (r *reader) secretEnd(i int, w *way) int {
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
-	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
+	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
 		!titledKey.Match(r.Chars[i:min(len(r.Chars), i+maxToSecret)])
 }
 
@@ -286,7 +286,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return false
 	}
 	first, to := r.lookup(start)
-	known := !is(first.class, "ughryat") && to > start && (to == end || isOneOf(r.char(to), " .!?"))
+	known := !is(first.class, "ughryat") && to > start && (to == end || is(r.char(to), " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, (w.words == 0 || w.told) && w.class == secretive, w.class == opaque)

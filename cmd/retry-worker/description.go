@@ -33,7 +33,7 @@ func operationOf(request string) operation {
 
 // flagNames are the flags that do not have their field's own name.
 var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
-	"variables": "var"}
+	"variables": "var", "followUpAt": "follow-up"}
 
 // flagOf returns the name of the flag that gives a field.
 func flagOf(name string) string {

@@ -95,6 +95,10 @@ func subjectTags() []tag {
 			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
 				(*call).accept, "Only where its `accepts` is true: the process must know what to do with that answer. It is no "+
 					"success of a retry, and counts in no figure of theirs."),
+			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", "Say who has it (R35), which binds nobody",
+				(*call).assign, "It ends with the decision."),
+			op(access.Handover, "PUT /assignees/{name}", "handOver", "Give all that somebody has to another, or back",
+				(*call).handover),
 			op(access.Review, "POST /jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id",
 				(*call).retryJob, "As retryDeadLetter, after the policy's backoff."),
 		}},
@@ -185,9 +189,9 @@ const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\
 
 // errorCodes are all that an error can have.
 var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field
-	forbidden_host forbidden_origin forbidden_role forbidden_team force_required internal_error invalid_action invalid_at
+	forbidden_host forbidden_origin forbidden_role forbidden_team force_required internal_error invalid_action invalid_assignee invalid_at
 	invalid_authorization invalid_claim_id invalid_classification invalid_context invalid_cursor invalid_filter
-	invalid_fingerprint invalid_force_retry invalid_fresh invalid_id invalid_ids invalid_job_id invalid_json invalid_limit
+	invalid_fingerprint invalid_follow_up invalid_follow_up_at invalid_force_retry invalid_fresh invalid_id invalid_ids invalid_job_id invalid_json invalid_limit
 	invalid_now invalid_outcome invalid_pace invalid_parameter invalid_period invalid_plan invalid_policy invalid_q
 	invalid_query invalid_reason invalid_retry_outcome invalid_retry_state invalid_run_state invalid_since invalid_sort
 	invalid_state invalid_submission_deadline invalid_taught invalid_team invalid_tenant invalid_until invalid_variables

@@ -60,16 +60,15 @@ func (c *cli) assignCommand() *cobra.Command {
 	op, all := operationOf("PUT /dead-letters/{id}/assignment"), operationOf("PUT /assignees/{name}")
 	cmd := &cobra.Command{
 		Use: "assign ID | assign --of NAME", Short: op.Summary + " (role " + op.Action.Least().String() + ")",
-		Long: op.Summary + ": you, --to another who may decide on it, or --nobody. With --of it\n" +
+		Long: "Says who has a dead letter: you, --to another who may decide on it, or --nobody. With --of it\n" +
 			"gives away all that somebody has (role " + all.Action.Least().String() + "), such as a colleague who left.",
 		Example: "  retry-worker dead-letters assign " + anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"` +
 			"\n  retry-worker dead-letters assign --of ana.souza --to bia.lima",
 	}
 	flags := cmd.Flags()
-	to := flags.String("to", deadletter.Me, "the account that has it from then on")
 	nobody := flags.Bool("nobody", false, "give it back")
 	of := flags.String("of", "", "all that this account has, instead of one")
-	op.register(cmd, "followUpAt", "note")
+	op.register(cmd)
 	c.server.register(flags)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
@@ -86,15 +85,11 @@ func (c *cli) assignCommand() *cobra.Command {
 		if *of != "" {
 			op, args = all, []string{*of}
 		}
+		if !*nobody && !flags.Changed("to") {
+			_ = flags.Set("to", deadletter.Me) // a text
+		}
 		r, err := op.read(cmd, args)
 		if err != nil {
-			return err
-		}
-		_, body := op.given(cmd)
-		if body["assignee"] = *to; *nobody {
-			body["assignee"] = ""
-		}
-		if r.body, err = encode(body); err != nil {
 			return err
 		}
 		answer, err := c.ask(cmd.Context(), r)

@@ -95,8 +95,8 @@ func subjectTags() []tag {
 			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
 				(*call).accept, "Only where its `accepts` is true: the process must know what to do with that answer. It is no "+
 					"success of a retry, and counts in no figure of theirs."),
-			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", "Say who has it (R35), which binds nobody",
-				(*call).assign, "It ends with the decision."),
+			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", "Say who has it (R35); that binds nobody",
+				(*call).assign),
 			op(access.Handover, "PUT /assignees/{name}", "handOver", "Give all that somebody has to another, or back",
 				(*call).handover),
 			op(access.Review, "POST /jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id",

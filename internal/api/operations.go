@@ -89,8 +89,7 @@ func subjectTags() []tag {
 					"one group. Its fingerprint chooses them in a list and in a bulk run."),
 			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", "One dead letter", (*call).deadLetter),
 			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", "Send it again (fresh takes the role admin)",
-				(*call).retry, "The decision is recorded when this answers; the process gets it as soon as the engine takes it "+
-					"(`delivery`: `pending`, then `taken` or `nobody`)."),
+				(*call).retry, "Recorded when this answers; `delivery` to the process is `pending`, then `taken` or `nobody`."),
 			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard),
 			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
 				(*call).accept, "Only where its `accepts` is true: the process must know what to do with that answer. It is no "+
@@ -112,11 +111,11 @@ func otherTags() []tag {
 			[]*Operation{
 				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", "What a bulk run would do, before anything happens",
 					(*call).planBulk, "Counts the open dead letters that the filter lets through, and says which would be refused "+
-						"and why. It changes nothing. Its token starts just this: the very same command, as long as the same dead "+
+						"and why. Its token starts just this: the very same command, as long as the same dead "+
 						"letters are still there."),
 				op(access.Bulk, "POST /bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
-					(*call).startBulk, "The run is recorded when this answers, and goes on by itself: one dead letter after the "+
-						"other, at its pace. What dies after the plan is not part of it. A token starts one run: used again, it "+
+					(*call).startBulk, "The run is recorded when this answers, and goes on by itself, at its pace. "+
+						"What dies after the plan is not part of it. A token starts one run: used again, it "+
 						"answers with that run. So where it is not known whether this was carried out (503, no answer), send it again."),
 				op(access.Read, "GET /bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
 				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters",

@@ -166,8 +166,10 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 		x.takeFirst(s, s.ended)
 	case last <= p.Through && whole.Episode.State.Open() && len(whole.Held) == 0:
 		whole.Key = s.Key
-		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: whole.Episode.Number,
-			State: Expired, At: x.milli()}, Happening{})
+		left := whole.Episode
+		left.State, left.DeadLetter, left.NextRetryTime = Expired, "", time.Time{}
+		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: left.Number, State: Expired,
+			At: x.milli(), Left: &left}, Happening{})
 	}
 	return nil
 }

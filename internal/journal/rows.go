@@ -22,7 +22,7 @@ func table(name string, keys int, columns string) *Table {
 var (
 	SubjectsTable    = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable = table("dead_letters", 1,
-		"record id subject state policy team reason fingerprint at seen deadline cents body")
+		"record id subject state policy team reason fingerprint at seen deadline cents assignee follow_up body")
 	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen")
@@ -85,7 +85,7 @@ func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter
 	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
 		Milli(d.CreatedAt),
-		Milli(d.ReviewSeen), d.Due(), d.Cents, string(encoded(d))}
+		Milli(d.ReviewSeen), d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
 }
 
 // Row returns the sum's row.
@@ -184,15 +184,17 @@ func (r *Runs) Holds(n int64) bool {
 }
 
 // Missing returns what of the numbers from 1 through the last is in none of the runs.
-func (r *Runs) Missing(last int64) (gaps []Run) {
-	next := int64(1)
-	for _, n := range append(r.All(), Run{First: last + 1, Last: last + 1}) {
-		if n.First > next {
-			gaps = append(gaps, Run{First: next, Last: min(n.First-1, last)})
-		}
-		next = max(next, n.Last+1)
+func (r *Runs) Missing(last int64) []Run {
+	r.All()
+	return r.without(Run{First: 1, Last: last})
+}
+
+// Left returns the parts of runs that are in none of r, which All was called for.
+func (r *Runs) Left(runs []Run) (all []Run) {
+	for _, n := range runs {
+		all = append(all, r.without(n)...)
 	}
-	return gaps
+	return all
 }
 
 // without returns the parts of n that are in none of the runs, which All was called for.

@@ -27,7 +27,7 @@ func (b *Broken) Error() string {
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
 	for i, column := range t.Columns {
-		if column == "seen" { // a heartbeat, which no record tells
+		if column == "seen" || column == "chance" { // a heartbeat, and what is learnt: no record tells them
 			continue
 		}
 		if got[i] != want[i] && fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
@@ -247,7 +247,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		for i := range born {
 			letter := born[i].Row()
 			if before, known := there[born[i].DeadLetter.Record]; known {
-				letter[9] = before[9] // when it was seen
+				copy(letter[9:11], before[9:11]) // when it was seen, and its chance
 			}
 			letters = append(letters, letter)
 			f.letters++

@@ -71,8 +71,8 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
--- none, and cents what the claim is worth.
+-- seen is when its review job was last seen, and chance the thousandths of retries of its kind that are accepted, by what
+-- was learnt: no record tells them. deadline is 2^62 where there is none, and cents what the claim is worth.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -84,6 +84,7 @@ CREATE TABLE dead_letters (
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
     seen        INT  NOT NULL,
+    chance      INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
     body        JSON NOT NULL
@@ -95,8 +96,9 @@ CREATE INDEX dead_letters_asked ON dead_letters (record) WHERE (body ->> 'asked'
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list; the first has what filters and counts ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents);
+-- One for each order of a list; the first has what filters, counts and the order by urgency ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, deadline,
+    chance, subject);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 

@@ -137,7 +137,7 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	return answer, err
 }
 
-// foreign says that something else than a retry-worker answered.
+// foreign says that something other than a retry-worker answered.
 func (c *cli) foreign(why any) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)
 }

@@ -44,7 +44,7 @@ type Release struct {
 // Due lists what may go, and what is to be given up, at now; probe reports whether the URL is to be asked for.
 func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
 	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
-		h, _ := g.Queue.Remove(g.Queue.ends.Claim)
+		h, _ := g.Queue.Remove(g.Queue.byEnd()[0].Claim)
 		givenUp = append(givenUp, h)
 	}
 	for {

@@ -38,11 +38,40 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*Held
-	// turns are all of them: the nearest deadline first, then what is worth most, then what waits longest, once sorted.
-	turns  []*Held
-	sorted bool
-	// ends is the claim that is given up first; nil where it is to be looked for.
-	ends *Held
+	turns  ranking // the nearest deadline first, then what is worth most, then what waits longest
+	ends   ranking // what is given up first
+}
+
+// ranking is a list of claims that is sorted once somebody asks who is first, and stays so. Taking the first is cheap.
+type ranking struct {
+	compare func(a, b *Held) int
+	claims  []*Held
+	sorted  bool
+}
+
+func (r *ranking) all() []*Held {
+	if !r.sorted {
+		slices.SortFunc(r.claims, r.compare)
+		r.sorted = true
+	}
+	return r.claims
+}
+
+func (r *ranking) add(h *Held) {
+	at := len(r.claims)
+	if r.sorted {
+		at, _ = slices.BinarySearchFunc(r.claims, h, r.compare)
+	}
+	r.claims = slices.Insert(r.claims, at, h)
+}
+
+func (r *ranking) remove(h *Held) {
+	at, _ := slices.BinarySearchFunc(r.all(), h, r.compare)
+	if at == 0 {
+		r.claims[0], r.claims = nil, r.claims[1:]
+		return
+	}
+	r.claims = slices.Delete(r.claims, at, at+1)
 }
 
 func compareTurns(a, b *Held) int {
@@ -75,12 +104,14 @@ func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
 		q.claims = make(map[string]*Held)
+		q.turns.compare, q.ends.compare = compareTurns, compareEnds
 	}
 	if h.SendBy.IsZero() {
 		h.SendBy = h.Deadline
 	}
 	q.claims[h.Claim] = &h
-	q.turns, q.sorted, q.ends = append(q.turns, &h), false, nil
+	q.turns.add(&h)
+	q.ends.add(&h)
 }
 
 // Remove lets go of a claim, and reports whether it was held.
@@ -90,22 +121,16 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 		return Held{}, false
 	}
 	delete(q.claims, claim)
-	i, _ := slices.BinarySearchFunc(q.byTurn(), h, compareTurns)
-	q.turns = slices.Delete(q.turns, i, i+1)
-	if h == q.ends {
-		q.ends = nil
-	}
+	q.turns.remove(h)
+	q.ends.remove(h)
 	return *h, true
 }
 
 // byTurn returns all claims, whose turn is next first.
-func (q *Queue) byTurn() []*Held {
-	if !q.sorted {
-		slices.SortFunc(q.turns, compareTurns)
-		q.sorted = true
-	}
-	return q.turns
-}
+func (q *Queue) byTurn() []*Held { return q.turns.all() }
+
+// byEnd returns all claims, whoever is given up next first.
+func (q *Queue) byEnd() []*Held { return q.ends.all() }
 
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
@@ -136,10 +161,7 @@ func (q *Queue) GiveUpAt() time.Time {
 	if q.Len() == 0 {
 		return time.Time{}
 	}
-	if q.ends == nil {
-		q.ends = slices.MinFunc(q.turns, compareEnds)
-	}
-	return q.ends.giveUpAt()
+	return q.byEnd()[0].giveUpAt()
 }
 
 // Canary returns the claim to send ahead, empty if none waits: as a canary may fail, one that has most retries left, and

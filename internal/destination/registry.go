@@ -64,7 +64,7 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 	}
 	for name, g := range r.gates {
 		g.Settings = r.settings(name)
-		waiting := g.Queue.turns
+		waiting := g.Queue.byTurn()
 		g.Queue = Queue{}
 		for _, h := range waiting { // until when they can be sent may be another
 			g.Hold(*h)

@@ -46,7 +46,7 @@ type session struct {
 func (o *options) runAll(ctx context.Context, out io.Writer) (err error) {
 	s := &session{out: out, folder: o.engine.Data, keep: o.engine.Data != "",
 		doors: doors{"127.0.0.1:26500", "127.0.0.1:8080", "127.0.0.1:9600"}}
-	left := "Nothing is left."
+	left := "Nothing is kept."
 	if s.keep {
 		left = s.folder + " keeps engine and journal for the next start with it."
 	} else {

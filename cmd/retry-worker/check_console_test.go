@@ -29,7 +29,7 @@ func TestCheckConsole(t *testing.T) {
 		until  time.Time
 		want   []string
 	}{
-		"sound":   {token(fine, "-") + token(late, "2020-01-31"), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), []string{"ok    tokens                   1 that hold, 1 past their last day\n", "ok    certificate              of localhost, console, 127.0.0.1, until 2100-01-01T00:00:00Z\n"}},
+		"sound":   {token(fine, "-") + token(late, "2020-01-31"), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC), []string{"ok    tokens                   1 valid, 1 past their last day\n", "ok    certificate              of localhost, console, 127.0.0.1, until 2100-01-01T00:00:00Z\n"}},
 		"ended":   {token(late, "2020-01-31"), time.Now().Add(-time.Hour), []string{"FAIL  tokens                   every token in " + tokens + " is past its last day", "FAIL  certificate              the certificate " + cert + " ended at "}},
 		"unsound": {"maria boss\n", time.Time{}, []string{"FAIL  tokens                   " + tokens + ":1: the number of fields is 2, expected four", "FAIL  certificate              the certificate " + cert + " and the key " + key + ": "}},
 	} {

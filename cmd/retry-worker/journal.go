@@ -113,7 +113,7 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 	var unverified bool
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Make anew what is derived from the journal's records",
+		Short: "Rebuild what is derived from the journal's records",
 		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",

@@ -48,7 +48,7 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 	flags.StringVar(&f.teams, "teams", "",
 		"teams that it is bound to, such as faturamento,ti: it decides for no other; left out: bound to none")
 	flags.StringVar(&f.expires, "expires", "90d",
-		"how long it holds: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
+		"how long it is valid: days such as 90d, a last day (UTC) such as 2027-01-31, or never")
 	flags.StringVar(&f.file, "file", "", "tokens file to add it to; left out: none")
 	flags.StringVar(&f.tokenFile, "token-file", "",
 		"new file to write the token to, readable by its owner only; left out: it is printed")

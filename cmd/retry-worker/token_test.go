@@ -121,7 +121,7 @@ func TestTokenNewRefuses(t *testing.T) {
 		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", shared}, exitFailed, []string{
 			"tokens file " + shared + " lets in whoever reads it, and others can reach it: it has mode 0644, expected 0600; " +
-				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and make what is in it anew if others may have read it",
+				"`chmod 600` it (a Kubernetes Secret: defaultMode 0440), and replace what is in it if others may have read it",
 		}},
 	} {
 		retryWorker(append([]string{"token", "new"}, tt.args...)...).fails(t, tt.code, tt.lines...)

@@ -26,10 +26,10 @@ const (
 )
 
 // release runs scripts/release of the tree at root.
-func release(t *testing.T, root, dir string, archs string) {
+func release(t *testing.T, root, dir, archs string, settings ...string) {
 	t.Helper()
 	c := exec.Command(filepath.Join(root, "scripts", "release"), dir)
-	c.Env = append(os.Environ(), "VERSION="+version, "COMMIT="+commit, "DATE="+date, "ARCHS="+archs)
+	c.Env = append(append(os.Environ(), "VERSION="+version, "COMMIT="+commit, "DATE="+date, "ARCHS="+archs), settings...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("scripts/release: %v\n%s", err, out)
 	}
@@ -55,7 +55,7 @@ func TestReleases(t *testing.T) {
 			binary := filepath.Join(dir, name(arch))
 			expectStatic(t, binary, machines[arch])
 			parts := expectBill(t, binary)
-			expectLicences(t, binary+".licences.txt", parts)
+			expectLicences(t, binary+".licences.txt", append(parts, "retry-worker@"+version))
 		})
 	}
 	t.Run("sums", func(t *testing.T) {
@@ -66,6 +66,24 @@ func TestReleases(t *testing.T) {
 		}
 	})
 	expectProgram(t, filepath.Join(dir, name("amd64")))
+	if os.Getenv("ARCHS") != "" { // it compiles everything anew
+		t.Run("twice", func(t *testing.T) { expectSameElsewhere(t, dir, strings.Join(archs, " ")) })
+	}
+}
+
+// expectSameElsewhere holds that another copy of the tree, with nothing compiled before, makes the same bytes.
+func expectSameElsewhere(t *testing.T, dir, archs string) {
+	t.Helper()
+	tree, again := t.TempDir(), t.TempDir()
+	copied := exec.Command("sh", "-c", `git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$0"`, tree)
+	copied.Dir = root
+	if out, err := copied.CombinedOutput(); err != nil {
+		t.Fatalf("copy the tree: %v\n%s", err, out)
+	}
+	release(t, tree, again, archs, "GOCACHE="+t.TempDir())
+	if first, second := read(t, dir, "SHA256SUMS"), read(t, again, "SHA256SUMS"); !bytes.Equal(first, second) {
+		t.Errorf("a second build made other bytes:\n%s\nexpected\n%s", second, first)
+	}
 }
 
 // expectStatic holds that the program needs nothing of the system it runs on.
@@ -84,6 +102,15 @@ func expectStatic(t *testing.T, binary string, machine elf.Machine) {
 	}
 }
 
+// component is a part as the bill of materials has it.
+type component struct {
+	Name, Version, PURL string
+	Licenses            []struct {
+		License    struct{ ID string }
+		Expression string
+	}
+}
+
 // expectBill holds that the bill of materials names every module in the binary, each with a licence, and returns them.
 func expectBill(t *testing.T, binary string) []string {
 	t.Helper()
@@ -93,20 +120,17 @@ func expectBill(t *testing.T, binary string) []string {
 		BOMFormat, SpecVersion string
 		Metadata               struct {
 			Timestamp string
-			Component struct{ Name, Version string }
+			Component component
 		}
-		Components []struct {
-			Name, Version, PURL string
-			Licenses            []struct {
-				License    struct{ ID string }
-				Expression string
-			}
-		}
+		Components []component
 	}
 	testkit.Must(t, json.Unmarshal(read(t, binary+".cdx.json"), &bill))
 	if m := bill.Metadata; bill.BOMFormat != "CycloneDX" || m.Component.Name != "retry-worker" || m.Component.Version != version || m.Timestamp != date {
 		t.Errorf("the bill is %s of %s %s at %s, expected CycloneDX of retry-worker %s at %s",
 			bill.BOMFormat, m.Component.Name, m.Component.Version, m.Timestamp, version, date)
+	}
+	if own := bill.Metadata.Component.Licenses; len(own) != 1 || own[0].License.ID != "Apache-2.0" {
+		t.Errorf("the bill says that retry-worker's licence is %v, expected Apache-2.0", own)
 	}
 	want := []string{"std@" + strings.TrimPrefix(info.GoVersion, "go")}
 	for _, m := range info.Deps {

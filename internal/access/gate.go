@@ -115,6 +115,27 @@ func New(o Options) *Gate {
 	return g
 }
 
+// Accounts returns who is known: whose token holds, and who came by the provider since the start; Local where there are
+// no tokens. others tells that the provider may know more.
+func (g *Gate) Accounts() (known []Identity, others bool) {
+	if g.Tokens == nil {
+		return []Identity{Local()}, false
+	}
+	for _, t := range g.Tokens().all {
+		if !t.Expired(g.Now()) {
+			known = append(known, t.identity())
+		}
+	}
+	if g.openID == nil {
+		return known, false
+	}
+	g.openID.people.Range(func(_, id any) bool {
+		known = append(known, id.(Identity))
+		return true
+	})
+	return known, true
+}
+
 // asker is who asks, and by what.
 type asker struct {
 	Identity
@@ -185,7 +206,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil && !ownHost(r) {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenHost,
-			Message: "asked under a name that is not this machine's own; use 127.0.0.1 or localhost"}
+			Message: "the request names a host that is not this machine; use 127.0.0.1 or localhost"}
 	}
 	if g.crossOrigin.Check(r) != nil {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenOrigin,
@@ -225,7 +246,7 @@ func (g *Gate) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := From(r.Context()); g.changed.wait(id.Name, g.Now()) > 0 {
 			refusal := Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
-				Message: id.Name + " changes more than people do; wait a moment"}
+				Message: id.Name + " makes more changes than a person does; wait a moment"}
 			retryAfter(w, &refusal)
 			g.refuse(w, r, refusal)
 			return
@@ -357,7 +378,7 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 func wrongToken(t *Token, err error) *Refusal {
 	if errors.Is(err, errExpired) {
 		return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
-			Message: fmt.Sprintf("the token %s held until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
+			Message: fmt.Sprintf("the token %s was valid until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
 	}
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
 		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token " +
@@ -365,7 +386,7 @@ func wrongToken(t *Token, err error) *Refusal {
 }
 
 func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
-	g.warn(peer(r), "login_slowed", "tokens are tried too fast; that address has to wait")
+	g.warn(peer(r), "login_slowed", "an address tries tokens too fast; it has to wait")
 	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
 		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 }
@@ -410,7 +431,7 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.Status == http.StatusForbidden {
 		who := From(r.Context())
-		g.warn(peer(r), "request_forbidden", "a request was refused: it may not do that", zap.String("code", refusal.Code),
+		g.warn(peer(r), "request_forbidden", "a request was refused: its sender may not do that", zap.String("code", refusal.Code),
 			zap.String("token", who.Name), zap.Stringer("role", who.Role))
 	}
 	retryAfter(w, &refusal)

@@ -89,7 +89,7 @@ func TestBearer(t *testing.T) {
 	w.now = maria.Expires
 	a := w.get("/api/v1/kpis", bearer(secret))
 	a.refused(t, "an expired token", http.StatusUnauthorized, "token_expired")
-	if message, _ := a.body["message"].(string); !strings.Contains(message, "maria held until 2026-11-03") {
+	if message, _ := a.body["message"].(string); !strings.Contains(message, "maria was valid until 2026-11-03") {
 		t.Errorf("message %q", message)
 	}
 }

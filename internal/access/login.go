@@ -138,7 +138,7 @@ func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	a := askerIn(r.Context())
 	if a.form != "" && subtle.ConstantTimeCompare([]byte(r.PostForm.Get(FormTokenField)), []byte(a.form)) != 1 {
 		return &Refusal{Status: http.StatusForbidden, Code: CodeFormExpired,
-			Message: "the page that this form stands on is of another log-in, or of before a restart; load it again and repeat"}
+			Message: "this form belongs to another log-in, or to the time before a restart; load its page again and repeat"}
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pendin
 		case err != nil:
 			return err
 		case subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(begun.Nonce)) != 1:
-			return errors.New("the token is of another log-in: its nonce is not the one that was sent")
+			return errors.New("the token belongs to another log-in: its nonce is not the one that was sent")
 		}
 		s = o.begin(g)
 		return nil
@@ -287,7 +287,7 @@ func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 }
 
 func (g *Gate) loginFailed(r *http.Request, err error) {
-	g.warn(peer(r), "oidc_refused", "an OpenID log-in was refused", zap.Error(err))
+	g.warn(peer(r), "oidc_refused", "OpenID log-in refused", zap.Error(err))
 }
 
 func providerAway() *Refusal {

@@ -73,9 +73,12 @@ type BulkItem struct {
 }
 
 func filterOf(f *journal.DeadLetterFilter) Filter {
-	shown := Filter{causeFilter: causeFilter{f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Query}}
+	shown := Filter{causeFilter: causeFilter{f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Assignee, "", f.Query}}
 	if !f.Since.IsZero() {
 		shown.Since = decision.Instant(f.Since)
+	}
+	if !f.FollowUp.IsZero() {
+		shown.FollowUp = decision.Instant(f.FollowUp)
 	}
 	if !f.Until.IsZero() {
 		shown.Until = decision.Instant(f.Until)

@@ -80,13 +80,13 @@ func (c *Client) unanswered(err error) error {
 	}
 	if wrong, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return fmt.Errorf("the certificate of %s is not to be trusted: %w; name its authority by --ca-file, "+
-			"or by --%s the name that it stands for", c.Base, wrong.Err, c.Flag)
+			"or give --%s the name that it is for", c.Base, wrong.Err, c.Flag)
 	}
-	return fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or say by --%s where it listens",
+	return fmt.Errorf("no console answers at %s: %w; start `retry-worker serve`, or set --%s to where it listens",
 		c.Base, err, c.Flag)
 }
 
-// foreign says that something else than a retry-worker answered.
+// foreign says that something other than a retry-worker answered.
 func (c *Client) foreign(why error) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --%s", c.Base, why, c.Flag)
 }

@@ -14,8 +14,7 @@ import (
 
 // TestDestinationThatIsClosed: people see that its calendar has it closed, why, and until when.
 func TestDestinationThatIsClosed(t *testing.T) {
-	hours, _ := calendar.ParseHours("08:00-18:00")
-	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, calendar.Holidays("BR"))
+	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: "08:00-18:00"}}, calendar.Holidays("BR"))
 	testkit.Must(t, err)
 	settings := destination.Defaults()
 	settings.Calendar = c

@@ -92,7 +92,7 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 				return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
 					"token new`", s.AuthTokensFile)
 			}
-			return fmt.Sprintf("%d that hold, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
+			return fmt.Sprintf("%d valid, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
 		}},
 		{"certificate", false, func(context.Context) (string, error) {
 			if s.TLSCertFile == "" {

@@ -54,7 +54,7 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 	if a.store != nil {
 		return nil
 	}
-	a.log.Warn("the journal is not open, trying on; no job is taken until it is")
+	a.log.Warn("the journal is not open; it is tried again, and no job is taken until it is open")
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(hard, cancel)()

@@ -8,6 +8,7 @@ package calendar
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,7 +23,7 @@ var firstDay, endDay = dayOf(firstYear, 1, 1), dayOf(endYear, 1, 1)
 // Calendar tells when a destination is open. It is safe for concurrent use. A nil one is always open.
 type Calendar struct {
 	zone     *time.Location
-	windows  []Window
+	rules    []rule
 	words    string // describe the windows
 	holidays map[Day]Holiday
 }
@@ -34,7 +35,7 @@ type NeverOpenError int
 func (e NeverOpenError) Error() string { return fmt.Sprintf("window %d is never open", int(e)+1) }
 
 // New returns the Calendar of some windows, none for always, in a zone, which are closed on holidays. Its error is a
-// NeverOpenError.
+// NeverOpenError where each window can be read.
 func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, error) {
 	c := &Calendar{zone: zone, holidays: make(map[Day]Holiday, len(holidays))}
 	for _, h := range holidays {
@@ -43,48 +44,45 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 	if len(windows) == 0 {
 		windows = []Window{{}}
 	}
+	var words []string
 	for i, w := range windows {
+		r, err := w.read()
+		if err != nil {
+			return nil, err
+		}
 		d := firstDay
-		for !c.begins(&w, d) {
+		for !c.begins(&r, d) {
 			if d++; d == endDay {
 				return nil, NeverOpenError(i)
 			}
 		}
-		if i > 0 {
-			c.words += "; "
-		}
-		c.words += w.String()
-		if w.Hours == (Hours{}) {
-			w.Hours.Until = day
-		}
-		c.windows = append(c.windows, w)
+		c.rules, words = append(c.rules, r), append(words, w.String())
 	}
+	c.words = strings.Join(words, "; ")
 	return c, nil
 }
 
-// begins reports whether w begins on d.
-func (c *Calendar) begins(w *Window, d Day) bool {
-	if _, closed := c.holidays[d]; closed || w.Weekdays != 0 && w.Weekdays>>d.weekday()&1 == 0 {
+// begins reports whether a window begins on d.
+func (c *Calendar) begins(r *rule, d Day) bool {
+	ofMonth := d.Time().Day()
+	if _, closed := c.holidays[d]; closed || r.weekdays>>d.weekday()&1 == 0 || r.days>>(ofMonth-1)&1 == 0 {
 		return false
 	}
-	if w.Days|w.BusinessDays == 0 {
+	if r.BusinessDays == "" {
 		return true
 	}
-	ofMonth, business := d.Time().Day(), 0
-	if w.BusinessDays != 0 {
-		for first := d - Day(ofMonth) + 1; first <= d; first++ {
-			if c.isBusiness(first) {
-				business++
-			}
+	business := 0
+	for first := d - Day(ofMonth) + 1; first <= d; first++ {
+		if c.isBusiness(first) {
+			business++
 		}
 	}
-	return (w.Days == 0 || w.Days>>ofMonth&1 == 1) &&
-		(w.BusinessDays == 0 || c.isBusiness(d) && w.BusinessDays>>business&1 == 1)
+	return c.isBusiness(d) && r.business>>(business-1)&1 == 1
 }
 
 func (c *Calendar) isBusiness(d Day) bool {
 	_, closed := c.holidays[d]
-	return !closed && d.weekday() != time.Saturday && d.weekday() != time.Sunday
+	return !closed && d.weekday() < 5
 }
 
 // span reports whether t is open, and around it the time for which that holds at least: until the window ends, or from
@@ -97,13 +95,13 @@ func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
 	_, offset := local.Zone()
 	today, now := DayOf(local), local.Unix()+int64(offset)
 	begin, end := int64(today)*secondsPerDay, int64(today+1)*secondsPerDay // by the clock, as now
-	if today < firstDay || today >= endDay {
-		return c.instant(begin, local), c.instant(end, local), true
+	openUntil, known := now, today >= firstDay && today < endDay
+	if !known {
+		openUntil = end
 	}
-	openUntil := now
-	for d := today - 1; d <= today; d++ {
-		for i := range c.windows {
-			first, last := c.run(&c.windows[i], d)
+	for d := today - 1; known && d <= today; d++ {
+		for i := range c.rules {
+			first, last := c.run(&c.rules[i], d)
 			switch {
 			case first > now:
 				end = min(end, first)
@@ -117,17 +115,17 @@ func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
 	if open = openUntil > now; open {
 		end = openUntil
 	}
-	return c.instant(begin, local), c.instant(end, local), open
+	return c.instant(begin, local).In(t.Location()), c.instant(end, local).In(t.Location()), open
 }
 
-// run returns from when until when w is open that begins on d, by the clock, in seconds; twice the begin of d where it
-// does not begin then.
-func (c *Calendar) run(w *Window, d Day) (from, until int64) {
+// run returns from when until when a window is open that begins on d, by the clock, in seconds; twice the begin of d where
+// it does not begin then.
+func (c *Calendar) run(r *rule, d Day) (from, until int64) {
 	midnight := int64(d) * secondsPerDay
-	if !c.begins(w, d) {
+	if !c.begins(r, d) {
 		return midnight, midnight
 	}
-	from, until = midnight+int64(w.Hours.From/time.Second), midnight+int64(w.Hours.Until/time.Second)
+	from, until = midnight+int64(r.from/time.Second), midnight+int64(r.until/time.Second)
 	if _, closed := c.holidays[d+1]; closed {
 		until = min(until, midnight+secondsPerDay)
 	}
@@ -151,26 +149,24 @@ func (c *Calendar) instant(clock int64, t time.Time) time.Time {
 
 // Next returns the first instant from t on that is open.
 func (c *Calendar) Next(t time.Time) time.Time {
-	at := t
 	for {
-		_, until, open := c.span(at)
+		_, until, open := c.span(t)
 		if open {
-			return at
+			return t
 		}
-		at = until.In(t.Location())
+		t = until
 	}
 }
 
 // LastSafe returns the last instant until t, to the millisecond, that is open: the time by which a claim with that deadline
 // must be sent.
 func (c *Calendar) LastSafe(t time.Time) time.Time {
-	at := t
 	for {
-		from, _, open := c.span(at)
+		from, _, open := c.span(t)
 		if open {
-			return at
+			return t
 		}
-		at = from.Add(-time.Millisecond).In(t.Location())
+		t = from.Add(-time.Millisecond)
 	}
 }
 
@@ -193,7 +189,7 @@ func (c *Calendar) OpenUntil(t time.Time) time.Time {
 	if !open {
 		return t
 	}
-	return until.In(t.Location())
+	return until
 }
 
 // IsOpen reports whether t is open.
@@ -207,16 +203,10 @@ func (c *Calendar) Why(t time.Time) string {
 	if c.IsOpen(t) {
 		return ""
 	}
-	if h, ok := c.Holiday(DayOf(t.In(c.zone))); ok {
+	if h, ok := c.holidays[DayOf(t.In(c.zone))]; ok {
 		return h.String()
 	}
 	return "outside " + c.words
-}
-
-// Holiday returns the holiday that a day is, if it is one.
-func (c *Calendar) Holiday(d Day) (Holiday, bool) {
-	h, ok := c.holidays[d]
-	return h, ok
 }
 
 // Windows describes the windows.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/csv"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +25,8 @@ func DayOf(t time.Time) Day {
 // Time returns the begin of d in UTC.
 func (d Day) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-func (d Day) weekday() time.Weekday { return time.Weekday((d + 4) % 7) }
+// weekday returns d's place in weekdayNames.
+func (d Day) weekday() int { return int(d+3) % 7 }
 
 func dayOf(year int, month time.Month, day int) Day {
 	return DayOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
@@ -75,7 +75,7 @@ func dateOf(year int, date string) (d Day) {
 		d = dayOf(year, t.Month(), t.Day())
 	}
 	for shift := range strings.FieldsSeq(shifts) {
-		if by, ok := strings.CutPrefix(shift, weekdayNames[(d.weekday()+6)%7]); ok {
+		if by, ok := strings.CutPrefix(shift, weekdayNames[d.weekday()]); ok {
 			days, _ := strconv.Atoi(by)
 			return d + Day(days)
 		}
@@ -93,12 +93,12 @@ func easter(year int) Day {
 }
 
 // Sets lists the names of the sets of holidays: BR, one for each state, and BR-BANKS.
-func Sets() []string {
-	names := map[string]bool{}
+func Sets() (names []string) {
 	for _, row := range rows() {
-		names[row[0]] = true
+		names = append(names, row[0])
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Holidays returns the holidays of a set, those of the whole country included, in the order of their dates; nil for a set
@@ -108,10 +108,7 @@ func Holidays(set string) (all []Holiday) {
 		return nil
 	}
 	for _, row := range rows() {
-		if row[0] != national && row[0] != set {
-			continue
-		}
-		for year := firstYear; year < endYear; year++ {
+		for year := firstYear; year < endYear && (row[0] == national || row[0] == set); year++ {
 			all = append(all, Holiday{dateOf(year, row[1]), row[2], row[3]})
 		}
 	}

@@ -1,13 +1,11 @@
 package calendar
 
 import (
-	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	"retry-worker/internal/text"
 )
 
 const (
@@ -27,16 +25,20 @@ type icsEvent struct {
 	yearly       bool
 }
 
+// fold is where a line goes on with the next, which begins with a space; folded stands in its place.
+var fold = regexp.MustCompile(`\r?\n[ \t]`)
+
+const folded = "\x00"
+
 // ReadICS returns the days of the events of a file in the iCalendar format (RFC 5545), and those of its cancelled events,
 // which another set's are not to be. What says when an event is, and is not understood, is an error that names its line.
-func ReadICS(content string) (added []Holiday, cancelled []Day, _ error) {
+func ReadICS(content string) (added, cancelled []Holiday, err error) {
 	var event *icsEvent
-	inside, found := "", false // inside is a component of the event's, such as an alarm
-	for number, line := range unfold(content) {
-		name, value, ok := strings.Cut(line, ":")
+	inside, found, number := "", false, 1 // inside is a component of the event's, such as an alarm
+	for line := range strings.SplitSeq(fold.ReplaceAllString(strings.TrimPrefix(content, "\ufeff"), folded), "\n") {
+		name, value, ok := strings.Cut(strings.ReplaceAll(line, folded, ""), ":")
 		name, _, _ = strings.Cut(strings.ToUpper(strings.TrimSpace(name)), ";")
 		value = strings.TrimSpace(value)
-		var err error
 		switch component := strings.ToUpper(value); {
 		case !ok && name != "":
 			err = fmt.Errorf("it is no NAME:VALUE of the iCalendar format")
@@ -45,49 +47,31 @@ func ReadICS(content string) (added []Holiday, cancelled []Day, _ error) {
 				inside = ""
 			}
 		case name == "BEGIN" && component == "VEVENT":
-			event, found = &icsEvent{}, true
+			event, found = &icsEvent{name: "feriado"}, true
 		case event == nil:
 		case name == "BEGIN":
 			inside = component
 		case name == "END":
-			var days []Day
-			if days, err = event.days(); event.status == "CANCELLED" {
-				cancelled = append(cancelled, days...)
-				days = nil
+			to := &added
+			if event.status == "CANCELLED" {
+				to = &cancelled
 			}
-			for _, day := range days {
-				added = append(added, Holiday{Day: day, Name: cmp.Or(event.name, "feriado")})
-			}
-			if event = nil; len(added)+len(cancelled) > maxDays {
+			if *to, err = event.days(*to); len(added)+len(cancelled) > maxDays {
 				err = fmt.Errorf("more than %d days", maxDays)
 			}
+			event = nil
 		default:
 			err = event.read(name, value)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
+		number += 1 + strings.Count(line, folded)
 	}
 	if !found || event != nil {
 		return nil, nil, fmt.Errorf("it has no event (BEGIN:VEVENT … END:VEVENT)")
 	}
 	return added, cancelled, nil
-}
-
-// unfold yields the lines of a file, each with the number that it begins on. One that begins with a space goes on.
-func unfold(content string) func(yield func(int, string) bool) {
-	lines := strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n")
-	return func(yield func(int, string) bool) {
-		for i := 0; i < len(lines); {
-			first, line := i, strings.TrimSuffix(lines[i], "\r")
-			for i++; i < len(lines) && strings.IndexAny(lines[i], " \t") == 0; i++ {
-				line += strings.TrimSuffix(lines[i][1:], "\r")
-			}
-			if !yield(first+1, line) {
-				return
-			}
-		}
-	}
 }
 
 // read takes up one property of an event.
@@ -102,21 +86,15 @@ func (e *icsEvent) read(name, value string) (err error) {
 		e.from, err = wholeDay(value)
 	case "DTEND":
 		e.until, err = wholeDay(value)
-	case "DURATION":
-		length, ok := text.ParseDuration(value)
-		if !ok || length%day != 0 || e.from.IsZero() {
-			return fmt.Errorf("a DURATION is understood in days behind DTSTART, such as P1D")
-		}
-		e.until = e.from.Add(length)
 	case "RRULE":
-		err = e.repeat(strings.ToUpper(value))
-	case "RDATE", "EXDATE", "RECURRENCE-ID", "EXRULE":
-		return fmt.Errorf("%s is not understood: give each day an event of its own", name)
+		e.yearly, err = true, e.repeat(strings.ToUpper(value))
+	case "DURATION", "RDATE", "EXDATE", "RECURRENCE-ID", "EXRULE":
+		err = fmt.Errorf("%s is not understood: give each day an event of its own", name)
 	}
 	return err
 }
 
-// repeat takes up a rule that an event comes again by: each year, on the day of its DTSTART.
+// repeat returns an error unless an event comes again by a rule each year, on the day of its DTSTART.
 func (e *icsEvent) repeat(rule string) error {
 	same := map[string]string{"FREQ": "YEARLY", "INTERVAL": "1", "BYMONTH": strconv.Itoa(int(e.from.Month())),
 		"BYMONTHDAY": strconv.Itoa(e.from.Day()), "WKST": ""}
@@ -126,7 +104,6 @@ func (e *icsEvent) repeat(rule string) error {
 			return fmt.Errorf("an event that comes again by %q, not by FREQ=YEARLY on the day of its DTSTART", part)
 		}
 	}
-	e.yearly = true
 	return nil
 }
 
@@ -138,8 +115,8 @@ func wholeDay(value string) (time.Time, error) {
 	return t, nil
 }
 
-// days returns the days of an event, of each year where it comes again.
-func (e *icsEvent) days() (days []Day, _ error) {
+// days adds the days of an event, of each year where it comes again.
+func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	if e.until.IsZero() {
 		e.until = e.from.AddDate(0, 0, 1)
 	}
@@ -153,8 +130,8 @@ func (e *icsEvent) days() (days []Day, _ error) {
 			continue
 		}
 		for d := DayOf(from); d < DayOf(from.Add(length)); d++ {
-			days = append(days, d)
+			all = append(all, Holiday{Day: d, Name: e.name})
 		}
 	}
-	return days, nil
+	return all, nil
 }

@@ -19,8 +19,7 @@ func TestReadICS(t *testing.T) {
 		"DTSTART;VALUE=DATE:20260125":                                            "20260125",
 		"dtstart;value=date:20260125\nsummary:x\nrrule:freq=yearly":              "20260125 20270125 20280125",
 		"DTSTART:20260125\r\nDTEND:20260127\r":                                   "20260125 20260126",
-		"DTSTART:20260125\nDURATION:P2D":                                         "20260125 20260126",
-		"DTSTART:20260125\nSUMMARY:Recesso\n  do portal\nDURATION:P1W":           "20260125 20260126 20260127 20260128 20260129 20260130 20260131",
+		"DTSTART:20260125\nSUMMARY:Recesso\n  do portal\nDTEND:20260128":         "20260125 20260126 20260127",
 		"DTSTART:20260125\nRRULE:FREQ=YEARLY;INTERVAL=1;WKST=MO":                 "20260125 20270125 20280125",
 		"DTSTART:20260125\nRRULE:FREQ=YEARLY;BYMONTH=1;BYMONTHDAY=25":            "20260125 20270125 20280125",
 		"DTSTART:20240229\nRRULE:FREQ=YEARLY":                                    "20240229 20280229",
@@ -34,8 +33,8 @@ func TestReadICS(t *testing.T) {
 				got = append(got, h.Day.Time().Format("20060102"))
 			}
 		}
-		for _, d := range cancelled {
-			got = append(got, "-"+d.Time().Format("20060102"))
+		for _, h := range cancelled {
+			got = append(got, "-"+h.Day.Time().Format("20060102"))
 		}
 		if all := strings.Join(got, " "); all != want || err != nil {
 			t.Errorf("%q: %s, %v, want %s", lines, all, err, want)
@@ -53,7 +52,7 @@ func TestReadICSRefuses(t *testing.T) {
 		icsFile("DTSTART:20260125T080000Z"):                                "line 3: ",
 		icsFile("DTSTART:20260125\nEXDATE:20260125"):                       "line 4: ",
 		icsFile("DTSTART:20260125\nRDATE;VALUE=PERIOD:20260301/P1D"):       "line 4: ",
-		icsFile("DTSTART:20260125\nDURATION:PT8H"):                         "line 4: ",
+		icsFile("DTSTART:20260125\nDURATION:P1D"):                          "line 4: ",
 		icsFile("DTSTART:20260125\nDTEND:20260125"):                        "line 5: ",
 		icsFile("DTSTART:20260125\nDTEND:20280125"):                        "line 5: ",
 		icsFile("SUMMARY:x"):                                               "line 4: ",

@@ -54,8 +54,7 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 		case name == "": // was reported
 		case strings.HasSuffix(name, ".ics"):
 			content, err := readBeside(b.source, name)
-			var added []calendar.Holiday
-			var removed []calendar.Day
+			var added, removed []calendar.Holiday
 			if err == nil {
 				added, removed, err = calendar.ReadICS(string(content))
 			}
@@ -63,8 +62,8 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 				b.problem(at, quote(name)+": "+err.Error(), "a file of whole days in the iCalendar format, beside this file")
 			}
 			all = append(all, added...)
-			for _, day := range removed {
-				cancelled[day] = true
+			for _, h := range removed {
+				cancelled[h.Day] = true
 			}
 		case set == nil:
 			b.mismatch(at, "a file that ends in .ics, or one of "+oneOf(name, calendar.Sets()))

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 )
 
@@ -28,9 +27,6 @@ func TestCalendars(t *testing.T) {
 		if got := unimed.Why(instant); got != want {
 			t.Errorf("%s: %q, want %q", at, got, want)
 		}
-	}
-	if _, closed := unimed.Holiday(calendar.DayOf(time.Date(2026, 7, 9, 0, 0, 0, 0, time.UTC))); closed {
-		t.Error("a holiday that the file cancels")
 	}
 	tiss := c.Policies["tiss-submission"]
 	for name, want := range map[string]decision.Opening{

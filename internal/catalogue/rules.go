@@ -66,12 +66,7 @@ func (s *ruleSet) wrong(path string, e *classify.RuleError) {
 		from := s.origins[e.Rule]
 		at, item = from.path, max(item, from.code)
 	}
-	if at += "." + e.List; e.List != "rank" {
-		at = itemOf(at, item)
-	}
-	if n, there := s.places[at]; !there || n.node.Value != "" { // what is empty was reported
-		s.problem(at, e.Found, e.Expected)
-	}
+	s.problem(itemOf(at+"."+e.List, item), e.Found, e.Expected)
 }
 
 // addAll adds the rules of a list, those of the file or those of the built-in catalogue.

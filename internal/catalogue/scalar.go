@@ -26,7 +26,9 @@ type (
 // formats are those of the schema that are more than a pattern.
 var formats = map[string]func(text string) error{
 	"units": form[duration], "growth": form[growth],
-	"days": form[calendar.Days], "weekdays": form[calendar.Weekdays], "hours": form[calendar.Hours],
+	"days":     func(text string) error { return calendar.Window{Days: text}.Check() },
+	"weekdays": func(text string) error { return calendar.Window{Weekdays: text}.Check() },
+	"hours":    func(text string) error { return calendar.Window{Hours: text}.Check() },
 }
 
 // errForm tells that a text has not the form it must have; the schema's title says which that is.

@@ -1,5 +1,7 @@
 package classify
 
+import "retry-worker/internal/text"
+
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
 // letters, digits, and one symbol for every kind of gap. It is a trie of needles until build completes it.
 type automaton struct {
@@ -39,9 +41,7 @@ type use struct {
 }
 
 // newAutomaton returns one that finds nothing.
-func newAutomaton() automaton {
-	return automaton{make([][symbolCount]int32, 1), make([][]use, 1)}
-}
+func newAutomaton() automaton { return automaton{make([][symbolCount]int32, 1), make([][]use, 1)} }
 
 // add puts in a needle with its use.
 func (a *automaton) add(needle string, u use) {
@@ -79,4 +79,26 @@ func (a *automaton) build() {
 			queue = append(queue, child)
 		}
 	}
+}
+
+// each calls found for every needle in words, which begins in the from-th and ends before the to-th. Addresses say nothing.
+func (a *automaton) each(words *text.Words, found func(u use, from, to int)) {
+	state := int32(0)
+	step := func(symbol uint8, end int) {
+		state = a.next[state][symbol]
+		for _, u := range a.ends[state] {
+			found(u, end-u.length, end)
+		}
+	}
+	for i, t := range words.All {
+		step(gapSymbol, i)
+		if t.IsAddress {
+			state = 0
+			continue
+		}
+		for _, c := range words.Plain[t.From:t.To] {
+			step(symbols[c], i+1)
+		}
+	}
+	step(gapSymbol, len(words.All))
 }

@@ -193,13 +193,13 @@ func (c *Classifier) Explain(message string, status int) []Found {
 	for _, f := range s.found {
 		e := Found{s.match(f.matcher, f.span), f.lost}
 		switch {
-		case f.matcher == s.best && f.span == s.where && f.lost == "":
-			e.Match = s.result()
-			all = append([]Found{e}, all...)
+		case f.lost != "":
+		case f.matcher == s.best && f.span == s.where:
+			all = slices.Insert(all, 0, Found{Match: s.result()})
 			continue
-		case f.lost == "" && s.matchers[f.matcher].rank > s.matchers[s.best].rank:
+		case e.Rank > s.matchers[s.best].rank:
 			e.Lost = "weaker than " + s.matchers[s.best].rank.String()
-		case f.lost == "":
+		default:
 			e.Lost = "an earlier rule of the same rank matched"
 		}
 		all = append(all, e)

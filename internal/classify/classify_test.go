@@ -193,9 +193,6 @@ func TestNoRules(t *testing.T) {
 // TestRulesThatAreRefused: each by its rule, its field, its place, what was found and what was expected.
 func TestRulesThatAreRefused(t *testing.T) {
 	const (
-		code    = "at least 4 upper-case letters, digits and single underscores, or digits only (R3)"
-		status  = "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
-		tiss    = "a code of four digits of table 38, or a hundred of them such as 10xx"
 		phrase  = "words of together at least 2 letters; only the last may end in *"
 		bound   = "a bound such as {0,40}"
 		foreign = "letters without accents, as messages are compared with it"
@@ -203,11 +200,8 @@ func TestRulesThatAreRefused(t *testing.T) {
 	)
 	good := classify.Rule{Name: "good", Class: classify.Transient, Codes: []string{"TIMEOUT"}}
 	for field, items := range map[string]map[string]string{ // the item, and what is expected
-		"Codes":      {"": code, "ABC": code, "timeout": code, "A__B": code, "A B C": code, "É_ERRO": code, "____": code, "50.3": code},
-		"Statuses":   {"": status, "99": status, "600": status, "4x": status, "xxx": status, "6xx": status, "40x": status, "0404": status, "-404": status},
-		"TISSCodes":  {"": tiss, "130": tiss, "13088": tiss, "0130": tiss, "1xx": tiss, "xx": tiss, "13x": tiss, "100xx": tiss, "+130": tiss},
-		"TISSFaults": {"": phrase, "!!!!": phrase},
-		"Phrases":    {"": phrase, "*": phrase, "a*b cdef": phrase, "tempo**": phrase, "- . -": phrase},
+		"TISSFaults": {"!!!!": phrase},
+		"Phrases":    {"*": phrase, "a*b cdef": phrase, "tempo**": phrase, "- . -": phrase},
 		"Things":     {"*": phrase}, "Refusals": {"*": phrase}, "Approvals": {"*": phrase},
 		"Patterns": {
 			`erro.*fatal`: bound, `erro+ fatal`: bound, `erro{2,} fatal`: bound, `fatal (?:a(?:b*)c)`: bound,
@@ -229,13 +223,6 @@ func TestRulesThatAreRefused(t *testing.T) {
 		Patterns: []string{`fatal~`, `(?i)Fatal~`, `fatal a{0}`, `(?:[a-z]{1,200} ){5}`}}
 	if _, err := classify.New([]classify.Rule{sound}, classify.Vocabulary{}); err != nil {
 		t.Error(err)
-	}
-	for _, bad := range []classify.Rule{{Class: "transient"}, {Class: classify.Unknown}, {Class: classify.Transient, Rank: classify.Refusal},
-		{Class: classify.Permanent, Rank: classify.SpecifiedTransient}, {Class: classify.Permanent, Rank: 7}} {
-		_, err := classify.New([]classify.Rule{good, bad}, classify.Vocabulary{})
-		if wrong, ok := errors.AsType[classify.Errors](err); !ok || wrong[0].Rule != 1 || wrong[0].List != "rank" {
-			t.Errorf("%+v: %v", bad, err)
-		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package classify
 
 import (
+	"cmp"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -14,7 +16,7 @@ import (
 type RuleError struct {
 	// Rule is its number among those given; -1 where it is the vocabulary.
 	Rule int
-	// List is the key that a catalogue has for it, or rank, and Item the number of what is wrong in it.
+	// List is the key that a catalogue has for it, and Item the number of what is wrong in it.
 	List            string
 	Item            int
 	Found, Expected string
@@ -35,17 +37,29 @@ type compiler struct {
 	wrong Errors
 }
 
-// New compiles rules, in their order within each rank. Its error is an Errors.
+// piece is an item of one of a rule's lists, and the rank that it is evidence of.
+type piece struct {
+	rule int
+	list string
+	item int
+	text string
+	rank Rank
+	kind numberKind
+}
+
+// New compiles rules, in their order within each rank. The catalogue's schema says what ranks, codes, statuses and codes
+// of table 38 look like: that is not looked at here. What else is wrong is an Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(), numbers: make(map[string]*numberRules)}}
 	rules = slices.Clone(rules)
+	var pieces []piece
 	for i := range rules {
-		c.check(i, &rules[i])
+		rules[i].Rank = cmp.Or(rules[i].Rank, Signature)
+		pieces = append(pieces, piecesOf(i, &rules[i])...)
 	}
-	for rank := range Nothing {
-		for i := range rules {
-			c.add(i, &rules[i], rank)
-		}
+	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.rank - b.rank) })
+	for _, p := range pieces {
+		c.refuse(p.rule, p.list, p.item, p.text, c.add(&p, &rules[p.rule]))
 	}
 	c.addVocabulary(vocabulary)
 	if c.wrong != nil {
@@ -58,62 +72,54 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	return c.Classifier, nil
 }
 
-// check fills in the rank and refuses what cannot be.
-func (c *compiler) check(i int, r *Rule) {
-	if r.Rank == 0 {
-		r.Rank = Signature
-	}
-	allowed := map[Class][]Rank{
-		Permanent: {SpecifiedPermanent, TISS, Signature, Refusal},
-		Transient: {TISS, SpecifiedTransient, Signature, PassingFault},
-	}[r.Class]
-	if !slices.Contains(allowed, r.Rank) {
-		c.wrong = append(c.wrong, RuleError{i, "rank", 0, strconv.Itoa(int(r.Rank)),
-			"1, 2, 4 or 5 of a permanent rule, 2, 3, 4 or 6 of a transient one"})
-	}
-}
-
-// add compiles what of the rule i is evidence of that rank.
-func (c *compiler) add(i int, r *Rule, rank Rank) {
+// piecesOf lists the pieces of the rule i. TISS in its own place and a status beside the text are of rank TISS at least.
+func piecesOf(i int, r *Rule) (all []piece) {
 	for _, list := range r.Lists() {
 		for j, item := range list.Items {
-			c.refuse(i, list.Key, j, item, c.addItem(list.Key, item, r, rank))
+			if item == "" { // which the schema refuses
+				continue
+			}
+			p := piece{rule: i, list: list.Key, item: j, text: item, rank: r.Rank}
+			switch list.Key {
+			case "httpStatuses":
+				p.kind = inText
+				all = append(all, p)
+				p.kind, p.rank = besideText, min(r.Rank, TISS)
+			case "tissFaults", "tissCodes":
+				p.rank = min(r.Rank, TISS)
+			}
+			all = append(all, p)
 		}
 	}
+	return all
 }
 
 // roles of a rule's words, by the lists that they are in.
 var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refusals": refusalRole,
 	"approvals": approvalRole, "things": thingRole}
 
-// addItem compiles an item of a rule's list, if that is evidence of that rank, and returns what is expected in the place
-// of one that cannot be. TISS in its own place and a status beside the text are of rank TISS at least.
-func (c *compiler) addItem(list, item string, r *Rule, rank Rank) (expected string) {
-	own, marked := rank == r.Rank, rank == min(r.Rank, TISS)
-	switch list {
-	case "httpStatuses":
-		if marked {
-			expected = c.addStatus(item, r, rank, func(n *numberRules) *int { return &n.beside })
-		}
-		if own {
-			expected = c.addStatus(item, r, rank, func(n *numberRules) *int { return &n.status })
-		}
-		return expected
-	case "tissFaults", "tissCodes":
-		own = marked
-	}
-	if !own {
-		return ""
-	}
-	switch list {
+// add compiles a piece of a rule, and returns what is expected in the place of one that cannot be.
+func (c *compiler) add(p *piece, r *Rule) (expected string) {
+	number := len(c.matchers)
+	c.matchers = append(c.matchers, matcher{r, r.Name, p.rank})
+	switch p.list {
 	case "codes":
-		return c.addCode(item, r, rank)
+		c.matchers[number].name = p.text
+		c.addCode(p.text, r, number)
+	case "httpStatuses":
+		c.addNumbers(p.text, p.kind, number)
 	case "tissCodes":
-		return c.addTISSCode(item, r, rank)
+		p.kind = tissCode
+		if strings.HasSuffix(p.text, "xx") {
+			p.kind = tissGroup
+		}
+		c.addNumbers(p.text, p.kind, number)
 	case "patterns":
-		return c.addPattern(item, r, rank)
+		return c.addPattern(p.text, number)
+	default:
+		return c.addWords(p.text, use{role: roles[p.list], matcher: number})
 	}
-	return c.addWords(item, use{role: roles[list], matcher: c.matcher(r, r.Name, rank)})
+	return ""
 }
 
 // refuse takes up what is wrong with an item, where anything else is expected.
@@ -123,23 +129,10 @@ func (c *compiler) refuse(rule int, list string, i int, item, expected string) {
 	}
 }
 
-// matcher returns the number of a new matcher.
-func (c *compiler) matcher(r *Rule, name string, rank Rank) int {
-	c.matchers = append(c.matchers, matcher{r, name, rank})
-	return len(c.matchers) - 1
-}
-
-// codeForm is R3's.
-var codeForm = regexp.MustCompile(`^[A-Z0-9]+(_[A-Z0-9]+)*$`)
-
-func (c *compiler) addCode(code string, r *Rule, rank Rank) (expected string) {
-	number := c.matcher(r, code, rank)
+func (c *compiler) addCode(code string, r *Rule, number int) {
 	if isNumber(code) {
-		setFirst(&c.number(code).code, number)
-		return ""
-	}
-	if !codeForm.MatchString(code) || len(code) < 4 {
-		return "at least 4 upper-case letters, digits and single underscores, or digits only (R3)"
+		c.addNumbers(code, asItCame, number)
+		return
 	}
 	c.codes.add(code, use{matcher: number, length: len(code)})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
@@ -147,48 +140,24 @@ func (c *compiler) addCode(code string, r *Rule, rank Rank) (expected string) {
 			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{role: nameRole, matcher: number})
 		}
 	}
-	return ""
 }
 
-// addStatus adds an HTTP status, or a hundred of them, to where they are looked for.
-func (c *compiler) addStatus(s string, r *Rule, rank Rank, where func(*numberRules) *int) (expected string) {
-	statuses := spread(s, 100, 599)
-	if statuses == nil {
-		return "an HTTP status from 100 to 599, or a hundred of them such as 5xx"
-	}
-	number := c.matcher(r, r.Name, rank)
-	for _, status := range statuses {
-		setFirst(where(c.number(status)), number)
-	}
-	return ""
-}
-
-func (c *compiler) addTISSCode(s string, r *Rule, rank Rank) (expected string) {
-	codes := spread(s, 1000, 9999)
-	if codes == nil {
-		return "a code of four digits of table 38, or a hundred of them such as 10xx"
-	}
-	number := c.matcher(r, r.Name, rank)
-	for _, code := range codes {
-		if n := c.number(code); n.tiss == none {
-			n.tiss, n.group = number, len(codes) > 1
+// addNumbers has a number, or with xx at its end a hundred of them, mean a matcher, unless an earlier one has it.
+func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
+	numbers := []string{s}
+	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {
+		numbers = nil
+		for i := range 100 {
+			numbers = append(numbers, fmt.Sprintf("%s%02d", head, i))
 		}
 	}
-	return ""
-}
-
-// number returns the matchers of a number so far.
-func (c *compiler) number(code string) *numberRules {
-	if c.numbers[code] == nil {
-		c.numbers[code] = &numberRules{none, none, none, none, false}
-	}
-	return c.numbers[code]
-}
-
-// setFirst leaves an earlier matcher as it is.
-func setFirst(slot *int, number int) {
-	if *slot == none {
-		*slot = number
+	for _, number := range numbers {
+		if c.numbers[number] == nil {
+			c.numbers[number] = &numberRules{none, none, none, none, none}
+		}
+		if slot := &c.numbers[number][kind]; *slot == none {
+			*slot = matcher
+		}
 	}
 }
 
@@ -227,28 +196,6 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	return ""
 }
 
-// spread lists the numbers in [least, most] that s means: itself, or with xx at its end a hundred of them; nil where
-// one is outside.
-func spread(s string, least, most int) []string {
-	head, isGroup := strings.CutSuffix(s, "xx")
-	first, err := strconv.Atoi(head)
-	if err != nil || !isNumber(head) || head[0] == '0' {
-		return nil
-	}
-	last := first
-	if isGroup {
-		first, last = first*100, first*100+99
-	}
-	if first < least || last > most {
-		return nil
-	}
-	var numbers []string
-	for n := first; n <= last; n++ {
-		numbers = append(numbers, strconv.Itoa(n))
-	}
-	return numbers
-}
-
 // pattern is a bounded regular expression, tried where nothing stronger was found.
 type pattern struct {
 	matcher int
@@ -261,7 +208,7 @@ const (
 	maxPatterns = 1000
 )
 
-func (c *compiler) addPattern(s string, r *Rule, rank Rank) (expected string) {
+func (c *compiler) addPattern(s string, matcher int) (expected string) {
 	if len(c.patterns) == maxPatterns {
 		return "at most " + strconv.Itoa(maxPatterns) + " patterns"
 	}
@@ -281,7 +228,7 @@ func (c *compiler) addPattern(s string, r *Rule, rank Rank) (expected string) {
 	case strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' }):
 		return "letters without accents, as messages are compared with it"
 	}
-	c.patterns = append(c.patterns, pattern{c.matcher(r, r.Name, rank), compiled})
+	c.patterns = append(c.patterns, pattern{matcher, compiled})
 	return ""
 }
 

@@ -10,39 +10,48 @@ import (
 // around it.
 
 // numberRules are the matchers of one number, by what it must be; none where there is none.
-type numberRules struct {
-	code, beside, status, tiss int
-	// group tells that tiss knows the number as one of a hundred.
-	group bool
-}
+type numberRules [5]int
+
+// numberKind is what a number must be.
+type numberKind int
+
+const (
+	asItCame   numberKind = iota // a whole number of the message as it came (R3)
+	besideText                   // the status that came beside the text
+	inText                       // a status in the text
+	tissCode                     // a code of table 38
+	tissGroup                    // one of a hundred of them
+)
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
 	if len(s.numbers) == 0 {
 		return
 	}
-	eachNumber(s.Text, func(from, to int) { // as it came (R3)
-		if n, known := s.numbers[s.Text[from:to]]; known && n.code != none {
-			s.add(n.code, span{from, to}, "")
+	eachNumber(s.Text, func(from, to int) {
+		if n := s.numbers[s.Text[from:to]]; n != nil && n[asItCame] != none {
+			s.add(n[asItCame], span{from, to}, "")
 		}
 	})
 	eachNumber(s.Plain, func(from, to int) {
-		n, known := s.numbers[string(s.Plain[from:to])]
-		if !known {
+		n := s.numbers[string(s.Plain[from:to])]
+		if n == nil {
 			return
 		}
-		where, isStatus := s.inText(span{from, to}), s.isStatus(from, to)
-		if isStatus {
+		where := s.inText(span{from, to})
+		if isStatus(s.Plain, from, to) {
 			if last := s.Plain[s.latest.from:s.latest.to]; !bytes.Equal(last, s.Plain[from:to]) {
 				s.earlier = s.latest
 			}
 			s.latest = span{from, to}
+			if n[inText] != none && s.status == 0 {
+				s.addStatus(n[inText], where)
+			}
 		}
-		if n.status != none && s.status == 0 && isStatus {
-			s.addStatus(n.status, where)
-		}
-		if n.tiss != none && s.isTISSCode(from, to, n.group) {
-			s.add(n.tiss, where, "")
+		for _, kind := range [...]numberKind{tissCode, tissGroup} {
+			if n[kind] != none && isTISSCode(s.Plain, from, to, kind == tissGroup) {
+				s.add(n[kind], where, "")
+			}
 		}
 	})
 }
@@ -99,11 +108,11 @@ const (
 	reachBehind = 24
 )
 
-// before and behind return what stands on either side of a place in plain.
-func (s *search) before(place int) string { return string(s.Plain[max(0, place-reachBefore):place]) }
+// before and behind return what stands on either side of a place in a plain text.
+func before(plain []byte, place int) string { return string(plain[max(0, place-reachBefore):place]) }
 
-func (s *search) behind(place int) string {
-	return string(s.Plain[place:min(len(s.Plain), place+reachBehind)])
+func behind(plain []byte, place int) string {
+	return string(plain[place:min(len(plain), place+reachBehind)])
 }
 
 // lastWord cuts the last word, and the gap behind it, off the end of s.
@@ -146,20 +155,20 @@ var statusPhrases = map[string][]string{
 
 // isStatus reports whether plain[from:to], a whole number, stands where an HTTP status stands: before its own phrase, alone
 // in brackets, first in the text and followed by a colon, a dash or nothing, or behind a word for one.
-func (s *search) isStatus(from, to int) bool {
+func isStatus(plain []byte, from, to int) bool {
 	if to-from != 3 {
 		return false
 	}
-	next := s.behind(to)
+	next := behind(plain, to)
 	phrase := strings.TrimLeft(next, " -:(")
 	begins := func(words string) bool { return strings.HasPrefix(phrase, words) }
-	if slices.ContainsFunc(statusPhrases[string(s.Plain[from:to])], begins) || begins("client error") || begins("server error") {
+	if slices.ContainsFunc(statusPhrases[string(plain[from:to])], begins) || begins("client error") || begins("server error") {
 		return true
 	}
 	if next != "" && isWord(rune(next[0])) { // 503ms
 		return false
 	}
-	rest := s.before(from)
+	rest := before(plain, from)
 	if isBracketed(rest, next) {
 		return true
 	}
@@ -213,11 +222,11 @@ var (
 // isTISSCode reports whether plain[from:to], a whole number, is marked as a code of table 38: by its element
 // (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table.
 // One of a group is one of a denial only.
-func (s *search) isTISSCode(from, to int, group bool) bool {
-	if at(s.Plain, to) == '/' && isDigit(at(s.Plain, to+1)) { // 1701/2025 is numbered by the year
+func isTISSCode(plain []byte, from, to int, group bool) bool {
+	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // 1701/2025 is numbered by the year
 		return false
 	}
-	rest, word, gap := lastWord(inTag(withoutList(s.before(from))))
+	rest, word, gap := lastWord(inTag(withoutList(before(plain, from))))
 	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissWords[word]) {
 		rest, word, gap = lastWord(rest)
 	}

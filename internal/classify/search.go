@@ -103,8 +103,8 @@ func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search
 	s.findCodes()
 	s.findWords()
 	s.refuse()
-	if n, known := s.numbers[strconv.Itoa(status)]; known && n.beside != none {
-		s.add(n.beside, beside, "")
+	if n := s.numbers[strconv.Itoa(status)]; n != nil && n[besideText] != none {
+		s.add(n[besideText], beside, "")
 	}
 	s.readNumbers()
 	s.readPatterns()
@@ -140,26 +140,7 @@ func (s *search) findCodes() {
 }
 
 // findWords looks for names, phrases, and what refusals are made of.
-func (s *search) findWords() {
-	state := int32(0)
-	step := func(symbol uint8, end int) {
-		state = s.words.next[state][symbol]
-		for _, u := range s.words.ends[state] {
-			s.take(u, end-u.length, end)
-		}
-	}
-	for i, t := range s.All {
-		step(gapSymbol, i)
-		if t.IsAddress {
-			state = 0
-			continue
-		}
-		for _, c := range s.Plain[t.From:t.To] {
-			step(symbols[c], i+1)
-		}
-	}
-	step(gapSymbol, len(s.All))
-}
+func (s *search) findWords() { s.words.each(s.Words, s.take) }
 
 // take takes up a needle that is the words from the from-th until before the to-th.
 func (s *search) take(u use, from, to int) {

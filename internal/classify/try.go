@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,21 +52,21 @@ func (s *search) lastTry() int {
 // courtesies begin phrases that say nothing of what happened: tente novamente, mais tarde.
 var courtesies = set("tente try mais aguarde repita por please retry")
 
+// sentenceEnd is where what a number is said of ends.
+var sentenceEnd = regexp.MustCompile(`[\n;|!?]|\. `)
+
 // isOvertaken reports whether a sentence behind the marked code that decided tells of a passing fault: what was denied
-// may be another batch.
+// may be another batch, and a claim is given up at once on proof only.
 func (s *search) isOvertaken() bool {
 	if s.where == beside || !isNumber(s.Text[s.where.from:s.where.to]) {
 		return false
 	}
 	rest := s.Text[s.where.to:]
-	end := strings.IndexAny(rest, "\n;|!?")
-	if stop := strings.Index(rest, ". "); end < 0 || stop >= 0 && stop < end {
-		end = stop
-	}
-	if end < 0 {
+	end := sentenceEnd.FindStringIndex(rest)
+	if end == nil {
 		return false
 	}
-	rest, _, _ = strings.Cut(rest[end:], "\tat ") // a stack trace
+	rest, _, _ = strings.Cut(rest[end[0]:], "\tat ") // a stack trace
 	later := s.weigh(text.ReadWords(rest), 0, false)
 	defer later.free()
 	if later.best == none {

@@ -17,6 +17,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/smallfile"
+	"retry-worker/internal/text"
 	"retry-worker/internal/zeebe"
 )
 
@@ -51,7 +52,7 @@ func (c *checker) whole(name, value string, least, most int) int {
 func (c *checker) duration(name, value string, least, most time.Duration) time.Duration {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < least || d > most {
-		c.add(name, strconv.Quote(value), fmt.Sprintf("a duration from %s to %s, such as 10s", least, most))
+		c.add(name, strconv.Quote(value), "a duration from "+text.Duration(least)+" to "+text.Duration(most)+", such as 10s")
 	}
 	return d
 }
@@ -103,7 +104,7 @@ func (c *checker) provider(w *workerEnv) *access.Provider {
 	u := c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
 	if u != nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
 		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://",
-			"https://…, since who plays the provider's part lets in whom he likes")
+			"https://…, since anyone who can impersonate the provider can log in as anyone")
 	}
 	if u != nil && (u.User != nil || strings.ContainsAny(p.Issuer, "?#")) {
 		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL with a user, a query or a fragment",

@@ -65,6 +65,11 @@ type listData struct {
 	Due   []link
 	// File is the list as a spreadsheet.
 	File string
+	// Whose lead to the reader's, to nobody's and to what is to be looked at again today. Handover are those whom all that
+	// one other has can be given; nil where the list is not of one other, or the reader may not.
+	Whose    []viewLink
+	Handover *colleagues
+	Token    string
 }
 
 // viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
@@ -231,9 +236,21 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		}
 		d.Due = due.of(v, f)
 	}
+	if f.State == states[0] {
+		if d.Whose, err = v.whose(o, f); err != nil {
+			return nil, err
+		}
+	}
+	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
+		names, others := o.Colleagues(f.Team)
+		d.Handover, d.Token = &colleagues{names, others}, access.FormToken(v.r.Context())
+	}
 	d.Act, err = v.act(o, f, d.Matching)
 	return d, err
 }
+
+// FollowUp is the filter's, as its form has it.
+func (d *listData) FollowUp() string { return exact(d.Filter.FollowUp) }
 
 // Sorted is the value of aria-sort of a column; empty where the list is not sorted by it.
 func (d *listData) Sorted(column string) string {

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/plan"
+	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
@@ -172,8 +173,13 @@ func (v *visit) backoff(r *decision.BackoffRule) string {
 	return s
 }
 
-// exact is a length of time with all its parts: plan's words are numbers and units, which both languages share.
-func (l Lang) exact(d time.Duration) string { return l.point(plan.Words(d)) }
+// apart sets the units of a duration apart, which both languages share.
+var apart = strings.NewReplacer("ms", " ms ", "m", " min ", "h", " h ", "s", " s ")
+
+// exact is a length of time with all its parts: 2 h 35 min.
+func (l Lang) exact(d time.Duration) string {
+	return l.point(strings.TrimSpace(apart.Replace(text.Duration(d))))
+}
 
 // ladder is the policy's plan.
 func (v *visit) ladder(view *policyView, l *plan.Plan) {

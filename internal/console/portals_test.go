@@ -41,7 +41,7 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 		w := newWorld(t, now)
 		if strings.HasPrefix(tt.name, "shut") {
 			var err error
-			w.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: calendar.Hours{From: 16 * time.Hour, Until: 18 * time.Hour}}}, nil)
+			w.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: "16:00-18:00"}}, nil)
 			testkit.Must(t, err)
 		}
 		p := testkit.NewPortal(tt.name, w.Journal, now.Add(-9*time.Hour))

@@ -70,9 +70,8 @@ type letterData struct {
 	Notes *noteData
 	// JustDone tells that the reader's own decision led here.
 	JustDone bool
-	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done. Said is the note that was
-	// not taken.
-	Wrong, Said string
+	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done.
+	Wrong string
 
 	unattended bool
 }
@@ -162,8 +161,8 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		if d.Letter.Advice, err = v.adviceOn(o, &d.Letter.DeadLetter); err != nil {
 			return nil, err
 		}
-		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
-		d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Form.Get("text")
+		d.Letter.Notes = v.notes(o, &d.Letter.DeadLetter, d.Around.Place, &sent)
+		d.Letter.Wrong = sent.Wrong
 		if d.Letter.Open && d.Letter.Discarding.By == "" {
 			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, &sent)
 		}

@@ -172,7 +172,7 @@ func (p *Pages) write(v *visit, pg *page) {
 
 // broken answers a mistake of ours, plainly: the templates are what does not work.
 func (p *Pages) broken(v *visit, err error) {
-	p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(err))
+	p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(err))
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
@@ -272,7 +272,7 @@ type problemData struct {
 func (p *Pages) fail(v *visit, err error) {
 	known := problemOf(err)
 	if known.cause != nil && v.r.Context().Err() == nil {
-		p.Log.Error("a page could not be made", zap.String("path", v.r.URL.Path), zap.Error(known.cause))
+		p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(known.cause))
 	}
 	d := &problemData{Status: known.status, Key: known.key}
 	if known.status == http.StatusServiceUnavailable && v.r.Method == http.MethodGet {

@@ -286,7 +286,7 @@ func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
 // tellFailing says once that runs cannot be read.
 func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool {
 	if err != nil && !before && stop.Err() == nil {
-		r.log.Warn("bulk runs cannot be read, so none goes on; tried on",
+		r.log.Warn("bulk runs cannot be read, so none goes on; it is tried again",
 			zap.String("event", "bulk_runs_unread"), zap.Error(err))
 	}
 	return err != nil

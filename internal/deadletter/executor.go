@@ -45,7 +45,7 @@ func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun)
 }
 
 // errEnded is why an executor ends: there is nothing more to do for its run.
-var errEnded = errors.New("the run goes on no more")
+var errEnded = errors.New("the run no longer goes on")
 
 // execute decides what is planned, until all is, the run is stopped, or stop ends.
 func (x *runExecutor) execute() {

@@ -16,23 +16,35 @@ import (
 // Note takes what a person says of a dead letter without deciding on it; of c it looks at ID, Reason and By. Its errors
 // are Retry's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	if verb != journal.Look && verb != journal.Undo {
+	if verb != journal.Undo {
 		reason, err := CheckReason(c.Reason)
 		if err != nil {
 			return Item{}, err
 		}
 		c.Reason = reason
 	}
-	d, err := s.Show(ctx, c.ID)
+	return s.note(ctx, c.ID, &journal.Note{Verb: verb, Text: c.Reason, By: c.By})
+}
+
+// Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
+// Its errors are Retry's. May they have it? That is the caller's to know.
+func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
+	said, err := CheckReason(a.Text)
+	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
+		return Item{}, refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
+	}
+	return s.note(ctx, id, &journal.Note{Verb: journal.Assign, Text: said, By: a.By, Assignee: a.Assignee,
+		FollowUpAt: a.FollowUpAt})
+}
+
+// note records what is said of the dead letter with that id.
+func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, error) {
+	d, err := s.Show(ctx, id)
 	if err != nil {
 		return Item{}, err
 	}
-	if asked := &d.Asked; verb == journal.Ask && *asked != (journal.Mark{}) {
-		return Item{}, refuse(RequestStands, "%s has asked for a decision since %s; a request stands until somebody decides",
-			asked.By, decision.Instant(asked.At))
-	}
-	after, err := s.memory.Note(ctx,
-		&journal.Note{Subject: d.Subject, DeadLetter: d.ID, Verb: verb, Text: c.Reason, By: c.By})
+	n.Subject, n.DeadLetter = d.Subject, d.ID
+	after, err := s.memory.Note(ctx, n)
 	if err != nil {
 		return Item{}, s.refusal(err, &d)
 	}

@@ -138,7 +138,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	match := &f.Match
 	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
 	d.Taught = f.Taught
-	d.PossiblyAccepted = past.PossiblyAccepted || f.PerhapsTaken
+	d.PossiblyAccepted = past.PossiblyAccepted || f.Said.Perhaps
 	if match.Presumed() && past.presumed(d.RetryCount) < p.PresumedRetries {
 		d.ErrorClassification = Unknown
 	}

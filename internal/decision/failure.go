@@ -86,8 +86,8 @@ type Failure struct {
 	Context Context
 	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
 	Expected time.Time
-	// PerhapsTaken tells that it leaves open whether the portal took the claim (R33).
-	PerhapsTaken bool
+	// Said is what the error tells beside its class.
+	Said classify.Said
 	// Match is what the policy's rules say of the error, whatever the count is.
 	Match classify.Match
 	// SuccessProbability is the chance that its claim recovers by a retry, above 0 and below 1, by what came of others with
@@ -95,9 +95,8 @@ type Failure struct {
 	SuccessProbability float64
 	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
 	Taught int64
-	// status is the HTTP status that came beside the error, 0 for none; asked is how long the error asks to wait, in words.
+	// status is the HTTP status that came beside the error, 0 for none.
 	status int
-	asked  time.Duration
 	inputs Variables
 }
 
@@ -168,7 +167,7 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	}
 	words := text.ReadWords(f.Error)
 	defer words.Free()
-	f.Match, f.PerhapsTaken, f.asked = p.classify(&f, words), perhapsTaken(words, f.status), toldInWords(words)
+	f.Match, f.Said = p.classify(&f, words), classify.Says(words, f.status)
 	return f, nil
 }
 

@@ -1,7 +1,6 @@
 package decision_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,9 +19,7 @@ func office(t testing.TB) *decision.Policy {
 	t.Helper()
 	zone, err := time.LoadLocation("America/Sao_Paulo")
 	testkit.Must(t, err)
-	var window calendar.Window
-	testkit.Must(t, errors.Join(window.Weekdays.UnmarshalText([]byte("mon-fri")), window.Hours.UnmarshalText([]byte("08:00-18:00"))))
-	c, err := calendar.New(zone, []calendar.Window{window}, calendar.Holidays("BR-SP"))
+	c, err := calendar.New(zone, []calendar.Window{{Weekdays: "mon-fri", Hours: "08:00-18:00"}}, calendar.Holidays("BR-SP"))
 	testkit.Must(t, err)
 	p := *decisiontest.TISSSubmission()
 	p.Destination = &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}

@@ -70,3 +70,20 @@ const (
 	Permanent = classify.Permanent
 	Unknown   = classify.Unknown
 )
+
+// Hint returns what people should do about d. rule is the hint of the rule that matched; it may be empty, and so may the
+// result.
+func (d *Decision) Hint(rule string) string {
+	if d.Reason == ReasonProbablyAccepted {
+		return HintProbablyAccepted
+	}
+	return rule
+}
+
+// ProbablyAcceptedTeam acts on what the portal says that it has already (R33).
+const ProbablyAcceptedTeam Team = "faturamento"
+
+// AlreadyThere reports whether an error of that class and reason says that the portal has the claim.
+func AlreadyThere(class ErrorClassification, reason Reason) bool {
+	return class == Permanent && (reason == "DUPLICATE_CLAIM" || reason == "POSSIBLY_ACCEPTED")
+}

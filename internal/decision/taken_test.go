@@ -43,8 +43,8 @@ func TestPerhapsTaken(t *testing.T) {
 				if status != 0 {
 					v.HTTPStatus = decision.Value(strconv.Itoa(status))
 				}
-				if f, rejection := p.Read(v); f.PerhapsTaken != want || rejection != nil {
-					t.Errorf("%q with status %d: %t, %v", s, status, f.PerhapsTaken, rejection)
+				if f, rejection := p.Read(v); f.Said.Perhaps != want || rejection != nil {
+					t.Errorf("%q with status %d: %t, %v", s, status, f.Said.Perhaps, rejection)
 				}
 			}
 		}

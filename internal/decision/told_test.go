@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/classify"
 	"retry-worker/internal/text"
 )
 
@@ -46,7 +47,7 @@ func TestTold(t *testing.T) {
 		{"", "aguarde 1,5 horas", 0},
 		{"", "wait", 0},
 	} {
-		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed", asked: toldInWords(text.ReadWords(tt.text))}
+		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed", Said: classify.Says(text.ReadWords(tt.text), 0)}
 		if got := f.told(now); got != tt.want {
 			t.Errorf("%q, %q: %s, want %s", tt.variable, tt.text, got, tt.want)
 		}
@@ -56,7 +57,7 @@ func TestTold(t *testing.T) {
 		}
 	}
 	words := text.ReadWords(strings.Repeat("falha na 123 conex\u00e3o. ", 50))
-	if testing.AllocsPerRun(10, func() { toldInWords(words) }) > 200 {
+	if testing.AllocsPerRun(10, func() { classify.Says(words, 0) }) > 200 {
 		t.Error("it takes memory for each word")
 	}
 }

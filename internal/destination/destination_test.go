@@ -351,7 +351,7 @@ func closing(t *testing.T, hours ...string) *calendar.Calendar {
 	t.Helper()
 	windows := make([]calendar.Window, len(hours))
 	for i, text := range hours {
-		windows[i].Hours, _ = calendar.ParseHours(text)
+		windows[i].Hours = text
 	}
 	c, err := calendar.New(time.UTC, windows, nil)
 	must(t, err)

@@ -153,7 +153,7 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 	}
 }
 
-const unread = "what cannot be read is left out, and claims that it is about stay held: `audit verify` says more, " +
+const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
 const (

@@ -353,9 +353,8 @@ func TestPortalShuts(t *testing.T) {
 		}
 		return ""
 	}, func(w *world) {
-		hours, _ := calendar.ParseHours("06:00-18:00")
 		var err error
-		w.settings.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, nil)
+		w.settings.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: "06:00-18:00"}}, nil)
 		testkit.Must(t, err)
 		w.settings.Pace.Most = 1
 		w.start()

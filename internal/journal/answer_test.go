@@ -83,8 +83,7 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 // opensAtNine returns a policy whose destinations take claims from 09:00 to 10:00.
 func opensAtNine(t *testing.T) *decision.Policy {
 	t.Helper()
-	hours, _ := calendar.ParseHours("09:00-10:00")
-	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: hours}}, nil)
+	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: "09:00-10:00"}}, nil)
 	testkit.Must(t, err)
 	return &decision.Policy{Openings: map[string]decision.Opening{"": {Calendar: c}}}
 }

@@ -78,6 +78,10 @@ type DeadLetterFilter struct {
 	IDs string `json:"ids,omitempty"`
 	// Context is what the claim's context holds, variable=value as a dead letter has them; empty for anything.
 	Context string `json:"context,omitempty"`
+	// Assignee is who has them, or Nobody; empty for anybody. FollowUp lets those through that are to be looked at again
+	// before then; the zero time is no bound.
+	Assignee string    `json:"assignee,omitempty"`
+	FollowUp time.Time `json:"followUp,omitzero"`
 	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
@@ -88,6 +92,9 @@ type DeadLetterFilter struct {
 	// Sort is the order of a list: deadline, amount, age, or the newest first where it is empty (deadletter.ByDeadline).
 	Sort string `json:"sort,omitempty"`
 }
+
+// Nobody is the filter's Assignee of what nobody has.
+const Nobody = "nobody"
 
 // Search returns the filter's Query as it is kept and searched for.
 func (f *DeadLetterFilter) Search() string {

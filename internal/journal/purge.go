@@ -29,7 +29,7 @@ type PurgeStore interface {
 
 // ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
 var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or " +
-	"since the last; check it, and say `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
+	"since the last commit; check it, then run `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
 
 // Purge takes the records of episodes that ended before now by more than the retention, in bounded batches, each of
 // which is a record; an episode of which nothing was heard for so long ends as expired. It returns how many records

@@ -202,10 +202,9 @@ type DeadLetter struct {
 	Answer int64 `json:"answer,omitempty"`
 	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
 	Run string `json:"bulkRun,omitempty"`
-	// Looking, Asked and Discarding are what notes of the verbs Look, Ask and DiscardLater left, while it is open.
-	Looking    Mark `json:"looking,omitzero"`
-	Asked      Mark `json:"asked,omitzero"`
-	Discarding Mark `json:"discarding,omitzero"`
+	// Assigned and Discarding are what notes of the verbs Assign and DiscardLater left, while it is open.
+	Assigned   Assignment `json:"assigned,omitzero"`
+	Discarding Mark       `json:"discarding,omitzero"`
 }
 
 // Delivery is what became of the answer to the process that waits for a review. The set is closed.

@@ -16,10 +16,10 @@ var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600,
 // What is known of destinations is read at each scrape.
 var (
 	destinationState = describe("retry_worker_destination_state",
-		"1 for the state that a destination is in; of other, how many are; the same in every replica.",
+		"1 for the current state; for `other`, the number of destinations in that state; the same in every replica.",
 		"destination", "state")
 	failedRamps = describe("retry_worker_destination_failed_ramps",
-		"Ramps of the outage that lasts that a failure ended; the same in every replica.", "destination")
+		"Ramps of the current outage that a failure ended; the same in every replica.", "destination")
 	heldClaims = describe("retry_worker_held",
 		"Claims that wait until their destination may be tried; the same in every replica.", "destination")
 	heldDeadline = describe("retry_worker_held_deadline_seconds",
@@ -46,7 +46,7 @@ func (m *Metrics) registerDestinations() {
 	d.wasted = m.counter("retry_worker_wasted_attempts_total",
 		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
 		"destination")
-	d.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held that were let through.",
+	d.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
 		heldBuckets).WithLabelValues()
 	m.StartDestination(destination.Other)
 }

@@ -134,7 +134,7 @@ func (m *Metrics) registerWorker(b Build) {
 	m.jobsInFlight = m.gauge("retry_worker_jobs_in_flight", "Jobs activated here and not yet answered.")
 	m.rejectedInputs = m.counter("retry_worker_rejected_inputs_total", "Jobs whose input was refused.", "job_type",
 		"reason")
-	m.panics = m.counter("retry_worker_panics_total", "Jobs that broke their handler.", "job_type")
+	m.panics = m.counter("retry_worker_panics_total", "Jobs whose handler panicked.", "job_type")
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
 		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
@@ -80,6 +82,9 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	if n.Data.Due, err = l.due(ctx, team); err != nil {
 		return nil, err
 	}
+	if n.Data.FollowUps, err = l.followUps(ctx, team); err != nil {
+		return nil, err
+	}
 	if n.Data.Taught, err = l.taught(ctx, team); err != nil {
 		return nil, err
 	}
@@ -113,6 +118,17 @@ func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 		return nil, err
 	}
 	return &Due{n, amount(cents), instant(until)}, nil
+}
+
+// followUps returns what of a team's is to be looked at again today, by who has it, in order.
+func (l *glance) followUps(ctx context.Context, team decision.Team) (all []FollowUp, err error) {
+	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
+	counts, err := l.Store.DeadLetterAssignees(ctx, f)
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		who, _, _ := strings.Cut(name, "@") // of whom a redaction would leave nothing
+		all = append(all, FollowUp{clean(who, maxPattern), counts[name]})
+	}
+	return all, err
 }
 
 // isMonday reports whether a digest's day is one.

@@ -96,7 +96,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	}
 	team, known := s.Catalogue().Teams[name]
 	if !known || !slices.Contains(waysOf(&team), w) {
-		s.drop(m, "the policy catalogue does not tell the team that way any more")
+		s.drop(m, "the policies no longer name this way of telling the team")
 		return nil
 	}
 	if err := s.send(ctx, &team, w, m, n); err != nil {

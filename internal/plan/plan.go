@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // Plan is a policy's ladder: every retry of a failure that comes again at once after each of them. It is a value; safe
@@ -67,7 +68,7 @@ type Range struct {
 type Duration time.Duration
 
 // String returns t as people write it.
-func (t Duration) String() string { return Words(time.Duration(t)) }
+func (t Duration) String() string { return text.Duration(time.Duration(t)) }
 
 // MarshalJSON writes seconds.
 func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }

@@ -161,25 +161,14 @@ func TestTimeInJSONIsSeconds(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 s", 5 * time.Millisecond: "0.005 s", 1500 * time.Millisecond: "1.5 s", time.Minute: "1 min", 95 * time.Second: "1 min 35 s",
-		155 * time.Minute: "2 h 35 min", 48 * time.Hour: "48 h", 72 * time.Hour: "3 d", 73*time.Hour + time.Second: "3 d 1 h 1 s",
-	} {
-		if got := plan.Words(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestBackoffInWords(t *testing.T) {
 	claims := decisiontest.TISSSubmission().Backoff
 	for want, rule := range map[string]decision.BackoffRule{
-		"exponential: 5 min, each 2 times the one before, at most 4 h; jitter ±20 %; at least 5 min; rounded to 1 min": claims,
-		"constant: 1 min":                              constant(time.Minute),
-		"list: 5 s, 30 s, at most 10 s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: time.Second, Max: 10 * time.Second, Rounding: time.Millisecond},
-		"list: 5 s, 30 s; at least 10 s":               {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
-		"constant: 10 s; jitter ±12.5 %; at least 9 s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
+		"exponential: 5m, each 2 times the one before, at most 4h; jitter ±20 %; at least 5m; rounded to 1m": claims,
+		"constant: 1m":                               constant(time.Minute),
+		"list: 5s, 30s, at most 10s":                 {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: time.Second, Max: 10 * time.Second, Rounding: time.Millisecond},
+		"list: 5s, 30s; at least 10s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
+		"constant: 10s; jitter ±12.5 %; at least 9s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
 	} {
 		if got := plan.Backoff(&rule); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -12,18 +12,14 @@ import (
 const (
 	maxHeader  = 1 << 12 // characters of a header before and behind a label
 	maxBetween = 24      // characters between two lists and of their signs: ") VALUES ("
-	wide       = byte(0) // separates columns: a tab, or several blanks
+	columnar   = byte(0) // separates columns: a tab, or several blanks
 )
-
-// headings are the classes of words that say what a column holds.
-var headings = setOf(label, named, person, qualifier, keep, keepAll)
 
 // readColumns finds the data that the names of columns label.
 func (r *reader) readColumns() {
 	read := 0
 	for i := range r.tokens {
-		t := &r.tokens[i]
-		if start := int(t.start); start >= read && t.form == word && is(t.class, headings) {
+		if start := r.start(i); start >= read && is(r.class(i), "L78NPKTXqQA") {
 			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
 		}
 	}
@@ -39,7 +35,7 @@ func (r *reader) columnsAt(at, from int) int {
 	for i > from && isOfHeader(r.Chars[i-1]) {
 		i--
 	}
-	closer, separator := byte('\n'), wide
+	closer, separator := byte('\n'), columnar
 	if open := bytes.LastIndexByte(r.Chars[i:at], '"'); open >= 0 {
 		closing := bytes.IndexByte(r.Chars[at:end], '"')
 		if closing >= 0 && leadsToRow.Match(r.Chars[at+closing:min(len(r.Chars), end+maxBetween)]) {
@@ -93,9 +89,13 @@ func (r *reader) columnsAt(at, from int) int {
 
 // isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
 func (r *reader) isText(c *edit) bool {
-	for t := range r.words(c.start, c.end) {
-		if t.class == unknown && t.size() > maxShort {
-			return true
+	for i := c.start; i < c.end; i++ {
+		if looks[r.Chars[i]] == isLetter {
+			w, end := r.lookup(i)
+			if w.class == unknown && end-i > maxShort {
+				return true
+			}
+			i = end - 1
 		}
 	}
 	return false
@@ -125,7 +125,7 @@ func (r *reader) nextList(i int, closer byte, columns int) int {
 // cells returns the cells of the list at i, without kinds, and where it ends. A value may be quoted.
 func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 	var all []edit
-	if separator == wide {
+	if separator == columnar {
 		i = r.pastBlanks(i)
 	}
 	start, quote := i, byte(0)
@@ -133,12 +133,12 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 		c := r.char(i)
 		isOver := c == 0 || c == '\n' || c == closer && quote == 0
 		switch {
-		case isOver, quote == 0 && (c == separator && c != wide || separator == wide && r.isWide(i)):
+		case isOver, quote == 0 && (c == separator && c != columnar || separator == columnar && r.isWide(i)):
 			all = append(all, r.trimmed(start, i))
 			if isOver {
 				return all, i
 			}
-			if separator == wide {
+			if separator == columnar {
 				i = r.pastBlanks(i) - 1
 			}
 			start = i + 1
@@ -169,15 +169,15 @@ func (r *reader) trimmed(start, end int) edit {
 func (r *reader) readCell(v edit, k kind) {
 	taken := r.suited(v.start, v.end, k)
 	if taken != none {
-		r.redact(v.start, v.end, taken)
+		r.redact(edit{v.start, v.end, taken})
 	}
-	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.start) - at })
-	for first := i; i < len(r.tokens) && int(r.tokens[i].start) < v.end; i++ {
-		if i == first {
-			r.tokens[i].gap |= endTag
-		}
-		if taken != none || k == nobodys && !r.isPunctuated(int(r.tokens[i].start)) {
-			r.tokens[i].form = fixed
+	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.at) - at })
+	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+"456") {
+		r.classes[i-1] = endTag
+	}
+	for ; i < len(r.classes) && r.start(i) < v.end; i++ {
+		if taken != none || k == nobodys && !r.isPunctuated(r.start(i)) {
+			r.classes[i] = fixed
 		}
 	}
 }

@@ -12,23 +12,23 @@ const (
 
 var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
-// quotedBehind returns what is quoted right behind the word t.
-func (r *reader) quotedBehind(t *token) (start, end int) {
-	m := quoted.FindSubmatchIndex(r.Chars[t.start:min(len(r.Chars), int(t.start)+maxQuoted)])
+// quotedBehind returns what is quoted right behind the word i.
+func (r *reader) quotedBehind(i int) (start, end int) {
+	at := r.start(i)
+	m := quoted.FindSubmatchIndex(r.Chars[at:min(len(r.Chars), at+maxQuoted)])
 	if m == nil {
 		return 0, 0
 	}
-	return int(t.start) + max(m[2], m[4]), int(t.start) + max(m[3], m[5])
+	return at + max(m[2], m[4]), at + max(m[3], m[5])
 }
 
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
-	t := &r.tokens[i]
-	if t.class != quoting || t.path {
+	if r.classes[i] != quoting || r.tokens[i].path {
 		return edit{}
 	}
-	start, end := r.quotedBehind(t)
+	start, end := r.quotedBehind(i)
 	if end == 0 {
 		r.readKey(i)
 		return edit{}
@@ -48,7 +48,7 @@ func (r *reader) quotedAt(i int) edit {
 // readKey takes the values that the word i says are a person's key: The duplicate key value is (12, Ana Reis).
 func (r *reader) readKey(i int) {
 	const is = " is ("
-	from := int(r.tokens[i].end)
+	from := r.end(i)
 	if !r.has(from, is) || bytes.IndexByte(r.Chars[from:min(len(r.Chars), from+maxQuoted)], ')') < 0 {
 		return
 	}
@@ -62,17 +62,14 @@ func (r *reader) readKey(i int) {
 // fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
 // and the character end on.
 func (r *reader) fieldBehind(i, end int) kind {
-	for ; i < len(r.tokens) && int(r.tokens[i].start)-end < maxQuoted; i++ {
-		t := &r.tokens[i]
-		if int(t.start) < end {
-			continue
-		}
-		isQuoted := t.gap&hard != 0 && bytes.Count(r.Chars[end+1:t.start], []byte("'"))%2 == 1 // a pattern: '[!-~]{20}'
-		if t.form == mark || t.gap&line != 0 || t.gap&hard != 0 && !isQuoted {
-			break
-		}
-		if is(t.class, fields|setOf(engineKey)) {
-			if from, to := r.quotedBehind(t); to > 0 {
+	for ; i < len(r.classes) && r.start(i)-end < maxQuoted; i++ {
+		c := r.classes[i]
+		switch {
+		case r.start(i) < end:
+		case is(c, "456\n"), is(c, hard) && bytes.Count(r.Chars[end+1:r.start(i)], []byte("'"))%2 == 0: // a pattern: '[!-~]{20}'
+			return none
+		case is(c, "FEJ"):
+			if from, to := r.quotedBehind(i); to > 0 {
 				return r.fieldKind(from, to)
 			}
 		}
@@ -82,17 +79,19 @@ func (r *reader) fieldBehind(i, end int) kind {
 
 // fieldBefore returns the kind of the label that stands some words before the token i, whose value is from start to end.
 func (r *reader) fieldBefore(i, start, end int) kind {
-	for j := i - 1; j >= 0 && i-j <= 2*near; j-- {
-		switch t := &r.tokens[j]; {
-		case t.form == mark || is(t.class, setOf(keep, keepAll, registry)) && t.form == word:
+	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
+		switch c := r.classes[j]; {
+		case is(c, "456QAZ"):
 			return none
-		case t.form == word && is(t.class, setOf(label, named, person)):
-			from, to := r.nameStart(int(t.start)), r.keyEnd(int(t.end))
+		case is(c, "L78NP"):
+			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
 			k := r.fieldKind(from, to)
 			if k == id && !r.suits(start, end, k) && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
 				return name
 			}
 			return k
+		case r.isWord(j), is(c, numberish):
+			words++
 		}
 	}
 	return none
@@ -103,24 +102,26 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
 	k, before := none, unknown
-	for t := range r.words(start, end) {
-		isOwned := before == keyOwner && t.class == engineKey // API_KEY
-		before = t.class
+	for w := range r.words(start, end) {
+		isOwned := before == keyOwner && w.class == engineKey // API_KEY
+		before = w.class
 		switch {
-		case t.class == article:
-		case k == name && is(t.class, keeping|setOf(stop, paper, house)): // nomeProcedimento
+		case w.class == article:
+		case k == name && is(w.class, keeping+"xpd"): // nomeProcedimento
 			return none
-		case k == secret && t.class == stop: // PASSWORD_FILE
+		case k == secret && w.class == stop: // PASSWORD_FILE
 			return none
 		case k != none && k != id && k != secret:
 			return k
-		case t.class == secretive || isOwned:
+		case w.class == secretive || isOwned:
 			k = secret
 		case k == secret:
-		case is(t.class, keeping):
+		case is(w.class, keeping):
 			return nobodys
-		case is(t.class, setOf(label, named, person)), t.class == qualifier && t.kind == name:
-			k = t.kind
+		case is(w.class, "L78NPVK"):
+			if w.class != vague {
+				k = w.kind
+			}
 		}
 	}
 	return k
@@ -131,7 +132,7 @@ var bound = regular(`([^'\n]{1,99})' \((\w+)\)`)
 
 // boundAt returns the value of a personal column that the token i begins.
 func (r *reader) boundAt(i int) edit {
-	start := int(r.tokens[i].start)
+	start := r.start(i)
 	if r.char(start-1) != '\'' {
 		return edit{}
 	}
@@ -172,8 +173,8 @@ func (r *reader) suits(start, end int, k kind) bool {
 	case mail, address, user:
 		return letters
 	case name:
-		t := r.lookup(start)
-		return letters && (is(t.class, nameable) || looks[r.Chars[start]] != isLetter)
+		w, _ := r.lookup(start)
+		return letters && (is(w.class, nameable) || looks[r.Chars[start]] != isLetter)
 	}
 	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
 }

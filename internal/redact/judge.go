@@ -2,12 +2,13 @@ package redact
 
 // readNumber returns the datum that the number i begins: the end of what stays where it is none.
 func (r *reader) readNumber(i int) edit {
-	start := int(r.tokens[i].start)
+	start := r.start(i)
 	c := r.context.ofNumber()
 	end := 0
-	if r.tokens[i].form == date {
-		end = int(r.tokens[i].till)
-	} else if c.label == birth && c.direct {
+	if r.classes[i] == date {
+		end = r.instantEnd(start)
+	}
+	if end == 0 && c.label == birth && c.direct {
 		end = r.writtenDateEnd(start)
 	}
 	if end > 0 {
@@ -91,7 +92,7 @@ func (n *cluster) personal(c *context) (kind, int) {
 			return c.label, groups
 		}
 	}
-	if string(n.all[:4]) == "0800" || c.kept == filler && c.label == none { // everybody's, an offset's
+	if string(n.all[:4]) == "0800" || c.kept == counter && c.label == none { // everybody's, an offset's
 		return none, 1
 	}
 	if k, groups := n.likelyFirst(false); k != none {
@@ -116,7 +117,7 @@ func (n *cluster) inPath(c *context) (kind, int) {
 
 // dialled returns the telephone number that n is behind a '+' or '('.
 func (r *reader) dialled(i int, n *cluster) edit {
-	start := int(r.tokens[i].start) - 1
+	start := r.start(i) - 1
 	opener := r.char(start)
 	if opener == '(' && r.char(start-1) == '+' {
 		start, opener = start-1, '+'
@@ -147,24 +148,31 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	case 15:
 		k = cns
 	}
-	for j := i + 1; k != none && j < len(r.tokens) && j-i <= near; j++ {
-		t := &r.tokens[j]
-		switch {
-		case t.form != word, t.gap&(line|hard|open|url|endTag) != 0:
+	for j, words := i+1, 0; k != none && j < len(r.classes) && words < near; j++ {
+		switch class := r.classes[j]; {
+		case is(class, numberish+"456\n<{\x01\x02"+hard):
 			return none, 0
-		case t.class == label:
-			if (t.kind == k || t.kind == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
+		case is(class, labels):
+			if t := r.tokens[j].kind; (t == k || t == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
 				return k, 1
 			}
 			return none, 0
-		case is(t.class, keeping):
+		case is(class, keeping):
 			return none, 0
+		case r.isWord(j):
+			words++
 		}
 	}
 	return none, 0
 }
 
-// isBeforeNumber reports whether a number or mark is soon behind the token j.
-func (r *reader) isBeforeNumber(j int) bool {
-	return j+1 < len(r.tokens) && r.tokens[j+1].form != word && r.tokens[j+1].start-r.tokens[j].end <= 2*maxGap
+// isBeforeNumber reports whether a number or mark is soon behind the token i.
+func (r *reader) isBeforeNumber(i int) bool {
+	end := r.end(i)
+	for i++; i < len(r.classes) && !r.isWord(i); i++ {
+		if is(r.classes[i], numberish+"456") {
+			return r.start(i)-end <= 2*maxGap
+		}
+	}
+	return false
 }

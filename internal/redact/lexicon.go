@@ -6,78 +6,59 @@ import (
 	"strings"
 )
 
-// class says what a word does to the text behind it.
-type class uint8
+// class is what a token is to the rules: a sign stands for itself, a word for what words.txt says of it.
+type class = byte
 
 const (
-	unknown   class = iota // may be a name
-	article                // may stand within a name, and connects
-	label                  // a number, date or address of its kind follows
-	person                 // a person's name or number follows
-	named                  // a name follows
-	vague                  // a name follows, if it has two words
-	login                  // a user's name follows
-	qualifier              // named: "nome completo"; connects
-	filler                 // of an error text; it may stand between a label and its number
-	health                 // the same, and makes "cartão" a CNS
-	fielded                // the same: "campo 'x'": a validator quotes where it found it
-	element                // such a field, that does not connect
-	quoting                // "value 'x'": a validator quotes what it found
-	paper                  // may stand between a document's label and its number
-	street                 // begins an address
-	house                  // a name of no person follows: Hospital Dr. Mário Gatti
-	stop                   // no part of a name
-	keep                   // the next number is nobody's: protocol, guide, batch
-	keepAll                // the numbers of the list that follows
-	engineKey              // the next number is an engine's key or an instant, if it is as long as one
-	registry               // the next number is the ANS's, if it has six digits
-	company                // the next number may be a company's
-	currency               // the next number is an amount
-	claim                  // begins a claim's id
-	secretive              // a password or key follows
-	header                 // one follows a sign that assigns it
-	cookie                 // the same, in pairs
-	opaque                 // one follows, if it looks like one
-	scheme                 // credentials follow: Bearer, Basic
-	digest                 // the same, in pairs
-	logon                  // user and password follow: scott/tiger@
-	keyOwner               // makes "key" a secret's
-	vendor                 // begins a vendor's token: ghp_…
-	segment                // of HL7, which holds a person's data
-	farewell               // a name follows on the next line
-	caller                 // a name follows "para", "com": ligar, falar
-	team                   // of a hospital, and no person
-	saint                  // begins a hospital's name, or is a part of a person's
-	given                  // a given name
-	ending                 // of words of messages: suspenso, recusou, ambulatorial
+	unknown  class = 'u' // a word that may be a name
+	article  class = 'a'
+	given    class = 'g'
+	saint    class = 'h'
+	street   class = 'r'
+	initial  class = 'I'
+	element  class = 'E'
+	quoting  class = 'v'
+	house    class = 'd'
+	stop     class = 'x'
+	paper    class = 'p'
+	counter  class = 'o'
+	health   class = 'e'
+	filler   class = 'f'
+	number   class = '0' // digits
+	date     class = '1' // digits of a date or time
+	fixed    class = '2' // what stays whatever it holds: a UUID, a hash, a claim's id
+	hosted   class = '3' // a URL's host
+	mark     class = '4' // a placeholder
+	nameMark class = '5'
+	hidden   class = '6' // the placeholder of a secret
+	card7    class = '7' // a card's label
+	birth8   class = '8' // a birth date's label
+	endTag   class = 1   // </name
+	url      class = 2   // ://
+	wide     class = 3   // blanks, or a tab, that separate columns
+
+	keepOne, keepAll, registry, engineKey, company, claim = 'Q', 'A', 'Z', 'J', 'C', 'c'
+	person, named, vague, login, kin, staff, worker       = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
+	secretive, header, opaque, scheme, digest, keyOwner   = 'S', 'D', 'O', 'B', 'M', 'w'
 )
 
-var classNames = strings.Fields(`unknown article label person named vague login qualifier filler health field
-	element quoting paper street house stop keep keepAll engineKey registry company currency claim secretive
-	header cookie opaque scheme digest logon keyOwner vendor segment farewell
-	caller team saint given ending`)
-
-// classes is a set of them.
-type classes uint64
-
-func is(c class, set classes) bool { return set>>c&1 == 1 }
-
-func setOf(all ...class) (set classes) {
-	for _, c := range all {
-		set |= 1 << c
-	}
-	return set
-}
-
-var (
-	connecting = setOf(article, qualifier, filler, health, fielded)
-	keeping    = setOf(keep, keepAll, engineKey, registry)
-	nameable   = setOf(unknown, article, vendor, street, saint, given)
-	fields     = setOf(fielded, element)
-	secrets    = setOf(secretive, header, opaque)
-	// messages are the words of error texts.
-	messages = connecting | setOf(element, quoting, paper, house, stop, login, keyOwner, caller, farewell)
+// Sets of classes.
+const (
+	numberish  = "0123"
+	marks      = "456"
+	labels     = "L78"
+	keeping    = "QAZJ"
+	capitals   = "UGHRYI" // words that a name may begin with
+	nameable   = capitals + "ughrya"
+	connecting = "aqKTXfoneFi"
+	messages   = connecting + "EvpdxWwmz"
+	secrets    = "SDO"
+	hard       = ";!?&"
+	assigning  = ":=>\"'"
 )
+
+// is reports whether c is one of a set.
+func is(c class, set string) bool { return c != 0 && strings.IndexByte(set, c) >= 0 }
 
 // entry is what the lexicon knows of a word.
 type entry struct {
@@ -99,8 +80,8 @@ var lexicon = func() map[string]entry {
 			continue
 		}
 		if head, rest, found := strings.Cut(line, ":"); found {
-			class, kind, _ := strings.Cut(head, "/")
-			e, line = entry{classNamed(class), kindNamed(kind)}, rest
+			kind, _ := strings.CutPrefix(head[1:], "/")
+			e, line = entry{head[0], kindNamed(kind)}, rest
 		}
 		for _, word := range strings.Fields(line) {
 			stem, isInflected := strings.CutSuffix(word, "*")
@@ -113,8 +94,6 @@ var lexicon = func() map[string]entry {
 	}
 	return lexicon
 }()
-
-func classNamed(name string) class { return class(slices.Index(classNames, name)) }
 
 // kindNamed returns the kind of that name; none where there is none.
 func kindNamed(name string) kind {

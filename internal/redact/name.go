@@ -1,99 +1,204 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 const (
 	maxNameWords = 12  // of one name
+	maxLead      = 40  // tokens between a label and its name, and of a name
 	maxAddress   = 200 // characters
 	streetWords  = 16  // words and numbers of an address that nothing encloses
 )
 
-// expectation is the name that what stands before a word lets expect.
-type expectation struct {
-	words    int  // at least; 0 for none
-	assigned bool // behind a sign that assigns: then small letters will do
-	dashed   bool // behind a hyphen, and no such sign
-	person   bool // behind a person's word or "nome"
-	given    bool // the word is a given name
-	enclosed bool // it stands in quotation marks or parentheses in a sentence
-	capital  bool
-	titled   bool // one capital, then small letters
-	below    bool // on the line below, indented or all of it
-	filled   bool // behind "informado" and the like
+// nameForms are the tokens of names: those that begin with a capital, and any.
+var nameForms = [...]*regexp.Regexp{nameForm("UGHRY"), nameForm("UGHRYughry")}
+
+func nameForm(first string) *regexp.Regexp {
+	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
+	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
+	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i)){0,11}")
 }
 
-// expectedAt returns what the words before the token i let expect.
-func (r *reader) expectedAt(i int) expectation {
-	start := int(r.tokens[i].start)
-	e := expectation{given: r.tokens[i].class == given, capital: !isSmall(r.Chars[start])}
-	e.titled = e.capital && isSmall(r.char(start+1))
-	e.enclosed = isOneOf(r.char(start-1), `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
-	for j := i - 1; j >= 0 && i-j <= maxNameWords; j-- {
-		g := r.tokens[j+1].gap
-		if j == i-1 && g&line != 0 {
-			e.below = g&indent != 0 || r.isNameLine(i)
+// lead is what stands between a label and the name that it lets expect.
+type lead struct {
+	trigger class
+	size    int  // of the label
+	sign    bool // one that assigns: then small letters will do
+	words   int  // before the first sign
+	tight   bool // no word stands before it
+	dash    bool // a hyphen, and no such sign
+	line    bool // a line's end, and no such sign behind it
+	below   bool // the name is on the line below, indented or all of it
+	filled  bool // "informado" and the like
+	foreign bool // other words in small letters: then a given name follows in quotation marks
+}
+
+// nameAt returns the name that the word i begins, or says that it follows.
+func (r *reader) nameAt(i int) edit {
+	l := lead{trigger: r.classes[i], size: r.size(i)}
+	switch {
+	case is(l.trigger, "PN") && l.size <= maxShort && r.class(r.back(i)) == house,
+		r.tokens[i].path:
+		return edit{}
+	case is(l.trigger, "PNKTXVW85"):
+		return r.nameBehind(i, &l)
+	case is(l.trigger, capitals):
+		return r.surnameFirstAt(i)
+	}
+	return edit{}
+}
+
+// nameBehind returns the name that follows the label i.
+func (r *reader) nameBehind(i int, l *lead) edit {
+	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
+		switch c := r.classes[j]; {
+		case is(c, nameable) && c != article:
+			if e := r.nameFrom(j, l); e.kind != none {
+				return e
+			}
+			if !isSmall(r.Chars[r.start(j)]) {
+				return edit{}
+			}
+			l.foreign = true
+		case c == '\n':
+			next := j + 1
+			if r.class(next) == ' ' || r.class(next) == wide {
+				next++
+			}
+			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && is(r.class(next), nameable)
+			l.line = !l.sign && !l.below
+			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
+				return edit{}
+			}
+		case is(c, assigning):
+			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
+		case c == '-':
+			l.dash = !l.sign
+		case is(c, ",)]}|"):
+			l.foreign = true
+		case is(c, "aqKTXVW784"), c == nameMark && l.trigger == nameMark:
+			l.words++
+		case is(c, "fon"):
+			l.filled = true
+		case r.isWord(j) && isSmall(r.Chars[r.start(j)]) && !is(c, "FEvPN"):
+			l.foreign = true
+		case r.isWord(j), is(c, hard+"<{\x01\x02"+numberish+"56"):
+			return edit{}
 		}
-		if !e.crosses(g) || e.meets(r, j, g) {
+	}
+	return edit{}
+}
+
+// nameFrom returns the name that begins with the word i behind l; none where it cannot be one.
+func (r *reader) nameFrom(i int, l *lead) edit {
+	start, c := r.start(i), r.classes[i]
+	if c == 'R' && r.isStreetAndNumber(i) {
+		return edit{}
+	}
+	before := r.char(start - 1)
+	isCapital, isGiven := is(c, capitals), is(c, "gG")
+	isEnclosed := isOneOf(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
+	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
+		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
+		return edit{} // nomeArquivo, nome_arquivo
+	}
+	least, isPerson, isAny := 2, false, l.sign
+	switch l.trigger {
+	case person, named:
+		isPerson = true
+		if !l.dash {
+			least = 1
+		}
+	case kin:
+		isPerson = (l.tight || l.below) && !l.filled
+		if isPerson {
+			least = 1
+		} else if !isGiven && !(isCapital && isSmall(r.char(start+1))) {
+			return edit{}
+		}
+	case staff:
+		if isGiven && l.sign {
+			least = 1
+		} else if !isCapital && !isGiven {
+			return edit{}
+		}
+	case nameMark: // informado [NAME], cadastrado 'Maria'
+		if !isEnclosed || !isGiven {
+			return edit{}
+		}
+		least, isAny = 1, true
+	case worker:
+		if !isGiven {
+			return edit{}
+		}
+	default:
+		if l.filled && l.trigger != '8' {
+			return edit{}
+		}
+	}
+	if !isCapital && !isAny {
+		if !isPerson || !r.isLowerName(i) {
+			return edit{}
+		}
+		isAny, least = true, 1
+	}
+	end := r.nameEnd(i, isAny, isPerson && isCapital)
+	if r.countParts(i, end) < least {
+		return edit{}
+	}
+	return edit{start, r.start(end), name}
+}
+
+// nameEnd returns the token behind the name that begins with the word i; isAny: small letters will do, isSurname: a
+// surname may stand before a comma.
+func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
+	form := nameForms[0]
+	if isAny {
+		form = nameForms[1]
+	}
+	end := i + len(form.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) { // its last word goes on: AxiosError
+		last := bytes.LastIndexAny(r.classes[i:end], " +")
+		if last < 0 {
+			return i
+		}
+		end = i + len(form.Find(r.classes[i:i+last]))
+	}
+	isListed := r.isOpened(r.start(i))
+	for next := end + 1; end > i && r.class(end) == ','; next = end + 1 { // SMITH, JANE
+		if is(r.class(next), " +") {
+			next++
+		}
+		isBefore := isSurname && !(r.classes[i] == 'G' && r.countParts(i, end) > 1) && (r.class(next) == 'G' ||
+			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.endsAsMessage(r.start(next), r.end(next))))
+		more := len(form.Find(r.classes[min(next, len(r.classes)):min(len(r.classes), next+maxLead)]))
+		if !isListed && !isBefore || more == 0 {
 			break
 		}
+		end = next + more
 	}
-	return e
-}
-
-// crosses takes account of what stands between two tokens, and reports whether a label may stand before it.
-func (e *expectation) crosses(g gap) bool {
-	e.assigned = e.assigned || g&sign != 0
-	e.dashed = (e.dashed || g&dash != 0) && !e.assigned
-	return g&(hard|open|endTag|url) == 0 && (g&(comma|closer) == 0 || e.enclosed && e.given) &&
-		(g&line == 0 || e.assigned || e.below)
-}
-
-// meets takes account of the token j, before the gap g, and reports whether it settles what is expected.
-func (e *expectation) meets(r *reader, j int, g gap) bool {
-	t := &r.tokens[j]
-	isKin := t.class == qualifier && t.kind == name
-	switch {
-	case t.form == mark:
-		if t.kind == name && e.enclosed && e.given { // informado [NAME], cadastrado 'Maria'
-			e.words, e.assigned = 1, true
-		}
-		return t.kind == name || t.kind == secret
-	case t.form != word || t.host:
-		return true
-	case e.below && (is(t.class, setOf(person, named)) || isKin) && !r.beginsLine(j):
-		return true // a line that ends with a label, and is none
-	case t.class == person, t.class == named, isKin && (g&sign != 0 || e.below) && !e.filled:
-		e.words, e.person = 1, true
-		if e.dashed {
-			e.words = 2
-		}
-		if t.size() <= maxShort && j > 0 && r.tokens[j-1].class == house {
-			e.words = 0
-		}
-		return true
-	case t.class == qualifier && (t.kind == id && (e.capital || e.given) || isKin && e.titled): // staff
-		if e.words = 2; e.given && e.assigned {
-			e.words = 1
-		}
-	case e.filled && is(t.class, setOf(vague, login)):
-		return true
-	case t.class == vague, t.class == login, t.class == label && t.kind == birth,
-		e.given && t.class == qualifier && (isKin || t.kind == user):
-		e.words = 2
-	case t.class == article, t.class == qualifier, t.class == label && t.kind == card: // "nome do titular do cartão"
-	case e.enclosed && t.class == filler:
-		e.filled = true
-	case e.enclosed && e.given && isSmall(r.Chars[t.start]) && !is(t.class, fields|setOf(quoting)):
-	default:
-		return true
+	if end > i && r.class(end-1) == '.' {
+		end--
 	}
-	return false
+	return end
 }
 
-// beginsLine reports whether nothing but labels stands on the line before the token j.
-func (r *reader) beginsLine(j int) bool {
-	for ; j > 0 && r.tokens[j].gap&(line|sign) == 0; j-- {
-		if !is(r.tokens[j-1].class, setOf(person, named, qualifier, article)) || r.tokens[j-1].form != word {
+// countParts returns how many words but articles the name from i to end has.
+func (r *reader) countParts(i, end int) (n int) {
+	for first := i; i < end; i++ {
+		if r.classes[i] != article && r.isWord(i) && (i == first || is(r.classes[i-1], " +,")) {
+			n++
+		}
+	}
+	return n
+}
+
+// beginsLine reports whether nothing but labels stands on the line before the token i.
+func (r *reader) beginsLine(i int) bool {
+	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
+		if r.isWord(i) && !is(r.classes[i], "PNqKTXa") || is(r.classes[i], numberish+"456") {
 			return false
 		}
 	}
@@ -103,146 +208,66 @@ func (r *reader) beginsLine(j int) bool {
 // isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
 func (r *reader) isNameLine(i int) bool {
 	words, isGiven, isMessage := 0, false, false
-	for first := i; i < len(r.tokens) && (i == first || r.tokens[i].gap&line == 0); i++ {
-		t := &r.tokens[i]
-		isSon := t.class == qualifier && t.kind == name && i > first // Ana Reis Filha
-		if t.form != word || !is(t.class, nameable) && !isSon || i > first && t.gap&^other != 0 || words > maxNameWords {
+	for first := i; i < len(r.classes) && r.classes[i] != '\n'; i++ {
+		c := r.classes[i]
+		switch {
+		case is(c, " +.`") && i > first, c == article:
+		case words > maxNameWords, !is(c, nameable) && !(c == kin && i > first): // Ana Reis Filha
 			return false
-		}
-		if t.class != article {
+		default:
 			words++
+			isGiven = isGiven || is(c, "gG")
+			isMessage = isMessage || r.endsAsMessage(r.start(i), r.end(i))
 		}
-		isGiven = isGiven || t.class == given
-		isMessage = isMessage || t.class != article && r.endsAsMessage(t)
 	}
 	return isGiven || words > 1 && !isMessage
 }
 
-// nameAt returns the name that begins with the word i, if one is expected.
-func (r *reader) nameAt(i int) edit {
-	t := &r.tokens[i]
-	start := int(t.start)
-	before := r.char(start - 1)
-	if !is(t.class, nameable) && !r.isInitial(i, false) || t.class == article || t.path || isAlnum(before) ||
-		isMark(before) || before == '_' {
-		return edit{} // nomeArquivo, nome_arquivo
-	}
-	e := r.expectedAt(i)
-	if e.words == 0 {
-		return r.surnameFirstAt(i)
-	}
-	if !e.capital && !e.assigned {
-		if !e.person || !r.isLowerName(i) {
-			return edit{}
+// isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
+// or two words of which none is known nor ends as words of messages do.
+func (r *reader) isLowerName(i int) bool {
+	for words := 0; ; i++ {
+		switch c := r.class(i); {
+		case c == ' ' && words > 0, c == article && words > 0:
+		case words == 0 && is(c, "gG"):
+			return true
+		case !is(c, "ugUG") || r.size(i) < maxShort || r.endsAsMessage(r.start(i), r.end(i)):
+			return false
+		default:
+			if words++; words == 2 {
+				return true
+			}
 		}
-		e.assigned, e.words = true, 1
 	}
-	if end := r.nameEnd(i, &e); end > 0 {
-		return edit{start, end, name}
-	}
-	return edit{}
 }
 
-// nameEnd returns where the name that begins with the word i ends; 0 where none does.
-func (r *reader) nameEnd(i int, e *expectation) int {
-	isListed := r.isOpened(int(r.tokens[i].start))
-	end, words := 0, 0
-	for range maxNameWords {
-		last, isParticle := r.partEnd(i, words > 0, e.assigned)
-		if last < 0 {
-			break
+// endsAsMessage reports whether the word from start to end ends as words of messages do.
+func (r *reader) endsAsMessage(start, end int) bool {
+	const longest = 5 // letters of an ending
+	folded := [longest + 1]byte{'-'}
+	for n := min(longest, end-start); n > 1; n-- {
+		for j, c := range r.Chars[end-n : end] {
+			folded[1+j] = lower(c)
 		}
-		if !isParticle {
-			words++
-			end = int(r.tokens[last].end)
-		}
-		isSurname := e.person && !(e.given && words > 1) && r.isSurname(i, last, e.assigned)
-		if i = last + 1; !r.joins(last, isListed || isSurname) {
-			break
+		if lexicon[string(folded[:1+n])].class == '-' {
+			return true
 		}
 	}
-	if words < e.words {
-		return 0
-	}
-	return end
+	return false
 }
 
-// partEnd returns the last token of the part of a name that the word i begins: Maria, D'Ávila, Costa-Lima, J.; -1 where
-// it begins none. later: another part stands before it. small: small letters will do.
-func (r *reader) partEnd(i int, later, small bool) (last int, isParticle bool) {
-	isCapital := !isSmall(r.Chars[r.tokens[i].start])
-	isParticle = true
-	for ; ; i++ {
-		t := &r.tokens[i]
-		if t.form != word || !is(t.class, nameable) && !r.isInitial(i, later) {
-			return -1, false
-		}
-		isParticle = isParticle && t.class == article
-		if i+1 == len(r.tokens) || r.tokens[i+1].form != word {
-			break
-		}
-		between := r.Chars[t.end:r.tokens[i+1].start]
-		if len(between) > 1 || len(between) == 1 && !isOneOf(between[0], ".-'") {
-			break
-		}
-	}
-	next := r.char(int(r.tokens[i].end))
-	if !isCapital && !isParticle && !small || isOneOf(next, "_@=") || next == ':' && !isCapital {
-		return -1, false
-	}
-	return i, isParticle
-}
-
-// isInitial recognises the "A." of "Maria A. Silva", and behind another part that of "JANE A not found".
-func (r *reader) isInitial(i int, later bool) bool {
-	t := &r.tokens[i]
-	isCapital, next := !isSmall(r.Chars[t.start]), r.char(int(t.end))
-	return t.size() == 1 && ((isCapital || t.class == unknown) && next == '.' ||
-		later && isCapital && next == ' ' && isSmall(r.char(int(t.end)+1)))
-}
-
-// joins reports whether the token behind the last one goes on with its name: behind blanks ('+' in a form), or a comma.
-func (r *reader) joins(last int, comma bool) bool {
-	if last+1 == len(r.tokens) || r.tokens[last+1].form != word {
-		return false
-	}
-	between := r.Chars[r.tokens[last].end:r.tokens[last+1].start]
-	if r.isInitial(last, false) {
-		between = bytes.TrimPrefix(between, []byte("."))
-	}
-	if comma {
-		between = bytes.TrimPrefix(between, []byte(","))
-	}
-	return 0 < len(between) && len(between) <= maxGap && len(bytes.Trim(between, " +")) == 0
-}
-
-// isSurname reports whether the part from the token i to last may be a surname before a comma: SMITH, JANE. Without a
-// sign that assigns it, a given name follows.
-func (r *reader) isSurname(i, last int, assigned bool) bool {
-	if last+1 == len(r.tokens) || isSmall(r.Chars[r.tokens[i].start]) {
-		return false
-	}
-	t := &r.tokens[last+1]
-	isUnknown := t.class == unknown && assigned && !(isSmall(r.Chars[t.end-1]) && r.endsAsMessage(t))
-	return !isSmall(r.Chars[t.start]) && (t.class == given || isUnknown)
-}
-
-var surnameFirst = regular(`[A-Z\x{fffd}]{2,}(?: [A-Z\x{fffd}]{2,}){0,3}, ([A-Z\x{fffd}]{2,})(?: [A-Z\x{fffd}]+){0,4}`)
+var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")
 
 // surnameFirstAt returns the name that the word i begins without a label: ERRO: SOUZA, ANA MARIA | guia 1.
 func (r *reader) surnameFirstAt(i int) edit {
-	start := int(r.tokens[i].start)
-	if r.tokens[i].gap&(sign|line) == 0 {
+	if !r.isBehind(i, "\n"+assigning) {
 		return edit{}
 	}
-	m := surnameFirst.FindSubmatchIndex(r.Chars[start:min(len(r.Chars), start+maxQuoted)])
-	if m == nil || r.lookup(start+m[2]).class != given {
+	start, end := r.start(i), i+len(surnameFirst.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	if end == i || bytes.ContainsFunc(r.Chars[start:r.start(end)], func(c rune) bool { return isSmall(byte(c)) }) {
 		return edit{}
 	}
-	if end, _, _ := r.wordsEnd(start, start+m[1]); end < start+m[1] {
-		return edit{}
-	}
-	return edit{start, start + m[1], name}
+	return edit{start, r.start(end), name}
 }
 
 // isOpened reports whether a quotation mark or a tag stands right before i.
@@ -250,94 +275,55 @@ func (r *reader) isOpened(i int) bool {
 	return isOneOf(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
-// isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
-// or two words of which none is known nor ends as words of messages do.
-func (r *reader) isLowerName(i int) bool {
-	for words := 0; i < len(r.tokens); i++ {
-		t := &r.tokens[i]
-		switch {
-		case t.form != word || words > 0 && t.gap&other != 0:
-			return false
-		case t.class == article && words > 0:
-			continue
-		case words == 0 && t.class == given:
-			return true
-		case t.class != unknown && t.class != given || t.size() < 3 || r.endsAsMessage(t):
-			return false
-		}
-		if words++; words == 2 {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *reader) endsAsMessage(t *token) bool {
-	const longest = 5 // letters of an ending
-	folded := [longest + 1]byte{'-'}
-	for n := min(longest, t.size()); n > 1; n-- {
-		for i, c := range r.Chars[int(t.end)-n : t.end] {
-			folded[1+i] = lower(c)
-		}
-		if lexicon[string(folded[:1+n])].class == ending {
-			return true
-		}
-	}
-	return false
-}
-
-// isNumbered reports whether a street's name and a number stand at i.
-func (r *reader) isNumbered(i int) bool {
-	m := numbered.FindSubmatchIndex(r.Chars[i:min(len(r.Chars), i+maxAddress)])
-	if m == nil {
-		return false
-	}
-	end, _, _ := r.wordsEnd(i+m[2], i+m[3])
-	return end == i+m[3]
-}
-
 // numbered is a street's name and a number.
-var numbered = regular(`(?:<L>{3,}|<L>{2}\.)[ +]((?:\d{1,2}[ +])?(?:(?i:d[aeo]s?)[ +])?<N>),?[ +](?:n[o.]{0,2}[ +]?)?\d`)
+var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5}" +
+	",?[ +](?:n[o.]{0,2}[ +]?)?0")
+
+func (r *reader) isStreetAndNumber(i int) bool {
+	return r.size(i) > 1 && numbered.Match(r.classes[i:min(len(r.classes), i+maxLead)])
+}
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
-	t := &r.tokens[i]
-	start := int(t.start)
-	isEnclosed, isStreet := r.isOpened(start), t.class == street && (t.size() > 1 || r.char(int(t.end)) == '.')
-	isAssigned := t.gap&sign != 0 && t.size() > 1 && is(t.class, nameable) && !isSmall(r.Chars[start])
-	if t.path || !isEnclosed && !isStreet && !isAssigned {
+	class, start := r.classes[i], r.start(i)
+	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
+	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
+	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}
 	}
-	if c := r.context.ofNumber(); (c.label != address || !c.direct) && !(isStreet && r.isNumbered(start)) {
+	if c := r.context.ofNumber(); (c.label != address || !c.direct) &&
+		!(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
-	}
-	if !isEnclosed {
-		return edit{start, r.streetEnd(i), address}
 	}
 	closers := map[byte]string{'>': "<]", '[': "<]", '\'': "'", '"': `"`}[r.char(start-1)]
-	for end := start; end < start+maxAddress; end++ {
+	for end := start; isEnclosed && end < start+maxAddress; end++ {
 		switch c := r.char(end); {
-		case c == 0 || c == '\n' || isMark(c):
-			return edit{}
 		case isOneOf(c, closers):
 			return edit{start, end, address}
-		case isOneOf(c, ":@["): // more than an address, or read before
-			return edit{}
+		case c == 0 || isMark(c) || isOneOf(c, "\n:@["): // more than an address, or read before
+			isEnclosed = false
 		}
 	}
-	return edit{}
+	if r.isOpened(start) && !(isStreet && r.isStreetAndNumber(i)) {
+		return edit{}
+	}
+	return edit{start, r.streetEnd(i), address}
 }
 
 // streetEnd returns where the address ends that begins with the word i: before what is no part of one.
 func (r *reader) streetEnd(i int) int {
-	end := r.tokens[i].end
-	for words := 1; i+words < len(r.tokens) && words < streetWords; words++ {
-		t := &r.tokens[i+words]
-		isMessage := t.form == word && !is(t.class, nameable) && isSmall(r.Chars[t.start])
-		if t.gap&(line|hard|closer|open|sign|endTag) != 0 || t.form == mark || isMessage || t.class == label {
+	end := r.end(i)
+	for words := 1; words < streetWords && i+1 < len(r.classes); {
+		i++
+		c := r.classes[i]
+		isMessage := r.isWord(i) && !is(c, nameable) && isSmall(r.Chars[r.start(i)])
+		if is(c, hard+assigning+"\n)]}|<{\x01456") || isMessage || is(c, labels) {
 			break
 		}
-		end = t.end
+		if r.isWord(i) || is(c, numberish) {
+			words++
+			end = r.end(i)
+		}
 	}
-	return int(end)
+	return end
 }

@@ -38,26 +38,32 @@ var separatorSets = [256]separators{
 
 // cluster is numbers with separators between them, as far as one number may reach.
 type cluster struct {
-	r     *reader
-	at    int                // the first token
-	n     int                // groups of digits
-	sum   [maxGroups + 1]int // digits before each group
-	all   [maxRead + 24]byte // the digits
-	until int                // groups before the first certain shape that does not begin it; 0 for not yet known
+	r      *reader
+	groups [maxGroups]int        // the tokens
+	joints [maxGroups]separators // before each group
+	n      int                   // groups of digits
+	sum    [maxGroups + 1]int    // digits before each group
+	all    [maxRead + 24]byte    // the digits
+	until  int                   // groups before the first certain shape that does not begin it; 0 for not yet known
 }
 
 // clusterAt returns the cluster that the token i begins. A date ends it, but not where dates says so.
 func (r *reader) clusterAt(i int, dates bool) *cluster {
 	c := &r.cluster
-	c.r, c.at, c.n, c.until = r, i, 0, 0
-	for ; i < len(r.tokens) && c.n < maxGroups && c.sum[c.n] < maxRead; i++ {
-		t := &r.tokens[i]
-		if c.n > 0 && (t.joint == 0 || t.form != number && (t.form != date || !dates)) {
-			break
-		}
-		n := copy(c.all[c.sum[c.n]:min(len(c.all), c.sum[c.n]+maxRun)], r.Chars[t.start:t.end])
+	c.r, c.n, c.until = r, 0, 0
+	joint := separators(0)
+	for c.n < maxGroups && c.sum[c.n] < maxRead {
+		c.groups[c.n], c.joints[c.n] = i, joint
+		n := copy(c.all[c.sum[c.n]:min(len(c.all), c.sum[c.n]+maxRun)], r.Chars[r.start(i):r.end(i)])
 		c.n++
 		if c.sum[c.n] = c.sum[c.n-1] + n; n == maxRun {
+			break
+		}
+		last := r.end(i)
+		for joint, i = 0, i+1; i < len(r.classes) && r.start(i)-last < maxGap && separatorSets[r.Chars[r.start(i)]] != 0; i++ {
+			joint |= separatorSets[r.Chars[r.start(i)]]
+		}
+		if class := r.class(i); joint == 0 || r.start(i)-last > maxGap || class != number && (class != date || !dates) {
 			break
 		}
 	}
@@ -65,8 +71,8 @@ func (r *reader) clusterAt(i int, dates bool) *cluster {
 }
 
 func (c *cluster) size(i int) int         { return c.sum[i+1] - c.sum[i] }
-func (c *cluster) joint(i int) separators { return c.r.tokens[c.at+i].joint }
-func (c *cluster) end(n int) int          { return int(c.r.tokens[c.at+n-1].end) }
+func (c *cluster) joint(i int) separators { return c.joints[i] }
+func (c *cluster) end(n int) int          { return c.r.end(c.groups[n-1]) }
 
 // digits returns those of the groups from and up to, but without, to.
 func (c *cluster) digits(from, to int) []byte { return c.all[c.sum[from]:c.sum[to]] }
@@ -290,7 +296,7 @@ func (c *cluster) most(limit, least, most int, joints separators) int {
 }
 
 // isPunctuated reports whether it is 000.000.000-00: nothing but a CPF is written so.
-func (c *cluster) isPunctuated() bool { return c.r.isPunctuated(int(c.r.tokens[c.at].start)) }
+func (c *cluster) isPunctuated() bool { return c.r.isPunctuated(c.r.start(c.groups[0])) }
 
 // amount returns how many groups an amount has: 1.504,00.
 func (c *cluster) amount() int {

@@ -10,45 +10,6 @@ import (
 	"retry-worker/internal/text"
 )
 
-// token is a word, a group of digits or a mark, with what stands between it and the token before.
-type token struct {
-	start, end int32 // in chars
-	till       int32 // of the first of a date or time: where that ends
-	form       form
-	class      class // of a word
-	kind       kind  // of a mark, or that a word labels
-	gap        gap
-	joint      separators // between the number before and this one, if they may be of one
-	host, path bool       // stands in a URL
-}
-
-type form uint8
-
-const (
-	word   form = iota
-	number      // a group of digits
-	mark        // a placeholder
-	date        // a group of digits of a date or time
-	fixed       // a part of what stays whatever it holds: a UUID, a hash, a claim's id
-)
-
-// gap is a set of what stands between two tokens.
-type gap uint16
-
-const (
-	line   gap = 1 << iota
-	comma      // ends a protocol number's label, and a name
-	hard       // ; ! ? & and the end of a sentence
-	closer     // ) ] } |
-	open       // < {
-	sign       // : = > and quotation marks, which assign
-	dash
-	url    // ://
-	endTag // </name
-	indent // a line's end and blanks
-	other  // what is not blank
-)
-
 // edit is a datum, of which a placeholder takes the place, or what may be one: the characters from start to end.
 type edit struct {
 	start, end int
@@ -58,13 +19,13 @@ type edit struct {
 // reader reads one text.
 type reader struct {
 	text.Reading
-	in         string
-	edits      []edit
-	tokens     []token
-	cluster    cluster
-	context    context
-	gap        gap // since the last token
-	host, path int // ends of a URL's parts
+	in                        string
+	edits                     []edit
+	tokens                    []token
+	classes                   []class // of the tokens
+	cluster                   cluster
+	context                   context
+	hostEnd, pathEnd, dateEnd int // of a URL's parts, of a date: while tokens are made
 }
 
 // readers keeps the room of finished ones.
@@ -113,11 +74,11 @@ func (r *reader) markPlaceholders() {
 }
 
 // redact takes the characters from start to end, and reports whether there are any, and no mark among them.
-func (r *reader) redact(start, end int, k kind) bool {
-	if start >= end || slices.ContainsFunc(r.Chars[start:end], isMark) {
+func (r *reader) redact(e edit) bool {
+	if e.start >= e.end || slices.ContainsFunc(r.Chars[e.start:e.end], isMark) {
 		return false
 	}
-	r.edits = append(r.edits, edit{start, end, k})
+	r.edits = append(r.edits, e)
 	return true
 }
 
@@ -141,45 +102,43 @@ func (r *reader) apply() string {
 
 // readTokens finds the data that words and numbers tell of.
 func (r *reader) readTokens() {
-	read := 0 // characters
 	r.context = context{}
-	for i := range r.tokens {
-		t := &r.tokens[i]
-		if r.context.crosses(t.gap); int(t.start) < read || t.host {
-			r.meets(i)
+	read := 0 // characters
+	for i, c := range r.classes {
+		if !r.isRead(i) {
+			r.context.crosses(c)
 			continue
 		}
-		found := edit{}
-		if t.form != fixed {
-			found = r.boundAt(i)
-		}
-		switch {
-		case found.kind != none:
-		case t.form == word:
-			found = r.readWord(i)
-		case t.form == number, t.form == date:
-			found = r.readNumber(i)
-		}
-		if found.kind == none || r.redact(found.start, found.end, found.kind) {
-			read = max(read, found.end)
+		r.context.settle()
+		if r.start(i) >= read {
+			if e := r.readToken(i); e.kind == none || r.redact(e) {
+				read = max(read, e.end)
+			}
 		}
 		r.meets(i)
 	}
 }
 
-// readWord returns the datum that the word i begins or says that it follows.
-func (r *reader) readWord(i int) edit {
-	if end := r.notedAt(&r.tokens[i]); end > 0 {
+// readToken returns the datum that the token i begins or says that it follows.
+func (r *reader) readToken(i int) edit {
+	if e := r.boundAt(i); e.kind != none {
+		return e
+	}
+	switch c := r.classes[i]; {
+	case c == number, c == date:
+		return r.readNumber(i)
+	case c == nameMark:
+		return r.nameAt(i)
+	case !r.isWord(i):
+		return edit{}
+	}
+	if end := r.notedAt(i); end > 0 {
 		return edit{end: end}
 	}
-	if e := r.secretAt(i); e.kind != none {
-		return e
+	for _, find := range [...]func(*reader, int) edit{(*reader).secretAt, (*reader).quotedAt, (*reader).addressAt, (*reader).nameAt} {
+		if e := find(r, i); e.end > 0 {
+			return e
+		}
 	}
-	if e := r.quotedAt(i); e.end > 0 {
-		return e
-	}
-	if e := r.addressAt(i); e.kind != none {
-		return e
-	}
-	return r.nameAt(i)
+	return edit{}
 }

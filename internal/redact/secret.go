@@ -22,38 +22,41 @@ var codeName = regular(`(?i:codigo de (?:acesso|seguranca|verificacao)|codigo sm
 
 // secretAt returns the secret that the word i says follows.
 func (r *reader) secretAt(i int) edit {
-	t := &r.tokens[i]
-	start, end, c := int(t.start), int(t.end), t.class
-	switch {
-	case is(c, secrets):
-	case c == engineKey && t.size() == len("key") && i > 0 && is(r.tokens[i-1].class, setOf(keyOwner, secretive)) &&
-		t.start-r.tokens[i-1].end <= 1: // API key
-		c = secretive
-	case c == keyOwner || t.kind == record:
-		code := codeName.Find(r.Chars[start:min(len(r.Chars), start+maxToSecret)])
+	begin, class := i, r.classes[i]
+	switch before := r.class(i - 1); {
+	case is(class, secrets):
+	case class == engineKey && r.has(r.start(i), "key") && r.size(i) == len("key") &&
+		(is(before, "wS") || is(before, " _-+.") && is(r.class(i-2), "wS")): // API key
+		class = secretive
+	case class == keyOwner || class == counter:
+		code := codeName.Find(r.Chars[r.start(i):min(len(r.Chars), r.start(i)+maxToSecret)])
 		if code == nil {
 			return edit{}
 		}
-		end, c = start+len(code), secretive
+		for begin = i; r.end(i) < r.start(begin)+len(code); i++ {
+		}
+		class = secretive
 	default:
 		return edit{}
 	}
-	if e := r.labelledSecret(start, end, c); e.kind != none || c != secretive {
+	if e := r.labelledSecret(begin, i, class); e.kind != none || class != secretive {
 		return e
 	}
-	return r.codeBefore(i)
+	return r.codeBefore(begin)
 }
 
 // codeBefore returns the code that stands before its name, the word i: 482917 é o seu código de acesso.
 func (r *reader) codeBefore(i int) edit {
-	isTold, isYours := false, r.tokens[i].class != secretive
-	for j := i - 1; j >= max(0, i-near/2) && r.tokens[j+1].gap&(line|hard) == 0; j-- {
-		t := &r.tokens[j]
-		start, end := int(t.start), int(t.end)
-		if !isTold {
-			said := string(r.Chars[start:end])
-			isTold = t.form == word && slices.Contains(verbs, said)
+	isTold, isYours := false, r.classes[i] != secretive
+	for j, words := i-1, 0; j >= 0 && words <= near/2 && !is(r.classes[j], "\n"+hard); j-- {
+		start, end := r.start(j), r.end(j)
+		switch said := string(r.Chars[start:min(end, start+longestWord)]); {
+		case is(r.classes[j], " \x03`'\""):
+			continue
+		case !isTold:
+			isTold = r.isWord(j) && slices.Contains(verbs, said)
 			isYours = isYours || said == "seu" || said == "sua" || said == "your"
+			words++
 			continue
 		}
 		for start > 0 && end-start < longSecret && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "@#$!-") ||
@@ -71,8 +74,8 @@ func (r *reader) codeBefore(i int) edit {
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
-	sign   byte // ':', '=' or '<', which assigns it; 0 for none
-	tight  bool // the sign stands right behind the word
+	sign   class // ':', '=' or '<', which assigns it; 0 for none
+	tight  bool  // the sign stands right behind the word
 	words  int
 	told   bool // the last is a verb that says what the secret is
 	far    bool // words that do not merely connect are among them
@@ -82,34 +85,40 @@ type way struct {
 	ends   string
 }
 
-// labelledSecret returns the secret that the word from begin to end says follows.
-func (r *reader) labelledSecret(begin, end int, c class) edit {
-	name, ok := r.nameStart(begin), false
-	if end, ok = r.secretNameEnd(begin, end); !ok {
+// labelledSecret returns the secret that the words from begin to last say follows.
+func (r *reader) labelledSecret(begin, last int, c class) edit {
+	first := r.nameStart(begin)
+	last, ok := r.identifierLast(last)
+	if !ok {
 		return edit{}
 	}
-	if r.char(name-1) == '<' {
+	from, end := r.start(first), r.end(last)
+	if r.char(end) != '=' && bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
+		!bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune) && !r.isNameOf(first, begin, last) {
+		return edit{}
+	}
+	if r.char(from-1) == '<' {
 		if tag := tagRest.Find(r.Chars[end:]); tag != nil {
 			return r.textAt(end + len(tag))
 		}
 	}
 	w := way{class: c, ends: " \"'<>|\n"}
-	if r.has(name, "--") && r.char(end) == ' ' {
+	if r.has(from, "--") && r.char(end) == ' ' {
 		return edit{end + 1, r.secretEnd(end+1, &w), secret}
 	}
-	if r.has(name, "jsessionid") { // in a URL
+	if r.has(from, "jsessionid") { // in a URL
 		w.ends += "?"
 	}
-	w.quoted = isOneOf(r.char(end), `"'`) && r.char(name-1) == r.char(end)
-	start := r.follow(&w, end)
+	w.quoted = isOneOf(r.char(end), `"'`) && r.char(from-1) == r.char(end)
+	start := r.follow(&w, last+1)
 	if start == 0 || w.sign == 0 && c == header {
 		return edit{}
 	}
-	w.quoted = w.quoted || w.quote != 0 && r.char(begin-1) == '_' // keystore_pass: "changeit"
-	if v := r.lookup(start); v.class == digest {
+	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(begin)-1) == '_' // keystore_pass: "changeit"
+	if v, end := r.lookup(start); v.class == digest {
 		return edit{} // what follows is read as it stands
-	} else if v.class == scheme && r.char(int(v.end)) == ' ' {
-		start = r.pastBlanks(int(v.end))
+	} else if v.class == scheme && r.char(end) == ' ' {
+		start = r.pastBlanks(end)
 	}
 	w.line = w.line || w.quote == 0 && w.tight && c == secretive && r.isOwnLine(start)
 	end = r.secretEnd(start, &w)
@@ -123,47 +132,54 @@ func (r *reader) labelledSecret(begin, end int, c class) edit {
 	return edit{start, end, secret}
 }
 
-// secretNameEnd returns where the identifier ends that the word from start to end is a part of: senhaPrestador,
-// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
-func (r *reader) secretNameEnd(start, end int) (int, bool) {
-	rest := nameRest.Find(r.Chars[end:min(len(r.Chars), end+maxToSecret)])
-	for t := range r.words(end, end+len(rest)) {
-		if is(t.class, connecting|setOf(element)) || webToken.Match(r.Chars[t.start:]) {
-			return 0, false
-		}
+// nameStart returns the first token of the identifier that the word i is a part of.
+func (r *reader) nameStart(i int) int {
+	first := i
+	for r.start(i)-r.start(first) < maxToSecret && (r.isWord(first-1) || is(r.class(first-1), "_-:")) {
+		first--
 	}
-	end += len(rest)
-	if len(rest) == maxToSecret || isAlnum(r.char(end)) || isMark(r.char(end)) || slices.ContainsFunc(rest, isMark) {
-		return 0, false
-	}
-	written := r.Chars[start:end]
-	joined := r.char(start-1) == '_' || bytes.IndexByte(written, '_') >= 0
-	return end, r.char(end) == '=' || !joined || bytes.ContainsFunc(written, isSmallRune) || r.isNameOf(start, end)
+	return first
 }
 
-var nameRest = regular(`<L>*(?:[_-]<L>+)*(?:[_-]?\d{1,3})?`)
+// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador, client_secret_key. It
+// is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+func (r *reader) identifierLast(i int) (last int, ok bool) {
+	for first := i; r.end(i)-r.end(first) < maxToSecret; {
+		next := i + 1
+		if is(r.class(next), "_-") {
+			next++
+		}
+		switch {
+		case r.class(next) == number && r.size(next) <= maxShort:
+			i = next
+		case r.isWord(next):
+			if i = next; is(r.classes[i], connecting+"E") || r.isWebToken(r.start(i)) {
+				return 0, false
+			}
+			continue
+		}
+		end := r.end(i)
+		return i, !isAlnum(r.char(end)) && !isMark(r.char(end))
+	}
+	return 0, false
+}
 
-// isNameOf reports whether the identifier in capitals that the word from start to end is the last of is a secret's, and
-// no error's: DB_PASSWORD: 'a', not WRONG_PASSWORD: x. What it assigns is quoted, or no word.
-func (r *reader) isNameOf(start, end int) bool {
-	if first := r.lookup(r.nameStart(start)); is(first.class, messages) || bytes.IndexByte(r.Chars[start:end], '_') >= 0 {
+// isNameOf reports whether the identifier in capitals from first to last, in which begin is a word for a secret, is a
+// secret's and no error's: DB_PASSWORD: 'a', not WRONG_PASSWORD: x. What it assigns is quoted, or no word.
+func (r *reader) isNameOf(first, begin, last int) bool {
+	for !r.isWord(first) {
+		first++
+	}
+	if is(r.classes[first], messages) || last > begin && bytes.IndexByte(r.classes[begin:last], '_') >= 0 {
 		return false
 	}
+	end := r.end(last)
 	if isOneOf(r.char(end), `"'`) {
 		end++
 	}
 	end = r.pastBlanks(end)
 	value := r.pastBlanks(end + 1)
 	return isOneOf(r.char(end), ":=") && (isOneOf(r.char(value), `"'`) || r.isMixed(value))
-}
-
-// nameStart returns where the identifier begins that the word at start is a part of.
-func (r *reader) nameStart(start int) int {
-	i := start
-	for start-i < maxToSecret && i > 0 && (looks[r.Chars[i-1]] == isLetter || isOneOf(r.Chars[i-1], ":_-")) {
-		i--
-	}
-	return i
 }
 
 var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
@@ -181,78 +197,78 @@ func (r *reader) textAt(i int) edit {
 	return edit{i, i + len(v), secret}
 }
 
-var (
-	assigns = regular(`["'] *\n *\n[ \n]*|["']?\]? *([:=]|;s:\d+:|\.{4,}|</(?:td|th|dt|label)>\s*<(?:td|dd|span)\b[^<>]{0,30}>)` +
-		`[=>]*(?:</(?:b|strong|span|label)>)? *(?:\s*string\(\d+\) )?(\n *)?\[?(["'])?`)
-	leadsOn = regular(`["']?(?: +(["'])|(?: *,)? *\(? *["']?[A-Za-z0-9\x{fffd}])`)
-)
-
-// assigned returns where what a sign at i assigns begins; 0 where there is no sign, -1 where another key follows it.
-func (r *reader) assigned(w *way, i int) int {
-	if isAlnum(r.char(r.pastBlanks(i))) {
-		return 0
-	}
-	rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
-	m := assigns.FindSubmatchIndex(rest)
-	switch {
-	case m == nil:
-		return 0
-	case m[2] < 0: // a form's part
-		w.sign, w.line = ':', w.quoted && w.words == 0
-		if !w.line {
-			return -1
-		}
-		return i + m[1]
-	}
-	w.sign, w.tight = rest[m[2]], w.words == 0
-	if i += m[1]; m[6] >= 0 {
-		w.quote = rest[m[6]]
-	} else if m[4] >= 0 && r.isKeyAt(i) {
-		return -1
-	} else if m[4] >= 0 { // it has to look like one
-		w.words++
-	}
-	return i
-}
-
 // verbs say that the secret comes: "a senha é …".
 var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
 	"changed reset como as")
 
-// follow goes from the name that ends at i, over words of messages, to where its secret would begin; 0 where it cannot
-// be.
+// follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0 where
+// it cannot be.
 func (r *reader) follow(w *way, i int) int {
-	for {
-		if start := r.assigned(w, i); start != 0 {
-			return max(start, 0)
-		}
-		rest := r.Chars[i:min(len(r.Chars), i+maxToSecret)]
-		m := leadsOn.FindSubmatchIndex(rest)
-		if m == nil {
-			return 0
-		}
-		if m[2] >= 0 {
-			w.quote = rest[m[2]]
-			return i + m[1]
-		}
-		start := i + m[1] - 1
-		v := r.lookup(start)
-		if w.words > 0 && v.class == unknown && isOneOf(r.char(int(v.end)), ":=") && r.char(int(v.end)+1) != '/' {
-			v.class = stop // password for user admin: …
-		}
-		if !is(v.class, messages) || w.words == near || r.isMixed(start) {
-			if w.far || !isOneOf(r.char(start-1), " (") {
-				return 0
+	isSpaced, isListed := false, false
+	for ; i < len(r.classes); i++ {
+		switch c := r.classes[i]; {
+		case c == ' ', c == wide:
+			isSpaced = true
+		case c == ',', is(c, "\"'") && isListed && r.isWord(i+1):
+			isListed = true
+		case c == '`', c == '(':
+			isSpaced = isSpaced || c == '('
+		case c == ')' && r.char(r.start(i)) == ']':
+		case is(c, ":=") || c == '>' && r.size(i) > 1:
+			w.sign, w.tight = c, w.words == 0
+			return r.assigned(w, i+1)
+		case is(c, "\"'") && isSpaced:
+			w.quote = c
+			return r.end(i)
+		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a form's part
+			w.sign, w.line = ':', true
+			for i = r.end(i); isOneOf(r.char(i), " \n"); i++ {
 			}
-			return start
+			return i
+		case r.isWord(i) && r.means(w, i) && !r.isMixed(r.start(i)) && w.words < near:
+			if c != quoting {
+				w.words++
+				said := string(r.Chars[r.start(i):r.end(i)])
+				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
+				w.far = (w.far || !is(c, connecting)) && !w.told
+			}
+			isSpaced, isListed = false, false
+		case w.far, !isSpaced, !isAlnum(r.Chars[r.start(i)]):
+			return 0
+		default:
+			return r.start(i)
 		}
-		if v.class != quoting {
-			w.words++
-			said := string(r.Chars[v.start:v.end])
-			w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
-			w.far = (w.far || !is(v.class, connecting)) && !w.told
+	}
+	return 0
+}
+
+// means reports whether the word i is one of messages, or another between a secret's name and its sign: password for
+// user admin: …
+func (r *reader) means(w *way, i int) bool {
+	c, next := r.classes[i], r.end(i)
+	return is(c, messages) || w.words > 0 && is(c, "uUk") && isOneOf(r.char(next), ":=") && r.char(next+1) != '/'
+}
+
+// assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
+func (r *reader) assigned(w *way, i int) int {
+	isBelow := false
+	for ; ; i++ {
+		switch c := r.class(i); {
+		case is(c, " \x03:=>") && !isBelow, c == '[':
+		case is(c, " \x03"):
+		case c == '\n' && !isBelow:
+			isBelow = true
+		case is(c, "\"'`") && (c != '`' || isOneOf(r.char(r.start(i)), "\"'")):
+			w.quote = r.char(r.start(i))
+			return r.end(i)
+		case isBelow && r.isKeyAt(r.start(i)):
+			return 0
+		default:
+			if isBelow { // it has to look like one
+				w.words++
+			}
+			return r.start(i)
 		}
-		i = int(v.end)
 	}
 }
 
@@ -322,8 +338,8 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	if isNothing(v) {
 		return false
 	}
-	first := r.lookup(start)
-	known := !is(first.class, nameable|setOf(team)) && (int(first.end) == end || isOneOf(r.Chars[first.end], " .!?"))
+	first, to := r.lookup(start)
+	known := !is(first.class, "ughryat") && to > start && (to == end || isOneOf(r.char(to), " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, (w.words == 0 || w.told) && w.class == secretive, w.class == opaque)
@@ -338,6 +354,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 }
 
 func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
+func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 var nothing = regular(`(?i:null|nil|none|undefined|empty|true|false|n/a|yes|sim)?[^A-Za-z0-9\x{fffd}]*$`)
 
@@ -371,12 +388,4 @@ func mixes(v []byte) bool {
 		}
 	}
 	return bytes.HasSuffix(v, []byte("=="))
-}
-
-// pastBlanks returns where what is behind the blanks at i begins.
-func (r *reader) pastBlanks(i int) int {
-	for r.char(i) == ' ' {
-		i++
-	}
-	return i
 }

@@ -48,7 +48,7 @@ func (r *reader) readSigns() {
 				i = end - 1
 			}
 		}
-		if e.kind != none && r.redact(e.start, e.end, e.kind) {
+		if e.kind != none && r.redact(e) {
 			read = e.end
 			i = read - 1
 		}
@@ -104,8 +104,8 @@ func (r *reader) authorityEnd(i int) int {
 	return i
 }
 
-// pathEnd returns where the URL's path that begins at i ends.
-func (r *reader) pathEnd(i int) int {
+// urlEnd returns where the URL's path that begins at i ends.
+func (r *reader) urlEnd(i int) int {
 	for i < len(r.Chars) && !endsPath(r.Chars[i]) {
 		i++
 	}

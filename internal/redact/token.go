@@ -3,9 +3,18 @@ package redact
 import (
 	"bytes"
 	"iter"
+	"regexp"
+	"strings"
 
 	"retry-worker/internal/text"
 )
+
+// token is a word, digits, blanks, a sign or a mark. It ends where the next one begins.
+type token struct {
+	at   int32 // in the characters
+	kind kind  // of a mark, or that a word labels
+	path bool  // stands in a URL's path
+}
 
 // look is what a character is to the tokens.
 type look uint8
@@ -34,21 +43,70 @@ var looks = func() (table [256]look) {
 	return table
 }()
 
-var gaps = [256]gap{
-	'\n': line, ',': comma, ';': hard, '!': hard, '?': hard, '&': hard,
-	')': closer, ']': closer, '}': closer, '|': closer,
-	'<': open, '{': open, ':': sign, '=': sign, '>': sign, '"': sign, '\'': sign, '-': dash,
-}
+func isSmall(c byte) bool { return 'a' <= c && c <= 'z' || c == text.Small }
+func isAlnum(c byte) bool { return looks[c] == isLetter || looks[c] == isDigit }
+func lower(c byte) byte   { return c | 0x20 }
 
-func isSmall(c byte) bool  { return 'a' <= c && c <= 'z' || c == text.Small }
-func isAlnum(c byte) bool  { return looks[c] == isLetter || looks[c] == isDigit }
-func lower(c byte) byte    { return c | 0x20 }
-func (t *token) size() int { return int(t.end - t.start) }
 func (r *reader) char(i int) byte {
 	if i < 0 || i >= len(r.Chars) {
 		return 0
 	}
 	return r.Chars[i]
+}
+
+// class returns that of the token i; 0 outside the text.
+func (r *reader) class(i int) class {
+	if i < 0 || i >= len(r.classes) {
+		return 0
+	}
+	return r.classes[i]
+}
+
+func (r *reader) start(i int) int { return int(r.tokens[min(i, len(r.tokens)-1)].at) }
+func (r *reader) end(i int) int   { return r.start(i + 1) }
+func (r *reader) size(i int) int  { return r.end(i) - r.start(i) }
+
+// isWord reports whether the token i is one, and isRead whether it is a word, a number or a mark.
+func (r *reader) isWord(i int) bool { return sorts[r.class(i)] == isLetter }
+func (r *reader) isRead(i int) bool { return sorts[r.class(i)] != isSign }
+
+// sorts says of each class whether it is a word's, a number's, a mark's or a sign's.
+var sorts = func() (table [256]look) {
+	for c := range table {
+		switch c := byte(c); {
+		case is(c, numberish):
+			table[c] = isDigit
+		case is(c, marks):
+			table[c] = isPlaceholder
+		case isAlnum(c):
+			table[c] = isLetter
+		}
+	}
+	return table
+}()
+
+// back returns the token before i that is no blank.
+func (r *reader) back(i int) int {
+	for i--; is(r.class(i), " \x03"); i-- {
+	}
+	return i
+}
+
+// before returns the word, number or mark before the token i; -1 for none.
+func (r *reader) before(i int) int {
+	for i--; i >= 0 && !r.isRead(i); i-- {
+	}
+	return i
+}
+
+// isBehind reports whether one of a set stands between the token i and the word, number or mark before.
+func (r *reader) isBehind(i int, set string) bool {
+	for i--; i >= 0 && !r.isRead(i); i-- {
+		if is(r.classes[i], set) {
+			return true
+		}
+	}
+	return false
 }
 
 // run returns the end of the characters of one look at i.
@@ -61,171 +119,206 @@ func (r *reader) run(i int, l look) int {
 
 // tokenise splits the characters. What signs told of is a mark already.
 func (r *reader) tokenise() {
-	r.tokens, r.gap, r.host, r.path = r.tokens[:0], 0, 0, 0
+	r.tokens, r.classes, r.hostEnd, r.pathEnd, r.dateEnd = r.tokens[:0], r.classes[:0], 0, 0, 0
+	r.edits = append(r.edits, edit{start: len(r.Chars)})
 	told := r.edits
 	for i := 0; i < len(r.Chars); {
-		if len(told) > 0 && i >= told[0].start {
-			i = r.add(token{start: int32(i), end: int32(told[0].end), form: mark, kind: told[0].kind, gap: r.gap})
+		if i >= told[0].start {
+			i = r.add(i, told[0].end, markOf(told[0].kind), told[0].kind)
 			told = told[1:]
-		} else {
-			i = r.tokenAt(i)
+			continue
 		}
+		end := r.tokenAt(i)
+		if end > told[0].start {
+			end = told[0].start
+		}
+		i = end
 	}
-	r.findFixed()
+	r.tokens = append(r.tokens, token{at: int32(len(r.Chars))})
+	r.edits = r.edits[:len(r.edits)-1]
 }
 
-// add adds the token t and returns where it ends.
-func (r *reader) add(t token) int {
-	r.tokens = append(r.tokens, t)
-	r.gap = 0
-	return int(t.end)
+func markOf(k kind) class {
+	switch k {
+	case name:
+		return nameMark
+	case secret:
+		return hidden
+	}
+	return mark
 }
 
-// tokenAt reads the token or the sign at i, and returns where it ends.
+// add adds a token and returns where it ends.
+func (r *reader) add(from, to int, c class, k kind) int {
+	r.tokens = append(r.tokens, token{int32(from), k, from < r.pathEnd})
+	r.classes = append(r.classes, c)
+	return to
+}
+
+// tokenAt reads what is at i, and returns where it ends.
 func (r *reader) tokenAt(i int) int {
-	t := token{start: int32(i), end: int32(i + 1), gap: r.gap, host: i < r.host, path: i < r.path}
-	switch c := r.Chars[i]; looks[c] {
-	case isBlank:
-		return i + 1
-	case isSign:
-		return r.signAt(i)
-	case isLetter: // an identifier that is not known as a whole is its words: numero|Carteira, CPF|Beneficiario
-		for end := r.run(i, isLetter); i < end; t.gap = 0 {
-			w := r.wordAt(i, end)
-			t.start, t.end, t.class, t.kind = w.start, w.end, w.class, w.kind
-			i = r.add(t)
-		}
-		return i
-	case isDigit:
-		t.end, t.form, t.joint = int32(r.run(i, isDigit)), number, r.jointAt(i)
-	case isPlaceholder:
-		t.form, t.kind = mark, kind(c&0xf)
+	if i < r.hostEnd {
+		return r.add(i, r.hostEnd, hosted, none)
 	}
-	return r.add(t)
+	c := r.Chars[i]
+	if isAlnum(c) && i >= r.dateEnd {
+		if end := r.identifierEnd(i); end > 0 {
+			return r.add(i, end, fixed, none)
+		}
+	}
+	switch looks[c] {
+	case isBlank:
+		end := r.run(i, isBlank)
+		if end-i > maxGap {
+			return r.add(i, end, wide, none)
+		}
+		return r.add(i, end, ' ', none)
+	case isLetter:
+		return r.wordsAt(i)
+	case isDigit:
+		end := r.run(i, isDigit)
+		if i >= r.dateEnd && isOneOf(r.char(end), "-/.:") && end-i != 3 && looks[r.char(end+1)] == isDigit {
+			r.dateEnd = r.instantEnd(i)
+		}
+		if i < r.dateEnd {
+			return r.add(i, end, date, none)
+		}
+		return r.add(i, end, number, none)
+	case isPlaceholder:
+		k := kind(c & 0xf)
+		return r.add(i, i+1, markOf(k), k)
+	}
+	return r.signAt(i)
 }
 
-// signAt takes account of the sign at i, and returns where it ends.
-func (r *reader) signAt(i int) int {
-	c, next := r.Chars[i], r.char(i+1)
-	isBehindLetter := looks[r.char(i-1)] == isLetter
-	r.gap |= other
-	if !isOneOf(c, `"'`) || !isBehindLetter { // it opens nothing
-		r.gap |= gaps[c]
+// wordsAt reads the letters at i. An identifier that is not known as a whole is its words: numero|Carteira,
+// CPF|Beneficiario.
+func (r *reader) wordsAt(i int) int {
+	for end := r.run(i, isLetter); i < end; {
+		e, to := r.wordAt(i, end)
+		next, isCapital := r.char(to), !isSmall(r.Chars[i])
+		switch {
+		case e.class == claim && next == '-':
+			return r.add(i, r.claimEnd(to), fixed, none)
+		case to == i+1 && next == '.' && (isCapital || e.class == unknown):
+			e.class = initial // Maria A. Souza
+		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
+			is(r.class(len(r.classes)-2), capitals):
+			e.class = 'i' // JANE A not found
+		case is(e.class, "ughr") && (isOneOf(next, "_@=") || next == ':' && !isCapital):
+			e.class = 'k' // a key
+		case is(e.class, "ughry") && isCapital:
+			e.class &^= 0x20
+		}
+		i = r.add(i, to, e.class, e.kind)
 	}
+	return i
+}
+
+// signAt reads the sign at i, and returns where it ends.
+func (r *reader) signAt(i int) int {
+	c, next, before := r.Chars[i], r.char(i+1), r.char(i-1)
+	rest := r.Chars[i+1 : min(len(r.Chars), i+maxToSecret)]
+	end := i + 1
 	switch {
+	case isOneOf(c, `"'`) && looks[before] == isLetter: // it opens nothing
+		if m := serialized.Find(rest); c == '"' && m != nil {
+			c, end = ':', end+len(m)
+			break
+		}
+		c = '`'
+	case c == '`' && looks[before] == isLetter:
+		c = ')'
 	case c == ']' && r.char(r.pastBlanks(i+1)) == '=': // ["nome"]=>
-		r.gap &^= closer
-	case c == '>' && r.char(i-1) == '=':
-		return i + 1 + len(typeOf.Find(r.Chars[i+1:min(len(r.Chars), i+maxToSecret)]))
-	case c == '`' && isBehindLetter:
-		r.gap |= closer
-	case c == ';' && r.char(i-1) == '"':
-		if m := serialized.Find(r.Chars[i:min(len(r.Chars), i+maxToSecret)]); m != nil {
-			r.gap = r.gap&^hard | sign
-			return i + len(m)
-		}
+		c = '`'
+	case c == '>' && before == '=':
+		end += len(typeOf.Find(rest))
 	case r.has(i, "....") || r.has(i, "____"): // leads to a value
-		r.gap |= sign
-		for ; r.char(i) == c; i++ {
+		for ; r.char(end) == c; end++ {
 		}
-		return i
-	case c == '\n' && next == ' ':
-		r.gap |= indent
+		c = ':'
 	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
-		r.gap |= hard
+		c = '!'
 	case c == '<':
-		return r.tagAt(i + 1)
-	case c == '(' && isBehindLetter:
-		for _, ending := range [...]string{"a)", "s)", "as)", "es)"} { // beneficiário(a)
-			if r.has(i+1, ending) {
-				return i + 1 + len(ending)
-			}
+		return r.tagAt(i)
+	case c == '(' && looks[before] == isLetter:
+		if m := ending.Find(rest); m != nil { // beneficiário(a)
+			c, end = '`', end+len(m)
 		}
 	case r.has(i, "://"):
-		r.gap |= url
-		if i >= r.host {
-			r.host = r.authorityEnd(i + 3)
+		if i >= r.hostEnd {
+			r.hostEnd = r.authorityEnd(i + 3)
 		}
-		if r.host >= r.path {
-			r.path = r.pathEnd(r.host)
+		if r.hostEnd >= r.pathEnd {
+			r.pathEnd = r.urlEnd(r.hostEnd)
 		}
+		return r.add(i, i+3, url, none)
+	case c < ' ' && c != '\n' || c >= 0x80:
+		c = '^'
 	}
-	return i + 1
+	return r.add(i, end, c, none)
 }
 
-// typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
-var typeOf = regular(`\s*string\(\d+\) `)
-
-// serialized is what stands there where PHP serializes: s:4:"nome";s:3:"Ana".
-var serialized = regular(`;s:\d+:`)
-
-// jointAt returns the separators between the number that begins at i and the one before; 0 where they are of two.
-func (r *reader) jointAt(i int) (joint separators) {
-	for last := i - 1; last >= 0 && i-last <= maxGap+1; last-- {
-		c := r.Chars[last]
-		if looks[c] == isDigit {
-			return joint
-		}
-		if separatorSets[c] == 0 {
-			return 0
-		}
-		joint |= separatorSets[c]
-	}
-	return 0
-}
+var (
+	// typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
+	typeOf = regular(`\s*string\(\d+\) `)
+	// serialized is what stands there where PHP serializes: s:4:"nome";s:3:"Ana".
+	serialized = regular(`;s:\d+:`)
+	ending     = regular(`(?i:[ae]?s?)\)`)
+)
 
 const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
 
 // abbreviates reports whether a full stop at i is an abbreviation's.
 func (r *reader) abbreviates(i int) bool {
-	if len(r.tokens) == 0 {
+	last := len(r.classes) - 1
+	if r.class(last) == '`' && r.char(i-1) == ')' {
+		last--
+	}
+	if last < 0 || looks[r.Chars[r.tokens[last].at]] != isLetter {
 		return false
 	}
-	t := &r.tokens[len(r.tokens)-1]
-	isBehind := int(t.end) == i || r.char(int(t.end)) == '(' && r.char(i-1) == ')'
-	isKnown := is(t.class, setOf(keep, person)) || t.kind == user || t.class == qualifier && t.kind == name
-	return isBehind && t.form == word && (t.size() <= maxShort || t.size() <= maxShort+2 && isKnown)
+	size := r.run(int(r.tokens[last].at), isLetter) - int(r.tokens[last].at)
+	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXK")
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
-var labelTag = regular(`/(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
-	`/?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
+var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
+	`</?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
 
-// tagAt reads on behind a '<', at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
+const cdata = "<![CDATA["
+
+// tagAt reads the '<' at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
-	const cdata = "![CDATA["
 	if r.has(i, cdata) {
-		r.gap &^= open
-		return i + len(cdata)
+		return r.add(i, i+len(cdata), '>', none)
 	}
-	if first := lower(r.char(i)); isOneOf(first, "bseil") || first == '/' && isOneOf(lower(r.char(i+1)), "tdlsbei") {
-		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
-			r.gap = r.gap&^open | sign
-			return i + len(tag)
-		}
+	if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+		return r.add(i, i+len(tag), '>', none)
 	}
-	if r.char(i) != '/' {
-		return i
+	if r.char(i+1) != '/' {
+		return r.add(i, i+1, '<', none)
 	}
-	r.gap |= endTag
-	for i < len(r.Chars) && (looks[r.Chars[i]] == isLetter || isOneOf(r.Chars[i], "/:-_.")) {
-		i++
+	end := i + 1
+	for end < len(r.Chars) && (looks[r.Chars[end]] == isLetter || isOneOf(r.Chars[end], "/:-_.")) {
+		end++
 	}
-	return i
+	return r.add(i, end, endTag, none)
 }
 
-// lookup returns the first word of the letters at i; an empty one where there are none.
-func (r *reader) lookup(i int) token { return r.wordAt(i, r.run(i, isLetter)) }
+// lookup returns what the first word of the letters at i is, and where it ends.
+func (r *reader) lookup(i int) (entry, int) { return r.wordAt(i, r.run(i, isLetter)) }
 
-// words are those from start to end.
-func (r *reader) words(start, end int) iter.Seq[token] {
-	return func(yield func(token) bool) {
+// words are those from start to end, and where they end.
+func (r *reader) words(start, end int) iter.Seq2[entry, int] {
+	return func(yield func(entry, int) bool) {
 		for i := start; i < end; i++ {
-			if t := r.lookup(i); t.size() > 0 {
-				if !yield(t) {
+			if looks[r.Chars[i]] == isLetter {
+				e, to := r.lookup(i)
+				if !yield(e, to) {
 					return
 				}
-				i = int(t.end) - 1
+				i = to - 1
 			}
 		}
 	}
@@ -233,33 +326,29 @@ func (r *reader) words(start, end int) iter.Seq[token] {
 
 // wordAt returns the letters from i to end as one word, or the first of several: before a capital that follows a small
 // letter or that one follows another begins.
-func (r *reader) wordAt(i, end int) token {
-	t := token{start: int32(i), end: int32(end)}
-	t.entry(r.Chars)
-	for j := i + 1; t.class == unknown && j < end; j++ {
-		isHump := !isSmall(r.Chars[j]) &&
-			(isSmall(r.Chars[j-1]) || j > i+1 && j+1 < end && isSmall(r.Chars[j+1]))
-		if isHump {
-			t.end = int32(j)
-			t.entry(r.Chars)
-			break
+func (r *reader) wordAt(i, end int) (entry, int) {
+	e := r.entry(i, end)
+	for j := i + 1; e.class == unknown && j < end; j++ {
+		if !isSmall(r.Chars[j]) && (isSmall(r.Chars[j-1]) || j > i+1 && j+1 < end && isSmall(r.Chars[j+1])) {
+			return r.entry(i, j), j
 		}
 	}
-	return t
+	return e, end
 }
 
-// entry looks the word up.
-func (t *token) entry(chars []byte) {
+// entry looks a word up.
+func (r *reader) entry(start, end int) entry {
 	var folded [longestWord]byte
-	if t.size() > len(folded) {
-		t.class, t.kind = unknown, none
-		return
+	n := end - start
+	if n <= len(folded) {
+		for i, c := range r.Chars[start:end] {
+			folded[i] = lower(c)
+		}
+		if e, known := lexicon[string(folded[:n])]; known {
+			return e
+		}
 	}
-	for i, c := range chars[t.start:t.end] {
-		folded[i] = lower(c)
-	}
-	e := lexicon[string(folded[:t.size()])]
-	t.class, t.kind = e.class, e.kind
+	return entry{class: unknown}
 }
 
 // has reports whether what is at i, in any case, is ASCII text.
@@ -278,26 +367,12 @@ func isOneOf(c byte, signs string) bool {
 	return false
 }
 
-// findFixed finds the dates and times, and what is never anybody's: UUIDs, hashes and claims' ids.
-func (r *reader) findFixed() {
-	for i := 0; i < len(r.tokens); i++ {
-		t := &r.tokens[i]
-		start := int(t.start)
-		as, end := fixed, 0
-		if t.form == mark || i > 0 && t.start == r.tokens[i-1].end && t.form == word {
-			continue
-		}
-		if end = r.identifierEnd(start); end == 0 && t.class == claim && r.char(int(t.end)) == '-' {
-			end = r.claimEnd(int(t.end))
-		}
-		if next := int(t.end); end == 0 && t.form == number && isOneOf(r.char(next), "-/.:") &&
-			t.size() != 3 && looks[r.char(next+1)] == isDigit {
-			as, end = date, r.instantEnd(start)
-			t.till = int32(end)
-		}
-		for j := i; j < len(r.tokens) && int(r.tokens[j].start) < end; j++ {
-			r.tokens[j].form = as
-			i = j
-		}
-	}
+// pastBlanks returns where what is behind the blanks at i begins.
+func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
+
+// regular is a regular expression; N stands for a name's words, L for a letter.
+func regular(s string) *regexp.Regexp {
+	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
+	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
+	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter).Replace(s) + `)`)
 }

@@ -57,7 +57,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 		}
 		want := s.letters[d.ID]
 		if d.State != journal.DeadLetterOpen {
-			want.Looking, want.Asked, want.Discarding = journal.Mark{}, journal.Mark{}, journal.Mark{}
+			want.Assigned, want.Discarding = journal.Assignment{}, journal.Mark{}
 		}
 		if lasting(d) != lasting(&want) && !strings.HasPrefix(of.ID, "erased-") {
 			s.fail("the dead letter of %s is %s, and is to be %s", of.ID, lasting(d), lasting(&want))

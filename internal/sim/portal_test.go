@@ -126,17 +126,24 @@ func (w *portal) shut(dice *rand.Rand, began time.Time, horizon time.Duration) {
 // close has a portal be closed then, each day.
 func (w *portal) close(today []stretch, began time.Time) {
 	var open []calendar.Window
-	at := time.Duration(0)
+	clock := func(t time.Time) string {
+		minutes := int(t.Sub(began).Minutes())
+		return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60)
+	}
+	at := "00:00"
 	for _, c := range today {
-		open = append(open, calendar.Window{Hours: calendar.Hours{From: at, Until: c.from.Sub(began)}})
-		at = c.until.Sub(began)
+		open = append(open, calendar.Window{Hours: at + "-" + clock(c.from)})
+		at = clock(c.until)
 		for day := range 4 {
 			w.closed = append(w.closed, stretch{from: c.from.AddDate(0, 0, day), until: c.until.AddDate(0, 0, day)})
 		}
 	}
 	slices.SortFunc(w.closed, func(a, b stretch) int { return a.from.Compare(b.from) })
-	open = append(open, calendar.Window{Hours: calendar.Hours{From: at, Until: 24 * time.Hour}})
-	w.calendar, _ = calendar.New(time.UTC, open, nil)
+	open = append(open, calendar.Window{Hours: at + "-24:00"})
+	var err error
+	if w.calendar, err = calendar.New(time.UTC, open, nil); err != nil { // beyond the day
+		w.closed = nil
+	}
 }
 
 // changeHours has a portal have no hours any more, or close around a deadline.

@@ -30,7 +30,7 @@ func ReadSecret(path string, most int) ([]byte, error) {
 	}
 	if mode = mode.Perm(); mode&exposed != 0 {
 		return nil, fmt.Errorf("%w: it has mode %04o, expected 0600; `chmod 600` it (a Kubernetes Secret: defaultMode 0440), "+
-			"and make what is in it anew if others may have read it", ErrExposed, mode)
+			"and replace what is in it if others may have read it", ErrExposed, mode)
 	}
 	return content, checkFolders(path)
 }
@@ -78,12 +78,12 @@ func checkFolders(path string) error {
 // checkOwner refuses what stands at a place on the way to the file.
 func checkOwner(at string, info fs.FileInfo) error {
 	if of, is := info.Sys().(*syscall.Stat_t); is && of.Uid != 0 && int(of.Uid) != os.Geteuid() {
-		return fmt.Errorf("%w: %s belongs to the user %d, expected this one (%d) or root; `chown` it, and look at what is in "+
+		return fmt.Errorf("%w: %s belongs to the user %d, expected this one (%d) or root; `chown` it, and check what is in "+
 			"the file", ErrExposed, at, of.Uid, os.Geteuid())
 	}
 	if mode := info.Mode(); info.IsDir() && mode&0o002 != 0 && mode&fs.ModeSticky == 0 {
 		return fmt.Errorf("%w: it stands in the folder %s, which has mode %04o, so that everybody could put another in its "+
-			"place; `chmod o-w` that folder, and look at what is in the file", ErrExposed, at, mode.Perm())
+			"place; `chmod o-w` that folder, and check what is in the file", ErrExposed, at, mode.Perm())
 	}
 	return nil
 }

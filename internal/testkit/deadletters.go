@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -75,6 +74,8 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
 		(f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
+		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
+		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
 		(p.After == nil || deadletter.Compare(f.Sort, &at, p.After) > 0)
 	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
@@ -93,16 +94,18 @@ func (m *Memory) tells(cause string, words []string) bool {
 	return len(words) > 0
 }
 
-// DeadLettersAsked implements deadletter.Reader.
-func (m *Memory) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
-	return ask(ctx, m, func() (all []deadletter.Item) {
-		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
-			d := m.letters[record]
-			if d.DeadLetter.Asked != (journal.Mark{}) && (len(teams) == 0 || slices.Contains(teams, d.DeadLetter.Team)) && len(all) < limit {
-				all = append(all, m.item(d))
-			}
+// DeadLetterAssignees implements deadletter.Reader.
+func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error) {
+	p, err := deadletter.NewQuery(f, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, m, func() map[string]int64 {
+		counts := map[string]int64{}
+		for _, i := range m.passing(p) {
+			counts[i.Assigned.Assignee]++
 		}
-		return all
+		return counts
 	})
 }
 

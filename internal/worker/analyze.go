@@ -77,7 +77,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 	case err != nil:
 		return a.unrecorded(ctx, j)
 	case recorded.How == journal.Stale:
-		a.log.Warn("job was given to another while this worker stood still, and answered; nothing is recorded",
+		a.log.Warn("the job was given to another worker while this one stood still, and was answered; nothing is recorded",
 			zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key))
 		return Reply{Action: Superseded}
 	case recorded.Decision.Rejection != nil: // which the journal has recorded

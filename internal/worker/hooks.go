@@ -80,6 +80,6 @@ func (h *engineHealth) report(l *loop, err error) {
 		h.log.Info("engine answers polls", zap.String("jobType", l.request.JobType))
 		return
 	}
-	h.log.Warn("engine does not answer polls; asking on with growing pauses (`retry-worker check` says more)",
+	h.log.Warn("engine does not answer polls; it is asked again with growing pauses (`retry-worker check` says more)",
 		zap.String("jobType", l.request.JobType), zap.Error(err))
 }

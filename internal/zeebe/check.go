@@ -114,7 +114,7 @@ func (c *Client) CheckToken(ctx context.Context) (claims string, err error) {
 func claimsOf(token string, now time.Time) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return "its claims are the engine's to read"
+		return "only the engine can read its claims"
 	}
 	claimed := make(map[string]any)
 	content, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))

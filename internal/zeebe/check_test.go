@@ -21,7 +21,7 @@ func TestClaims(t *testing.T) {
 		"e30." + encode(`{"iss":"canary"}`) + ".x":                                   "claims iss",
 		"e30." + encode(`["canary"]`) + ".x":                                         "its claims cannot be read",
 		"e30.%%%.x":                                                                  "its claims cannot be read",
-		"canary":                                                                     "its claims are the engine's to read",
+		"canary":                                                                     "only the engine can read its claims",
 	} {
 		if got := claimsOf(token, now); got != want {
 			t.Errorf("of %q it says %q, want %q", token, got, want)

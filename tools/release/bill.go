@@ -11,11 +11,9 @@ import (
 )
 
 // writeBill writes the bill of materials. The same binary, version and date make the same bytes.
-func writeBill(w io.Writer, parts []part, info *buildinfo.BuildInfo, version string, at time.Time) error {
-	product := cdx.Component{
-		BOMRef: "pkg:golang/" + info.Main.Path + "@" + version, Type: cdx.ComponentTypeApplication, Name: info.Main.Path, Version: version,
-		PackageURL: "pkg:golang/" + info.Main.Path + "@" + version,
-	}
+func writeBill(w io.Writer, own *part, parts []part, info *buildinfo.BuildInfo, at time.Time) error {
+	product := component(own)
+	product.Type = cdx.ComponentTypeApplication
 	bill := cdx.NewBOM()
 	name := product.PackageURL
 	var all []cdx.Component

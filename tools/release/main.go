@@ -37,16 +37,17 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("--date is %q, expected RFC 3339 such as 2026-11-21T12:00:00Z", *date)
 	}
-	parts, err := partsOf(info, *project)
+	own := part{Path: info.Main.Path, Version: *version}
+	parts, err := partsOf(info, *project, &own)
 	if err != nil {
 		return err
 	}
 	var bill bytes.Buffer
-	if err := writeBill(&bill, parts, info, *version, at); err != nil {
+	if err := writeBill(&bill, &own, parts, info, at); err != nil {
 		return fmt.Errorf("write the bill of materials: %w", err)
 	}
 	if err := os.WriteFile(*sbom, bill.Bytes(), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(*licences, notices(parts), 0o644)
+	return os.WriteFile(*licences, notices(append([]part{own}, parts...)), 0o644)
 }

@@ -27,8 +27,9 @@ type part struct {
 	Texts    []string
 }
 
-// partsOf are the parts of a binary, in the order of their paths. Each has at least one licence, and all are allowed.
-func partsOf(info *buildinfo.BuildInfo, project string) ([]part, error) {
+// partsOf returns the parts of a binary in the order of their paths, and reads the licence of the project's own. Each has at
+// least one licence, and all are allowed.
+func partsOf(info *buildinfo.BuildInfo, project string, own *part) ([]part, error) {
 	var paths []string
 	for _, m := range info.Deps {
 		paths = append(paths, m.Path)
@@ -50,7 +51,7 @@ func partsOf(info *buildinfo.BuildInfo, project string) ([]part, error) {
 	for _, m := range info.Deps {
 		parts = append(parts, part{Path: m.Path, Version: m.Version, Sum: m.Sum})
 	}
-	var wrong []error
+	wrong := []error{own.read(project, know)}
 	for i := range parts {
 		wrong = append(wrong, parts[i].read(dirs[parts[i].Path], know))
 	}
@@ -119,7 +120,7 @@ func (p *part) read(dir string, know *classifier.Classifier) error {
 // notices are the licences of all parts, first as a list, then in full: a text that many have stands once, below their names.
 func notices(parts []part) []byte {
 	var b bytes.Buffer
-	b.WriteString("What retry-worker is made of, and under which licences.\n\n")
+	b.WriteString("What this program is made of, and under which licences.\n\n")
 	var texts []string
 	of := map[string][]string{}
 	for i := range parts {

@@ -51,7 +51,7 @@ func meaning(code int) string {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the database (close it): "
 	case sqlite3.SQLITE_IOERR:
-		return "the disk does not read or write (look at the disk, quotas and limits; the worker goes on by itself once " +
+		return "the disk cannot be read or written (look at the disk, quotas and limits; the worker goes on by itself once " +
 			"it does): "
 	}
 	return ""

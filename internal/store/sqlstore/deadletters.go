@@ -45,6 +45,14 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	if f.Context != "" {
 		w.and(d.brings(f.Context))
 	}
+	if f.Assignee == journal.Nobody {
+		w.and("d.assignee = ''")
+	} else {
+		w.is("d.assignee", f.Assignee)
+	}
+	if !f.FollowUp.IsZero() {
+		w.and("d.follow_up <> 0 AND d.follow_up < ?", journal.CeilMilli(f.FollowUp))
+	}
 	if p.Before != math.MaxInt64 {
 		w.and("d.record < ?", p.Before)
 	}
@@ -166,15 +174,24 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 	}))
 }
 
-// DeadLettersAsked implements deadletter.Reader.
-func (r *Reader) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
-	w := where{conditions: []string{"(d.body ->> 'asked') IS NOT NULL"}}
-	if len(teams) > 0 {
-		oneOf(&w, "d.team", teams)
-	}
-	return reading(ctx, r, "read the dead letters that are asked about", func(s *snapshot) ([]deadletter.Item, error) {
-		return s.letters(w, "d.record", limit)
+// DeadLetterAssignees implements deadletter.Reader.
+func (r *Reader) DeadLetterAssignees(
+	ctx context.Context, f journal.DeadLetterFilter,
+) (counts map[string]int64, err error) {
+	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	w := r.finds(p)
+	oneOf(&w, "d.state", p.States)
+	err = r.read(ctx, "count what people have", func(s *snapshot) error {
+		counts = map[string]int64{}
+		return s.each("SELECT d.assignee, count(*) FROM dead_letters d"+w.String()+" GROUP BY 1", func(scan scanner) error {
+			var name string
+			var n int64
+			err := scan(&name, &n)
+			counts[name] = n
+			return err
+		}, w.args...)
 	})
+	return counts, err
 }
 
 // DeadLetterGroups implements deadletter.Reader.

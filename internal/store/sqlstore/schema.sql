@@ -72,7 +72,7 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
 -- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
--- none, and cents what the claim is worth.
+-- none, cents what the claim is worth. assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -86,17 +86,18 @@ CREATE TABLE dead_letters (
     seen        INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
+    assignee    TEXT NOT NULL,
+    follow_up   INT  NOT NULL,
     body        JSON NOT NULL
 )STRICT;
 
 CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
-CREATE INDEX dead_letters_asked ON dead_letters (record) WHERE (body ->> 'asked') IS NOT NULL;
-
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
 -- One for each order of a list; the first has what filters and counts ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents);
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, assignee,
+    follow_up);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 

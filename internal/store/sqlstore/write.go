@@ -276,7 +276,7 @@ const (
 	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
 		" dead_letter = excluded.dead_letter, destination = excluded.destination, body = excluded.body"
 	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen," +
-		" deadline = excluded.deadline, body = excluded.body"
+		" deadline = excluded.deadline, assignee = excluded.assignee, follow_up = excluded.follow_up, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
 	addSum          = "n = sums.n + excluded.n"

@@ -180,9 +180,8 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 // compareLetters compares lists of dead letters, each of them, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	same(o, r, "the counts of dead letters", func(s ports) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
-	for _, teams := range [][]decision.Team{nil, {"ti"}, {"faturamento", "cadastro"}} {
-		same(o, r, "what is asked about", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, teams, 2) })
-	}
+	of := o.drawFilter(r)
+	same(o, r, "who has what", func(s ports) (map[string]int64, error) { return s.DeadLetterAssignees(ctx, of) })
 	for range 3 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")
@@ -238,9 +237,10 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
 		IDs:         rapid.SampledFrom(ids).Draw(r, "ids"),
 		Context:     rapid.SampledFrom(contexts).Draw(r, "of context"),
+		Assignee:    rapid.SampledFrom(append(oracleAssignees, "", "", "nobody")).Draw(r, "of assignee"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
-		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
+		f.Since, f.Until, f.FollowUp = o.bound(r, "since"), o.bound(r, "until"), o.bound(r, "follow up")
 	}
 	return f
 }

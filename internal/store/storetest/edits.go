@@ -306,7 +306,7 @@ func edits(body string) (all []edit) {
 		{"an erased record put in", "INSERT INTO records SELECT 7, kind, subject, at, body FROM records WHERE record = 3"},
 		{"a link put in", "INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"},
 		{"a subject put in", "INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"},
-		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, deadline, cents, body FROM dead_letters LIMIT 1"},
+		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, seen, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1"},
 		{"a sum put in", "INSERT INTO sums VALUES (1, 'closed', 'x', '', '', 0, 7)"},
 		{"a cause put in", "INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, began, prior, told, news FROM fingerprints LIMIT 1"},
 		{"a run of what was answered put in", "INSERT INTO answered VALUES (7, 8, 0)"},

@@ -195,10 +195,16 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	return a
 }
 
+var oracleAssignees = []string{"", "ana", "nobody2", "já"}
+
 // note says something of a dead letter.
 func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, letter string) error {
-	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Look, journal.Ask, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
-	_, err := o.journal.Note(ctx, &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "x" + text().Draw(r, "said"), By: text().Draw(r, "by")})
+	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Assign, journal.Assign, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
+	n := &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "x" + text().Draw(r, "said"), By: text().Draw(r, "by")}
+	if verb == journal.Assign {
+		n.Assignee, n.FollowUpAt = rapid.SampledFrom(oracleAssignees).Draw(r, "to"), o.bound(r, "follow up")
+	}
+	_, err := o.journal.Note(ctx, n)
 	return err
 }
 

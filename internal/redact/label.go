@@ -1,0 +1,152 @@
+package redact
+
+const (
+	// near is how many words may stand between a label and its number where the number has the label's exact length.
+	// Marks do not count, so a second reading counts the same.
+	near = 8
+
+	maxPrefix = 8 // letters before the digits of a number: MG-12.345.678
+)
+
+// context is what stands before a number.
+type context struct {
+	label  kind  // of the nearest label
+	direct bool  // nothing but connecting words and punctuation stands behind it
+	passed bool  // a number does
+	words  int   // that do
+	kept   class // keepOne, keepAll, engineKey, registry, company, counter: what the next number is instead
+	since  int   // words behind that
+	signed bool  // a sign stands behind the last word
+	line   bool  // a line's end does
+}
+
+// isPersons reports whether a label right before says that the number is a person's.
+func (c *context) isPersons() bool {
+	return c.direct && (c.label == cpf || c.label == id || c.label == record)
+}
+
+// ofNumber returns the context that a number has.
+func (c context) ofNumber() context {
+	isPassed := c.passed && (c.label == id || c.label == birth || c.label == record || c.label == address)
+	if isPassed || c.isKept() {
+		c.label = none
+	}
+	return c
+}
+
+// isKept reports whether the next number is nobody's.
+func (c *context) isKept() bool { return c.kept == keepOne || c.kept == keepAll }
+
+func (c *context) begin(k kind) { *c = context{label: k, direct: true} }
+
+// crosses takes account of a sign.
+func (c *context) crosses(sign class) {
+	switch {
+	case sign == ' ':
+	case sign == endTag:
+		*c = context{}
+	case isOneOf(sign, hard), isOneOf(sign, ")]}|"), sign == ',' && c.kept != keepAll:
+		c.kept = 0
+		c.direct = c.direct && !isOneOf(sign, hard)
+	case sign == url:
+		c.direct = false
+	case sign == '\n':
+		c.line = true
+	case isOneOf(sign, assigning):
+		c.signed = true
+	}
+}
+
+// settle takes account of a line's end before a word, number or mark.
+func (c *context) settle() {
+	if c.line && !c.signed && c.kept != company {
+		c.kept = 0
+	}
+	c.signed, c.line = false, false
+}
+
+// meets takes account of the token i.
+func (r *reader) meets(i int) {
+	c, t := &r.context, &r.tokens[i]
+	switch sorts[r.classes[i]] {
+	case isLetter:
+		r.meetsWord(c, i)
+	case isDigit:
+		c.direct, c.passed = false, true
+		if c.kept != keepAll {
+			c.kept = 0
+		}
+	case isPlaceholder:
+		c.kept = 0
+		switch t.kind {
+		case name, mail:
+		case card, birth: // "informada 123, cadastrada 124"
+			c.begin(t.kind)
+		case cpf, cns, phone:
+			c.begin(t.kind)
+			c.direct = false
+		default:
+			c.label = none
+		}
+	}
+}
+
+// meetsWord takes account of the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
+func (r *reader) meetsWord(c *context, i int) {
+	class, k := r.classes[i], r.tokens[i].kind
+	isQuery := class == 'n' && isOneOf(r.char(r.start(i)-1), "?&") // ?numero=
+	before := r.before(i)
+	isOther := class == company && c.direct && c.label == cpf && is(r.class(before), labels) ||
+		k == cpf && r.class(before) == company
+	switch {
+	case isOther:
+		c.begin(taxpayer)
+		c.kept = company
+		return
+	case is(class, labels):
+		c.begin(k)
+		return
+	case class == person && (c.label == none || !c.direct):
+		c.begin(id)
+		return
+	case class == person:
+		c.kept = 0
+		return
+	case is(class, keeping), class == company:
+		c.kept, c.since = class, 0
+	case class == counter, isQuery:
+		if c.kept == 0 {
+			c.kept, c.since = counter, 0
+		}
+		if isQuery {
+			c.label = none
+		}
+	case !is(class, connecting+"p") && !r.isPrefix(i):
+		c.kept = 0
+	default:
+		c.since++
+	}
+	if c.kept == counter && c.since > 1 {
+		c.kept = 0
+	}
+	if class == health && c.label == card {
+		c.label = cns
+	}
+	if c.words++; c.words > near {
+		c.label = none
+	}
+	isAdjective := is(class, "uU") && k != none // carteirinha nova
+	c.direct = c.direct && (is(class, connecting) || isAdjective || r.isPrefix(i))
+}
+
+// isMoney reports whether a currency's sign stands right before the token i.
+func (r *reader) isMoney(i int) bool { return is(r.class(r.back(i)), "$9") }
+
+// isPrefix reports whether the word i is the letters of a number: MG-12.345.678.
+func (r *reader) isPrefix(i int) bool {
+	next := r.end(i)
+	if r.char(next) == '-' {
+		next++
+	}
+	return is(r.classes[i], "uUk") && r.size(i) <= maxPrefix && looks[r.char(next)] == isDigit
+}

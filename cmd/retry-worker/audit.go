@@ -49,7 +49,7 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	options := audit.VerifyOptions{}
 	if head != "" {
 		var err error
-		if options.Head, err = audit.ParseCheckpoint(head); err != nil {
+		if options.Head, err = journal.ParseHead(head); err != nil {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}

@@ -52,7 +52,7 @@ func TestErase(t *testing.T) {
 		}
 	}
 	r, err := audit.Verify(t.Context(), c.Memory, audit.VerifyOptions{}, nil)
-	if err != nil || r.Erased != 5 {
+	if err != nil || r.Expunged != 5 {
 		t.Errorf("verified %+v (%v)", r, err)
 	}
 }

@@ -256,7 +256,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
 	default:
 		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
-		e.Facts = []fact{{"body", from.Body}}
+		e.Facts = []fact{{"body", string(from.Told())}}
 	}
 	return e
 }

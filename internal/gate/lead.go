@@ -218,7 +218,7 @@ func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.De
 func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	state, r := d.State, g.record(d.Name)
 	r.written++
-	b := &journal.DestinationBody{Version: r.written, State: &state}
+	b := &journal.DestinationBody{Version: r.written, State: &state, Read: g.seen}
 	if n := len(r.Orders); n > 0 {
 		b.Follows = r.Orders[n-1].Record
 	}

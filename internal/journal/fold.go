@@ -223,11 +223,9 @@ func (p *projection) end(h *History, as State) {
 	if as == "" {
 		return
 	}
-	e, alive := &h.Episode, h.Episode.State != Dead
+	e := &h.Episode
 	e.State, e.ClosedAt = as, p.at
-	if alive {
-		p.countEnd(h.subject.Policy, e, false)
-	}
+	p.countEnd(h.subject.Policy, e, false) // not one that died: it is counted
 	if d := h.letter(); d != nil {
 		p.settle(d, DeadLetterSuperseded)
 	}
@@ -323,12 +321,11 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 	if d != nil {
 		p.settle(d, DeadLetterDiscarded)
 	}
-	alive := e.State != Dead
-	e.Number = b.Episode
-	h.close(Expired, b.At)
-	if alive {
-		p.countEnd(h.subject.Policy, e, false)
+	if b.Left != nil { // one that somebody edited has none
+		*e = *b.Left
 	}
+	h.close(Expired, b.At)
+	p.countEnd(h.subject.Policy, e, false)
 }
 
 // fold folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.

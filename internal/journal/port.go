@@ -2,8 +2,11 @@ package journal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -269,8 +272,25 @@ type Head struct {
 // ErrNoHead is what a damaged store is met with.
 var ErrNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
 
-// String is the head as `audit verify --head` takes it: the link's number and its hash.
+// String is the head as `audit verify --head` takes it: the link's number and its hash. Who keeps that outside the
+// database, in a log or on paper, can tell a ledger that was cut behind it or written anew.
 func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
+
+// MarshalText is String.
+func (h Head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// ParseHead reads what String wrote. Its error says what was found and expected.
+func ParseHead(s string) (Head, error) {
+	number, hash, _ := strings.Cut(strings.TrimSpace(s), ":")
+	link, err := strconv.ParseUint(number, 10, 63)
+	sum, notHex := hex.DecodeString(hash)
+	h := Head{Link: int64(link)}
+	if err != nil || link == 0 || notHex != nil || copy(h.Hash[:], sum) != len(sum) || len(sum) != len(h.Hash) {
+		return Head{}, fmt.Errorf("%q is no head, expected LINK:HASH as a log line has it: a number from 1 on, "+
+			"a colon, 64 hexadecimal digits", s)
+	}
+	return h, nil
+}
 
 // Changes are what one transaction saves: all of them or none.
 type Changes struct {

@@ -66,7 +66,7 @@ func (t *Table) compare(got, want []Row) error {
 type Refold struct {
 	*projection
 	runs    map[string]*foldedRun
-	gone    Gone
+	gone    Runs
 	letters int64
 }
 
@@ -79,7 +79,10 @@ type foldedRun struct {
 func NewRefold() *Refold { return &Refold{projection: newProjection(), runs: map[string]*foldedRun{}} }
 
 // Gone returns the records that expunges took, once those are folded.
-func (f *Refold) Gone() *Gone { return &f.gone }
+func (f *Refold) Gone() *Runs {
+	f.gone.All()
+	return &f.gone
+}
 
 // Letters returns how many dead letters were held against their records.
 func (f *Refold) Letters() int64 { return f.letters }
@@ -94,7 +97,7 @@ func (f *Refold) Entry(e *Entry) error {
 	case PurgeEntry, ErasureEntry:
 		b, err := BodyOf[expungeBody](e)
 		f.expunged(&b)
-		return cmp.Or(err, f.gone.Add(e))
+		return cmp.Or(err, f.gone.AddGone(e))
 	}
 	return nil
 }

@@ -184,15 +184,17 @@ func (r *Runs) Holds(n int64) bool {
 }
 
 // Missing returns what of the numbers from 1 through the last is in none of the runs.
-func (r *Runs) Missing(last int64) (gaps []Run) {
-	next := int64(1)
-	for _, n := range append(r.All(), Run{First: last + 1, Last: last + 1}) {
-		if n.First > next {
-			gaps = append(gaps, Run{First: next, Last: min(n.First-1, last)})
-		}
-		next = max(next, n.Last+1)
+func (r *Runs) Missing(last int64) []Run {
+	r.All()
+	return r.without(Run{First: 1, Last: last})
+}
+
+// Left returns the parts of runs that are in none of r, which All was called for.
+func (r *Runs) Left(runs []Run) (all []Run) {
+	for _, n := range runs {
+		all = append(all, r.without(n)...)
 	}
-	return gaps
+	return all
 }
 
 // without returns the parts of n that are in none of the runs, which All was called for.

@@ -34,11 +34,11 @@ func (s *stage) tellRecorded(r *journal.Recorded) string {
 	if r.Attempt.DeadLetter != "" {
 		text += " deadLetter=" + s.letter(r.Attempt.DeadLetter)
 	}
-	if d.CountAssumed {
+	if r.Attempt.GivenCount < 0 {
 		text += " count assumed"
 	}
-	if r.RaisedFrom >= 0 {
-		text += fmt.Sprintf(" raised from %d", r.RaisedFrom)
+	if r.Raised() {
+		text += fmt.Sprintf(" raised from %d", r.Attempt.GivenCount)
 	}
 	if d.PossiblyAccepted {
 		text += " possibly accepted"
@@ -102,7 +102,7 @@ func (s *stage) story(story journal.Story) string {
 	}
 	for i := range story.Entries {
 		e := &story.Entries[i]
-		body := e.Body
+		body := string(e.Told())
 		for id, short := range s.letters {
 			body = strings.ReplaceAll(body, id, short)
 		}

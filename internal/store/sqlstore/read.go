@@ -14,10 +14,7 @@ const selectEntries = "SELECT r.record, r.kind, r.subject, r.at, r.body, coalesc
 
 // readEntry reads a row of selectEntries.
 func readEntry(scan scanner, r *journal.Entry) error {
-	var body string
-	err := scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
-	r.Keep(body)
-	return err
+	return scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &r.Body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
 }
 
 func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) {

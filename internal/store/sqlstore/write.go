@@ -165,8 +165,7 @@ func (r *nullRecord) attempt(s journal.Subject) (*journal.Attempt, error) {
 	if r.record == nil {
 		return nil, nil
 	}
-	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at)}
-	e.Keep(*r.body)
+	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at), Body: *r.body}
 	d, err := e.Decode()
 	return d.Attempt, err
 }
@@ -223,8 +222,8 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if h.Same == nil && l.Identity != (journal.Identity{}) && h.MayBe(l.Identity) {
 		var same nullRecord
 		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
-			"'identity' = ? ORDER BY record DESC LIMIT 1",
-			[]any{h.Key, l.Identity.String()}, &same.record, &same.at, &same.body); err != nil {
+			"'id' = ? ORDER BY record DESC LIMIT 1",
+			[]any{h.Key, l.Identity.Kept()}, &same.record, &same.at, &same.body); err != nil {
 			return err
 		}
 		if h.Same, err = same.attempt(l.Subject); err != nil {
@@ -237,9 +236,9 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
 	// second. Runs of several workers may lie inside each other.
 	var answered, until int64
-	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'lockedUntil' AS BIGINT)), 0)
+	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'until' AS BIGINT)), 0)
 		FROM records r JOIN answered a ON a.first > r.record - ? AND a.first <= r.record AND a.last >= r.record
-		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?`,
+		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'n' AS BIGINT) = ?`,
 		[]any{journal.MostRun, h.Key, h.Same.Number}, &answered, &h.SameUntil, &until)
 	h.SameAnswered, h.SameUntil = answered > 0, max(h.SameUntil, until)
 	if err == nil && h.Same.DeadLetter != "" {
@@ -340,7 +339,7 @@ func (b *batch) records(records []journal.Entry) error {
 		if r.Key == 0 && r.Subject != (journal.Subject{}) {
 			return invalid("save record %d: its subject has no key", r.Record)
 		}
-		all[i] = journal.Row{r.Record, string(r.Kind), r.Key, journal.Milli(r.At), r.Kept()}
+		all[i] = journal.Row{r.Record, string(r.Kind), r.Key, journal.Milli(r.At), r.Body}
 	}
 	b.insert("records (record, kind, subject, at, body)", "", all)
 	return nil

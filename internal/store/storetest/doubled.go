@@ -71,19 +71,23 @@ func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 
 // sameSalts returns what gives the changes of the second store the salts of the first: each draws its own.
 func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
+	const length = len(`salt":"AAAAAAAAAAAAAAAA"}`)
 	var drawn []string
 	return func(head journal.Head, c *journal.Changes) *journal.Changes {
-		switch {
-		case c == nil:
-		case drawn == nil:
-			for i := range c.Records {
-				drawn = append(drawn, c.Records[i].Salt)
-			}
-		default:
-			for i := range c.Records {
-				c.Records[i].Salt = drawn[i]
+		if c == nil {
+			return nil
+		}
+		first := drawn == nil
+		for i := range c.Records {
+			body := &c.Records[i].Body
+			if at := len(*body) - length; first {
+				drawn = append(drawn, (*body)[at:])
+			} else {
+				*body = (*body)[:at] + drawn[i]
 				c.Link.Digests[i] = c.Records[i].Digest()
 			}
+		}
+		if !first {
 			c.Link = c.Link.After(head)
 		}
 		return c

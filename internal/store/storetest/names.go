@@ -55,7 +55,7 @@ func testNames(t *testing.T, s Store) {
 	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) {
 		x.entries = append(x.entries, journal.Entry{Kind: journal.RejectionEntry, Subject: of, At: at(0), Body: string(body)})
 	})
-	if st := story(t, s, of); len(st.Entries) != 1 || st.Entries[0].Body != string(body) {
+	if st := story(t, s, of); len(st.Entries) != 1 || string(st.Entries[0].Told()) != string(body) {
 		t.Error("not every code point came back")
 	}
 }

@@ -165,7 +165,7 @@ func TestATeamSharesItsClaims(t *testing.T) {
 		press(kb.Enter, "that it is the admin's", `document.querySelector("#assigned").innerText.includes("Está com test.admin")`)
 		b.says("#assigned", "Retomar em", "Operadora responde hoje.")
 		b.open("/dead-letters?q=" + claimID)
-		b.says("#rows", "com test.admin", "Retomar em")
+		b.says("#rows", "com test.admin", "retomar em")
 		b.click(`.chips a[href*="followUp"]`)
 		b.await("what is for today", `location.search.includes("followUp") && document.querySelector(".row-link").innerText`)
 		admin.open("/")

@@ -15,7 +15,7 @@ func TestDocumentNamesEverything(t *testing.T) {
 	if !found {
 		t.Fatal("no such section")
 	}
-	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.Outage{}} {
+	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.FollowUp{}, notify.Outage{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
 			if !strings.Contains(text, "`"+name+"`") {

@@ -130,7 +130,7 @@ func TestMails(t *testing.T) {
 		"up":          {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210})},
 		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
 		"digest": {notify.TypeDigest, notify.Data{Day: "2026-11-23", Open: notify.Summary{Count: 40},
-			Due: &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"},
+			Due:       &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"},
 			FollowUps: []notify.FollowUp{{Count: 1210}, {Assignee: "ana.souza", Count: 2}}}},
 		"digest-whole": {notify.TypeDigest, wholeDigest()},
 		"news":         {notify.TypeNew, newsNotice().Data},

@@ -17,13 +17,6 @@ type document struct {
 		ID   string `xml:"id,attr"`
 		Code string `xml:"errorCode,attr"`
 	} `xml:"error"`
-	Messages []struct {
-		ID           string `xml:"id,attr"`
-		Name         string `xml:"name,attr"`
-		Subscription struct {
-			CorrelationKey string `xml:"correlationKey,attr"`
-		} `xml:"extensionElements>subscription"`
-	} `xml:"message"`
 }
 
 // node is a flow node, a sequence flow or an annotation.
@@ -33,7 +26,6 @@ type node struct {
 	Name          string `xml:"name,attr"`
 	AttachedTo    string `xml:"attachedToRef,attr"`
 	Default       string `xml:"default,attr"`
-	Source        string `xml:"sourceRef,attr"`
 	Target        string `xml:"targetRef,attr"`
 	Template      string `xml:"modelerTemplate,attr"`
 	TemplateV     string `xml:"modelerTemplateVersion,attr"`
@@ -41,13 +33,6 @@ type node struct {
 	Error         struct {
 		Ref string `xml:"errorRef,attr"`
 	} `xml:"errorEventDefinition"`
-	Message struct {
-		Ref string `xml:"messageRef,attr"`
-	} `xml:"messageEventDefinition"`
-	Timer struct {
-		Date     string `xml:"timeDate"`
-		Duration string `xml:"timeDuration"`
-	} `xml:"timerEventDefinition"`
 	Condition  string `xml:"conditionExpression"`
 	Extensions struct {
 		Task struct {
@@ -128,4 +113,13 @@ func sourceOf(mappings []mapping, target string) string {
 		}
 	}
 	return ""
+}
+
+func (d *document) start() *node {
+	for i := range d.Process.Elements {
+		if n := &d.Process.Elements[i]; n.is("startEvent") {
+			return n
+		}
+	}
+	return &node{}
 }

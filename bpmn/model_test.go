@@ -43,33 +43,6 @@ func TestBoundaryEventsMapWhatTheErrorCarries(t *testing.T) {
 	})
 }
 
-// An optional variable that a failure does not carry would be found in the process as the failure before left it.
-func TestNothingOfOneFailureIsLeftAtTheNext(t *testing.T) {
-	eachWanted(t, func(t *testing.T, d document, want expectation) {
-		wait := d.node("wait_for_retry")
-		for _, variable := range append(want.forgets, want.carries...) {
-			if got := sourceOf(wait.Extensions.Outputs, variable); got != "=null" {
-				t.Errorf("when the wait ends %s becomes %q, expected =null", variable, got)
-			}
-		}
-	})
-}
-
-// The wait goes by the absolute time, or by the engine's own clock; the review must bring what it goes by anew, or
-// the process waits as it did before, or not at all.
-func TestTheWaitGoesByWhatWasDecided(t *testing.T) {
-	eachWanted(t, func(t *testing.T, d document, want expectation) {
-		if got := d.node("wait_for_retry").Timer; got.Date != want.date || got.Duration != want.duration {
-			t.Errorf("the wait goes by the date %q, the duration %q; expected %q, %q", got.Date, got.Duration, want.date, want.duration)
-		}
-		review := d.node("retry_review")
-		decided := strings.TrimPrefix(want.date+want.duration, "=")
-		if in, out := sourceOf(review.Extensions.Inputs, decided), sourceOf(review.Extensions.Outputs, decided); in != "=null" || out != "="+decided {
-			t.Errorf("the review begins with %s %q and ends with %q, expected =null and =%[1]s", decided, in, out)
-		}
-	})
-}
-
 func TestTasksAreTheContracts(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
 		left := append([]hospitalTask{{"record-retry-outcome", "3"}, {"analyze-retry", "3"}, {"retry-review", "3"}}, want.tasks...)
@@ -102,22 +75,6 @@ func TestTasksAreTheContracts(t *testing.T) {
 	})
 }
 
-// A task that reads retryCount through an input mapping keeps its new value to itself unless it maps
-// it back, and the process would retry for ever.
-func TestRetryCountLeavesEveryTaskThatMapsIt(t *testing.T) {
-	each(t, func(t *testing.T, d document) {
-		for _, n := range d.Process.Elements {
-			mapped := sourceOf(n.Extensions.Inputs, "retryCount") != ""
-			if counts := slices.Contains([]string{"analyze-retry", "retry-submission-backoff"}, n.Extensions.Task.Type); !mapped && !counts {
-				continue
-			}
-			if got := sourceOf(n.Extensions.Outputs, "retryCount"); got != "=retryCount" {
-				t.Errorf("task %s maps its new retryCount to the process from %q, expected =retryCount", n.ID, got)
-			}
-		}
-	})
-}
-
 func TestStaffCanReadTheModel(t *testing.T) {
 	eachWanted(t, func(t *testing.T, d document, want expectation) {
 		if strings.TrimSpace(d.Process.Documentation) == "" {
@@ -136,6 +93,41 @@ func TestStaffCanReadTheModel(t *testing.T) {
 			}
 			if (event || task) && n.Name == "" {
 				t.Errorf("%s %s has no name", n.XMLName.Local, n.ID)
+			}
+		}
+	})
+}
+
+// A retry after a review may begin to count anew: retryCount is 0 then. Of what a gate sent ahead the success is wanted, too.
+func TestASuccessCountsAsRetriedAfterARetryOrAReview(t *testing.T) {
+	eachWanted(t, func(t *testing.T, d document, want expectation) {
+		condition := `=(if retryCount = null then 0 else retryCount) > 0 or reviewDecision = "reprocess"`
+		if want.gated {
+			condition += " or gateCanary = true"
+		}
+		for _, n := range d.Process.Elements {
+			if n.is("sequenceFlow") && n.Target == "record_retry_outcome" && n.Condition != condition {
+				t.Errorf("flow %s is taken where %q, expected %q", n.ID, n.Condition, condition)
+			}
+		}
+	})
+}
+
+// A person must not have decided by an answer that is neither: there is an incident instead.
+func TestNobodyDecidesByMistake(t *testing.T) {
+	each(t, func(t *testing.T, d document) {
+		if byDefault := d.node("review_decision").Default; byDefault != "" {
+			t.Errorf("without a decision the process goes to %s", byDefault)
+		}
+		if got, want := d.node("should_retry").Default, "do_not_retry"; got != want {
+			t.Errorf("without shouldRetry the process takes %q, expected %q", got, want)
+		}
+		for flow, want := range map[string]string{
+			"reprocess": `=reviewDecision = "reprocess"`, "discard": `=reviewDecision = "discard"`,
+			"accept": `=reviewDecision = "accepted"`, "do_retry": "=shouldRetry = true",
+		} {
+			if got := d.node(flow).Condition; got != want {
+				t.Errorf("flow %s is taken where %q, expected %q", flow, got, want)
 			}
 		}
 	})

@@ -47,19 +47,11 @@ func run(args []string, out io.Writer) error {
 		}
 	}
 	o.policy, o.destination, o.gate = from.Policies[*policy], from.Destination, *gate == "on"
-	switch {
-	case flags.NArg() > 0:
-		return fmt.Errorf("%q is no flag", flags.Arg(0))
-	case o.policy == nil:
-		return fmt.Errorf("--policy is %q, expected one of %s", *policy, strings.Join(from.Policies.Names(), ", "))
-	case !o.gate && *gate != "off":
-		return fmt.Errorf("--gate is %q, expected on or off", *gate)
-	case !(o.claimsPerMinute > 0 && o.claimsPerMinute <= 1000): // NaN too
-		return fmt.Errorf("--claims-per-minute is %v, expected a number above 0, at most 1000", o.claimsPerMinute)
-	case o.capacity < 1 || o.capacity > 60_000:
-		return fmt.Errorf("--capacity is %d, expected 1 to 60000", o.capacity)
-	case *format != "text" && *format != "json":
-		return fmt.Errorf("-o is %q, expected text or json", *format)
+	right := flags.NArg() == 0 && (o.gate || *gate == "off") && o.claimsPerMinute > 0 && o.claimsPerMinute <= 1000 && o.capacity > 0 &&
+		(*format == "text" || *format == "json")
+	if o.policy == nil || !right {
+		flags.Usage()
+		return fmt.Errorf("expected flags as above, and --policy one of %s", strings.Join(from.Policies.Names(), ", "))
 	}
 	file, err := os.Open(*trace)
 	if err != nil {

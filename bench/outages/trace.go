@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,62 +17,30 @@ type outage struct {
 	start, end      time.Duration
 }
 
-const (
-	header = "service,source,start_minute,minutes"
-	// maxMinutes of a trace: a century.
-	maxMinutes = 100 * 366 * 24 * 60
-)
+const header = "service,source,start_minute,minutes"
 
-// readTrace reads outages as CSV. An error names the line, what it holds and what it should.
-func readTrace(file string, r io.Reader) ([]outage, error) {
+// readTrace reads outages as CSV.
+func readTrace(file string, r io.Reader) (outages []outage, err error) {
 	lines := csv.NewReader(r)
 	lines.FieldsPerRecord = 4
-	head, err := lines.Read()
-	if err == nil {
-		head[0] = strings.TrimPrefix(head[0], "\ufeff")
-	}
-	if found := strings.Join(head, ","); found != header {
-		return nil, fmt.Errorf("%s:1: found %.60q, expected the header %s", file, found, header)
-	}
-	var outages []outage
-	for {
-		fields, err := lines.Read()
-		if errors.Is(err, io.EOF) && len(outages) == 0 {
-			return nil, fmt.Errorf("%s: found no outage, expected at least one line below the header", file)
-		}
-		if errors.Is(err, io.EOF) {
-			return outages, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w, expected %s", file, err, header)
-		}
-		o, err := parseOutage(fields)
-		if err != nil {
-			line, _ := lines.FieldPos(0)
-			return nil, fmt.Errorf("%s:%d: %w", file, line, err)
-		}
-		outages = append(outages, o)
-	}
-}
-
-func parseOutage(fields []string) (o outage, err error) {
-	if fields[0] == "" {
-		return o, errors.New("found no service, expected its name in the first field")
-	}
-	start, err := parseMinutes("start_minute", fields[2], 0)
+	all, err := lines.ReadAll()
 	if err != nil {
-		return o, err
+		return nil, fmt.Errorf("%s: %w, expected %s", file, err, header)
 	}
-	length, err := parseMinutes("minutes", fields[3], time.Minute)
-	return outage{fields[0], fields[1], start, start + length}, err
-}
-
-func parseMinutes(name, text string, least time.Duration) (time.Duration, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if d := time.Duration(n) * time.Minute; err == nil && n <= maxMinutes && d >= least {
-		return d, nil
+	if len(all) < 2 || strings.Join(all[0], ",") != header {
+		return nil, fmt.Errorf("%s: expected the header %s, and one outage at least", file, header)
 	}
-	return 0, fmt.Errorf("found %s %.60q, expected a whole number from %d to %d", name, text, least/time.Minute, maxMinutes)
+	for n, fields := range all[1:] {
+		const bits = 25 // half a century of minutes
+		start, wrong := strconv.ParseUint(fields[2], 10, bits)
+		length, err := strconv.ParseUint(fields[3], 10, bits)
+		if wrong != nil || err != nil || length == 0 || fields[0] == "" {
+			return nil, fmt.Errorf("%s:%d: found %q, expected %s, in whole minutes", file, n+2, fields, header)
+		}
+		begins := time.Duration(start) * time.Minute
+		outages = append(outages, outage{fields[0], fields[1], begins, begins + time.Duration(length)*time.Minute})
+	}
+	return outages, nil
 }
 
 // byService returns the outages of each service in the order of time, those that overlap as one, and the services in

@@ -47,7 +47,7 @@ var startedEngine = sync.OnceValues(startEngine)
 
 func startEngine() (*devEngine, error) {
 	ctx := context.Background()
-	started, err := engine.Start(ctx, "--max-in-flight=32") // so that one test can flood it
+	started, err := engine.Start(ctx)
 	if err != nil {
 		return nil, err
 	}

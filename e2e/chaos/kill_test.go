@@ -53,7 +53,6 @@ type killing struct {
 	begins []time.Time // the same on the engine's
 	kills  [manners]int
 	idle   int // lives that ended before their kill: there was nothing left to do
-	torn   int // kills that left a commit half written (SQLite's write-ahead log)
 }
 
 // The worker is killed again and again under load and started again. Nothing may be decided twice, answered
@@ -119,9 +118,6 @@ func (k *killing) life() {
 	}
 	p.Kill()
 	disarm()
-	if path, ok := strings.CutPrefix(k.url, "sqlite:"); ok && tornTail(k.t, path+"-wal") {
-		k.torn++
-	}
 }
 
 // aim kills a worker at the n-th event that its manner waits for.
@@ -201,8 +197,8 @@ func (k *killing) judge(a *audit, name string, seed int, took time.Duration) {
 	if recalled == 0 || unheard == 0 || found.outcomes == 0 {
 		k.t.Errorf("%d decisions were recorded in one life and answered in a later one, %d answers taken and not heard of: the kills show nothing", recalled, unheard)
 	}
-	report(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, %d outcomes, one answer each; %d answered in a later life word for word, %d answers taken and never heard of, %d commits half written; seed %d, %.1f s",
-		k.total(), k.each(), k.idle, len(k.jobs), found.attempts, found.rejections, found.outcomes, recalled, unheard, k.torn, seed, took.Seconds())
+	report(k.t, "killed under load, "+name, "%d kills (%s), %d idle; %d jobs, %d attempts, %d rejections, %d outcomes, one answer each; %d answered in a later life word for word, %d answers taken and never heard of; seed %d, %.1f s",
+		k.total(), k.each(), k.idle, len(k.jobs), found.attempts, found.rejections, found.outcomes, recalled, unheard, seed, took.Seconds())
 }
 
 func (k *killing) total() (n int) {

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,15 +16,11 @@ import (
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 )
 
@@ -50,15 +43,12 @@ type row struct {
 	random *rand.Rand
 	kills  int
 	proxy  *toxiproxy.Proxy // what stands between the two
-	idp    *gateway.IDP     // whose tokens alone the engine takes; nil: it takes none
 	server *postgres.Server // of the journal; nil: it is SQLite
 	url    string
-	file   string // of the policies
 	lives  int
-	// taker is the type of the job that a claim has after its analysis; started claims there are, and poisoned ones.
-	taker    string
-	started  atomic.Int64
-	poisoned int
+	// taker is the type of the job that a claim has after its analysis; started claims there are.
+	taker   string
+	started atomic.Int64
 }
 
 // TestFaultMatrix plays each fault on the engine while claims are analysed: each process ends once, with the very answer that the
@@ -69,7 +59,6 @@ func TestFaultMatrix(t *testing.T) {
 	for _, fault := range []struct {
 		name   string
 		store  string // empty: SQLite
-		tokens bool   // the engine takes those of an identity provider
 		jumps  bool   // the clock does: decisions that come again are re-based
 		queued bool   // all claims are there before the worker: nobody can start any while it happens
 		happen func(*row)
@@ -97,13 +86,6 @@ func TestFaultMatrix(t *testing.T) {
 		{name: "answers swallowed", happen: disturbed(noneToEngine)},
 		{name: "connections reset", happen: disturbed(`{"type":"reset_peer","attributes":{"timeout":50}}`)},
 		{name: "half a second of delay", happen: disturbed(`{"type":"latency","attributes":{"latency":500,"jitter":400}}`)},
-		{name: "RESOURCE_EXHAUSTED", happen: (*row).exhaust},
-		{name: "tokens end, and nobody gives others", tokens: true, happen: func(r *row) {
-			r.idp.Revoke()
-			r.idp.SetFault(http.StatusServiceUnavailable, "")
-			r.pass(outlasting)
-			r.idp.SetFault(0, "")
-		}},
 		{name: "SQLite's disk full", happen: (*row).fullDisk},
 		{name: "SQLite locked by another process", happen: (*row).lock},
 		{name: "PostgreSQL killed", store: "PostgreSQL", happen: func(r *row) {
@@ -113,15 +95,13 @@ func TestFaultMatrix(t *testing.T) {
 		}},
 		{name: "PostgreSQL read-only", store: "PostgreSQL", happen: func(r *row) { r.readOnly("on"); r.pass(outlasting); r.readOnly("off") }},
 		{name: "the clock jumps an hour", jumps: true, happen: (*row).jump},
-		{name: "the policies reloaded, a broken file among them", happen: (*row).reload},
-		{name: "oversized and poison jobs", happen: (*row).poison},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			r := &row{
-				devEngine: openEngine(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)), file: filepath.Join(folder(t), "policies.yaml"),
+				devEngine: openEngine(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)),
 				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*engineKills)/10, 1),
 			}
-			r.open(fault.store, fault.tokens)
+			r.open(fault.store)
 			before, err := r.Counters(t.Context())
 			testkit.Must(t, err)
 			n := harness.Setting(t, "PROOF_FAULTS", matrixClaims)
@@ -145,7 +125,7 @@ func TestFaultMatrix(t *testing.T) {
 			timedOut := "a new engine counts anew"
 			if !fault.queued {
 				r.expectCounters(t, before, map[string]int{
-					"created": len(all) + r.poisoned, "completed": len(all) - thrown, "error thrown": thrown, "canceled": r.poisoned,
+					"created": len(all), "completed": len(all) - thrown, "error thrown": thrown,
 					"processes completed": len(all), "incidents pending": 0,
 				})
 				now, err := r.Counters(t.Context())
@@ -158,8 +138,8 @@ func TestFaultMatrix(t *testing.T) {
 	}
 }
 
-// open makes the journal's place, the policies' file, and what stands before the engine.
-func (r *row) open(store string, tokens bool) {
+// open makes the journal's place, and what stands before the engine.
+func (r *row) open(store string) {
 	r.t.Helper()
 	if store == "PostgreSQL" {
 		r.server = postgres.New(r.t, postgres.Options{})
@@ -169,20 +149,8 @@ func (r *row) open(store string, tokens bool) {
 	} else {
 		r.url = newURL["SQLite"](r.t)
 	}
-	testkit.Must(r.t, os.WriteFile(r.file, builtIn(r.t), 0o600))
-	upstream := r.GatewayAddress()
-	if tokens {
-		r.idp = gateway.NewIDP(r.t, "worker", "secret", "")
-		upstream = relay(r.t, upstream, func(ctx context.Context, _ string, _ []byte) error {
-			given := metadata.ValueFromIncomingContext(ctx, "authorization")
-			if len(given) != 1 || !r.idp.Accepts(strings.TrimPrefix(given[0], "Bearer ")) {
-				return status.Error(codes.Unauthenticated, "no such token")
-			}
-			return nil
-		})
-	}
 	r.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()), "engine",
-		testkit.Loopback(0), upstream)
+		testkit.Loopback(0), r.GatewayAddress())
 	testkit.Must(r.t, r.proxy.Start())
 	r.t.Cleanup(r.proxy.Stop)
 }
@@ -190,10 +158,7 @@ func (r *row) open(store string, tokens bool) {
 // start starts a worker's life.
 func (r *row) start() {
 	r.lives++
-	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + matrixTimeout.String(), "RETRY_WORKER_POLICIES_FILE=" + r.file}
-	if r.idp != nil {
-		env = append(env, "ZEEBE_CLIENT_ID=worker", "ZEEBE_CLIENT_SECRET=secret", "ZEEBE_TOKEN_AUDIENCE=zeebe", "ZEEBE_AUTHORIZATION_SERVER_URL="+r.idp.URL())
-	}
+	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + matrixTimeout.String()}
 	r.program = serve(r.t, settings{name: fmt.Sprintf("life-%d", r.lives), gateway: r.proxy.Listen, url: r.url, clock: r.clock.SharedClock, env: env})
 }
 
@@ -241,27 +206,6 @@ func (r *row) toxic(what string) {
 // mend takes every toxic away; connections that one has held are closed.
 func (r *row) mend() { r.proxy.Toxics.ResetToxics(context.Background()) }
 
-// exhaust floods the engine with other commands, until it has refused some.
-func (r *row) exhaust() {
-	var refused atomic.Int64
-	var flood sync.WaitGroup
-	ctx, cancel := context.WithTimeout(r.t.Context(), wait.Limit)
-	defer cancel()
-	for range 400 {
-		flood.Go(func() {
-			for ctx.Err() == nil && refused.Load() < 2000 {
-				if _, err := r.PublishMessage(ctx, &pb.PublishMessageRequest{Name: "flood"}); err != nil {
-					refused.Add(1)
-				}
-			}
-		})
-	}
-	flood.Wait()
-	if ctx.Err() != nil {
-		r.t.Errorf("the engine refused %d commands, expected 2000", refused.Load())
-	}
-}
-
 // lock has another process write to the journal's file, which comes to no end.
 func (r *row) lock() {
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(r.url, "sqlite:")+fmt.Sprintf("?_pragma=busy_timeout(%d)", wait.Limit.Milliseconds()))
@@ -291,45 +235,6 @@ func (r *row) readOnly(to string) {
 	db := database(r.t, r.url)
 	for _, statement := range []string{"SET default_transaction_read_only = off", "ALTER SYSTEM SET default_transaction_read_only = " + to, "SELECT pg_reload_conf()"} {
 		_, err := db.ExecContext(wait.Context(r.t), statement)
-		testkit.Must(r.t, err)
-	}
-}
-
-func builtIn(t *testing.T) []byte {
-	text, err := os.ReadFile("../../internal/catalogue/default.yaml")
-	testkit.Must(t, err)
-	return text
-}
-
-// reload replaces the policies in mid-job, by the same text and by one that is no catalogue.
-func (r *row) reload() {
-	for range r.kills {
-		harness.Replace(r.t, r.file, "policies: [")
-		r.pass(50 * time.Millisecond)
-		harness.Replace(r.t, r.file, string(builtIn(r.t)))
-		r.pass(50 * time.Millisecond)
-	}
-}
-
-// poison starts processes whose jobs no worker can analyse: each ends in an incident, and is cancelled.
-func (r *row) poison() {
-	before, err := r.Counters(r.t.Context())
-	testkit.Must(r.t, err)
-	var instances []int64
-	for i := range 5 {
-		for name, given := range map[string]map[string]any{
-			"OVERSIZED": {"submissionError": strings.Repeat("x", 1_200_000)},
-			"WRONG":     {"submissionError": passing, "retryCount": "many"},
-			"REFUSED":   {"submissionError": refused},
-		} {
-			given["claimId"] = fmt.Sprintf("CLM-%s-%d", name, i)
-			instances = append(instances, r.devEngine.start(r.t, &pb.CreateProcessInstanceRequest{BpmnProcessId: "TAKEN", Version: -1, Variables: jsonOf(given)}))
-		}
-	}
-	r.expectCounters(r.t, before, map[string]int{"incidents pending": len(instances)})
-	r.poisoned = len(instances)
-	for _, key := range instances {
-		_, err := r.CancelProcessInstance(r.t.Context(), &pb.CancelProcessInstanceRequest{ProcessInstanceKey: key})
 		testkit.Must(r.t, err)
 	}
 }
@@ -414,9 +319,6 @@ func (r *row) compare(all map[string]end, jumps bool) (attempts, thrown int) {
 	}
 	for i := range a.stories {
 		story := &a.stories[i]
-		if len(story.Attempts) == 0 { // refused
-			continue
-		}
 		at, got := &story.Attempts[len(story.Attempts)-1], all[story.Subject.ID]
 		next := ""
 		if at.Decision.ShouldRetry() {

@@ -188,32 +188,4 @@ var modelRows = []row{
 		p.modelRefused("a correlation key without =", "m_"+p.id+"-m", message("m", "key"), chain("start", "m", "end"))
 		p.modelRefused("a duration that is none", "t", timer("t", "timeDuration", "1 hour"), chain("start", "t", "end"))
 	}},
-	{"what the development engine does not know it refuses, and never skips", own, all, 0, func(p *play) {
-		for _, tag := range []string{
-			"userTask", "parallelGateway", "inclusiveGateway", "subProcess", "callActivity", "scriptTask", "task",
-		} {
-			p.modelRefused(tag, "x", element(tag, "x"), chain("start", "x", "end"))
-		}
-		changed := func(change option) part { return task("a", change) }
-		path := chain("start", "a", "end")
-		p.modelRefused("multi-instance", "a",
-			changed(func(n *node) { n.content = "<bpmn:multiInstanceLoopCharacteristics/>" }), path)
-		p.modelRefused("an unknown extension", "a",
-			changed(func(n *node) { n.extensions = "<zeebe:executionListeners/>" }), path)
-		p.modelRefused("an unknown attribute", "a", typedTask("a", "x", `priority="7"`), path)
-		p.modelRefused("a timer that repeats", "t", timer("t", "timeCycle", "R/PT1H"), chain("start", "t", "end"))
-		p.modelRefused("a timer at a task", "x", task("a"), element("boundaryEvent", "x", func(n *node) {
-			n.attributes = ` attachedToRef="a"`
-			n.content = "<bpmn:timerEventDefinition><bpmn:timeDuration>PT1H</bpmn:timeDuration></bpmn:timerEventDefinition>"
-		}), path, chain("x", "end"))
-	}},
-	{"FEEL that the development engine does not know it refuses", own, all, 0, func(p *play) {
-		for _, expression := range []string{
-			`now()`, `for x in [1] return x`, `some x in [1] satisfies x > 0`, `n between 1 and 2`, `n in (1..2)`, `2 ** 3`,
-			`string length("a")`, `list[1]`, `function(x) x`, `date("2026-01-01")`, `1 instance of number`, `@"2026-01-01"`,
-		} {
-			p.modelRefused(expression, "t",
-				element("intermediateThrowEvent", "t", output("="+expression, "r")), chain("start", "t", "end"))
-		}
-	}},
 }

@@ -37,7 +37,6 @@ func TestChart(t *testing.T) {
 			}
 			checkSchemas(t, r)
 			checkWiring(t, r)
-			checkHardening(t, r)
 			checkSettings(t, r)
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -104,39 +103,6 @@ func lines(r result) (all []string) {
 		all = append(all, strings.TrimRight("NOTES "+strings.TrimSpace(line), " "))
 	}
 	return all
-}
-
-// TestTeamsAreTold: the addresses of the values reach the catalogue, and nothing else changes.
-func TestTeamsAreTold(t *testing.T) {
-	file := text(renderOne(t, "policies.teams.ti.email={ti@hospital.example}", "policies.teams.ti.digest=true").one(t, "ConfigMap"), "data", "policies.yaml")
-	c, err := catalogue.Parse("policies.yaml", []byte(file))
-	if err != nil {
-		t.Fatalf("%s\n%v", file, err)
-	}
-	want, err := catalogue.Parse("policies.yaml",
-		[]byte("extends: built-in\nteams:\n  ti:\n    digest: true\n    email:\n    - ti@hospital.example\n"))
-	if err != nil || c.Version != want.Version {
-		t.Errorf("%s\ncomes to %s%v", file, c.Effective(), err)
-	}
-}
-
-// TestHelmTest: `helm test` asks the Service whether the worker is ready.
-func TestHelmTest(t *testing.T) {
-	r := renderOne(t, "service.opsPort=9999")
-	pod := r.one(t, "Pod")
-	if got := text(pod, "metadata", "annotations", "helm.sh/hook"); got != "test" {
-		t.Errorf("the hook is %q", got)
-	}
-	want := text(r.one(t, "Service"), "metadata", "name") + ":9999"
-	if got := text(pod, "spec", "containers", 0, "env", 0, "value"); got != want {
-		t.Errorf("it asks %s, want %s", got, want)
-	}
-	if got := fmt.Sprint(at(pod, "spec", "containers", 0, "args")); got != "[ready]" {
-		t.Errorf("it runs %s", got)
-	}
-	if !selects(at(r.one(t, "NetworkPolicy"), "spec", "ingress", 0, "from", 1, "podSelector", "matchLabels"), at(pod, "metadata", "labels")) {
-		t.Error("the NetworkPolicy does not let it in")
-	}
 }
 
 // TestPeers: each dependency has the peers that its value names, at its port.

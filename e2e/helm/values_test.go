@@ -2,7 +2,6 @@ package helm
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -91,32 +90,4 @@ func resolve(root map[string]any, schema any) map[string]any {
 		m, _ = at(root, "definitions", strings.TrimPrefix(ref, "#/definitions/")).(map[string]any)
 	}
 	return m
-}
-
-// TestEveryTemplateValueExists: a template that reads a value which values.yaml has not would render without it, silently.
-func TestEveryTemplateValueExists(t *testing.T) {
-	known := map[string]any{}
-	values(t, &known)
-	names := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join(chartDir, "templates"), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		for _, found := range regexp.MustCompile(`\.Values\.([A-Za-z.]+)`).FindAllStringSubmatch(testkit.Read(t, path), -1) {
-			names[found[1]] = true
-			var v any = known
-			for step := range strings.SplitSeq(found[1], ".") {
-				m, _ := v.(map[string]any)
-				if _, ok := m[step]; !ok {
-					t.Errorf("%s reads .Values.%s, which values.yaml has not", filepath.Base(path), found[1])
-					break
-				}
-				v = m[step]
-			}
-		}
-		return err
-	})
-	if err != nil || !names["zeebe.address"] {
-		t.Errorf("read %v: %v", names, err)
-	}
 }

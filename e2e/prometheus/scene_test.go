@@ -45,7 +45,6 @@ type scene struct {
 	begun, ended time.Time
 	environment  []string
 	binary       string
-	sick         *sick
 }
 
 // shared is the scene, played once.
@@ -112,7 +111,6 @@ func (s *scene) open(t *testing.T) {
 		t.Fatalf("deploy the models: %v: %s", deploy.Err(), deploy.LastLine())
 	}
 	s.serve(t)
-	s.sick = startSick(t, s.binary, filepath.Join(s.dir, "sick"))
 	s.watch(t)
 }
 
@@ -179,9 +177,7 @@ scrape_configs:
   - job_name: %s
     metrics_path: /actuator/prometheus
     static_configs: [{targets: [%q]}]
-  - job_name: %s
-    static_configs: [{targets: [%q]}]
-`, dir+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.engine.ControlURL(), "http://"), sickJob, s.sick.opsAddr))
+`, dir+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.engine.ControlURL(), "http://")))
 	testkit.Must(t, err)
 	s.Server = server
 	harness.AtEnd(func() error { return server.Stop(context.Background()) })
@@ -321,4 +317,15 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 		}
 	}
 	return found, len(answer.KPIs)
+}
+
+// addresses that a worker says it serves at; empty before.
+func addresses(p *harness.Process) (api, ops string) {
+	for _, line := range p.Lines() {
+		var l struct{ Message, Ops, API string }
+		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &l) == nil && l.Message == "serving" {
+			api, ops = l.API, l.Ops
+		}
+	}
+	return api, ops
 }

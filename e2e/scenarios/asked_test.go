@@ -45,7 +45,7 @@ func asksFirst(t *testing.T, s *world) {
 	for n, c := range all {
 		keys = append(keys, s.submit(s.claimID(n), c.claim, c.extra))
 	}
-	s.awaitScheduled(keys, 0)
+	s.awaitTimers(keys, 1)
 	killed()
 	s.fire(keys...)
 	s.awaitAll(keys[2:], "a review", func(i *instance) bool { return len(i.of(worker.RetryReview)) > 0 })

@@ -142,8 +142,6 @@ func (s *world) expectDue(t *testing.T, w *process, due map[string]dueClaim, n i
 
 // inbox takes webhooks. Safe for concurrent use.
 type inbox struct {
-	url string
-
 	mu  sync.Mutex
 	got []string // the bodies
 }
@@ -153,12 +151,6 @@ func (i *inbox) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.got = append(i.got, string(body))
-}
-
-func (i *inbox) count() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return len(i.got)
 }
 
 // text is the newest message; empty where there is none.

@@ -22,27 +22,6 @@ func (s *scenario) expectStates(key int64, want string) {
 	}
 }
 
-// UC-004 FA-004.1 for work of other authors: the policy no-retry.
-func TestNoRetryIsFinalAtOnce(t *testing.T) {
-	withEverybody(t, byREST, func(t *testing.T, s *world) {
-		for n, analysis := range analyses {
-			key := s.create("NO_RETRY", map[string]any{"analysis": analysis, "jobId": s.id("ONCE", n), "jobError": "TIMEOUT"})
-			s.awaitEnded(key)
-			i := s.instance(key)
-			s.expectVariables(i, map[string]string{
-				"shouldRetry": "false", "retryCount": "0", "maxRetries": "0", "retryReason": `"Maximum of 0 retries reached"`,
-				"originalError": `"TIMEOUT"`, "retryPolicy": `"no-retry"`, "responsibleTeam": jsonOf(jobTeam),
-			})
-			expectUUID(t, i.variables["deadLetterId"])
-			if i.endedBy != "limit_reached" {
-				t.Errorf("%s: the process ended at %s, expected limit_reached", analysis, i.endedBy)
-			}
-		}
-		s.expectCounts(counts{"analyze-retry error thrown": 1, "retry-submission-backoff error thrown": 1, "processes completed": 2})
-		s.done("no-retry: final at once", "2 instances")
-	})
-}
-
 // UC-004 step 7: a job is WAITING while dependencies are open, before its first run and before a retry, and looks again
 // when the message comes or, where none does, after a minute.
 func TestQueuedJobWaitsForItsDependencies(t *testing.T) {
@@ -91,6 +70,7 @@ func (s *scenario) publishResolved(id string) {
 	s.t.Helper()
 	_, err := s.PublishMessage(s.t.Context(), &pb.PublishMessageRequest{
 		Name: "dependency-resolved", CorrelationKey: id, TimeToLive: messageLife.Milliseconds(),
+		Variables: `{"retryCount":7}`, // which is none of the process's business
 	})
 	testkit.Must(s.t, err)
 }

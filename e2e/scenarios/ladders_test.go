@@ -4,13 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"retry-worker/e2e/harness/bubble"
 	"retry-worker/internal/decision"
 )
 
 var (
+	// claimRungs are those of R5 and R8, in minutes.
+	claimRungs = []rung{
+		{5 * time.Minute, "", 6}, {8 * time.Minute, "", 12}, {16 * time.Minute, "", 24}, {32 * time.Minute, "", 48}, {64 * time.Minute, "", 96},
+	}
 	// jobRungs are the delays of R14, and messageRungs those of R13, before the attempts 2, 3 and 4.
 	jobRungs     = []rung{{time.Second, "PT1S", 1}, {5 * time.Second, "PT5S", 1}, {25 * time.Second, "PT25S", 1}}
 	messageRungs = []rung{{5 * time.Second, "PT5S", 1}, {30 * time.Second, "PT30S", 1}, {5 * time.Minute, "PT5M", 5}}
@@ -22,7 +28,7 @@ const (
 	jobFailure   = "Serviço externo indisponível"
 	queueFailure = "Falha ao gerar o relatório"
 
-	exhausted, permanent = "Maximum of %d retries reached", "Permanent error, not retried"
+	exhausted, permanent, timeLimit = "Maximum of %d retries reached", "Permanent error, not retried", "Time limit of 48h reached"
 )
 
 // answered is how the Evolution API answers a failed send.
@@ -45,8 +51,21 @@ type ladderOf struct {
 	states   string            // of a queued job
 }
 
-// otherLadders are those of WhatsApp messages (TRD-0003), failed jobs and queued jobs (UC-004).
-func otherLadders() (all []ladderOf) {
+// ladders are those of claims, WhatsApp messages (TRD-0003), failed jobs and queued jobs (UC-004).
+func ladders() (all []ladderOf) {
+	claim := func(text string, n int) ladderOf {
+		return ladderOf{system: submissions, failures: submissions.fails(repeat(text, n)...).Failures, rungs: claimRungs[:min(n, 5)], of: 5, class: "TRANSIENT"}
+	}
+	twice, whole, gone, late := claim("HTTP 503 Service Unavailable", 2), claim("TIMEOUT", 6), claim("INSURANCE_EXPIRED", 1), claim("TIMEOUT", 1)
+	twice.then = map[string]string{"retryCount": "2", "deadLetterId": "null", "responsibleTeam": "null", "submissionError": "null"}
+	whole.dead, whole.team = exhausted, "faturamento"
+	whole.then = map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "6", "submissionError": "null"}
+	gone.rungs, gone.dead, gone.team, gone.discard = nil, permanent, "cadastro", true
+	gone.then = map[string]string{"reviewDecision": `"discard"`, "submissionError": `"INSURANCE_EXPIRED"`}
+	// R20: the shortest backoff would end beyond 48 h from the first failure.
+	late.rungs, late.dead, late.team, late.discard = nil, timeLimit, "faturamento", true
+	late.extra = map[string]any{"lastSubmissionTime": bubble.Begin.Add(-48*time.Hour + 4*time.Minute)}
+	all = append(all, twice, whole, whole, whole, gone, late, ladderOf{system: submissions})
 	for n := range 4 {
 		all = append(all, ladderOf{system: failedJob, failures: failedJob.fails(repeat(jobFailure, n)...).Failures,
 			rungs: jobRungs[:n], of: 3, class: "UNKNOWN"})
@@ -122,25 +141,30 @@ func queued() (all []ladderOf) {
 	return all
 }
 
-// TestLaddersOfMessagesAndJobs: each fails, waits and ends as its document says.
-func TestLaddersOfMessagesAndJobs(t *testing.T) {
-	withEverybody(t, byREST, func(t *testing.T, s *world) {
-		all := otherLadders()
+// TestLadders: each piece of work fails, waits and ends as its document says.
+func TestLadders(t *testing.T) {
+	eachProtocol(t, func(_ *testing.T, s *world) {
+		all := ladders()
 		var keys []int64
 		want := counts{}
 		for n := range all {
 			l := &all[n]
 			c := claim{Failures: l.failures, Review: review{Discard: l.discard}}
-			keys = append(keys, s.run(l.system, s.id("JOB", n), c, l.extra))
+			keys = append(keys, s.run(l.system, l.id(s, n), c, l.extra))
 			l.countInto(want)
 		}
-		s.clock.MoveTo(s.begun.Add(time.Hour))
+		s.clock.MoveTo(s.begun.Add(4 * time.Hour))
 		for n := range all {
-			s.expectLadder(&all[n], keys[n], s.id("JOB", n))
+			s.expectLadder(&all[n], keys[n], all[n].id(s, n))
 		}
 		s.expectCounts(want)
-		s.done("ladders of messages and jobs", "%d: retried, dead at once, sent again, let go", len(all))
+		s.done("ladders", "%d: retried, dead at once, sent again, let go", len(all))
 	})
+}
+
+// id is that of the n-th piece of work.
+func (l *ladderOf) id(s *world, n int) string {
+	return s.id(map[bool]string{true: "CLM", false: "JOB"}[l.system == submissions], n)
 }
 
 // countInto adds what the engine is to do.
@@ -181,9 +205,10 @@ func (s *world) expectLadder(l *ladderOf, key int64, id string) {
 	}
 	outcomes := repeat("RETRY", len(l.rungs))
 	switch l.dead {
-	case exhausted:
+	case exhausted, timeLimit:
 		outcomes = append(outcomes, "MAX_RETRIES_EXCEEDED")
-		s.expectDeadLetter(l.system, key, 0, wantDead{int64(len(l.rungs)), l.of, l.class, fmt.Sprintf(exhausted, l.of), text, l.team})
+		reason := strings.Replace(l.dead, "%d", fmt.Sprint(l.of), 1)
+		s.expectDeadLetter(l.system, key, 0, wantDead{int64(len(l.rungs)), l.of, l.class, reason, text, l.team})
 	case permanent:
 		outcomes = append(outcomes, "PERMANENT_ERROR")
 		s.expectDeadLetter(l.system, key, 0, wantDead{int64(len(l.rungs)), l.of, "PERMANENT", permanent, text, l.team})

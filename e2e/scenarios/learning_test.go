@@ -29,7 +29,7 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 		claims := func(from, count int, text string) []int64 {
 			return s.createAll("SUB_06", count, func(i int) map[string]any {
 				words := fmt.Sprintf(text, 10_000+from+i) // no HTTP status
-				return submission(s.claimID(from+i), failing(words, words), nil)
+				return submissions.variables(s.claimID(from+i), failing(words, words), nil)
 			})
 		}
 		dead := func(i *instance) bool { return len(i.of(worker.RetryReview)) > 0 }

@@ -25,7 +25,7 @@ func (s *scenario) startLoad(size int) (l load) {
 	}{{failing("TIMEOUT"), nil}, {discarded, nil}, {corrected, nil}, {exhausted, map[string]any{"retryCount": exhausted.Retried}}}
 	l.keys = s.createAll("SUB_06", size, func(n int) map[string]any {
 		kind := kinds[n%len(kinds)]
-		return submission(s.claimID(n), kind.claim, kind.extra)
+		return submissions.variables(s.claimID(n), kind.claim, kind.extra)
 	})
 	for n := 0; n < size; n += len(kinds) {
 		l.scheduled = append(l.scheduled, l.keys[n])

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -39,19 +41,41 @@ func (y system) fails(texts ...string) claim {
 // repeat is a text n times.
 func repeat(text string, n int) []string { return slices.Repeat([]string{text}, n) }
 
-// run starts an instance of a system. extra are further variables.
+// variables are those that an instance of the system starts with; extra are further ones.
+func (y system) variables(id string, c claim, extra map[string]any) map[string]any {
+	all := map[string]any{y.idVariable: id, "scenario": c, "operadora": portalOf(id)}
+	maps.Copy(all, extra)
+	return all
+}
+
+// run starts an instance of a system.
 func (s *scenario) run(y system, id string, c claim, extra map[string]any) int64 {
 	s.t.Helper()
-	variables := map[string]any{y.idVariable: id, "scenario": c}
-	maps.Copy(variables, extra)
-	return s.create(y.process, variables)
+	return s.create(y.process, y.variables(id, c, extra))
 }
+
+// soon is within what an analysis is logged and a timer made.
+const soon = time.Second
 
 // rung is what the specification says of the wait before one retry.
 type rung struct {
-	wait    time.Duration
-	written string // as backoffDuration has it
-	minutes int    // rounded up, as backoffMinutes has it
+	wait    time.Duration // the least where it is drawn
+	written string        // as backoffDuration has it; empty where it is drawn
+	minutes int           // rounded up, as backoffMinutes has it; the most where it is drawn
+}
+
+// drawn holds what a process knows against a rung that is drawn (R5), and returns it as it came out.
+func (s *scenario) drawn(r rung, known map[string]string) rung {
+	s.t.Helper()
+	if r.written != "" {
+		return r
+	}
+	minutes, err := strconv.Atoi(known["backoffMinutes"])
+	wait := time.Duration(minutes) * time.Minute
+	if err != nil || wait < r.wait || minutes > r.minutes {
+		s.t.Errorf("backoffMinutes is %s, expected %.0f to %d", known["backoffMinutes"], r.wait.Minutes(), r.minutes)
+	}
+	return rung{wait, fmt.Sprintf("PT%dM", minutes), minutes}
 }
 
 // expectRung waits for the timer of the retry after so many, and holds what the process knew when it was made against the
@@ -63,6 +87,7 @@ func (s *scenario) expectRung(y system, key int64, made, of int, r rung, class, 
 		x = i.timerOf(made + 1)
 		return x != nil
 	})
+	r = s.drawn(r, x.known)
 	s.expectKnown(fmt.Sprintf("%s %d before retry %d", y.process, key, made+1), x.known, map[string]string{
 		"shouldRetry": "true", "retryCount": strconv.Itoa(made + 1), "maxRetries": strconv.Itoa(of),
 		"backoffDuration": jsonOf(r.written), "backoffMinutes": strconv.Itoa(r.minutes), "errorClassification": jsonOf(class),
@@ -87,6 +112,15 @@ func (s *scenario) expectLogged(key int64, n int, analysed time.Time, next strin
 	}
 	if line.Text("event") != "retry_scheduled" || jsonOf(line.Text("nextRetryTime")) != next {
 		s.t.Errorf("the worker's log has %v, expected the event retry_scheduled at %s", line, next)
+	}
+}
+
+var uuid = regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
+
+func expectUUID(t *testing.T, value string) {
+	t.Helper()
+	if !uuid.MatchString(value) {
+		t.Errorf("deadLetterId is %s, expected a name-based UUID", value)
 	}
 }
 

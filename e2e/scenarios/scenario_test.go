@@ -3,7 +3,6 @@ package scenarios
 import (
 	"fmt"
 	"hash/crc32"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -48,11 +47,10 @@ func newHistory() *history {
 	return &history{instances: map[int64]*instance{}, jobs: map[int64]*job{}, locals: map[int64]map[string]string{}}
 }
 
-// deploy deploys the product's models and the tests' own.
+// deploy deploys the product's models and one of another author.
 func (s *scenario) deploy() {
 	s.t.Helper()
-	testkit.Must(s.t, engine.Deploy(s.t.Context(), s, "testdata/unmapped.bpmn", "testdata/uncaught.bpmn",
-		"testdata/input_mapped.bpmn", "testdata/unknown_policy.bpmn", "testdata/no_retry.bpmn"))
+	testkit.Must(s.t, engine.Deploy(s.t.Context(), s, "testdata/unmapped.bpmn"))
 }
 
 // tell shows what became of the instances that have not ended, where the scenario failed.
@@ -105,20 +103,14 @@ func (s *scenario) createAll(processID string, n int, variables func(n int) map[
 }
 
 // submit starts SUB_06 for a claim. extra are further variables.
-func (s *scenario) submit(claimID any, c claim, extra map[string]any) int64 {
+func (s *scenario) submit(claimID string, c claim, extra map[string]any) int64 {
 	s.t.Helper()
-	return s.create("SUB_06", submission(claimID, c, extra))
-}
-
-func submission(claimID any, c claim, extra map[string]any) map[string]any {
-	variables := map[string]any{"claimId": claimID, "scenario": c, "operadora": portalOf(claimID)}
-	maps.Copy(variables, extra)
-	return variables
+	return s.run(submissions, claimID, c, extra)
 }
 
 // portalOf is a destination of a claim's own: what fails at that of many holds them all.
-func portalOf(claimID any) string {
-	return fmt.Sprintf("portal-%08x", crc32.ChecksumIEEE([]byte(fmt.Sprint(claimID))))
+func portalOf(claimID string) string {
+	return fmt.Sprintf("portal-%08x", crc32.ChecksumIEEE([]byte(claimID)))
 }
 
 // claimID is an id of the scenario.

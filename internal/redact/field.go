@@ -30,7 +30,6 @@ func (r *reader) quotedAt(i int) edit {
 	}
 	start, end := r.quotedBehind(i)
 	if end == 0 {
-		r.readKey(i)
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, end)
@@ -43,20 +42,6 @@ func (r *reader) quotedAt(i int) edit {
 		}
 	}
 	return edit{start, end, k}
-}
-
-// readKey takes the values that the word i says are a person's key: The duplicate key value is (12, Ana Reis).
-func (r *reader) readKey(i int) {
-	const is = " is ("
-	from := r.end(i)
-	if !r.has(from, is) || bytes.IndexByte(r.Chars[from:min(len(r.Chars), from+maxQuoted)], ')') < 0 {
-		return
-	}
-	k := r.fieldBefore(i, 0, 0)
-	values, _ := r.cells(from+len(is), ',', ')')
-	for _, v := range values {
-		r.readCell(v, k)
-	}
 }
 
 // fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i

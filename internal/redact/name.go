@@ -9,7 +9,6 @@ const (
 	maxNameWords = 12  // of one name
 	maxLead      = 40  // tokens between a label and its name, and of a name
 	maxAddress   = 200 // characters
-	streetWords  = 16  // words and numbers of an address that nothing encloses
 )
 
 // nameForms are the tokens of names: those that begin with a capital, and any.
@@ -131,6 +130,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	case worker:
 		if !isGiven {
 			return edit{}
+		} else if l.sign {
+			least = 1
 		}
 	default:
 		if l.filled && l.trigger != '8' {
@@ -268,6 +269,9 @@ func (r *reader) isOpened(i int) bool {
 	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
+// streetForm is an address up to what is no part of one, a sign or a word of messages.
+var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*[" + capitals + "ughry0123])*")
+
 // numbered is a street's name and a number.
 var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5}" +
 	",?[ +](?:n[o.]{0,2}[ +]?)?0")
@@ -304,23 +308,5 @@ func (r *reader) addressAt(i int) edit {
 	if r.isOpened(start) && !(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
 	}
-	return edit{start, r.streetEnd(i), address}
-}
-
-// streetEnd returns where the address ends that begins with the word i: before what is no part of one.
-func (r *reader) streetEnd(i int) int {
-	end := r.end(i)
-	for words := 1; words < streetWords && i+1 < len(r.classes); {
-		i++
-		c := r.classes[i]
-		isMessage := r.isWord(i) && !isName[c] && isSmall(r.Chars[r.start(i)])
-		if is(c, hard+assigning+"\n)]}|<{\x01456") || isMessage || is(c, labels) {
-			break
-		}
-		if r.isWord(i) || is(c, numberish) {
-			words++
-			end = r.end(i)
-		}
-	}
-	return end
+	return edit{start, r.start(i + len(streetForm.Find(r.classes[i:min(len(r.classes), i+maxLead)]))), address}
 }

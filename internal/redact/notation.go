@@ -45,10 +45,6 @@ var checks = map[string]func(v []byte) bool{
 		return len(last) > maxShort && !strings.HasPrefix(last, "svc") && (e.class == 0 || is(e.class, "ughr")) &&
 			!slices.Contains(strings.Fields(programs), last)
 	},
-	// begins as a name does and has no digit
-	"isCapital": func(v []byte) bool {
-		return looks[v[0]] == isLetter && !isSmall(v[0]) && !bytes.ContainsAny(v, "0123456789")
-	},
 }
 
 // isWebToken reports whether a JSON web token or the like begins at i.
@@ -106,20 +102,21 @@ func (r *reader) notedAt(i int) int {
 // takeGroups takes what the groups m of a match at start hold, and returns where it ends; 0 where it is nobody's.
 func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (read int) {
 	field := none
+	if i := form.SubexpIndex("field"); i > 0 && m[2*i] >= 0 {
+		from, end := start+m[2*i], start+m[2*i+1]
+		if field = r.fieldKind(from, end); field == none {
+			for w := range r.words(from, end) {
+				field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[w.class])
+			}
+		}
+	}
 	for i, group := range form.SubexpNames() {
-		if m[2*i] < 0 || group == "" {
+		if m[2*i] < 0 || group == "" || group == "field" {
 			continue
 		}
 		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
 		switch group {
-		case "field":
-			if field = r.fieldKind(from, end); field == none {
-				for w := range r.words(from, end) {
-					field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[w.class])
-				}
-			}
-			continue
-		case "value":
+		case "value", "second":
 			k = r.suited(from, end, field)
 		case "person", "people":
 			words, isGiven := 0, false

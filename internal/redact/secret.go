@@ -293,7 +293,9 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
-		return looksSecret(v, w.class == secretive && !w.far, false)
+		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) // senha do portal: Girassol
+		return w.class == secretive && isAlone && !w.tight && w.words <= near/2 && len(v) > maxShort+1 && !r.endsAsMessage(start, end) ||
+			looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}

@@ -279,7 +279,7 @@ func (r *reader) abbreviates(i int) bool {
 		return false
 	}
 	size := r.run(int(r.tokens[last].at), isLetter) - int(r.tokens[last].at)
-	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXK")
+	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXKL78")
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.

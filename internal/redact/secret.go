@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -114,27 +115,20 @@ func (r *reader) nameStart(i int) int {
 	return first
 }
 
-// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador, client_secret_key. It
-// is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// identifierRest is the rest of an identifier behind a word.
+var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
+
+// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador,
+// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) identifierLast(i int) (last int, ok bool) {
-	for first := i; r.end(i)-r.end(first) < maxToSecret; {
-		next := i + 1
-		if is(r.class(next), "_-") {
-			next++
+	last = i + len(identifierRest.Find(r.classes[i+1:min(len(r.classes), i+maxLead)]))
+	for j := i + 1; j <= last; j++ {
+		if c := r.classes[j]; connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
+			return 0, false
 		}
-		switch {
-		case r.class(next) == number && r.size(next) <= maxShort:
-			i = next
-		case r.isWord(next):
-			if i = next; (connects[r.classes[i]] || r.classes[i] == element) || r.isWebToken(r.start(i)) {
-				return 0, false
-			}
-			continue
-		}
-		end := r.end(i)
-		return i, !isAlnum(r.char(end)) && !isMark(r.char(end))
 	}
-	return 0, false
+	end := r.end(last)
+	return last, !isAlnum(r.char(end)) && !isMark(r.char(end)) && end-r.end(i) < maxToSecret
 }
 
 // assignsValue is a sign before what is quoted, or no word.
@@ -207,27 +201,21 @@ func (r *reader) means(w *way, i int) bool {
 	return isMessage[c] || w.words > 0 && is(c, "uUk") && is(r.char(next), ":=") && r.char(next+1) != '/'
 }
 
+// behindSign is what stands between a sign and what it assigns.
+var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
+
 // assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
 func (r *reader) assigned(w *way, i int) int {
-	isBelow := false
-	for ; ; i++ {
-		switch c := r.class(i); {
-		case is(c, " \x03:=>") && !isBelow, c == '[':
-		case is(c, " \x03"):
-		case c == '\n' && !isBelow:
-			isBelow = true
-		case is(c, "\"'`") && (c != '`' || is(r.char(r.start(i)), "\"'")):
-			w.quote = r.char(r.start(i))
-			return r.end(i)
-		case isBelow && r.isKeyAt(r.start(i)):
+	between := behindSign.Find(r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)])
+	start := r.start(i + len(between))
+	if is(r.char(start-1), "\"'") {
+		w.quote = r.char(start - 1)
+	} else if bytes.IndexByte(between, '\n') >= 0 { // on the next line it has to look like one
+		if w.words++; r.isKeyAt(start) {
 			return 0
-		default:
-			if isBelow { // it has to look like one
-				w.words++
-			}
-			return r.start(i)
 		}
 	}
+	return start
 }
 
 // past returns where the letters, digits and signs at i end.

@@ -106,10 +106,10 @@ var between = regexp.MustCompile(`^\)[A-Za-z \n,]{0,20}(=? ?)\(`)
 
 // nextList returns where a list of values begins behind the list that ends at i; 0 where none does.
 func (r *reader) nextList(i int, closer byte, columns int) int {
-	if lead := leadsToRow.Find(r.Chars[i:min(len(r.Chars), i+maxBetween)]); closer == '"' && lead != nil && columns > 1 {
+	if lead := leadsToRow.Find(r.ahead(i, maxBetween)); closer == '"' && lead != nil && columns > 1 {
 		return i + len(lead)
 	}
-	switch m := between.FindSubmatchIndex(r.Chars[i:min(len(r.Chars), i+maxBetween)]); {
+	switch m := between.FindSubmatchIndex(r.ahead(i, maxBetween)); {
 	case closer == '\n' && columns > 1 && i < len(r.Chars):
 		return i + 1
 	case m != nil && (columns > 1 || m[3] > m[2]):

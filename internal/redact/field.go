@@ -15,7 +15,7 @@ var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 // quotedBehind returns what is quoted right behind the word i.
 func (r *reader) quotedBehind(i int) (start, end int) {
 	at := r.start(i)
-	m := quoted.FindSubmatchIndex(r.Chars[at:min(len(r.Chars), at+maxQuoted)])
+	m := quoted.FindSubmatchIndex(r.ahead(at, maxQuoted))
 	if m == nil {
 		return 0, 0
 	}
@@ -121,7 +121,7 @@ func (r *reader) boundAt(i int) edit {
 	if r.char(start-1) != '\'' {
 		return edit{}
 	}
-	m := bound.FindSubmatchIndex(r.Chars[start:min(len(r.Chars), start+maxQuoted)])
+	m := bound.FindSubmatchIndex(r.ahead(start, maxQuoted))
 	if m == nil {
 		return edit{}
 	}

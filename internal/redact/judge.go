@@ -167,7 +167,7 @@ func (r *reader) codeAt(i int) edit {
 	if next := r.char(r.end(i)); next != '-' && looks[next] != isDigit {
 		return edit{}
 	}
-	v := code.Find(r.Chars[start:min(len(r.Chars), start+maxRun)])
+	v := code.Find(r.ahead(start, maxRun))
 	if countDigits(v) < leastQuoted {
 		return edit{}
 	}

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	maxNameWords = 12  // of one name
-	maxLead      = 40  // tokens between a label and its name, and of a name
-	maxAddress   = 200 // characters
+	maxLead    = 40  // tokens between a label and its name, and of a name
+	maxAddress = 200 // characters
 )
 
 // nameForms are the tokens of names: those that begin with a capital, and any.
@@ -40,7 +39,7 @@ func (r *reader) nameAt(i int) edit {
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
 	case !isTrigger[c], r.tokens[i].path, c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
-		is(c, "PN") && r.size(i) <= maxShort && r.class(r.back(i)) == house:
+		is(c, "PN") && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
 	}
 	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
@@ -102,41 +101,17 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
-	least, isPerson, isAny := 2, false, l.sign
-	switch l.trigger {
-	case person, named:
-		isPerson = true
-		if !l.dash {
-			least = 1
-		}
-	case kin:
-		isPerson = (l.tight || l.below) && !l.filled
-		if isPerson {
-			least = 1
-		} else if !isGiven && !(isCapital && isSmall(r.char(start+1))) {
-			return edit{}
-		}
-	case staff:
-		if isGiven && l.sign {
-			least = 1
-		} else if !isCapital && !isGiven {
-			return edit{}
-		}
-	case nameMark: // informado [NAME], cadastrado 'Maria'
-		if !isEnclosed || !isGiven {
-			return edit{}
-		}
-		least, isAny = 1, true
-	case worker:
-		if !isGiven {
-			return edit{}
-		} else if l.sign {
-			least = 1
-		}
+	least, isAny := 2, l.sign || l.trigger == nameMark
+	isTitled := isCapital && isSmall(r.char(start+1))
+	isPerson := is(l.trigger, "PN") || l.trigger == kin && (l.tight || l.below) && !l.filled
+	switch t := l.trigger; {
+	case isPerson && (t == kin || !l.dash), is(t, "TX") && isGiven && l.sign,
+		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'
+		least = 1
+	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
+		t == staff && (isCapital || isGiven), t == worker && isGiven:
 	default:
-		if l.filled && l.trigger != '8' {
-			return edit{}
-		}
+		return edit{}
 	}
 	if !isCapital && !isAny {
 		if !isPerson || !r.isLowerName(i) {
@@ -158,7 +133,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 	if isAny {
 		form = nameForms[1]
 	}
-	end := i + len(form.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	end := i + r.match(form, i)
 	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) { // its last word goes on: AxiosError
 		last := bytes.LastIndexAny(r.classes[i:end], " +")
 		if last < 0 {
@@ -173,7 +148,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		}
 		isBefore := isSurname && !(r.classes[i] == 'G' && r.countParts(i, end) > 1) && (r.class(next) == 'G' ||
 			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.endsAsMessage(r.start(next), r.end(next))))
-		more := len(form.Find(r.classes[min(next, len(r.classes)):min(len(r.classes), next+maxLead)]))
+		more := r.match(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break
 		}
@@ -257,7 +232,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 	if !r.isBehind(i, "\n"+assigning) {
 		return edit{}
 	}
-	start, end := r.start(i), i+len(surnameFirst.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	start, end := r.start(i), i+r.match(surnameFirst, i)
 	if end == i || bytes.ContainsFunc(r.Chars[start:r.start(end)], func(c rune) bool { return isSmall(byte(c)) }) {
 		return edit{}
 	}
@@ -277,7 +252,7 @@ var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.
 	",?[ +](?:n[o.]{0,2}[ +]?)?0")
 
 func (r *reader) isStreetAndNumber(i int) bool {
-	return r.size(i) > 1 && numbered.Match(r.classes[i:min(len(r.classes), i+maxLead)])
+	return r.size(i) > 1 && r.match(numbered, i) > 0
 }
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
@@ -308,5 +283,5 @@ func (r *reader) addressAt(i int) edit {
 	if r.isOpened(start) && !(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
 	}
-	return edit{start, r.start(i + len(streetForm.Find(r.classes[i:min(len(r.classes), i+maxLead)]))), address}
+	return edit{start, r.start(i + r.match(streetForm, i)), address}
 }

@@ -84,7 +84,7 @@ func (r *reader) notedAt(i int) int {
 	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-"):
 		return 0
 	}
-	rest := r.Chars[start:min(len(r.Chars), start+within)]
+	rest := r.ahead(start, within)
 	for k := range notations[class] {
 		n := &notations[class][k]
 		if n.before != "" && !(is(before, n.before) && (isOption || before != '-')) {

@@ -30,7 +30,7 @@ func (r *reader) secretAt(i int) edit {
 		(is(before, "wS") || is(before, " _-+.") && is(r.class(i-2), "wS")): // API key
 		class = secretive
 	case class == keyOwner || class == counter:
-		code := codeName.Find(r.Chars[r.start(i):min(len(r.Chars), r.start(i)+maxToSecret)])
+		code := codeName.Find(r.ahead(r.start(i), maxToSecret))
 		if code == nil {
 			return edit{}
 		}
@@ -67,7 +67,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	from, end := r.start(first), r.end(last)
 	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 && !bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
 	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
-	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.Chars[end:min(len(r.Chars), end+maxToSecret)])) {
+	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.ahead(end, maxToSecret))) {
 		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: 'a'
 	}
 	if r.char(from-1) == '<' {
@@ -261,7 +261,7 @@ func (r *reader) secretEnd(i int, w *way) int {
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
 	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
-		!titledKey.Match(r.Chars[i:min(len(r.Chars), i+maxToSecret)])
+		!titledKey.Match(r.ahead(i, maxToSecret))
 }
 
 // titledKey is another key of a connection string: Connect Timeout=15.

@@ -187,17 +187,16 @@ var (
 
 // isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
 func (r *reader) isNameLine(i int) bool {
-	line := nameLine.Find(r.classes[i:min(len(r.classes), i+maxLead)])
-	end := i + len(line)
-	return len(line) > 0 && (end == len(r.classes) || r.classes[end] == '\n') &&
-		(bytes.ContainsAny(line, "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
+	end := i + r.match(nameLine, i)
+	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
+		(bytes.ContainsAny(r.classes[i:end], "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
 }
 
 // isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
 // or two words of which none is known nor ends as words of messages do.
 func (r *reader) isLowerName(i int) bool {
-	words := lowerName.Find(r.classes[i:min(len(r.classes), i+maxLead)])
-	return len(words) == 1 || len(words) > 1 && !r.sounds(i, i+len(words), maxShort)
+	words := r.match(lowerName, i)
+	return words == 1 || words > 1 && !r.sounds(i, i+words, maxShort)
 }
 
 // sounds reports whether a word from i to end is shorter than least or ends as words of messages do.

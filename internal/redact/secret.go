@@ -121,7 +121,7 @@ var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
 // identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador,
 // client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) identifierLast(i int) (last int, ok bool) {
-	last = i + len(identifierRest.Find(r.classes[i+1:min(len(r.classes), i+maxLead)]))
+	last = i + r.match(identifierRest, i+1)
 	for j := i + 1; j <= last; j++ {
 		if c := r.classes[j]; connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
 			return 0, false
@@ -206,11 +206,11 @@ var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
 
 // assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
 func (r *reader) assigned(w *way, i int) int {
-	between := behindSign.Find(r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)])
-	start := r.start(i + len(between))
+	behind := i + r.match(behindSign, i)
+	start := r.start(behind)
 	if is(r.char(start-1), "\"'") {
 		w.quote = r.char(start - 1)
-	} else if bytes.IndexByte(between, '\n') >= 0 { // on the next line it has to look like one
+	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 { // on the next line it has to look like one
 		if w.words++; r.isKeyAt(start) {
 			return 0
 		}

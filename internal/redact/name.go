@@ -67,6 +67,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
 				return edit{}
 			}
+		case c == '|' && j == i+1: // Paciente|Ana Reis
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
 		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate

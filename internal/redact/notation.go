@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -41,9 +40,8 @@ var checks = map[string]func(v []byte) bool{
 	// a person's user name, and neither a host's nor a file's nor a program's
 	"isPersons": func(v []byte) bool {
 		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
-		e := lexicon[last]
-		return len(last) > maxShort && !strings.HasPrefix(last, "svc") && (e.class == 0 || is(e.class, "ughr")) &&
-			!slices.Contains(strings.Fields(programs), last)
+		c := lexicon[last].class
+		return (len(last) > maxShort || bytes.IndexByte(v, '.') > 0) && !strings.HasPrefix(last, "svc") && (c == 0 || is(c, "ughr"))
 	},
 }
 
@@ -51,10 +49,6 @@ var checks = map[string]func(v []byte) bool{
 func (r *reader) isWebToken(i int) bool {
 	return is(r.Chars[i], "eA") && is(r.char(i+1), "yIKS") && is(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
-
-// programs are ends of hosts' and files' names, and users that are no persons.
-const programs = "com br net org gov local java xml json admin administrator postgres oracle sysdba guest public " +
-	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
 
 const (
 	noted      = "yBbMlWqszmVErPF0" // the classes of words that begin a notation whatever stands around them

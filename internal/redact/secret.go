@@ -165,7 +165,6 @@ func (r *reader) follow(w *way, i int) int {
 			isListed = true
 		case c == '`', c == '(':
 			isSpaced = isSpaced || c == '('
-		case c == ')' && r.char(r.start(i)) == ']':
 		case is(c, ":=") || c == '>' && r.size(i) > 1:
 			w.sign, w.tight = c, w.words == 0
 			return r.assigned(w, i+1)
@@ -177,7 +176,8 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case r.isWord(i) && r.means(w, i) && !r.isMixed(r.start(i)) && w.words < near:
+		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || w.words > 0 && is(c, "uUk") &&
+			is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'): // password for user admin: …
 			if c != quoting {
 				w.words++
 				said := string(r.Chars[r.start(i):r.end(i)])
@@ -192,13 +192,6 @@ func (r *reader) follow(w *way, i int) int {
 		}
 	}
 	return 0
-}
-
-// means reports whether the word i is one of messages, or another between a secret's name and its sign: password for
-// user admin: …
-func (r *reader) means(w *way, i int) bool {
-	c, next := r.classes[i], r.end(i)
-	return isMessage[c] || w.words > 0 && is(c, "uUk") && is(r.char(next), ":=") && r.char(next+1) != '/'
 }
 
 // behindSign is what stands between a sign and what it assigns.

@@ -269,6 +269,7 @@ var taken = []struct{ why, text, want string }{
 	{"numbers with letters and hyphens", "Member ID: MB-12345-678 not found; memberId=88-4421-01; carteirinha A12-B345-C6 vencida", "Member ID: [ID] not found; memberId=[ID]; carteirinha [CARD] vencida"},
 
 	{"an abbreviation before a person", "Data de nasc. do beneficiário (14/07/1958); Contato: Sandra, ramal 2231; Dr. Paulo Assis CRM 88213; MRN 0044718", "Data de nasc. do beneficiário ([BIRTHDATE]); Contato: [NAME], ramal 2231; Dr. [NAME] CRM 88213; MRN [ID]"},
+	{"a bar, a domain's end that is a name", "Paciente|Ondina Prates|guia; usuário ana.sa sem acesso", "Paciente|[NAME]|guia; usuário [USER] sem acesso"},
 	{"Java's validators", `type LocalDate from String "14/07/1958" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [Ondina Prates]`, `type LocalDate from String "[BIRTHDATE]" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [[NAME]]`},
 
 	// the realistic whole

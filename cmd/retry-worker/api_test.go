@@ -47,7 +47,7 @@ func open(t *testing.T, options ...testkit.Option) *fixture {
 	w := &fixture{Fixture: testkit.New(t, options...), t: t}
 	served := api.New(api.Options{Gate: access.Options{Now: w.Now, Tokens: w.Tokens.Load}, Policies: w.Policies, Log: zap.NewNop()})
 	to := w.Services()
-	to.DeadLetters = bulkRuns{w.DeadLetters, w}
+	to.DeadLetters, to.Accounts = bulkRuns{w.DeadLetters, w}, served.Accounts
 	served.Open(api.Journal{Reader: w.Store, Guard: guard.New(to)})
 	server, err := served.Listen(net.Listen, "127.0.0.1:0", nil)
 	testkit.Must(t, err)

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
 const manyHelp = "\n\nWith --filter it decides on all open dead letters that fit: it shows what would be done, and with --yes does\n" +
 	"it. The bulk run goes on by itself; `retry-worker dead-letters runs` shows, pauses and cancels it. --filter\n" +
-	"takes key=value, key one of policy, team, reason, fingerprint, ids, context, q, since and until (an instant, a\n" +
-	"date or an age such as 3d), and may be given again: all must fit. --filter all is every open one. -o json\n" +
+	"takes key=value, key one of policy, team, reason, fingerprint, ids, context, assignee, followUp, q, since and\n" +
+	"until (an instant, a date or an age such as 3d), and may be given again: all must fit. --filter all is every open one. -o json\n" +
 	"prints the plan, and below it the run. Exit 1 where there was nothing to start."
 
 // verdictCommand returns a command that decides on one dead letter, or on many.
@@ -50,6 +51,52 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 			return one(cmd, args)
 		}
 		return c.bulk(cmd, verb, *filters, *yes)
+	}
+	return cmd
+}
+
+// assignCommand returns the command that says who has one dead letter, or gives away all that somebody has.
+func (c *cli) assignCommand() *cobra.Command {
+	op, all := operationOf("PUT /dead-letters/{id}/assignment"), operationOf("PUT /assignees/{name}")
+	cmd := &cobra.Command{
+		Use: "assign ID | assign --of NAME", Short: op.Summary + " (role " + op.Action.Least().String() + ")",
+		Long: "Says who has a dead letter: you, --to another who may decide on it, or --nobody. With --of it\n" +
+			"gives away all that somebody has (role " + all.Action.Least().String() + "), such as a colleague who left.",
+		Example: "  retry-worker dead-letters assign " + anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"` +
+			"\n  retry-worker dead-letters assign --of ana.souza --to bia.lima",
+	}
+	flags := cmd.Flags()
+	nobody := flags.Bool("nobody", false, "give it back")
+	of := flags.String("of", "", "all that this account has, instead of one")
+	op.register(cmd)
+	c.server.register(flags)
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1, (len(args) == 1) == (*of != ""):
+			return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has")
+		case *of != "" && (*nobody == flags.Changed("to") || flags.Changed("note") || flags.Changed("follow-up")):
+			return errors.New("--of goes with either --to or --nobody, and with nothing else")
+		case *nobody && flags.Changed("to"):
+			return errors.New("--to and --nobody are given, expected one of them")
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *of != "" {
+			op, args = all, []string{*of}
+		}
+		if !*nobody && !flags.Changed("to") {
+			_ = flags.Set("to", deadletter.Me) // a text
+		}
+		r, err := op.read(cmd, args)
+		if err != nil {
+			return err
+		}
+		answer, err := c.ask(cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		return c.print(answer)
 	}
 	return cmd
 }

@@ -31,20 +31,20 @@ func operationOf(request string) operation {
 	return operation{described()[i]}
 }
 
-// flagNames are the flags that do not have their field's own name.
+// flagNames are the flags that do not have their field's own name, which may stand behind the place that it is in.
 var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
-	"variables": "var"}
+	"variables": "var", "followUpAt": "follow-up", "body assignee": "to"}
 
 // flagOf returns the name of the flag that gives a field.
-func flagOf(name string) string {
-	return cmp.Or(flagNames[name], strings.ReplaceAll(worded(name), " ", "-"))
+func flagOf(f *api.Field) string {
+	return cmp.Or(flagNames[f.Name], flagNames[f.In+" "+f.Name], strings.ReplaceAll(worded(f.Name), " ", "-"))
 }
 
 // register adds the flags of the operation's fields to a command, or of those that are named only.
 func (o operation) register(cmd *cobra.Command, only ...string) {
 	flags := cmd.Flags()
 	for _, f := range o.Fields {
-		name := flagOf(f.Name)
+		name := flagOf(f)
 		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
 			continue
 		}
@@ -78,7 +78,7 @@ func (o operation) usage(f *api.Field) string {
 	usage := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
 	for _, other := range o.Fields {
 		if strings.ToLower(other.Name) != other.Name {
-			usage = strings.ReplaceAll(usage, other.Name, "--"+flagOf(other.Name))
+			usage = strings.ReplaceAll(usage, other.Name, "--"+flagOf(other))
 		}
 	}
 	if f.Default != "" {
@@ -91,7 +91,7 @@ func (o operation) usage(f *api.Field) string {
 func (o operation) inFlags(message string) string {
 	for _, f := range o.Fields {
 		if f.In != "path" {
-			message = inFlag(message, f.Name, "--"+flagOf(f.Name))
+			message = inFlag(message, f.Name, "--"+flagOf(f))
 		}
 	}
 	for _, f := range o.Fields {
@@ -105,7 +105,7 @@ func (o operation) inFlags(message string) string {
 func inFlag(message, name, flag string) string {
 	said := regexp.MustCompile(`(^|[^-\w])(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
 	message = said.ReplaceAllString(message, "${1}"+flag+"$2")
-	if strings.ToLower(name) != name {
+	if strings.ToLower(name) != name && !strings.Contains(flag, " ") {
 		message = regexp.MustCompile(`(^|[^"\w])`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(message, "${1}"+flag)
 	}
 	return message
@@ -141,7 +141,7 @@ func (o operation) read(cmd *cobra.Command, args []string) (*request, error) {
 func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any) {
 	query, body = url.Values{}, map[string]any{}
 	for _, f := range o.Fields {
-		flag := cmd.Flags().Lookup(flagOf(f.Name))
+		flag := cmd.Flags().Lookup(flagOf(f))
 		if flag == nil || !flag.Changed || f.In == "path" {
 			continue
 		}

@@ -135,7 +135,7 @@ func (c *cli) root() *cobra.Command {
 		c.resource("dead-letters", c.verdictCommand(journal.BulkRetry, anID+` --reason "portal voltou" --force --when now`),
 			c.verdictCommand(journal.BulkDiscard, anID+` --reason "paga à vista"`),
 			c.verdictCommand(journal.BulkAccept, anID+` --reason "consta no portal" --protocol-number 2026/0001-7`),
-			c.resource("dead-letters runs")),
+			c.assignCommand(), c.resource("dead-letters runs")),
 		c.resource("causes"), c.resource("destinations"), c.apiCommand(),
 		c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	takeNothing(root)

@@ -36,7 +36,7 @@ type resource struct {
 var resources = []resource{
 	{"dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once", []action{
 		{"list", "GET /dead-letters", "--team cadastro --until 3d --sort deadline",
-			"id subject.id reason responsibleTeam error state createdAt retryCount maxRetries deadline context"},
+			"id subject.id reason responsibleTeam assignment.assignee error state createdAt retryCount maxRetries deadline context"},
 		{"show ID", "GET /dead-letters/{id}", anID, ""},
 		{"groups", "GET /dead-letters/groups", "--team ti", "fingerprint count reason pattern teams policy lastSeen firstSeen"},
 	}},

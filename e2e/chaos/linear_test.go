@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
@@ -39,6 +40,8 @@ const (
 	steered, runPace = 10, 30
 	// portal and a number are a destination's address.
 	portal = "destinations/portal-"
+	// assigned begins the state of an open dead letter of which somebody said who has it.
+	assigned = "assigned "
 )
 
 // round is a time in which so many requests are answered for sure, while a replica is killed now and then. In a long one leases of
@@ -62,11 +65,14 @@ type (
 
 // after is the state that a request leads to, the last change of a dead letter or a bulk run; false where it is refused.
 func (a ask) after(state string) (string, bool) {
+	open := state == "" || strings.HasPrefix(state, assigned)
 	switch a.verb {
 	case "retry":
-		return "reprocessing " + a.words, state == ""
+		return "reprocessing " + a.words, open
 	case "discard":
-		return "discarded " + a.words, state == ""
+		return "discarded " + a.words, open
+	case "take", "pass", "give back":
+		return assigned + a.to() + a.words, open
 	case "pause":
 		return "paused", state == ""
 	case "resume":
@@ -76,6 +82,14 @@ func (a ask) after(state string) (string, bool) {
 	default: // it is done by itself
 		return "done", state == ""
 	}
+}
+
+// person is who asks, by a token of his own.
+func (a ask) person() string { return a.words[:strings.Index(a.words, "-")] }
+
+// to is who gets a dead letter, with a blank behind the name; empty for nobody.
+func (a ask) to() string {
+	return map[string]string{"take": a.person() + " ", "pass": "p0 "}[a.verb]
 }
 
 // sequential is how each subject behaves for one person alone.
@@ -115,8 +129,9 @@ type house struct {
 	url      string
 	replicas []*replica
 	begun    time.Time
-	ids      []string // of dead letters
-	runs     []string // their addresses
+	tokens   map[string]string // by the person
+	ids      []string          // of dead letters
+	runs     []string          // their addresses
 	answered atomic.Int64
 	unknown  atomic.Int64
 	mu       sync.Mutex
@@ -131,7 +146,7 @@ type lived struct {
 	leases                           int // that went to another process
 }
 
-// What people see and are told of dead letters and bulk runs, through whichever replica, is what one after the other could have
+// What people see and are told of dead letters, of who has them and of bulk runs, through whichever replica, is what one after the other could have
 // been told, although they ask at once and replicas are killed: nobody's decision is lost, taken twice, or seen late. Each line of
 // a list is a read of what it tells of. A dead letter is decided once, by a person or a bulk run, an order about a destination is
 // recorded once, and no lease goes to another process before its time is over, whichever replica held it. PROOF_OPERATIONS are
@@ -180,6 +195,11 @@ func (h *house) play(all *lived) {
 func openHouse(t *testing.T, r round, url string, replicas int) *house {
 	t.Helper()
 	h := &house{stub: newStub(t, "LINEAR"), round: r, url: url, begun: time.Now(), history: map[string][]porcupine.Operation{}, orders: map[string]int{}}
+	known, tokens := map[string]access.Role{}, filepath.Join(t.TempDir(), "tokens")
+	for person := range people {
+		known[fmt.Sprint("p", person)] = access.Admin
+	}
+	h.tokens = harness.Issue(t, tokens, known)
 	policies := filepath.Join(t.TempDir(), "policies.yaml")
 	content := "extends: built-in\ndestinations:\n"
 	for i := range portals {
@@ -187,7 +207,7 @@ func openHouse(t *testing.T, r round, url string, replicas int) *house {
 	}
 	testkit.Must(t, os.WriteFile(policies, []byte(content), 0o600))
 	for i := range replicas {
-		r := &replica{settings: settings{name: fmt.Sprint("replica-", i), gateway: h.Addr(), url: url, env: []string{"RETRY_WORKER_POLICIES_FILE=" + policies}}}
+		r := &replica{settings: settings{name: fmt.Sprint("replica-", i), gateway: h.Addr(), url: url, env: []string{"RETRY_WORKER_POLICIES_FILE=" + policies, "RETRY_WORKER_AUTH_TOKENS_FILE=" + tokens}}}
 		r.program = serve(t, r.settings)
 		h.replicas = append(h.replicas, r)
 	}
@@ -274,7 +294,7 @@ func (h *house) act(random *rand.Rand, words string) {
 	case 2:
 		a = of(portal+strconv.Itoa(now*portals/letters), "hold", "release")
 	default:
-		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard")
+		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard", "take", "pass", "give back")
 	}
 	h.ask(h.replicas[random.IntN(len(h.replicas))].address(), a)
 }
@@ -294,14 +314,18 @@ func (h *house) ask(replica string, a ask) {
 	if a.verb != "" {
 		method, path = "POST", a.address+"/"+a.verb
 	}
+	switch a.verb {
+	case "take", "pass", "give back":
+		method, path, body = "PUT", a.address+"/assignment", map[string]any{"assignee": strings.TrimSpace(a.to()), "note": a.words}
+	}
 	called := time.Since(h.begun)
-	status, text, err := request(replica, method, path, body)
+	status, text, err := request(replica, method, path, body, h.tokens[a.person()])
 	dial, failed := errors.AsType[*net.OpError](err)
 	switch {
 	case failed && dial.Op == "dial":
 		return
 	case err != nil || status >= http.StatusInternalServerError:
-		if method == "POST" {
+		if method != "GET" {
 			h.unknown.Add(1)
 			h.note(a, reply{}, called)
 		}
@@ -346,11 +370,15 @@ func (h *house) note(a ask, r reply, called time.Duration) {
 // stateOf what was answered, as [ask.after] tells it.
 func stateOf(text string) string {
 	var v struct {
-		State  string
-		Review struct{ Reason string }
+		State      string
+		Review     struct{ Reason string }
+		Assignment *struct{ Assignee, Note string }
 	}
 	if json.Unmarshal([]byte(text), &v) != nil {
 		return "not JSON"
+	}
+	if a := v.Assignment; a != nil {
+		return assigned + strings.TrimSpace(a.Assignee+" "+a.Note)
 	}
 	if v.State == "open" || v.State == "running" {
 		return ""
@@ -420,7 +448,7 @@ func (h *house) countOrders() {
 // must ask the first replica for what it cannot refuse.
 func (h *house) must(method, path string, body any) []byte {
 	h.t.Helper()
-	status, text, err := request(h.replicas[0].http, method, path, body)
+	status, text, err := request(h.replicas[0].http, method, path, body, h.tokens["p0"])
 	if err != nil || status >= http.StatusBadRequest {
 		h.t.Fatalf("%s %s: %d %s, %v", method, path, status, text, err)
 	}
@@ -430,12 +458,15 @@ func (h *house) must(method, path string, body any) []byte {
 // client keeps a connection for each person and replica.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: people}}
 
-func request(replica, method, path string, body any) (status int, text string, err error) {
+func request(replica, method, path string, body any, token ...string) (status int, text string, err error) {
 	r, err := http.NewRequest(method, "http://"+replica+"/api/v1/"+path, strings.NewReader(jsonOf(body)))
 	if err != nil {
 		return 0, "", err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	for _, t := range token {
+		r.Header.Set("Authorization", "Bearer "+t)
+	}
 	response, err := client.Do(r)
 	if err != nil {
 		return 0, "", err

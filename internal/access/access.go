@@ -55,14 +55,15 @@ type Action int8
 
 // The actions.
 const (
-	Read    Action = iota + 1 // look at anything
-	Report                    // tell how a retried claim ended
-	Order                     // hold, test or release what waits for a destination, which is no team's
-	Review                    // retry one dead letter, once more at the limit too, or discard it
-	Bulk                      // retry or discard many at once
-	Restart                   // begin the whole ladder again (fresh), of one or of many
-	Erase                     // erase a subject (LGPD)
-	Teach                     // say what is done about a cause (R26)
+	Read     Action = iota + 1 // look at anything
+	Report                     // tell how a retried claim ended
+	Order                      // hold, test or release what waits for a destination, which is no team's
+	Review                     // retry one dead letter, once more at the limit too, or discard it
+	Bulk                       // retry or discard many at once
+	Restart                    // begin the whole ladder again (fresh), of one or of many
+	Erase                      // erase a subject (LGPD)
+	Teach                      // say what is done about a cause (R26)
+	Handover                   // give another all that somebody has (R35)
 )
 
 // Anew returns a, or Restart where the whole ladder is to begin again.
@@ -88,14 +89,15 @@ var permissions = map[Action]struct {
 	least Role
 	reach reach
 }{
-	Read:    {"read", Viewer, everybodys},
-	Report:  {"tell how a claim ended", Operator, everybodys},
-	Order:   {"hold or release the claims of a destination", Operator, everybodys},
-	Review:  {"retry or discard", Operator, unbound},
-	Bulk:    {"retry or discard many at once", Operator, named},
-	Restart: {"begin the whole ladder again", Admin, unbound},
-	Erase:   {"erase a subject", Admin, everybodys},
-	Teach:   {"teach what is done about a cause", Admin, everybodys},
+	Read:     {"read", Viewer, everybodys},
+	Report:   {"tell how a claim ended", Operator, everybodys},
+	Order:    {"hold or release the claims of a destination", Operator, everybodys},
+	Review:   {"retry or discard", Operator, unbound},
+	Bulk:     {"retry or discard many at once", Operator, named},
+	Restart:  {"begin the whole ladder again", Admin, unbound},
+	Erase:    {"erase a subject", Admin, everybodys},
+	Teach:    {"teach what is done about a cause", Admin, everybodys},
+	Handover: {"give away all that somebody has", Admin, everybodys},
 }
 
 // May reports whether the role allows an action, of some team at least; nobody may what is no action.
@@ -169,7 +171,7 @@ func Check(ctx context.Context, action Action) error {
 		return loginRequired
 	default:
 		return &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action,
+			Message: fmt.Sprintf("%s is %s and may not %s, which needs the role %s", id.Name, id.Role, action,
 				action.Least())}
 	}
 }
@@ -185,7 +187,7 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 	switch {
 	case id.Teams == "":
 		refusal.Code = CodeForbiddenRole
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that "+
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, or a token that "+
 			"names its teams", id.Name, id.Role, action)
 	case team == "":
 		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,

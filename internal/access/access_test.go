@@ -14,7 +14,7 @@ func TestRoles(t *testing.T) {
 	}{
 		{"viewer", map[access.Action]bool{access.Read: true}},
 		{"operator", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true}},
-		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true, access.Restart: true, access.Erase: true, access.Teach: true}},
+		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true, access.Restart: true, access.Erase: true, access.Teach: true, access.Handover: true}},
 	} {
 		role, err := access.ParseRole(tt.name)
 		if err != nil || role.String() != tt.name {

@@ -115,6 +115,27 @@ func New(o Options) *Gate {
 	return g
 }
 
+// Accounts returns who is known: whose token holds, and who came by the provider since the start; Local where there are
+// no tokens. others tells that the provider may know more.
+func (g *Gate) Accounts() (known []Identity, others bool) {
+	if g.Tokens == nil {
+		return []Identity{Local()}, false
+	}
+	for _, t := range g.Tokens().all {
+		if !t.Expired(g.Now()) {
+			known = append(known, t.identity())
+		}
+	}
+	if g.openID == nil {
+		return known, false
+	}
+	g.openID.people.Range(func(_, id any) bool {
+		known = append(known, id.(Identity))
+		return true
+	})
+	return known, true
+}
+
 // asker is who asks, and by what.
 type asker struct {
 	Identity

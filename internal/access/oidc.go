@@ -67,6 +67,7 @@ type openID struct {
 
 	mu     sync.Mutex
 	newest map[string]*renewal
+	people sync.Map // the Identity of everybody who came, by name
 }
 
 // renewal is the newest grant of a session that this process knows. Its lock is held while the provider is asked.
@@ -248,6 +249,7 @@ func (o *openID) session(value string) *session {
 
 func (o *openID) sessionOf(g grant, sealed string) *session {
 	t := &Token{Name: g.Name, Role: g.Role, Teams: g.Teams, hash: o.key}
+	o.people.Store(g.Name, t.identity())
 	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
 }
 

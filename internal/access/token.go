@@ -67,6 +67,8 @@ func CheckName(name string) error {
 		return fmt.Errorf("%s, expected %s", shown(name), nameWords)
 	case strings.EqualFold(name, LocalName):
 		return fmt.Errorf("%q, which everybody is called where there are no tokens, expected another", name)
+	case strings.EqualFold(name, "me"), strings.EqualFold(name, "nobody"):
+		return fmt.Errorf("%q, which lists of dead letters take for another word, expected another", name)
 	case strings.HasPrefix(strings.ToLower(name), tokenPrefix):
 		return fmt.Errorf("%s, expected a person's or program's name", shown(name))
 	}

@@ -87,7 +87,6 @@ var statuses = map[deadletter.Code]int{
 	deadletter.RunNotFound: http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict,
 	deadletter.PlanOutdated: http.StatusConflict, deadletter.DeadlineMissed: http.StatusConflict,
 	deadletter.CauseNotFound: http.StatusNotFound, deadletter.NothingTaught: http.StatusConflict,
-	deadletter.RequestStands: http.StatusConflict,
 }
 
 // refusalOf returns why a request is refused; nil where err says that the journal could not be reached.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -42,6 +43,16 @@ type DeadLetter struct {
 	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
 	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
 	BulkRun             *string                 `json:"bulkRun" format:"uuid" doc:"The bulk run that decided it."`
+	Assignment          *Assignment             `json:"assignment" doc:"Who has it, while it is open; null where nobody said."`
+}
+
+// Assignment is who has a dead letter (R35).
+type Assignment struct {
+	Assignee   *string `json:"assignee" doc:"An account's name; null for nobody."`
+	FollowUpAt *string `json:"followUpAt" format:"date-time" doc:"When to look at it again."`
+	Note       string  `json:"note" doc:"What was said with that."`
+	By         string  `json:"by"`
+	At         string  `json:"at" format:"date-time"`
 }
 
 // SubjectName is what a dead letter is of.
@@ -82,6 +93,10 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
 		Delivery:         cmp.Or(string(i.Delivery), noDelivery),
 		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
+	}
+	if a := &i.Assigned; !a.At.IsZero() {
+		d.Assignment = &Assignment{journal.OrNull(a.Assignee), journal.InstantOrNull(a.FollowUpAt), a.Text, a.By,
+			decision.Instant(a.At)}
 	}
 	if i.ReviewJobKey != 0 {
 		d.ReviewJobKey = journal.OrNull(strconv.FormatInt(i.ReviewJobKey, 10))
@@ -140,12 +155,14 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 
 // causeFilter chooses dead letters: all of what is given must fit.
 type causeFilter struct {
-	Policy      string          `json:"policy,omitempty" doc:"Of this policy."`
+	Policy      string          `json:"policy,omitempty" doc:"Only those of this policy."`
 	Team        decision.Team   `json:"team,omitempty" doc:"The team that must act, such as faturamento."`
 	Reason      decision.Reason `json:"reason,omitempty" doc:"Given up for this reason."`
 	Fingerprint string          `json:"fingerprint,omitempty" doc:"Only those of this cause."`
 	IDs         string          `json:"ids,omitempty" long:"1" doc:"At most 200 dead letters' ids, with commas."`
 	Context     string          `json:"context,omitempty" doc:"variable=value, as a dead letter's context has it."`
+	Assignee    string          `json:"assignee,omitempty" doc:"Whose: an account's name, me or nobody."`
+	FollowUp    string          `json:"followUp,omitempty" doc:"To look at again by the end of today, or before an instant."`
 	Query       string          `json:"q,omitempty" doc:"An id, the beginning of a subject's id, or words of the error."`
 }
 
@@ -169,21 +186,22 @@ type pageInput struct {
 // filter returns the filter that the fields of a request make, a pointer to a struct.
 func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 	fields := reflect.ValueOf(in).Elem()
-	return deadletter.ParseFilter(func(name string) string {
+	read := deadletter.Fields(func(name string) string {
 		for _, f := range fieldsOf(fields.Type()) {
 			if f.Name == name {
 				return fields.FieldByIndex(f.index).String()
 			}
 		}
 		return ""
-	}, time.UTC, c.now())
+	})
+	return deadletter.ParseFilter(read.By(access.From(c.Context()).Name, c.zone, c.now()), time.UTC, c.now())
 }
 
 // deadLetters answers GET /api/v1/dead-letters.
 func (c *call) deadLetters(in *struct {
 	stateInput
 	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
+	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first; none: the most urgent."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f, err := c.filter(in)
@@ -263,4 +281,36 @@ func (c *call) accept(in *struct {
 	Protocol string `json:"protocolNumber" length:"40" doc:"The number that the portal gave it, where it is known."`
 }) (DeadLetter, error) {
 	return decided(c.Accept(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Protocol: in.Protocol}))
+}
+
+// assign answers PUT /api/v1/dead-letters/{id}/assignment.
+func (c *call) assign(in *struct {
+	idInput
+	Assignee   string `json:"assignee" doc:"Who gets it: an account's name or me; none gives it back."`
+	FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
+	Note       string `json:"note" length:"500" doc:"What to know."`
+}) (DeadLetter, error) {
+	at, ok := deadletter.ParseInstant(in.FollowUpAt, c.zone, c.now())
+	if !ok {
+		return DeadLetter{}, invalid("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
+			"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)
+	}
+	a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at}
+	a.Text = in.Note
+	return decided(c.Assign(c.Context(), in.ID, a))
+}
+
+// Handover is what became of all that somebody had.
+type Handover struct {
+	Given int64 `json:"given" doc:"How many were given away."`
+	Left  int64 `json:"left" doc:"How many were not: one of both may not decide on them, or somebody just has."`
+}
+
+// handover answers PUT /api/v1/assignees/{name}.
+func (c *call) handover(in *struct {
+	Name     string `json:"name" in:"path" doc:"The account that has them."`
+	Assignee string `json:"assignee" doc:"The account that gets them, or me; none gives them back."`
+}) (h Handover, err error) {
+	h.Given, h.Left, err = c.Handover(c.Context(), in.Name, in.Assignee)
+	return h, err
 }

@@ -41,6 +41,7 @@ func open(t *testing.T, change ...func(*api.Options, *guard.Services)) *fixture 
 		f(&o, &to)
 	}
 	served := api.New(o)
+	to.Accounts = served.Accounts
 	served.Open(api.Journal{Reader: c.Memory, Guard: guard.New(to), Sessions: c.Memory})
 	c.root = listen(t, served)
 	c.url = c.root + "/api/v1"

@@ -82,19 +82,22 @@ func subjectTags() []tag {
 				"Where the claim has a dead letter this ends the case, and takes what a decision takes."),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the newest first", (*call).deadLetters),
+			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the most urgent first", (*call).deadLetters),
 			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups",
 				"Dead letters by their cause, the one with the most first", (*call).groups,
 				"Those with the same policy, reason and error, without what differs from case to case (numbers, ids, dates), are "+
 					"one group. Its fingerprint chooses them in a list and in a bulk run."),
 			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", "One dead letter", (*call).deadLetter),
 			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", "Send it again (fresh takes the role admin)",
-				(*call).retry, "The decision is recorded when this answers; the process gets it as soon as the engine takes it "+
-					"(`delivery`: `pending`, then `taken` or `nobody`)."),
+				(*call).retry, "Recorded when this answers; `delivery` to the process is `pending`, then `taken` or `nobody`."),
 			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard),
 			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
 				(*call).accept, "Only where its `accepts` is true: the process must know what to do with that answer. It is no "+
 					"success of a retry, and counts in no figure of theirs."),
+			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", "Say who has it (R35); that binds nobody",
+				(*call).assign),
+			op(access.Handover, "PUT /assignees/{name}", "handOver", "Give all that somebody has to another, or back",
+				(*call).handover),
 			op(access.Review, "POST /jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id",
 				(*call).retryJob, "As retryDeadLetter, after the policy's backoff."),
 		}},
@@ -108,12 +111,12 @@ func otherTags() []tag {
 			[]*Operation{
 				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", "What a bulk run would do, before anything happens",
 					(*call).planBulk, "Counts the open dead letters that the filter lets through, and says which would be refused "+
-						"and why. It changes nothing. Its token starts just this: the very same command, as long as the same dead "+
+						"and why. Its token starts just this: the very same command, as long as the same dead "+
 						"letters are still there."),
 				op(access.Bulk, "POST /bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
-					(*call).startBulk, "The run is recorded when this answers, and goes on by itself: one dead letter after the "+
-						"other, at its pace. What dies after the plan is not part of it. A token starts one run: used again, it "+
-						"answers with that run. So where it is not known whether this was carried out (503, no answer), send it again."),
+					(*call).startBulk, "The run is recorded when this answers, and goes on by itself, at its pace. "+
+						"What is given up later is no part of it. A token starts one run: used again, it "+
+						"answers with that run. If you do not know whether it was carried out (503, no answer), send it again."),
 				op(access.Read, "GET /bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
 				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters",
 					(*call).bulkRun),
@@ -185,9 +188,9 @@ const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\
 
 // errorCodes are all that an error can have.
 var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field
-	forbidden_host forbidden_origin forbidden_role forbidden_team force_required internal_error invalid_action invalid_at
+	forbidden_host forbidden_origin forbidden_role forbidden_team force_required internal_error invalid_action invalid_assignee invalid_at
 	invalid_authorization invalid_claim_id invalid_classification invalid_context invalid_cursor invalid_filter
-	invalid_fingerprint invalid_force_retry invalid_fresh invalid_id invalid_ids invalid_job_id invalid_json invalid_limit
+	invalid_fingerprint invalid_follow_up invalid_follow_up_at invalid_force_retry invalid_fresh invalid_id invalid_ids invalid_job_id invalid_json invalid_limit
 	invalid_now invalid_outcome invalid_pace invalid_parameter invalid_period invalid_plan invalid_policy invalid_q
 	invalid_query invalid_reason invalid_retry_outcome invalid_retry_state invalid_run_state invalid_since invalid_sort
 	invalid_state invalid_submission_deadline invalid_taught invalid_team invalid_tenant invalid_until invalid_variables

@@ -179,7 +179,7 @@ func readQuery(query string, known []string) (map[string]json.RawMessage, error)
 		case len(values) > 1:
 			return nil, invalid("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
 		case !isName(values[0], maxParameterBytes):
-			return nil, invalid("invalid_"+name, notName, name, maxParameterBytes)
+			return nil, invalid("invalid_"+snake(name), notName, name, maxParameterBytes)
 		case values[0] != "":
 			given[name], _ = json.Marshal(values[0])
 		}

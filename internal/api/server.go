@@ -2,12 +2,14 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -43,6 +45,8 @@ type Options struct {
 	Gate access.Options
 	// Policies in force.
 	Policies func() decision.Policies
+	// Zone is the hospital's, in which days begin; nil is UTC.
+	Zone *time.Location
 	// Pages answer everything that is not under /api/; nil: nothing does.
 	Pages http.Handler
 	Log   *zap.Logger
@@ -52,6 +56,7 @@ type Options struct {
 type API struct {
 	now      func() time.Time
 	policies func() decision.Policies
+	zone     *time.Location
 	log      *zap.Logger
 	gate     *access.Gate
 	guarded  bool // by tokens, or a provider
@@ -62,7 +67,7 @@ type API struct {
 // New is an API that answers 503 where it needs the journal, until Open is called.
 func New(o Options) *API {
 	s := &API{
-		now: o.Gate.Now, policies: o.Policies, log: o.Log, pages: o.Pages,
+		now: o.Gate.Now, policies: o.Policies, zone: cmp.Or(o.Zone, time.UTC), log: o.Log, pages: o.Pages,
 		guarded: o.Gate.Tokens != nil || o.Gate.Provider != nil,
 	}
 	o.Gate.Ended = s.endedSessions
@@ -76,6 +81,9 @@ func (s *API) endedSessions() access.EndedSessions {
 	}
 	return nil
 }
+
+// Accounts returns whom the gate knows (access.Gate.Accounts).
+func (s *API) Accounts() (known []access.Identity, others bool) { return s.gate.Accounts() }
 
 // Open gives the API what it answers from and what it records with.
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
@@ -112,8 +120,8 @@ func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, o := range Description() {
 		var answer http.Handler = s.answer(o)
-		switch o.Action {
-		case access.Bulk, access.Order, access.Teach: // again and again, each a record
+		again := []access.Action{access.Bulk, access.Order, access.Teach, access.Handover}
+		if o.Method == http.MethodPut || slices.Contains(again, o.Action) { // and again, each a record
 			answer = s.gate.Paced(answer)
 		}
 		mux.Handle(o.Method+" "+Root+o.Path, s.gate.Require(o.Action, answer)) // GET takes HEAD, too
@@ -126,7 +134,7 @@ func (s *API) routes() http.Handler {
 			return
 		}
 		var others []string
-		for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPost} {
+		for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut} {
 			other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
 			if _, found := mux.Handler(other); clean && found != "" {
 				others = append(others, method)

@@ -75,6 +75,9 @@ func (r *reached) Accept(_ context.Context, c deadletter.Command) (deadletter.It
 func (r *reached) Note(_ context.Context, c deadletter.Command, _ journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse(c.By)
 }
+func (r *reached) Assign(_ context.Context, _ string, a journal.Assignment) (deadletter.Item, error) {
+	return deadletter.Item{}, r.refuse(a.By)
+}
 func (r *reached) Erase(_ context.Context, _ journal.Expunger, e journal.Erasure) (journal.Erased, error) {
 	return journal.Erased{}, r.refuse(e.By)
 }
@@ -144,7 +147,7 @@ func TestNobodyFillsTheAudit(t *testing.T) {
 	c.portal(aPortal)
 	for _, again := range []call{
 		{http.MethodPost, "/dead-letters/" + id + "/comment", "text=x"},
-		{http.MethodPost, "/dead-letters/" + id + "/look", "x="},
+		{http.MethodPut, "/api/v1/dead-letters/" + id + "/assignment", "{}"},
 		{http.MethodPost, "/dead-letters/" + id + "/undo", "x="},
 		{http.MethodPost, "/api/v1/destinations/unimed-sp/hold", `{"until":"2026-03-02T12:00:00Z","reason":"x"}`},
 		{http.MethodPost, "/destinations/unimed-sp/probe", "reason=x"},

@@ -28,7 +28,7 @@ func (a *App) openConsole(open webserver.Opener) (err error) {
 		Now: a.clock.Now, Tokens: tokens, Provider: a.settings.Provider, Log: a.log,
 		Public: []string{console.AssetsPrefix}, LoginPage: a.pages.Login, Refuse: a.pages.Refuse,
 	}
-	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Pages: a.pages, Log: a.log})
+	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Zone: a.settings.Notify.Zone, Pages: a.pages, Log: a.log})
 	if a.http, err = a.api.Listen(open, a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *App) newReviews(memory *journal.Journal, c *relays) *worker.Worker {
 // openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
 func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
-	people := guard.New(guard.Services{DeadLetters: service, Gates: gates, Journal: memory, Store: a.store, Log: a.log})
+	people := guard.New(guard.Services{DeadLetters: service, Gates: gates, Journal: memory, Store: a.store, Accounts: a.api.Accounts, Log: a.log})
 	a.api.Open(api.Journal{Reader: a.store, Guard: people, Sessions: a.store})
 	a.pages.Open(a.store, people)
 	return service

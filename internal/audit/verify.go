@@ -22,7 +22,7 @@ type Journal interface {
 type VerifyOptions struct {
 	// Head that somebody kept; the zero value is none. Only with one a ledger shows that its tail was cut off, or
 	// that all of it was written anew.
-	Head Checkpoint
+	Head journal.Head
 	// Records alone are looked at, and not what is derived from them.
 	Records bool
 }
@@ -32,12 +32,10 @@ type Report struct {
 	// Links and Records that hold.
 	Links   int64 `json:"links"`
 	Records int64 `json:"records"`
-	// Purged records are rightly missing: their retention has ended, their digests stay.
-	Purged int64 `json:"purged"`
-	// Erased records are rightly missing too: their subject's erasure says so.
-	Erased int64 `json:"erased"`
-	// Head is the last link that holds.
-	Head Checkpoint `json:"head"`
+	// Expunged records are rightly missing: they were purged or erased, and their digests stay.
+	Expunged int64 `json:"expunged"`
+	// Head is the last link that holds: its number and hash.
+	Head journal.Head `json:"head"`
 }
 
 func broken(what string, n int64, format string, args ...any) error {
@@ -93,12 +91,12 @@ func Rebuild(
 type verifier struct {
 	journal.Moment
 	ctx        context.Context
-	checkpoint Checkpoint
+	checkpoint journal.Head
 	progress   Progress
 	report     Report
 	head       journal.Head
 	fold       *journal.Refold
-	gone       journal.Gone
+	gone       journal.Runs
 	answered   journal.Runs
 	// waiting are the digests of the outbox's messages by their numbers, message the last that was signed, letGo those
 	// that were let go of.
@@ -118,7 +116,7 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return err
 	}
 	v.fold = journal.NewRefold()
-	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.Add(e) == nil }) // the walk tells of one that is broken
+	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // the walk tells of one that is broken
 	if err != nil {
 		return err
 	}
@@ -170,7 +168,7 @@ func (v *verifier) link(l *journal.Link) error {
 		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
 	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
-		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
+		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was rewritten", l.Hash,
 			v.checkpoint.Hash)
 	}
 	for i := range l.Digests {
@@ -191,7 +189,7 @@ func (v *verifier) link(l *journal.Link) error {
 		v.letGo.Add(r)
 	}
 	v.report.Links++
-	v.report.Head = Checkpoint{l.Number, l.Hash}
+	v.report.Head = journal.Head{Link: l.Number, Hash: l.Hash}
 	if l.Number == v.head.Link && !l.At.Equal(v.head.At) {
 		return broken("link", l.Number, "was written at %s, the head says %s", l.At, v.head.At)
 	}
@@ -202,18 +200,15 @@ func (v *verifier) link(l *journal.Link) error {
 func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	v.record++
 	r, err := v.at(v.record)
-	switch {
+	switch gone := v.gone.Holds(v.record); {
 	case err != nil:
 		return err
-	case r == nil && v.gone.Purged.Holds(v.record):
-		v.report.Purged++
-		return nil
-	case r == nil && v.gone.Erased.Holds(v.record):
-		v.report.Erased++
+	case r == nil && gone:
+		v.report.Expunged++
 		return nil
 	case r == nil:
 		return broken("record", v.record, "is missing: the ledger has its digest, and nothing says that it was purged or erased")
-	case v.gone.Purged.Holds(v.record), v.gone.Erased.Holds(v.record):
+	case gone:
 		return broken("record", v.record, "was put in: it was purged or erased")
 	case r.Digest() != want:
 		return broken("record", v.record, "was changed: its digest is %s, expected %s as in link %d",

@@ -25,7 +25,7 @@ func filled(t testing.TB, last string) *testkit.Memory {
 	return w.Memory
 }
 
-func verify(t testing.TB, j audit.Journal, head audit.Checkpoint) (audit.Report, error) {
+func verify(t testing.TB, j audit.Journal, head journal.Head) (audit.Report, error) {
 	t.Helper()
 	return audit.Verify(t.Context(), j, audit.VerifyOptions{Head: head}, nil)
 }
@@ -33,16 +33,16 @@ func verify(t testing.TB, j audit.Journal, head audit.Checkpoint) (audit.Report,
 func TestVerify(t *testing.T) {
 	m := filled(t, "what is this")
 	links := m.Ledger()
-	for name, head := range map[string]audit.Checkpoint{
+	for name, head := range map[string]journal.Head{
 		"alone": {}, "with its head": {Link: 12, Hash: links[11].Hash}, "with an earlier head": {Link: 5, Hash: links[4].Hash},
 	} {
 		report, err := verify(t, m, head)
-		want := audit.Report{Links: 12, Records: 12, Head: audit.Checkpoint{Link: 12, Hash: links[11].Hash}}
+		want := audit.Report{Links: 12, Records: 12, Head: journal.Head{Link: 12, Hash: links[11].Hash}}
 		if err != nil || report != want {
 			t.Errorf("%s: got %+v, %v, want %+v", name, report, err, want)
 		}
 	}
-	if report, err := verify(t, testkit.NewMemory(), audit.Checkpoint{}); err != nil || report != (audit.Report{}) {
+	if report, err := verify(t, testkit.NewMemory(), journal.Head{}); err != nil || report != (audit.Report{}) {
 		t.Errorf("of nothing: got %+v, %v", report, err)
 	}
 }
@@ -59,14 +59,14 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 	}{
 		"a cut tail":         {cut(t).Memory, links[11], 9, "its tail was cut off"},
 		"all cut":            {testkit.NewMemory(), links[11], 1, "its tail was cut off"},
-		"written anew":       {filled(t, "TIMEOUT"), links[11], 12, "written anew"},
+		"written anew":       {filled(t, "TIMEOUT"), links[11], 12, "rewritten"},
 		"by an earlier head": {whole, links[10], 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := verify(t, tt.of, audit.Checkpoint{}); err != nil {
+			if _, err := verify(t, tt.of, journal.Head{}); err != nil {
 				t.Errorf("it shows without a kept head: %v", err)
 			}
-			_, err := verify(t, tt.of, audit.Checkpoint{Link: tt.kept.Number, Hash: tt.kept.Hash})
+			_, err := verify(t, tt.of, journal.Head{Link: tt.kept.Number, Hash: tt.kept.Hash})
 			if tt.link == 0 {
 				if err != nil {
 					t.Error(err)
@@ -101,13 +101,13 @@ func TestVerifyAfterAPurge(t *testing.T) {
 	}
 	for range 2 {
 		_, err := w.Journal.Purge(t.Context(), w.Memory, time.Hour, false)
-		report, broken := verify(t, w.Memory, audit.Checkpoint{})
-		if err != nil || broken != nil || report.Purged != 12 || report.Records != 7 || report.Links != 19 {
+		report, broken := verify(t, w.Memory, journal.Head{})
+		if err != nil || broken != nil || report.Expunged != 12 || report.Records != 7 || report.Links != 19 {
 			t.Errorf("got %+v, %v, %v, want 12 purged, 7 records, 19 links", report, err, broken)
 		}
 	}
 	w.succeeds("CLM-1-4")
-	if report, err := verify(t, w.Memory, audit.Checkpoint{}); err != nil || report.Records != 8 {
+	if report, err := verify(t, w.Memory, journal.Head{}); err != nil || report.Records != 8 {
 		t.Errorf("with a record behind the purge: got %+v, %v", report, err)
 	}
 }
@@ -130,19 +130,19 @@ func TestVerifyIsTold(t *testing.T) {
 func TestVerifyUnavailable(t *testing.T) {
 	store := cut(t).Memory
 	store.SetDown(true)
-	_, err := verify(t, store, audit.Checkpoint{})
+	_, err := verify(t, store, journal.Head{})
 	if _, broken := errors.AsType[*journal.Broken](err); err == nil || broken {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMark(t *testing.T) {
-	m := audit.Checkpoint{Link: 12, Hash: journal.Digest{0xab, 31: 0xcd}}
-	if got, err := audit.ParseCheckpoint(" " + m.String() + "\n"); err != nil || got != m {
+	m := journal.Head{Link: 12, Hash: journal.Digest{0xab, 31: 0xcd}}
+	if got, err := journal.ParseHead(" " + m.String() + "\n"); err != nil || got != m {
 		t.Errorf("got %v, %v, want %v", got, err, m)
 	}
 	for _, s := range []string{"", "12", "12:", "0:" + m.Hash.String(), "-1:" + m.Hash.String(), m.String() + "00", m.String()[:60], "x:" + m.Hash.String(), "12:" + strings.Repeat("z", 64)} {
-		if got, err := audit.ParseCheckpoint(s); err == nil || got != (audit.Checkpoint{}) {
+		if got, err := journal.ParseHead(s); err == nil || got != (journal.Head{}) {
 			t.Errorf("%q: got %v, %v, want an error", s, got, err)
 		}
 	}

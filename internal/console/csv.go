@@ -40,7 +40,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 	}
 	out, fields := audit.NewCSV(to), v.toldFields(f.Policy)
 	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts",
-		"col.deadline", "col.amount", "col.since", "col.possibly"}
+		"col.deadline", "col.amount", "col.since", "col.possibly", "col.assignee", "assigned.follow_up"}
 	row := make([]string, 0, len(head)+len(fields)+1)
 	for _, key := range head {
 		row = append(row, v.T(key))
@@ -76,7 +76,8 @@ func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) 
 	}
 	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.policy(i.Subject.Policy)),
 		v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
-		audit.Inert(v.team(i.Team)), v.cellTime(i.Deadline), amount, v.cellTime(i.CreatedAt), map[bool]string{true: v.T("cell.yes")}[i.PossiblyAccepted]}
+		audit.Inert(v.team(i.Team)), v.cellTime(i.Deadline), amount, v.cellTime(i.CreatedAt), map[bool]string{true: v.T("cell.yes")}[i.PossiblyAccepted],
+		audit.Inert(i.Assigned.Assignee), v.cellTime(i.Assigned.FollowUpAt)}
 	for _, f := range fields {
 		row = append(row, v.contextCell(i.Context, f.Variable))
 	}

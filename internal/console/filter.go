@@ -17,7 +17,7 @@ import (
 // filterOf a request; open where it names no state. wrong names the field that cannot be read: a period, a state, or ids
 // of which none is given; what else no dead letter could be fits none.
 func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
-	f, err := deadletter.ParseFilter(func(name string) string {
+	f, err := deadletter.ParseFilter(deadletter.Fields(func(name string) string {
 		switch name {
 		case "ids":
 			return strings.Trim(strings.Join(q[name], ","), ",")
@@ -25,8 +25,8 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 			return wanted(q)
 		}
 		return plain(q.Get(name), maxQueryBytes)
-	}, v.zone, v.now)
-	if refusal := deadletter.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "state"}, refusal.Field()) {
+	}).By(v.who.Name, v.zone, v.now), v.zone, v.now)
+	if refusal := deadletter.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "followUp", "state"}, refusal.Field()) {
 		wrong = refusal.Field()
 	}
 	if q.Has("ids") && f.IDs == "" { // nothing is chosen, which is not everything
@@ -36,7 +36,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		f.State = states[0]
 	}
 	if !slices.Contains(deadletter.Sorts(), f.Sort) {
-		f.Sort = deadletter.Newest
+		f.Sort = deadletter.Urgent
 	}
 	return f, wrong
 }
@@ -76,7 +76,7 @@ func narrowed(f journal.DeadLetterFilter) bool {
 
 // searched reports whether f asks for what is not counted beforehand.
 func searched(f *journal.DeadLetterFilter) bool {
-	return f.Query != "" || f.IDs != "" || !f.Since.IsZero() || !f.Until.IsZero()
+	return f.Query != "" || f.IDs != "" || f.Assignee != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
 // field of a form or an address.
@@ -89,7 +89,7 @@ type link struct{ Text, URL string }
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{
 		{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"fingerprint", f.Fingerprint},
-		{"ids", f.IDs}, {"context", f.Context}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
+		{"ids", f.IDs}, {"context", f.Context}, {"assignee", f.Assignee}, {"followUp", exact(f.FollowUp)}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
 	}
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
@@ -186,6 +186,8 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 		{fact{v.T("col.reason"), v.reason(f.Reason)}, func(f *journal.DeadLetterFilter) { f.Reason = "" }},
 		{fact{v.T("filter.ids"), v.chosen(f)}, func(f *journal.DeadLetterFilter) { f.IDs = "" }},
 		{fact{v.contextLabel(f.Policy, variable), value}, func(f *journal.DeadLetterFilter) { f.Context = "" }},
+		{fact{v.T("col.assignee"), v.assignee(f.Assignee)}, func(f *journal.DeadLetterFilter) { f.Assignee = "" }},
+		{fact{v.T("filter.follow_up"), v.when(f.FollowUp)}, func(f *journal.DeadLetterFilter) { f.FollowUp = time.Time{} }},
 		{fact{v.T("filter.since"), v.when(f.Since)}, func(f *journal.DeadLetterFilter) { f.Since = time.Time{} }},
 		{fact{v.T("filter.until"), v.when(f.Until)}, func(f *journal.DeadLetterFilter) { f.Until = time.Time{} }},
 	} {

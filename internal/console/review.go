@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -98,7 +97,8 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 // undone leads back to the form of a dead letter, of which nothing was done.
 func (v *visit) undone(item *deadletter.Item, s sent) *page {
 	s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
-	return v.again(v.place().Subject(item.Subject)+"#decision", s, "reason", "how", "when", "deadline", "late", "text", "protocolNumber")
+	return v.again(v.place().Subject(item.Subject)+"#decision", s, "reason", "how", "when", "deadline", "late", "text", "protocolNumber",
+		"assignee", "followUp")
 }
 
 // undecided says why the decision was not taken.
@@ -111,8 +111,6 @@ func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
 	switch {
 	case refusal.Code == deadletter.JobNotFound:
 		return nil, err
-	case refusal.Code == deadletter.RequestStands:
-		s.Status = http.StatusConflict
 	case refusal.Code == deadletter.InvalidProtocol:
 		s.Field = "protocol"
 	case refusal.Code == deadletter.InvalidRetryState && refusal.State == journal.DeadLetterOpen:
@@ -141,59 +139,31 @@ func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 	return v.T("form.wrong.too_late", r.By, did, v.clock(r.At))
 }
 
-// lookFor is how long it is shown that somebody looks into a dead letter.
-const lookFor = 15 * time.Minute
-
 // noteData is what people said of a dead letter without deciding on it.
 type noteData struct {
 	// ID of the dead letter, and the list that the forms lead back to.
 	ID, Place, Token string
-	// Looking and Asking say who does; empty where nobody does. Asked is the words of who asks.
-	Looking, Asking, Asked string
 	// Discarding says who discards it; DueAt is when that can be undone no longer.
 	Discarding, DiscardingFor string
 	Due                       Moment
-	// MayLook, MayUndo, MayAsk and MayComment are what the reader may.
-	MayLook, MayUndo, MayAsk, MayComment bool
+	// MayUndo and MayComment are what the reader may; Said is the note that was not taken.
+	MayUndo, MayComment bool
+	Said                string
+	Has                 *assignedData
 }
 
 // notes of a dead letter.
-func (v *visit) notes(d *journal.DeadLetter, at string) *noteData {
-	n := &noteData{ID: d.ID, Place: at, Token: access.FormToken(v.r.Context())}
-	may, open := v.who.May(access.Review, string(d.Team)), d.State == journal.DeadLetterOpen
-	if l := &d.Looking; v.now.Sub(l.At) < lookFor {
-		n.Looking = v.T("note.looking", l.By, v.clock(l.At))
-		if l.By == v.who.Name {
-			n.Looking = v.T("note.looking.you", v.clock(l.At))
-		}
-	}
-	if a := &d.Asked; a.By != "" {
-		n.Asking, n.Asked = v.T("note.asking", a.By, v.clock(a.At)), a.Text
-	}
+func (v *visit) notes(o *open, d *journal.DeadLetter, at string, s *sent) *noteData {
+	n := &noteData{ID: d.ID, Place: at, Token: access.FormToken(v.r.Context()), Has: v.assigned(o, d, s)}
 	if a := &d.Discarding; a.By != "" {
 		n.Discarding, n.DiscardingFor, n.Due = v.T("note.discarding", a.By), a.Text, v.In(a.At.Add(journal.UndoFor))
 	}
-	n.MayUndo, n.MayComment = may && n.Discarding != "", may
-	n.MayLook = may && open && n.Looking == ""
-	n.MayAsk = !may && open && n.Asking == ""
+	n.MayComment = v.who.May(access.Review, string(d.Team))
+	n.MayUndo = n.MayComment && n.Discarding != ""
+	if s.Verb == string(journal.Comment) {
+		n.Said = s.Form.Get("text")
+	}
 	return n
-}
-
-// mostAsked requests are shown on the overview.
-const mostAsked = 20
-
-// asked are the dead letters that somebody asks the reader to decide on, the oldest request first.
-func (v *visit) asked(o *open) ([]deadletter.Item, error) {
-	if !v.who.Role.May(access.Review) {
-		return nil, nil
-	}
-	var teams []decision.Team // of which he may decide; whom nothing binds may of all
-	if v.who.Teams != "" {
-		for team := range strings.SplitSeq(string(v.who.Teams), ",") {
-			teams = append(teams, decision.Team(team))
-		}
-	}
-	return o.DeadLettersAsked(v.r.Context(), teams, mostAsked)
 }
 
 // note carries out POST /dead-letters/{id}/VERB, with text where somebody says something.

@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,7 +14,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -137,69 +135,35 @@ func TestSentLate(t *testing.T) {
 	}
 }
 
-// TestPeopleTellEachOther: who may not decide asks who may, and both see who looks into it and what was noted.
-func TestPeopleTellEachOther(t *testing.T) {
+// TestPeopleTakeAndGive: who has a claim, and until when, is seen on its page, in the list and on the overview; it ends with
+// the decision, and is told in the story.
+func TestPeopleTakeAndGive(t *testing.T) {
 	s, below, _ := reviewing(t)
-	viewer, to := s.as(access.Viewer), "/dead-letters/"+below.ID
+	viewer, to, claim := s.as(access.Viewer), "/dead-letters/"+below.ID, subjectAddress("tiss-submission", "CLM-T-1")
 	viewer.who.Name = "rui"
-	if d := viewer.page(subjectAddress("tiss-submission", "CLM-T-1")); d.id("ask") == nil || d.id("comment") != nil || d.id("retry") != nil {
-		t.Error("a viewer may not ask, or may more than that")
+	if d := viewer.page(claim); d.id("take") != nil || d.id("assign") != nil || d.id("comment") != nil || d.id("retry") != nil {
+		t.Error("a viewer may more than read")
 	}
-	viewer.follow(to+"/ask", url.Values{"text": {"reenviar, a carteira já foi corrigida"}})
-	s.page("/").mustSay("Requests for approval CLM-T-1 rui : reenviar")
-	viewer.page("/").mustNotSay("Requests for approval")
-	s.follow(to+"/look", nil)
-	s.follow(to+"/comment", url.Values{"text": {"liguei para a operadora"}})
-	d := viewer.page(subjectAddress("tiss-submission", "CLM-T-1"))
-	d.mustSay("ana.souza is looking into it", "rui asks for approval", "liguei para a operadora")
-	s.world.Advance(16 * time.Minute) // nobody looks for so long
-	viewer.page(subjectAddress("tiss-submission", "CLM-T-1")).mustNotSay("is looking into it")
-	if d := s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422); !strings.Contains(text(d.id("wrong")), "write the reason") {
-		t.Error("an empty note is taken")
+	s.page(claim).mustSay("Nobody has taken it", "Take it")
+	s.follow(to+"/assignment", url.Values{"assignee": {"me"}, "was": {""}}).mustSay("You have it", "Give it back")
+	viewer.page(claim).mustSay("ana.souza has it")
+	s.page("/").mustSay("You have 1 dead letter")
+	s.follow(to+"/comment", url.Values{"text": {"liguei para a operadora"}}).mustSay("liguei para a operadora")
+	s.doc(s.post(to+"/assignment", url.Values{"assignee": {"nobody"}, "was": {""}}), 409).mustSay("meanwhile somebody took it")
+	s.doc(s.post(to+"/assignment", url.Values{"assignee": {"me"}, "was": {"ana.souza"}, "followUp": {"amanhã"}}), 422).mustSay("give the day")
+	s.follow(to+"/assignment", url.Values{"assignee": {"bia"}, "was": {"ana.souza"}, "followUp": {"2026-03-01"}, "text": {"CPF 529.982.247-25"}}).
+		mustSay("bia has it", "Given by ana.souza", "Follow up on 1 Mar 2026", "CPF [CPF]", "Passed to bia")
+	for address, rows := range map[string]int{"assignee=me": 0, "assignee=bia": 1, "assignee=nobody": 1, "followUp=today": 1, "assignee=bia&followUp=2026-02-28": 0} {
+		if d := s.page("/dead-letters?" + address); len(d.rowLinks()) != rows {
+			t.Errorf("%s lists %d", address, len(d.rowLinks()))
+		}
 	}
-	s.follow(to+"/retry", words("ok", "next", "now"))
-	s.page("/").mustNotSay("Requests for approval")
-}
-
-// TestRequestStands holds that asking again is answered 409 and records nothing more.
-func TestRequestStands(t *testing.T) {
-	s, below, _ := reviewing(t)
-	viewer, to := s.as(access.Viewer), "/dead-letters/"+below.ID+"/ask"
-	viewer.follow(to, url.Values{"text": {"reenviar"}})
-	head, err := s.world.Memory.Head(t.Context())
-	testkit.Must(t, err)
-	for range 3 {
-		d := viewer.doc(viewer.post(to, url.Values{"text": {"reenviar!"}}), http.StatusConflict)
-		d.mustSay("somebody has asked for a decision on it already")
+	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia · follow up on 1 Mar")
+	s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422).mustSay("write the reason")
+	s.follow(to+"/retry", words("ok", "next", "now")).mustNotSay("bia has it")
+	if has := s.world.Item(below.ID).Assigned; has != (journal.Assignment{}) {
+		t.Errorf("what is decided is with %+v", has)
 	}
-	if after, err := s.world.Memory.Head(t.Context()); err != nil || after.Record != head.Record {
-		t.Errorf("%d records more, %v", after.Record-head.Record, err)
-	}
-	if asked := s.world.Item(below.ID).Asked; asked.Text != "reenviar" {
-		t.Errorf("the request is %q now", asked.Text)
-	}
-}
-
-// TestRequestsOfEachTeam: however many requests wait for one team, another team's stand before it.
-func TestRequestsOfEachTeam(t *testing.T) {
-	w := newWorld(t, now)
-	s := open(t, w)
-	ask := func(id, text string) decision.Team {
-		item := w.Item(w.Die("tiss-submission", id, text, -1))
-		s.follow("/dead-letters/"+item.ID+"/ask", url.Values{"text": {"reenviar"}})
-		return item.Team
-	}
-	var many, one decision.Team
-	for i := range 25 {
-		many = ask(fmt.Sprintf("CLM-M-%d", i), "DUPLICATE_CLAIM")
-	}
-	if one = ask("CLM-ONE-1", "INVALID_PATIENT_DATA: carteira"); one == many {
-		t.Fatal("both are of one team")
-	}
-	s.who.Role, s.who.Teams = access.Operator, access.Teams(one)
-	s.page("/").mustSay("Requests for approval CLM-ONE-1")
-	s.who.Teams = access.NoTeam
-	s.page("/").mustNotSay("Requests for approval")
 }
 
 func TestTheFormIsWhatTheRoleMay(t *testing.T) {

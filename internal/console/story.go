@@ -74,6 +74,8 @@ type entryBody struct {
 	Verb       journal.BulkVerb        `json:"verb"`
 	Note       journal.NoteVerb        `json:"note"`
 	Deadline   time.Time               `json:"submissionDeadline"`
+	Assignee   string                  `json:"assignee"`
+	FollowUpAt time.Time               `json:"followUpAt"`
 }
 
 // chapters are the episodes in order, each with its events by their records.
@@ -243,6 +245,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason
 	case from.Kind == journal.NoteEntry && b.Note != "":
 		e.Title, e.By, e.Words = v.Or("event.note."+string(b.Note), v.T("event.kind.note")), b.By, b.Reason
+		v.assignEvent(&e, b)
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
@@ -253,7 +256,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
 	default:
 		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
-		e.Facts = []fact{{"body", from.Body}}
+		e.Facts = []fact{{"body", string(from.Told())}}
 	}
 	return e
 }
@@ -274,6 +277,21 @@ func (v *visit) gateEvent(e *event, from *journal.Entry) {
 		e.Text = v.reason(b.GiveUp) + "."
 	case journal.GateAnswered:
 		e.Mark, e.Title = markRecovered, v.T("event.success")
+	}
+}
+
+// assignEvent says who has got a dead letter.
+func (v *visit) assignEvent(e *event, b *entryBody) {
+	switch {
+	case b.Note != journal.Assign:
+		return
+	case b.Assignee == "":
+		e.Title = v.T("event.given_back")
+	case b.Assignee != b.By:
+		e.Title = v.T("event.passed", b.Assignee)
+	}
+	if !b.FollowUpAt.IsZero() {
+		e.Facts = []fact{{v.T("assigned.follow_up"), v.day(b.FollowUpAt)}}
 	}
 }
 

@@ -59,8 +59,8 @@ type letterData struct {
 	Open bool
 	Born Moment
 	Hint string
-	// Advice says that retries hardly help with its cause, and leads to where that is taught; nil where it is not so.
-	Advice  *link
+	// Advice is on its cause, where retries hardly help; nil where it is not so.
+	Advice  *advice
 	Process Badge
 	// ProcessText is what that means.
 	ProcessText string
@@ -70,9 +70,8 @@ type letterData struct {
 	Notes *noteData
 	// JustDone tells that the reader's own decision led here.
 	JustDone bool
-	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done. Said is the note that was
-	// not taken.
-	Wrong, Said string
+	// Wrong is why what was sent was not done; empty where nothing was sent, or it was done.
+	Wrong string
 
 	unattended bool
 }
@@ -159,11 +158,11 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	}
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o)
-		if d.Letter.Advice, err = v.advice(o, &d.Letter.DeadLetter); err != nil {
+		if d.Letter.Advice, err = v.adviceOn(o, &d.Letter.DeadLetter); err != nil {
 			return nil, err
 		}
-		d.Letter.Notes = v.notes(&d.Letter.DeadLetter, d.Around.Place)
-		d.Letter.Wrong, d.Letter.Said = sent.Wrong, sent.Form.Get("text")
+		d.Letter.Notes = v.notes(o, &d.Letter.DeadLetter, d.Around.Place, &sent)
+		d.Letter.Wrong = sent.Wrong
 		if d.Letter.Open && d.Letter.Discarding.By == "" {
 			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, &sent)
 		}

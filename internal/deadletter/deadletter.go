@@ -55,15 +55,15 @@ type Count struct {
 type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
-	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
-	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. The error
-	// is ErrBadCursor, or holds a *journal.StoreError.
+	// DeadLetterPage are dead letters that the filter lets through, in its order, from behind the cursor on (empty: from the
+	// first on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. What Weigh changes
+	// between two pages may come twice or not at all. The error is ErrBadCursor, or holds a *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLettersAsked are the open ones of those teams, or of all where none is named, that somebody is asked to decide on
-	// (journal.Ask), the oldest first, at most limit.
-	DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]Item, error)
+	// DeadLetterAssignees returns how many of those that the filter lets through each account has, empty for nobody, by
+	// its name. Its cost grows with how many are in the filter's state.
+	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
 	// behind the cursor on: at most limit, which is held in 1 to MostItems. Dead letters of which no cause is known are in
 	// no group. What is written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
@@ -199,9 +199,9 @@ const (
 	InvalidSince       Code = "invalid_since"
 	InvalidUntil       Code = "invalid_until"
 	InvalidPeriod      Code = "invalid_period"
-
-	// RequestStands: somebody has asked for a decision on it already.
-	RequestStands Code = "request_stands"
+	InvalidFollowUp    Code = "invalid_follow_up"
+	InvalidFollowUpAt  Code = "invalid_follow_up_at"
+	InvalidAssignee    Code = "invalid_assignee"
 
 	// Of a cause, and of what is taught of it.
 
@@ -255,6 +255,8 @@ func (r *Refusal) Field() string {
 		return "until"
 	case InvalidPace:
 		return "perMinute"
+	case InvalidFollowUp:
+		return "followUp"
 	case ReasonRequired, ReasonTooLong:
 		return "reason"
 	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince,

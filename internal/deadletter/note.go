@@ -16,23 +16,35 @@ import (
 // Note takes what a person says of a dead letter without deciding on it; of c it looks at ID, Reason and By. Its errors
 // are Retry's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	if verb != journal.Look && verb != journal.Undo {
+	if verb != journal.Undo {
 		reason, err := CheckReason(c.Reason)
 		if err != nil {
 			return Item{}, err
 		}
 		c.Reason = reason
 	}
-	d, err := s.Show(ctx, c.ID)
+	return s.note(ctx, c.ID, &journal.Note{Verb: verb, Text: c.Reason, By: c.By})
+}
+
+// Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
+// Its errors are Retry's. May they have it? That is the caller's to know.
+func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
+	said, err := CheckReason(a.Text)
+	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
+		return Item{}, refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
+	}
+	return s.note(ctx, id, &journal.Note{Verb: journal.Assign, Text: said, By: a.By, Assignee: a.Assignee,
+		FollowUpAt: a.FollowUpAt})
+}
+
+// note records what is said of the dead letter with that id.
+func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, error) {
+	d, err := s.Show(ctx, id)
 	if err != nil {
 		return Item{}, err
 	}
-	if asked := &d.Asked; verb == journal.Ask && *asked != (journal.Mark{}) {
-		return Item{}, refuse(RequestStands, "%s has asked for a decision since %s; a request stands until somebody decides",
-			asked.By, decision.Instant(asked.At))
-	}
-	after, err := s.memory.Note(ctx,
-		&journal.Note{Subject: d.Subject, DeadLetter: d.ID, Verb: verb, Text: c.Reason, By: c.By})
+	n.Subject, n.DeadLetter = d.Subject, d.ID
+	after, err := s.memory.Note(ctx, n)
 	if err != nil {
 		return Item{}, s.refusal(err, &d)
 	}
@@ -127,6 +139,8 @@ const (
 	NewsNotice NoticeKind = "news"
 	// DigestNotice is the daily review of RN-BIL-005 §7.2.
 	DigestNotice NoticeKind = "digest"
+	// CausesNotice tells of causes that are new, or back.
+	CausesNotice NoticeKind = "causes"
 	// OutageNotice, with a destination's name behind it, tells of its outages.
 	OutageNotice NoticeKind = "outage:"
 )
@@ -140,7 +154,7 @@ type Watermark struct {
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string
-	// At is when the watermark was moved; of an outage, when that began.
+	// At is when the watermark was moved; of an outage, when that began; of causes the last one's journal.News.At.
 	At time.Time
 }
 
@@ -185,4 +199,7 @@ type NoticeStore interface {
 	// both or neither. It does nothing, and returns false, where the watermark is not from any more, or m is given and a
 	// message with its queue and key waits still: news gather, they do not pile up.
 	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
+	// TellCause keeps c.News as what was told of a cause (R34), and sets its At behind that of every other. It does nothing,
+	// and returns false, where the cause did not begin at c.Began, or somebody has told of that.
+	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

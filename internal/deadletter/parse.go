@@ -17,8 +17,34 @@ import (
 // method Get of url.Values is one.
 type Fields func(name string) string
 
+// Me is a filter's assignee, or one that is assigned, who asks; Today is a filter's followUp, until the end of the day.
+const (
+	Me    = "me"
+	Today = "today"
+)
+
+// By returns the fields with Me and Today as they are for who asks, in his zone.
+func (f Fields) By(who string, zone *time.Location, now time.Time) Fields {
+	return func(name string) string {
+		switch value := f(name); {
+		case name == "assignee" && value == Me:
+			return who
+		case name == "followUp" && value == Today:
+			return decision.Instant(EndOfDay(zone, now))
+		default:
+			return value
+		}
+	}
+}
+
+// EndOfDay returns when the next day begins in a zone.
+func EndOfDay(zone *time.Location, now time.Time) time.Time {
+	y, m, d := now.In(zone).Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, zone)
+}
+
 // ParseFilter reads a filter of dead letters and judges it. Its fields are state, policy, team, reason, fingerprint,
-// ids, context, q, since, until and sort; instants are read as ParseInstant says. The error is a *Refusal; what could be
+// ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a *Refusal; what could be
 // read is returned with it.
 func ParseFilter(read Fields, zone *time.Location, now time.Time) (journal.DeadLetterFilter, error) {
 	f, wrong := readFilter(read, zone, now)
@@ -30,17 +56,20 @@ func readFilter(read Fields, zone *time.Location, now time.Time) (f journal.Dead
 	instant := func(name string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
 		if !ok {
-			wrong = cmp.Or[error](wrong, refuse(Code("invalid_"+name), "%s is %.60q, expected an instant such as "+
-				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w", name, read(name)))
+			wrong = cmp.Or[error](wrong, refuse(invalidInstant[name], "%s is %.60q, expected %san instant such as "+
+				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w", name, read(name),
+				map[string]string{"followUp": "today, "}[name]))
 		}
 		return t
 	}
 	return journal.DeadLetterFilter{
 		State: read("state"), Policy: read("policy"), Team: decision.Team(read("team")),
 		Reason: decision.Reason(read("reason")), Fingerprint: read("fingerprint"), IDs: read("ids"),
-		Context: read("context"), Query: read("q"), Sort: read("sort"), Since: instant("since"), Until: instant("until"),
+		Context: read("context"), Assignee: read("assignee"), FollowUp: instant("followUp"), Query: read("q"), Sort: read("sort"), Since: instant("since"), Until: instant("until"),
 	}, wrong
 }
+
+var invalidInstant = map[string]Code{"since": InvalidSince, "until": InvalidUntil, "followUp": InvalidFollowUp}
 
 // ParseCommand reads a command on all open dead letters of a filter and judges it, but for Reason and By, which a plan
 // does not need. Its fields are the filter's but state and sort, and action, forceRetry and fresh (true, or else false),
@@ -102,8 +131,9 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	switch {
 	case !slices.Contains(states, f.State):
 		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
-	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
-		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
+	case f.Sort != Urgent && !slices.Contains(Sorts(), f.Sort):
+		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount, age or newest, or none for the most urgent first",
+			f.Sort)
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
 		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
@@ -167,8 +197,10 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 		return c, unforced()
 	}
 	f := c.Filter
-	f.State, f.Sort = "", Newest
-	f.Since, f.Until = f.Since.UTC().Truncate(time.Millisecond), f.Until.UTC().Truncate(time.Millisecond)
+	f.State, f.Sort = "", Urgent
+	for _, t := range []*time.Time{&f.Since, &f.Until, &f.FollowUp} {
+		*t = t.UTC().Truncate(time.Millisecond)
+	}
 	f, err := checkFilter(f)
 	c.Filter = f
 	return c, err

@@ -29,9 +29,9 @@ type Backoff struct {
 	// Raw delay before jitter.
 	Raw time.Duration `json:"raw"`
 	// JitterRatio is the drawn deviation from Raw, in [−Jitter, +Jitter), before rounding and bounds (R19).
-	JitterRatio float64 `json:"jitterRatio"`
+	JitterRatio float64 `json:"-"`
 	// AtMaximum tells that Raw, which grows, reached the rule's Max (R19).
-	AtMaximum bool `json:"atMaximum,omitempty"`
+	AtMaximum bool `json:"most,omitempty"`
 }
 
 // Precision of the instants a rule computes with: whole seconds, or milliseconds where its delays are

@@ -41,51 +41,49 @@ type Past struct {
 }
 
 // Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are the
-// names that the journal's records have; policy and subject are told beside it there.
+// names that the journal's records have, which are many; policy and subject are told beside it there.
 type Decision struct {
-	Outcome Outcome `json:"outcome"`
+	Outcome Outcome `json:"out"`
 	// Policy that decided, by name.
 	Policy string `json:"-"`
 	// SubjectID is the claim, message or job the failure belongs to (§12.2 ClaimId).
 	SubjectID string `json:"-"`
 	// ErrorClassification of the error text; UNKNOWN where the limit was reached and the text is empty.
-	ErrorClassification ErrorClassification `json:"errorClassification"`
+	ErrorClassification ErrorClassification `json:"class"`
 	// Reason is the closed-set cause: feeds metric labels, audit, console and command line alike.
-	Reason Reason `json:"reason"`
+	Reason Reason `json:"why"`
 	// MatchedRule is the code or rule that classified the error; empty when none did. MatchedText is what it
 	// matched, as the failure's Match has it.
-	MatchedRule string `json:"matchedRule,omitempty"`
-	MatchedText string `json:"matchedText,omitempty"`
+	MatchedRule string `json:"by,omitempty"`
+	MatchedText string `json:"text,omitempty"`
 	// Catalogue is the version of the catalogue that the policy came from.
-	Catalogue string `json:"catalogue,omitempty"`
+	Catalogue string `json:"cat,omitempty"`
 	// RetryCount is the number of retries made once this decision is carried out: one more than the
 	// analysed count on Retry, the analysed count otherwise (R12).
-	RetryCount int64 `json:"retryCount"`
+	RetryCount int64 `json:"count"`
 	// MaxRetries the policy allows.
-	MaxRetries int64 `json:"maxRetries"`
+	MaxRetries int64 `json:"of"`
 	// Backoff until the next try, with the raw delay and the jitter it came from; zero unless Retry.
 	Backoff Backoff `json:"backoff,omitzero"`
 	// NextRetryTime is AnalysedAt plus Backoff.Delay, or when the destination opens then, in UTC; zero unless Retry (R7,
 	// R29).
-	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
+	NextRetryTime time.Time `json:"next,omitzero"`
 	// RetryReason is the sentence of R8.
-	RetryReason string `json:"retryReason"`
+	RetryReason string `json:"says"`
 	// Team that must act; empty on Retry (R21).
-	Team Team `json:"responsibleTeam,omitempty"`
-	// CountAssumed tells that retryCount was absent and Past.Retries was used (R9).
-	CountAssumed bool `json:"countAssumed,omitempty"`
+	Team Team `json:"team,omitempty"`
 	// AnalysedAt is the instant of the analysis in UTC, truncated to the policy's precision (R7).
-	AnalysedAt time.Time `json:"analysedAt,omitzero"`
+	AnalysedAt time.Time `json:"at,omitzero"`
 	// FirstFailure starts the episode's clock: the earliest of Past.FirstFailure, lastSubmissionTime
 	// and the analysis (R23).
-	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	FirstFailure time.Time `json:"first,omitzero"`
 	// Taught is the record by which a person taught what is done about the cause; 0 where nobody did (R26).
 	Taught int64 `json:"taught,omitempty"`
 	// SuccessProbability is the failure's, where it is retried; 0 where too little is known (R26).
-	SuccessProbability float64 `json:"successProbability,omitempty"`
+	SuccessProbability float64 `json:"chance,omitempty"`
 	// PossiblyAccepted tells that this failure, or one before it that is not settled, leaves open whether the portal took
 	// the claim (R33).
-	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
+	PossiblyAccepted bool `json:"perhaps,omitempty"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
@@ -132,7 +130,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 		AnalysedAt: now.Truncate(p.Precision()),
 	}
 	if !f.HasRetryCount {
-		d.RetryCount, d.CountAssumed = past.Retries, true
+		d.RetryCount = past.Retries
 	}
 	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
 	match := &f.Match

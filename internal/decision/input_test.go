@@ -66,17 +66,16 @@ func TestR09AbsentCount(t *testing.T) {
 		remembered int64
 		outcome    decision.Outcome
 		count      int64
-		assumed    bool
 	}{
-		{"", 3, decision.Retry, 4, true},
-		{"null", 4, decision.Retry, 5, true},
-		{"0", 3, decision.Retry, 1, false}, // raising a given count is the journal's rule, not this one's
+		{"", 3, decision.Retry, 4},
+		{"null", 4, decision.Retry, 5},
+		{"0", 3, decision.Retry, 1}, // raising a given count is the journal's rule, not this one's
 	}
 	for _, tt := range tests {
 		d := decideWith(p, claim(string(tt.value), "TIMEOUT"), decision.Past{Retries: tt.remembered}, analysed)
-		if d.Outcome != tt.outcome || d.RetryCount != tt.count || d.CountAssumed != tt.assumed {
-			t.Errorf("%q with %d remembered: %s, count %d, assumed %v; want %s, %d, %v",
-				tt.value, tt.remembered, d.Outcome, d.RetryCount, d.CountAssumed, tt.outcome, tt.count, tt.assumed)
+		if d.Outcome != tt.outcome || d.RetryCount != tt.count {
+			t.Errorf("%q with %d remembered: %s, count %d; want %s, %d", tt.value, tt.remembered, d.Outcome, d.RetryCount,
+				tt.outcome, tt.count)
 		}
 	}
 	given := decide(p, claim("3", "TIMEOUT"))

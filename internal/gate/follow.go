@@ -156,22 +156,17 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-const (
-	// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
-	wordPages = 100
-	// wordsBack is how many records before a destination's last state are looked through: who recorded that may not have
-	// read them.
-	wordsBack = 1000
-)
+// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+const wordPages = 100
 
-// words returns what was recorded of the canaries that destinations are tested with: who took that in may have ended, or
-// failed, before the destination's state was recorded.
+// words returns what was recorded of the canaries that destinations are tested with, behind what their states take in: who
+// read it may have ended, or failed, before that was recorded.
 func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
 	canaries, after := map[string]bool{}, k.seen
 	for _, d := range k.registry.All() {
 		if d.Phase == destination.Testing && d.Canary.Claim != "" {
 			canaries[d.Canary.Claim] = true
-			after = min(after, max(k.record(d.Name).Record-wordsBack, 0))
+			after = min(after, k.record(d.Name).Read)
 		}
 	}
 	for range wordPages {

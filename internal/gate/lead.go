@@ -218,7 +218,7 @@ func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.De
 func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	state, r := d.State, g.record(d.Name)
 	r.written++
-	b := &journal.DestinationBody{Version: r.written, State: &state}
+	b := &journal.DestinationBody{Version: r.written, State: &state, Read: g.seen}
 	if n := len(r.Orders); n > 0 {
 		b.Follows = r.Orders[n-1].Record
 	}
@@ -246,7 +246,7 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 	if b.State.Phase == destination.Down && b.Went == destination.Up {
 		write = g.Log.Warn
 	}
-	write("a destination is in another state", zap.String("event", "destination_"+string(b.State.Phase)),
+	write("a destination changed its state", zap.String("event", "destination_"+string(b.State.Phase)),
 		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)),
 		zap.String("cause", string(b.State.Outage.Cause)))
 }

@@ -4,6 +4,10 @@ package guard
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -47,6 +51,7 @@ type DeadLetters interface {
 	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
+	Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
 	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
 	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
@@ -70,7 +75,9 @@ type Services struct {
 	Gates       Gates
 	Journal     Recorder
 	Store       journal.Expunger
-	Log         *zap.Logger
+	// Accounts is access.Gate's; nil where nobody is known.
+	Accounts func() (known []access.Identity, others bool)
+	Log      *zap.Logger
 }
 
 // Guard does what the person who asks may do (access.From), under that person's name. Where the person may not, its
@@ -83,7 +90,12 @@ type Guard struct {
 }
 
 // New returns a Guard before the services.
-func New(s Services) *Guard { return &Guard{s.DeadLetters, s.Gates, s} }
+func New(s Services) *Guard {
+	if s.Accounts == nil {
+		s.Accounts = func() ([]access.Identity, bool) { return nil, true }
+	}
+	return &Guard{s.DeadLetters, s.Gates, s}
+}
 
 // by is who asks.
 func by(ctx context.Context) string { return access.From(ctx).Name }
@@ -137,17 +149,91 @@ func (g *Guard) decide(
 	return item, err
 }
 
-// Note takes what a person says of a dead letter; whoever may not decide on it may ask for a decision.
+// Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	action := access.Review
-	if verb == journal.Ask {
-		action = access.Read
-	}
-	if _, err := g.For(ctx, action, c.ID); err != nil {
+	if _, err := g.For(ctx, access.Review, c.ID); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
 	return g.to.DeadLetters.Note(ctx, c, verb)
+}
+
+// Colleagues returns the names of those accounts that may decide on a team's dead letters, in order; others tells that
+// there may be more.
+func (g *Guard) Colleagues(team decision.Team) (names []string, others bool) {
+	known, others := g.to.Accounts()
+	for _, id := range known {
+		if id.May(access.Review, string(team)) {
+			names = append(names, id.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), others
+}
+
+// Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
+func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
+	item, err := g.For(ctx, access.Review, id)
+	if err != nil {
+		return item, err
+	}
+	a.By = by(ctx)
+	if a.Assignee, err = g.assignee(ctx, a.Assignee, item.Team); err != nil {
+		return item, err
+	}
+	return g.to.DeadLetters.Assign(ctx, id, a)
+}
+
+// assignee returns the name that is meant, empty for nobody, unless the team's dead letters cannot be given to that one. A
+// name that is not known here is taken where a provider may know it: it binds nobody.
+func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (string, error) {
+	switch name {
+	case "", journal.Nobody:
+		return "", nil
+	case deadletter.Me, by(ctx):
+		return by(ctx), nil
+	}
+	names, others := g.Colleagues(team)
+	known, _ := g.to.Accounts()
+	named := func(id access.Identity) bool { return id.Name == name }
+	if slices.Contains(names, name) || others && access.CheckName(name) == nil && !slices.ContainsFunc(known, named) {
+		return name, nil
+	}
+	return "", &deadletter.Refusal{Code: deadletter.InvalidAssignee, Message: fmt.Sprintf("assignee is %.60q, who may not "+
+		"decide for the team %.60q, expected one of %s", name, team, strings.Join(names, ", "))}
+}
+
+// Handover gives all that somebody has to another, or to nobody, with the days to look at it again, and returns how much
+// that was. It leaves what who asks or that other may not decide on.
+func (g *Guard) Handover(ctx context.Context, of, to string) (given, left int64, err error) {
+	if err := access.Check(ctx, access.Handover); err != nil {
+		return 0, 0, err
+	}
+	if of == journal.Nobody {
+		return 0, 0, &deadletter.Refusal{Code: deadletter.InvalidAssignee, Message: "nobody has nothing to give away; name an account"}
+	}
+	f := journal.DeadLetterFilter{Assignee: of, Sort: deadletter.ByAge}
+	for cursor, more := "", true; more; more = cursor != "" {
+		var items []deadletter.Item
+		if items, cursor, err = g.List(ctx, f, cursor, deadletter.MostItems); err != nil {
+			return given, left, err
+		}
+		for i := range items {
+			_, err := g.Assign(ctx, items[i].ID, journal.Assignment{Assignee: to, FollowUpAt: items[i].Assigned.FollowUpAt})
+			_, denied := errors.AsType[*access.Refusal](err)
+			switch {
+			case err == nil:
+				given++
+			case denied, deadletter.RefusalOf(err) != nil:
+				left++
+			default:
+				return given, left, err
+			}
+		}
+	}
+	g.log(ctx, "all that somebody had was given away", "dead_letters_handed_over", zap.Int64("given", given),
+		zap.Int64("left", left))
+	return given, left, nil
 }
 
 // Start begins the bulk run that token's plan was made for.

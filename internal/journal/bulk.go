@@ -78,6 +78,10 @@ type DeadLetterFilter struct {
 	IDs string `json:"ids,omitempty"`
 	// Context is what the claim's context holds, variable=value as a dead letter has them; empty for anything.
 	Context string `json:"context,omitempty"`
+	// Assignee is who has them, or Nobody; empty for anybody. FollowUp lets those through that are to be looked at again
+	// before then; the zero time is no bound.
+	Assignee string    `json:"assignee,omitempty"`
+	FollowUp time.Time `json:"followUp,omitzero"`
 	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
@@ -85,9 +89,14 @@ type DeadLetterFilter struct {
 	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
 	// any of the three finds is let through. At most 200 bytes and 8 words count.
 	Query string `json:"q,omitempty"`
-	// Sort is the order of a list: deadline, amount, age, or the newest first where it is empty (deadletter.ByDeadline).
-	Sort string `json:"sort,omitempty"`
+	// Sort is the order of a list: deadline, amount, age, newest, or what to decide first where it is empty
+	// (deadletter.Urgent); Now is the instant that deadlines are near to then.
+	Sort string    `json:"sort,omitempty"`
+	Now  time.Time `json:"-"`
 }
+
+// Nobody is the filter's Assignee of what nobody has.
+const Nobody = "nobody"
 
 // Search returns the filter's Query as it is kept and searched for.
 func (f *DeadLetterFilter) Search() string {

@@ -79,7 +79,7 @@ func (l *Link) HashAfter(prev Digest) Digest {
 func (e *Entry) Digest() Digest {
 	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
 	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, e.Record), e.Key), Milli(e.At))
-	for _, s := range [...]string{e.Subject.Tenant, e.Subject.Policy, e.Subject.ID, string(e.Kind), e.Kept()} {
+	for _, s := range [...]string{e.Subject.Tenant, e.Subject.Policy, e.Subject.ID, string(e.Kind), e.Body} {
 		b = appendText(b, s)
 	}
 	return sha256.Sum256(b)

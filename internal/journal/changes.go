@@ -19,11 +19,15 @@ type Recorded struct {
 	Decision decision.Decision
 	// Ended tells that a re-based decision gave the episode up: its retry came too late (R20).
 	Ended bool
-	// RaisedFrom is the retryCount that came where it was raised to the journal's, below 0 where it was not.
-	RaisedFrom int64
 	// mark is the record to be marked answered once the engine took the answer; none where it belongs to
 	// another job, or is marked already.
 	mark Run
+}
+
+// Raised reports whether the count that came was raised to the journal's.
+func (r *Recorded) Raised() bool {
+	a := r.Attempt
+	return r.How == Fresh && a != nil && a.GivenCount >= 0 && a.GivenCount < a.AnalysedCount
 }
 
 // batch gathers what one transaction saves. Each subject is in it once.
@@ -76,7 +80,7 @@ func (b *batch) entry(h *History, s Subject, kind EntryKind, content any, about 
 
 // write appends a record with that body, and folds it.
 func (b *batch) write(h *History, e Entry, content any, about Happening) {
-	e.Record, e.At, e.Salt = b.next(), b.milli(), newSalt()
+	e.Record, e.At, e.Body = b.next(), b.milli(), salted(e.Body)
 	if h != nil && e.Subject != (Subject{}) {
 		e.Key = b.key(h)
 		changes, _ := content.(body)
@@ -84,9 +88,7 @@ func (b *batch) write(h *History, e Entry, content any, about Happening) {
 		b.keep(h)
 		about.Episode = h.Episode
 	}
-	if about.Attempt != nil {
-		about.Attempt.Salt = e.Salt
-	} else {
+	if about.Attempt == nil {
 		about.Entry = &e
 	}
 	about.Subject, about.Digest = e.Subject, e.Digest()
@@ -134,15 +136,15 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	r := rule(a, h, b.now)
 	switch {
 	case stale(a, h):
-		return Recorded{How: Stale, RaisedFrom: -1}
+		return Recorded{How: Stale}
 	case r.how == Replayed:
-		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, RaisedFrom: -1, mark: r.mark(a, h)}
+		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, mark: r.mark(a, h)}
 	case r.how == Rebased:
 		return b.rebase(a, h, &r)
 	case r.decision.Rejection != nil:
 		b.reject(&Refusal{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 			Rejection: r.decision.Rejection}, h)
-		return Recorded{How: Fresh, Decision: r.decision, RaisedFrom: -1}
+		return Recorded{How: Fresh, Decision: r.decision}
 	}
 	return b.decided(a, h, &r)
 }
@@ -158,42 +160,19 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
 		at.Sent = *h.Sent
 	}
-	at.Fingerprint = a.fingerprint(at)
-	if !d.ShouldRetry() {
-		var which []int64
-		if at.Number > 1 { // an engine may have given its keys anew since; the attempt that had them may be purged
-			which = append(which, at.Number)
-		}
-		at.DeadLetter = a.identity.deadLetterID(which...)
-	}
+	at.Fingerprint, at.DeadLetter = a.cause.ID, at.deadLetterID()
 	b.save(a.Subject, h, at)
-	raised := int64(-1)
-	if r.raised {
-		raised = a.Failure.RetryCount
-	}
-	return Recorded{How: Fresh, Attempt: at, Decision: *d, RaisedFrom: raised, mark: one(at)}
-}
-
-// fingerprint of what was decided: mostly that of the failure, which is known.
-func (a *Analysis) fingerprint(at *Attempt) string {
-	if a.cause != nil && a.cause.Reason == causeOf(at) {
-		return a.cause.ID
-	}
-	return FingerprintOf(a.Policy.Name, at).ID
+	return Recorded{How: Fresh, Attempt: at, Decision: *d, mark: one(at)}
 }
 
 // rebase records a revision of the recorded attempt: a retry at a later time, or the end where that is too late.
 func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	old, before := r.attempt, h.Episode
 	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.decision)
-	at.AnalysedCount, at.Fingerprint = old.AnalysedCount,
-		FingerprintOf(a.Policy.Name, &Attempt{Error: at.Error, Decision: r.decision}).ID
-	if !r.decision.ShouldRetry() {
-		at.DeadLetter = a.identity.deadLetterID(at.Number, at.Revision)
-	}
+	at.AnalysedCount, at.Fingerprint, at.DeadLetter = old.AnalysedCount, old.Fingerprint, at.deadLetterID()
 	b.save(a.Subject, h, at)
 	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
-	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, RaisedFrom: -1, Ended: ended, mark: one(at)}
+	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, Ended: ended, mark: one(at)}
 }
 
 // analysedCount is the retryCount a decision was made on (R12).
@@ -217,7 +196,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
 		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
-		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Decision: *d,
+		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Chance: a.Failure.SuccessProbability, Decision: *d,
 	}
 }
 

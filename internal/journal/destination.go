@@ -29,8 +29,8 @@ func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 type DestinationState struct {
 	Version int64             `json:"version,omitempty"`
 	State   destination.State `json:"state,omitzero"`
-	// Record is where State was recorded.
-	Record int64 `json:"record,omitempty"`
+	// Read is the last record that State takes in.
+	Read int64 `json:"read,omitempty"`
 	// Orders are what people ordered since, the oldest first.
 	Orders []DestinationOrder `json:"orders,omitempty"`
 }
@@ -49,6 +49,8 @@ type DestinationBody struct {
 	// Version is that of State, one more than the last one's; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
 	State   *destination.State `json:"state,omitempty"`
+	// Read is the last record that State takes in.
+	Read int64 `json:"read,omitempty"`
 	// Follows is the record of the last order that State follows, 0 where none was left to follow. Later ones are still to
 	// be followed.
 	Follows int64 `json:"follows,omitempty"`
@@ -86,7 +88,7 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 // Fold takes in a destination's record.
 func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 	if b.State != nil {
-		d.Version, d.State, d.Record = b.Version, *b.State, record
+		d.Version, d.State, d.Read = b.Version, *b.State, b.Read
 		d.Orders = slices.DeleteFunc(slices.Clone(d.Orders), func(o DestinationOrder) bool { return o.Record <= b.Follows })
 	}
 	if b.Command != nil {

@@ -166,8 +166,10 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 		x.takeFirst(s, s.ended)
 	case last <= p.Through && whole.Episode.State.Open() && len(whole.Held) == 0:
 		whole.Key = s.Key
-		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: whole.Episode.Number,
-			State: Expired, At: x.milli()}, Happening{})
+		left := whole.Episode
+		left.State, left.DeadLetter, left.NextRetryTime = Expired, "", time.Time{}
+		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: left.Number, State: Expired,
+			At: x.milli(), Left: &left}, Happening{})
 	}
 	return nil
 }
@@ -288,36 +290,11 @@ func (r *SignedRecord) check(done string) error {
 	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, r.Entry.Record)
 }
 
-// Gone are the records that expunges took.
-type Gone struct{ Purged, Erased Runs }
-
-// Add adds what a record of one says.
-func (g *Gone) Add(e *Entry) error {
-	b, err := BodyOf[struct {
-		Gone []Run `json:"gone"`
-	}](e)
-	runs := &g.Purged
-	if e.Kind == ErasureEntry {
-		runs = &g.Erased
-	}
-	for _, r := range b.Gone {
-		runs.Add(r)
+// AddGone adds the records that the entry, of an expunge, took.
+func (r *Runs) AddGone(e *Entry) error {
+	b, err := BodyOf[struct{ Gone []Run }](e)
+	for _, n := range b.Gone {
+		r.Add(n)
 	}
 	return err
-}
-
-// All makes ready what was added.
-func (g *Gone) All() {
-	g.Purged.All()
-	g.Erased.All()
-}
-
-// Left returns the parts of runs of records that are not gone. All of what is gone must have been added.
-func (g *Gone) Left(runs []Run) (all []Run) {
-	gone := Runs{all: slices.Concat(g.Purged.All(), g.Erased.All())}
-	gone.All()
-	for _, r := range runs {
-		all = append(all, gone.without(r)...)
-	}
-	return all
 }

@@ -117,6 +117,7 @@ func (p *projection) touch(d *DeadLetter) {
 // createDeadLetter adds a dead letter that is new.
 func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
+	d.Chance = cmp.Or(d.Chance, ChanceOf(0))
 	h.letters[d.ID] = &d
 	p.touched = append(p.touched, touched{letter: &d})
 }
@@ -174,7 +175,7 @@ func (a *Attempt) letter() DeadLetter {
 		Team:        d.Team,
 		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline}
+		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
@@ -223,11 +224,9 @@ func (p *projection) end(h *History, as State) {
 	if as == "" {
 		return
 	}
-	e, alive := &h.Episode, h.Episode.State != Dead
+	e := &h.Episode
 	e.State, e.ClosedAt = as, p.at
-	if alive {
-		p.countEnd(h.subject.Policy, e, false)
-	}
+	p.countEnd(h.subject.Policy, e, false) // not one that died: it is counted
 	if d := h.letter(); d != nil {
 		p.settle(d, DeadLetterSuperseded)
 	}
@@ -323,12 +322,11 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 	if d != nil {
 		p.settle(d, DeadLetterDiscarded)
 	}
-	alive := e.State != Dead
-	e.Number = b.Episode
-	h.close(Expired, b.At)
-	if alive {
-		p.countEnd(h.subject.Policy, e, false)
+	if b.Left != nil { // one that somebody edited has none
+		*e = *b.Left
 	}
+	h.close(Expired, b.At)
+	p.countEnd(h.subject.Policy, e, false)
 }
 
 // fold folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.

@@ -31,15 +31,18 @@ type Identity [16]byte
 
 func (i Identity) String() string { return hex.EncodeToString(i[:]) }
 
-// MarshalText returns the identity in hexadecimal.
-func (i Identity) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+// Kept returns the identity as records have it, in base64.
+func (i Identity) Kept() string { return base64.RawURLEncoding.EncodeToString(i[:]) }
+
+// MarshalText is Kept.
+func (i Identity) MarshalText() ([]byte, error) { return []byte(i.Kept()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (i *Identity) UnmarshalText(text []byte) error {
-	if len(text) != hex.EncodedLen(len(i)) {
-		return hex.ErrLength
+	if n := base64.RawURLEncoding.EncodedLen(len(i)); len(text) != n {
+		return base64.CorruptInputError(min(len(text), n))
 	}
-	_, err := hex.Decode(i[:], text)
+	_, err := base64.RawURLEncoding.Decode(i[:], text)
 	return err
 }
 
@@ -119,6 +122,19 @@ func appendText(b []byte, s string) []byte {
 
 // deadLetterSpace is the name space of dead letter ids; changing it changes every id.
 var deadLetterSpace = uuid.MustParse("5f0c6f0e-8f0b-4a53-9f55-4d2f5b9f0c1a")
+
+// deadLetterID names the dead letter that is born with the attempt; empty where it is retried.
+func (a *Attempt) deadLetterID() string {
+	switch {
+	case a.ShouldRetry():
+		return ""
+	case a.Revision > 0:
+		return a.Identity.deadLetterID(a.Number, a.Revision)
+	case a.Number > 1: // an engine may have given its keys anew since; the attempt that had them may be purged
+		return a.Identity.deadLetterID(a.Number)
+	}
+	return a.Identity.deadLetterID()
+}
 
 // deadLetterID names a dead letter by its analysis's identity. again tells it from those the
 // identity had before: an engine that lost its data hands out its keys again, and an outcome that no job

@@ -17,10 +17,8 @@ type NoteVerb string
 const (
 	// Comment is for whoever reads the claim's story.
 	Comment NoteVerb = "comment"
-	// Look says that somebody is looking into it.
-	Look NoteVerb = "look"
-	// Ask asks whoever may decide to do so.
-	Ask NoteVerb = "ask"
+	// Assign says who has it (R35), which binds nobody.
+	Assign NoteVerb = "assign"
 	// DiscardLater lets it go after UndoFor, unless Undo comes first.
 	DiscardLater NoteVerb = "discard"
 	Undo         NoteVerb = "undo"
@@ -40,15 +38,20 @@ type Note struct {
 	Subject    Subject
 	DeadLetter string
 	Verb       NoteVerb
-	// Text and By are the person's words, which Look and Undo have none of, and name.
+	// Text and By are the person's words, which Undo has none of and Assign may have, and name.
 	Text, By string
+	// Assignee and FollowUpAt are of Assign.
+	Assignee   string
+	FollowUpAt time.Time
 }
 
 type noteBody struct {
-	Note       NoteVerb `json:"note"`
-	DeadLetter string   `json:"deadLetterId"`
-	Text       string   `json:"reason,omitempty"`
-	By         string   `json:"by"`
+	Note       NoteVerb  `json:"note"`
+	DeadLetter string    `json:"deadLetterId"`
+	Text       string    `json:"reason,omitempty"`
+	By         string    `json:"by"`
+	Assignee   string    `json:"assignee,omitempty"`
+	FollowUpAt time.Time `json:"followUpAt,omitzero"`
 }
 
 // Mark is what a note leaves on a dead letter. Its zero value is nothing.
@@ -59,19 +62,30 @@ type Mark struct {
 	Record int64     `json:"record"`
 }
 
+// Assignment is who has a dead letter while it is open, and what was said with that. A dead letter that is new, or open
+// again, is nobody's: its team must see it, and it may be another's than the one before. Its zero value is nothing.
+type Assignment struct {
+	// Assignee is the name of an account; empty for nobody.
+	Assignee string `json:"assignee,omitempty"`
+	// FollowUpAt is when somebody is to look at it again; the zero time for no day.
+	FollowUpAt time.Time `json:"followUpAt,omitzero"`
+	Mark
+}
+
 // Note records what a person says of a dead letter, and returns it as it stands then. It returns as Analyze does, or
 // one of ErrReasonRequired, ErrDeadLetterUnknown and a *DecidedError.
 func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
-	if n.Verb != Look && n.Verb != Undo && strings.TrimSpace(n.Text) == "" {
+	if n.Verb != Assign && n.Verb != Undo && strings.TrimSpace(n.Text) == "" {
 		return DeadLetter{}, ErrReasonRequired
 	}
 	return outcomeOf(ctx, j, Lookup{Subject: n.Subject, DeadLetter: n.DeadLetter},
 		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
 }
 
-// note records a note. To undo what is not about to be discarded changes nothing, nor does to ask where a request stands.
+// note records a note. To undo what is not about to be discarded changes nothing, nor does to assign as it is assigned.
 func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
-	d := h.DeadLetter
+	d, until := h.DeadLetter, n.FollowUpAt.UTC().Truncate(time.Millisecond)
+	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By), bounded(n.Assignee), until}
 	switch {
 	case d == nil || d.ID != n.DeadLetter:
 		return DeadLetter{}, ErrDeadLetterUnknown
@@ -79,10 +93,9 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return DeadLetter{}, d.Decided()
 	case n.Verb == Undo && d.Discarding == Mark{}, n.Verb == DiscardLater && d.Discarding != Mark{},
-		n.Verb == Ask && d.Asked != Mark{}:
+		n.Verb == Assign && d.Assigned.is(body):
 		return *d, nil
 	}
-	body := &noteBody{n.Verb, d.ID, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By)}
 	b.entry(h, n.Subject, NoteEntry, body, Happening{})
 	if n.Verb == DiscardLater {
 		b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Discarding.Record, 10),
@@ -100,10 +113,8 @@ func (b *noteBody) fold(p *projection, h *History) {
 	p.touch(d)
 	switch m := (Mark{b.By, b.Text, p.at, p.record}); b.Note {
 	case Comment:
-	case Look:
-		d.Looking = m
-	case Ask:
-		d.Asked = m
+	case Assign:
+		d.Assigned = Assignment{b.Assignee, b.FollowUpAt, m}
 	case DiscardLater:
 		d.Discarding = m
 	case Undo:
@@ -111,10 +122,15 @@ func (b *noteBody) fold(p *projection, h *History) {
 	}
 }
 
+// is reports whether the body says the same.
+func (a *Assignment) is(b *noteBody) bool {
+	return a.Assignee == b.Assignee && a.FollowUpAt.Equal(b.FollowUpAt) && a.Text == b.Text
+}
+
 // unmark takes what notes left on a dead letter that is open no longer.
 func (d *DeadLetter) unmark() {
 	if d.State != DeadLetterOpen {
-		d.Looking, d.Asked, d.Discarding = Mark{}, Mark{}, Mark{}
+		d.Assigned, d.Discarding = Assignment{}, Mark{}
 	}
 }
 

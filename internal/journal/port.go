@@ -2,8 +2,11 @@ package journal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -31,9 +34,9 @@ type Store interface {
 type Reader interface {
 	// Story is everything that is remembered of a subject; false where that is nothing.
 	Story(ctx context.Context, s Subject) (Story, bool, error)
-	// PendingRetries are the retries of a policy (all where it is empty) that lie ahead or are due, the
-	// earliest first, after a given one (nil: from the first on), at most limit.
-	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
+	// PendingRetries are the subjects whose retry lies ahead or is due, from behind a key on, at most limit. Its cost grows
+	// with how many subjects there are.
+	PendingRetries(ctx context.Context, after int64, limit int) ([]KeyedState, error)
 	// Named are the subjects with that part in their id, as it stands or in capitals, the newest first, at most limit. Its
 	// cost grows with how many subjects there are.
 	Named(ctx context.Context, part string, limit int) ([]Subject, error)
@@ -113,6 +116,9 @@ type CauseFilter struct {
 	Policy, ID string
 	// Taught lets those through of which a person taught something.
 	Taught bool
+	// Began lets those through that are new, or back, since then, and Told those that were told of then or later; the zero
+	// time lets all through.
+	Began, Told time.Time
 }
 
 // Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
@@ -128,6 +134,9 @@ type Outbox interface {
 	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
 	// are no part of the audit, as leases are not.
 	AddAdmissions(ctx context.Context, all []Admission) error
+	// Weigh sets the chance of each open dead letter anew (DeadLetter.Chance), by what a Learner's Probability says of its
+	// cause and destination.
+	Weigh(ctx context.Context, probability func(cause *Fingerprint, destination string) float64) error
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.
@@ -204,15 +213,6 @@ func (s *Story) Context() decision.Context {
 	return nil
 }
 
-// PendingRetry is a retry that lies ahead or is due.
-type PendingRetry struct {
-	Subject       Subject
-	Key           int64 // of the subject in the store
-	NextRetryTime time.Time
-	RetryCount    int64
-	State         State
-}
-
 // SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
 type SubjectState struct {
 	// Attempts made, revisions not counted: the last attempt's number.
@@ -250,11 +250,6 @@ func (s *KeyedState) destination() string {
 	return ""
 }
 
-// Pending returns when the retry that is waited for is made, and reports whether one is.
-func (s *SubjectState) Pending() (time.Time, bool) {
-	return s.Episode.NextRetryTime, s.Episode.State == Scheduled || s.Episode.State == Reprocessing
-}
-
 // Head is the ledger's end: what the next link continues.
 type Head struct {
 	// Link is the number of the last link, Record that of the last record, Subject the last subject's key, Message the
@@ -269,8 +264,25 @@ type Head struct {
 // ErrNoHead is what a damaged store is met with.
 var ErrNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
 
-// String is the head as `audit verify --head` takes it: the link's number and its hash.
+// String is the head as `audit verify --head` takes it: the link's number and its hash. Who keeps that outside the
+// database, in a log or on paper, can tell a ledger that was cut behind it or written anew.
 func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
+
+// MarshalText is String.
+func (h Head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// ParseHead reads what String wrote. Its error says what was found and expected.
+func ParseHead(s string) (Head, error) {
+	number, hash, _ := strings.Cut(strings.TrimSpace(s), ":")
+	link, err := strconv.ParseUint(number, 10, 63)
+	sum, notHex := hex.DecodeString(hash)
+	h := Head{Link: int64(link)}
+	if err != nil || link == 0 || notHex != nil || copy(h.Hash[:], sum) != len(sum) || len(sum) != len(h.Hash) {
+		return Head{}, fmt.Errorf("%q is no head, expected LINK:HASH as a log line has it: a number from 1 on, "+
+			"a colon, 64 hexadecimal digits", s)
+	}
+	return h, nil
+}
 
 // Changes are what one transaction saves: all of them or none.
 type Changes struct {

@@ -49,43 +49,44 @@ type Analysis struct {
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.
 	Record int64 `json:"-"`
-	// At is the instant of its record, Salt its salt.
-	At   time.Time `json:"-"`
-	Salt string    `json:"-"`
+	// At is the instant of its record.
+	At time.Time `json:"-"`
 	// Number of the attempt among its subject's, from 1; a revision keeps it.
-	Number int64 `json:"number"`
+	Number int64 `json:"n"`
 	// Revision is 0, and one more each time the decision was re-based.
-	Revision int64 `json:"revision,omitempty"`
+	Revision int64 `json:"rev,omitempty"`
 	// Episode of the subject, from 1. Ends is what became of the open one before it, where it begins another.
-	Episode int64 `json:"episode"`
+	Episode int64 `json:"ep"`
 	Ends    State `json:"ends,omitempty"`
 
-	Identity           Identity              `json:"identity"`
-	JobKey             int64                 `json:"jobKey,string"`
-	ElementInstanceKey int64                 `json:"elementInstanceKey,string"`
-	ProcessInstanceKey int64                 `json:"processInstanceKey,string"`
-	LockedUntil        int64                 `json:"lockedUntil,omitempty"`
+	Identity           Identity              `json:"id"`
+	JobKey             int64                 `json:"job"`
+	ElementInstanceKey int64                 `json:"el"`
+	ProcessInstanceKey int64                 `json:"proc"`
+	LockedUntil        int64                 `json:"until,omitempty"`
 	Rule               decision.BusinessRule `json:"rule"`
 	// Error is the failure's text with nothing personal in it, Fingerprint that of its cause (Fingerprint.ID).
-	Error       string `json:"error"`
-	Fingerprint string `json:"fingerprint,omitempty"`
+	Error       string `json:"err,omitempty"`
+	Fingerprint string `json:"cause,omitempty"`
 	// AnalysedCount is the retryCount that was decided on; GivenCount the one that came, below 0 where none did.
 	AnalysedCount int64 `json:"-"`
-	GivenCount    int64 `json:"givenCount"`
+	GivenCount    int64 `json:"-"`
 	// ReceivedAt is when the job came, in milliseconds: Took before its record.
 	ReceivedAt time.Time `json:"-"`
 	// Took is how long the analysis needed up to its record, in microseconds.
 	Took time.Duration `json:"took"`
 	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
-	DeadLetter string `json:"deadLetterId,omitempty"`
+	DeadLetter string `json:"letter,omitempty"`
 	// Context of the claim, with nothing personal in it.
 	Context decision.Context `json:"context,omitempty"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Chance that a retry is accepted, by what was learnt; 0 where too little is known.
+	Chance float64 `json:"-"`
 	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
-	Destination string            `json:"destination,omitempty"`
+	Destination string            `json:"dest,omitempty"`
 	Tells       destination.Tells `json:"tells,omitempty"`
-	RetryAfter  time.Duration     `json:"retryAfter,omitempty"`
+	RetryAfter  time.Duration     `json:"after,omitempty"`
 	// Sent is what failed, where a gate let it go as a canary or in a ramp.
 	Sent SentJob `json:"sent,omitzero"`
 
@@ -116,10 +117,10 @@ func (s State) Open() bool { return s == Scheduled || s == Dead || s == Reproces
 // Episode is one stretch of a subject's history, from a first failure to its end.
 type Episode struct {
 	// Number among its subject's, from 1; 0 where the subject has none.
-	Number int64 `json:"number,omitempty"`
+	Number int64 `json:"n,omitempty"`
 	State  State `json:"state,omitempty"`
 	// ProcessInstanceKey of who asked last.
-	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
+	ProcessInstanceKey int64 `json:"process"`
 	// Retries made once the last decision is carried out (R12).
 	Retries int64 `json:"retries,omitempty"`
 	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
@@ -128,15 +129,15 @@ type Episode struct {
 	// Presumed is how many of its failures were presumed permanent (R25).
 	Presumed int64 `json:"presumed,omitempty"`
 	// FirstFailure starts its clock (R23); OpenedAt and ClosedAt are the journal's own instants.
-	FirstFailure time.Time `json:"firstFailure,omitzero"`
-	OpenedAt     time.Time `json:"openedAt,omitzero"`
-	ClosedAt     time.Time `json:"closedAt,omitzero"`
+	FirstFailure time.Time `json:"failed,omitzero"`
+	OpenedAt     time.Time `json:"opened,omitzero"`
+	ClosedAt     time.Time `json:"closed,omitzero"`
 	// NextRetryTime of the last decision; zero where none is scheduled.
-	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
+	NextRetryTime time.Time `json:"next,omitzero"`
 	// Retried tells that a retry was scheduled since it was begun, or sent again by a person.
 	Retried bool `json:"retried,omitempty"`
 	// DeadLetter is the id of the open one; empty where there is none.
-	DeadLetter string `json:"deadLetterId,omitempty"`
+	DeadLetter string `json:"letter,omitempty"`
 	// Counted tells that it has ended, or died, and counts as closed (R19).
 	Counted bool `json:"counted,omitempty"`
 }
@@ -179,6 +180,8 @@ type DeadLetter struct {
 	// Context of the claim, and what it is worth (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"cents,omitempty"`
+	// Chance that a retry is accepted, in thousandths (ChanceOf). It follows what is learnt, and is no record.
+	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// ProcessInstanceKey of the process that was told.
@@ -202,10 +205,9 @@ type DeadLetter struct {
 	Answer int64 `json:"answer,omitempty"`
 	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
 	Run string `json:"bulkRun,omitempty"`
-	// Looking, Asked and Discarding are what notes of the verbs Look, Ask and DiscardLater left, while it is open.
-	Looking    Mark `json:"looking,omitzero"`
-	Asked      Mark `json:"asked,omitzero"`
-	Discarding Mark `json:"discarding,omitzero"`
+	// Assigned and Discarding are what notes of the verbs Assign and DiscardLater left, while it is open.
+	Assigned   Assignment `json:"assigned,omitzero"`
+	Discarding Mark       `json:"discarding,omitzero"`
 }
 
 // Delivery is what became of the answer to the process that waits for a review. The set is closed.
@@ -271,46 +273,32 @@ type Entry struct {
 	// Subject is the zero value where a rejected job named none that can be told.
 	Subject Subject
 	At      time.Time
-	// Body is a JSON object with nothing personal in it. Of an attempt it is the Attempt.
+	// Body is a JSON object with nothing personal in it, as it is kept and signed. Of an attempt it is the Attempt. It
+	// ends with a salt: once it is gone, the digest that stays tells nothing of it.
 	Body string
-	// Salt is a random text that is kept with the body: once both are gone, the digest that stays tells nothing of them.
-	Salt string `json:",omitempty"`
 }
 
-// saltField is the last of a body as it is kept.
-const saltField = `,"salt":"`
+const (
+	// saltField begins the salt, which has saltLength characters: 96 random bits in base64.
+	saltField  = `,"salt":"`
+	saltLength = 16
+)
 
-// Kept returns body and salt as they are kept and signed: one JSON object.
-func (e *Entry) Kept() string {
-	if e.Salt == "" {
-		return e.Body
-	}
-	return strings.TrimSuffix(e.Body, "}") + saltField + e.Salt + `"}`
-}
-
-// Keep sets body and salt to what Kept returned.
-func (e *Entry) Keep(kept string) {
-	e.Body, e.Salt = kept, ""
-	rest, whole := strings.CutSuffix(kept, `"}`)
-	if at := strings.LastIndex(rest, saltField); whole && at >= 0 && len(rest) == at+len(saltField)+saltLength {
-		e.Body, e.Salt = rest[:at]+"}", rest[at+len(saltField):]
-	}
-}
-
-// saltLength of 96 random bits in base64.
-const saltLength = 16
-
-// newSalt returns a salt that nobody can guess.
-func newSalt() string {
+// salted returns a body with a salt that nobody can guess.
+func salted(body string) string {
 	var b [saltLength * 6 / 8]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	return strings.TrimSuffix(body, "}") + saltField + base64.RawURLEncoding.EncodeToString(b[:]) + `"}`
 }
 
-// Told returns what people are told of an entry: its body, without what the fold starts from.
+// Told returns what people are told of an entry: its body, without the salt and what the fold starts from.
 func (e *Entry) Told() json.RawMessage {
 	if e.Kind != PurgeEntry && e.Kind != ErasureEntry {
-		return json.RawMessage(e.Body)
+		body := e.Body
+		if at := len(body) - len(saltField) - saltLength - 2; at > 0 && strings.HasPrefix(body[at:], saltField) {
+			body = body[:at] + "}"
+		}
+		return json.RawMessage(body)
 	}
 	b, _ := BodyOf[expungeBody](e) // one that somebody edited says nothing
 	if e.Kind == PurgeEntry {
@@ -319,35 +307,58 @@ func (e *Entry) Told() json.RawMessage {
 	return encoded(expungeBody{Reason: b.Reason, By: b.By, Through: b.Through, Confirmed: b.Confirmed, Gone: b.Gone})
 }
 
-// EntryOf returns the record of an attempt.
+// EntryOf returns the record of an attempt, without a salt.
 func EntryOf(s Subject, a *Attempt) Entry {
-	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a.kept())), Salt: a.Salt}
+	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a.kept()))}
 }
 
 // keptAttempt is an Attempt as its record keeps it: nil is what mostly follows from the rest.
 type keptAttempt struct {
 	*Attempt
-	GivenCount *int64     `json:"givenCount,omitempty"`
-	AnalysedAt *time.Time `json:"analysedAt,omitempty"`
+	Rule          *decision.BusinessRule `json:"rule,omitempty"`
+	GivenCount    *int64                 `json:"given,omitempty"`
+	AnalysedAt    *time.Time             `json:"at,omitempty"`
+	NextRetryTime *time.Time             `json:"next,omitempty"`
+	MatchedText   *string                `json:"text,omitempty"`
+	DeadLetter    *string                `json:"letter,omitempty"`
 }
 
 func (a *Attempt) kept() keptAttempt {
 	k := keptAttempt{Attempt: a}
-	if a.GivenCount != a.AnalysedCount {
-		k.GivenCount = &a.GivenCount
-	}
-	if !a.AnalysedAt.Equal(a.At.Truncate(time.Second)) {
-		k.AnalysedAt = &a.AnalysedAt
-	}
+	keep(&k.Rule, &a.Rule, decision.RNBIL005)
+	keep(&k.GivenCount, &a.GivenCount, a.AnalysedCount)
+	keep(&k.AnalysedAt, &a.AnalysedAt, a.At.Truncate(time.Second))
+	keep(&k.NextRetryTime, &a.NextRetryTime, a.afterBackoff())
+	keep(&k.MatchedText, &a.MatchedText, a.MatchedRule)
+	keep(&k.DeadLetter, &a.DeadLetter, a.deadLetterID())
 	return k
+}
+
+// keep has k point to v where that is not what follows from the rest.
+func keep[T comparable](k **T, v *T, follows T) {
+	if *v != follows {
+		*k = v
+	}
+}
+
+// afterBackoff is the NextRetryTime of an attempt that is retried, unless its destination is closed then.
+func (a *Attempt) afterBackoff() time.Time {
+	if !a.ShouldRetry() {
+		return time.Time{}
+	}
+	return a.AnalysedAt.Add(a.Backoff.Delay)
 }
 
 // restore sets what was left out.
 func (k *keptAttempt) restore() {
 	a := k.Attempt
+	a.Rule = *cmp.Or(k.Rule, new(decision.RNBIL005))
 	a.AnalysedCount, a.ReceivedAt = analysedCount(&a.Decision), a.At.Add(-a.Took).Truncate(time.Millisecond)
 	a.GivenCount = *cmp.Or(k.GivenCount, &a.AnalysedCount)
 	a.AnalysedAt = *cmp.Or(k.AnalysedAt, new(a.At.Truncate(time.Second)))
+	a.NextRetryTime = *cmp.Or(k.NextRetryTime, new(a.afterBackoff()))
+	a.MatchedText = *cmp.Or(k.MatchedText, &a.MatchedRule)
+	a.DeadLetter = *cmp.Or(k.DeadLetter, new(a.deadLetterID()))
 }
 
 // Decode returns the record with its attempt read, where it is one and no error tells that it cannot be.
@@ -360,8 +371,7 @@ func (e *Entry) Decode() (Record, error) {
 	if err := json.Unmarshal([]byte(e.Body), &k); err != nil {
 		return Record{Subject: e.Subject, Entry: e}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
 	}
-	a.Record, a.At, a.Salt, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Salt, e.Subject.Policy,
-		e.Subject.ID
+	a.Record, a.At, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Subject.Policy, e.Subject.ID
 	k.restore()
 	return Record{Subject: e.Subject, Attempt: a}, nil
 }

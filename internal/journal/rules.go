@@ -26,8 +26,6 @@ type ruling struct {
 	attempt *Attempt
 	// decision made now.
 	decision decision.Decision
-	// raised tells that the count that came was less than the journal's.
-	raised bool
 	// ends is what becomes of the open episode, because another begins; empty where it is joined, or none
 	// is open.
 	ends State
@@ -110,14 +108,13 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
 	}
 	f := *a.Failure
-	raised := f.HasRetryCount && f.RetryCount < floor
-	if raised {
-		f.RetryCount = floor
+	if f.HasRetryCount {
+		f.RetryCount = max(f.RetryCount, floor)
 	}
 	d := decision.Decide(&f, a.Policy,
 		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true,
 			PossiblyAccepted: h.PossiblyAccepted}, now)
-	return ruling{how: Fresh, decision: d, raised: raised}
+	return ruling{how: Fresh, decision: d}
 }
 
 // another is a failure in another process than the open episode's (R18): it goes on where that stands, is

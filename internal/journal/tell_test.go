@@ -34,11 +34,11 @@ func (s *stage) tellRecorded(r *journal.Recorded) string {
 	if r.Attempt.DeadLetter != "" {
 		text += " deadLetter=" + s.letter(r.Attempt.DeadLetter)
 	}
-	if d.CountAssumed {
+	if r.Attempt.GivenCount < 0 {
 		text += " count assumed"
 	}
-	if r.RaisedFrom >= 0 {
-		text += fmt.Sprintf(" raised from %d", r.RaisedFrom)
+	if r.Raised() {
+		text += fmt.Sprintf(" raised from %d", r.Attempt.GivenCount)
 	}
 	if d.PossiblyAccepted {
 		text += " possibly accepted"
@@ -102,7 +102,7 @@ func (s *stage) story(story journal.Story) string {
 	}
 	for i := range story.Entries {
 		e := &story.Entries[i]
-		body := e.Body
+		body := string(e.Told())
 		for id, short := range s.letters {
 			body = strings.ReplaceAll(body, id, short)
 		}
@@ -157,10 +157,12 @@ func (s *stage) tellEpisode(e *journal.Episode) string {
 
 // pending lists the retries that lie ahead or are due.
 func (s *stage) pending(a *arguments) (string, error) {
-	retries, err := s.memory.PendingRetries(s.t.Context(), a.id, nil, 100)
+	retries, err := s.memory.PendingRetries(s.t.Context(), 0, 100)
 	text := ""
 	for _, p := range retries {
-		text += fmt.Sprintf("%s %s retryCount %d, %s, of %s in %s\n", clock(p.NextRetryTime), p.Subject.ID, p.RetryCount, p.State, p.Subject.Policy, p.Subject.Tenant)
+		if e := p.State.Episode; a.id == "" || a.id == p.Subject.Policy {
+			text += fmt.Sprintf("%s %s retryCount %d, %s, of %s in %s\n", clock(e.NextRetryTime), p.Subject.ID, e.Retries, e.State, p.Subject.Policy, p.Subject.Tenant)
+		}
 	}
 	if text == "" {
 		text = "none\n"

@@ -209,7 +209,7 @@ func tellAnswer(r *journal.Recorded) string {
 	if d.ShouldRetry() {
 		next = clock(d.NextRetryTime)
 	}
-	return fmt.Sprintf("%s %s %s %d next %s attempt %d raised %d", r.How, d.Outcome, d.ErrorClassification, d.RetryCount, next, r.Attempt.Number, r.RaisedFrom)
+	return fmt.Sprintf("%s %s %s %d next %s attempt %d raised %t", r.How, d.Outcome, d.ErrorClassification, d.RetryCount, next, r.Attempt.Number, r.Raised())
 }
 
 func (w *world) story(c *call) journal.Story {

@@ -135,14 +135,14 @@ func (s *sim) checkRecord(r *journal.Record) {
 		var b struct {
 			Note                     journal.NoteVerb
 			DeadLetterID, By, Reason string
+			Assignee                 string
+			FollowUpAt               time.Time
 		}
 		_ = json.Unmarshal([]byte(r.Entry.Body), &b)
 		d, m := s.letters[b.DeadLetterID], journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
 		switch b.Note {
-		case journal.Look:
-			d.Looking = m
-		case journal.Ask:
-			d.Asked = m
+		case journal.Assign:
+			d.Assigned = journal.Assignment{Assignee: b.Assignee, FollowUpAt: b.FollowUpAt, Mark: m}
 		case journal.DiscardLater, journal.Undo:
 			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor - s.apart())
 			if d.Discarding = m; b.Note == journal.Undo {

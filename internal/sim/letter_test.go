@@ -57,7 +57,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 		}
 		want := s.letters[d.ID]
 		if d.State != journal.DeadLetterOpen {
-			want.Looking, want.Asked, want.Discarding = journal.Mark{}, journal.Mark{}, journal.Mark{}
+			want.Assigned, want.Discarding = journal.Assignment{}, journal.Mark{}
 		}
 		if lasting(d) != lasting(&want) && !strings.HasPrefix(of.ID, "erased-") {
 			s.fail("the dead letter of %s is %s, and is to be %s", of.ID, lasting(d), lasting(&want))
@@ -70,7 +70,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 
 // openLetters are the dead letters that wait for people.
 func (s *sim) openLetters() []deadletter.Item {
-	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
+	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{Sort: deadletter.Newest}, "", 200)
 	if err != nil {
 		s.fail("dead letters cannot be read: %v", err)
 	}

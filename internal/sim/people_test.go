@@ -79,7 +79,7 @@ func (r *replica) decide(who string, how int) {
 		r.steer(r.runs[n-1], r.draw("steer").IntN(3), who)
 		return
 	}
-	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
+	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{Sort: deadletter.Newest}, "", 20)
 	if err != nil || len(items) == 0 {
 		return
 	}
@@ -118,9 +118,14 @@ func (r *replica) decide(who string, how int) {
 	}
 	switch {
 	case how == 7 && !r.calm: // says something of it
-		verb := []journal.NoteVerb{journal.Comment, journal.Look, journal.Ask}[r.draw("says").IntN(3)]
-		_, err = r.letters.Note(as(r.life, who), c, verb)
-		r.say("somebody says of %s: %s, %v", d.Subject.ID, verb, r.told(who, err))
+		what := r.draw("says").IntN(4)
+		if what == 0 {
+			_, err = r.letters.Note(as(r.life, who), c, journal.Comment)
+		} else { // takes it, gives it to another, or gives it back
+			a := journal.Assignment{Assignee: []string{who, "bia", ""}[what-1], FollowUpAt: time.Now().Add(time.Hour), Mark: journal.Mark{By: who, Text: typed}}
+			_, err = r.letters.Assign(as(r.life, who), d.ID, a)
+		}
+		r.say("somebody says of %s: %d, %v", d.Subject.ID, what, r.told(who, err))
 		return
 	case how%4 == 1: // in the console, where it can be undone
 		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
@@ -334,7 +339,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Accepted: b.Accepted, Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
 	d.Deadline = cmp.Or(b.SubmissionDeadline, d.Deadline)
-	d.Run, d.Looking, d.Asked, d.Discarding = b.BulkRun, journal.Mark{}, journal.Mark{}, journal.Mark{}
+	d.Run, d.Assigned, d.Discarding = b.BulkRun, journal.Assignment{}, journal.Mark{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision
 	b.record = e.Record

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -50,7 +49,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	}
 	defer m.mu.Unlock()
 	all := m.passing(p)
-	sortItems(all, f.Sort)
+	sortItems(all, p)
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
@@ -75,7 +74,9 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
 		(f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
-		(p.After == nil || deadletter.Compare(f.Sort, &at, p.After) > 0)
+		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
+		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
+		(p.After == nil || p.Compare(&at, p.After) > 0)
 	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
 }
@@ -93,17 +94,39 @@ func (m *Memory) tells(cause string, words []string) bool {
 	return len(words) > 0
 }
 
-// DeadLettersAsked implements deadletter.Reader.
-func (m *Memory) DeadLettersAsked(ctx context.Context, teams []decision.Team, limit int) ([]deadletter.Item, error) {
-	return ask(ctx, m, func() (all []deadletter.Item) {
-		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
-			d := m.letters[record]
-			if d.DeadLetter.Asked != (journal.Mark{}) && (len(teams) == 0 || slices.Contains(teams, d.DeadLetter.Team)) && len(all) < limit {
-				all = append(all, m.item(d))
+// DeadLetterAssignees implements deadletter.Reader.
+func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error) {
+	p, err := deadletter.NewQuery(f, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, m, func() map[string]int64 {
+		counts := map[string]int64{}
+		for _, i := range m.passing(p) {
+			counts[i.Assigned.Assignee]++
+		}
+		return counts
+	})
+}
+
+// Weigh implements journal.Outbox.
+func (m *Memory) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
+	_, err := ask(ctx, m, func() bool {
+		for _, d := range m.letters {
+			cause, destination := m.fingerprints[d.DeadLetter.Fingerprint], ""
+			cause.ID, cause.Policy = d.DeadLetter.Fingerprint, d.Subject.Policy
+			for _, a := range m.attempts(d.Subject) {
+				if a.Record == d.DeadLetter.Record {
+					destination = a.Destination
+				}
+			}
+			if d.DeadLetter.State == journal.DeadLetterOpen {
+				d.DeadLetter.Chance = journal.ChanceOf(probability(&cause, destination))
 			}
 		}
-		return all
+		return true
 	})
+	return err
 }
 
 // DeadLetterCounts implements deadletter.Reader.
@@ -157,9 +180,9 @@ func (m *Memory) counts(passes func(*journal.DeadLetter) bool) []journal.CauseCo
 	return slices.Collect(maps.Values(counts))
 }
 
-func sortItems(all []deadletter.Item, sort string) {
+func sortItems(all []deadletter.Item, p *deadletter.Query) {
 	slices.SortFunc(all, func(a, b deadletter.Item) int {
 		x, y := a.Place(), b.Place()
-		return deadletter.Compare(sort, &x, &y)
+		return p.Compare(&x, &y)
 	})
 }

@@ -107,9 +107,9 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 // warning says what was odd about the input, and what was done about it.
 func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
-	case r.RaisedFrom >= 0:
-		return "retryCount " + strconv.FormatInt(r.RaisedFrom, 10) +
-			" is below the journal's and was raised to it; the model does not carry retryCount on"
+	case r.Raised():
+		return "retryCount " + strconv.FormatInt(r.Attempt.GivenCount, 10) +
+			" is below the journal's and was raised to it; the model does not pass retryCount on"
 	case n.Failure.LastSubmission.After(n.ReceivedAt): // R23
 		return "lastSubmissionTime lies in the future and is ignored"
 	case n.Failure.Own.NoDelay() && r.Decision.ShouldRetry():

@@ -49,7 +49,7 @@ func TestEditsAreFound(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	address := realserver.Database(t)
-	storetest.RunUnreadable(t, open(t, address), executor(t, address), "7", `{"number":"x"}`)
+	storetest.RunUnreadable(t, open(t, address), executor(t, address), "7", `{"n":"x"}`)
 }
 
 func TestUnreadableGates(t *testing.T) {

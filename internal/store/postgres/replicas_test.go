@@ -80,10 +80,10 @@ func verify(t *testing.T, url string, subjects, jobs int) {
 	if n := one[int64](t, c, "SELECT count(*) FROM records"); n != total {
 		t.Errorf("%d attempts, expected %d", n, total)
 	}
-	if n := one[int64](t, c, "SELECT count(DISTINCT body->>'identity') FROM records"); n != total {
+	if n := one[int64](t, c, "SELECT count(DISTINCT body->>'id') FROM records"); n != total {
 		t.Errorf("%d jobs were decided, expected %d", n, total)
 	}
-	if n := one[int64](t, c, "SELECT count(*) FROM (SELECT 1 FROM records GROUP BY subject HAVING count(*) <> $1 OR max((body->>'number')::int) <> $1 OR count(DISTINCT body->>'number') <> $1) AS wrong", jobs); n != 0 {
+	if n := one[int64](t, c, "SELECT count(*) FROM (SELECT 1 FROM records GROUP BY subject HAVING count(*) <> $1 OR max((body->>'n')::int) <> $1 OR count(DISTINCT body->>'n') <> $1) AS wrong", jobs); n != 0 {
 		t.Errorf("%d subjects have attempts that are missing or numbered twice", n)
 	}
 	if first, last := one[int64](t, c, "SELECT min(record) FROM records"), one[int64](t, c, "SELECT max(record) FROM records"); first != 1 || last != total {

@@ -88,7 +88,7 @@ func TestEditsAreFound(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunUnreadable(t, opened(t, path), executor(t, path), "{", "7", `{"number":"x"}`)
+	storetest.RunUnreadable(t, opened(t, path), executor(t, path), "{", "7", `{"n":"x"}`)
 }
 
 func TestUnreadableGates(t *testing.T) {

@@ -14,10 +14,7 @@ const selectEntries = "SELECT r.record, r.kind, r.subject, r.at, r.body, coalesc
 
 // readEntry reads a row of selectEntries.
 func readEntry(scan scanner, r *journal.Entry) error {
-	var body string
-	err := scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
-	r.Keep(body)
-	return err
+	return scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &r.Body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
 }
 
 func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) {
@@ -74,27 +71,10 @@ func readKeyed(scan scanner, k *journal.KeyedState) error {
 }
 
 // PendingRetries implements journal.Reader.
-func (r *Reader) PendingRetries(
-	ctx context.Context, policy string, after *journal.PendingRetry, limit int,
-) ([]journal.PendingRetry, error) {
-	var w where
-	w.and("next_retry IS NOT NULL")
-	if after != nil {
-		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
-	}
-	w.is("policy", policy)
-	query := selectStates + w.String() + " ORDER BY next_retry, key LIMIT ?"
-	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
-		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, p *journal.PendingRetry) error {
-			var k journal.KeyedState
-			if err := readKeyed(scan, &k); err != nil {
-				return err
-			}
-			e := &k.State.Episode
-			*p = journal.PendingRetry{Subject: k.Subject, Key: k.Key, NextRetryTime: e.NextRetryTime, RetryCount: e.Retries,
-				State: e.State}
-			return k.Unreadable
-		})
+func (r *Reader) PendingRetries(ctx context.Context, after int64, limit int) ([]journal.KeyedState, error) {
+	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.KeyedState, error) {
+		return collect(s, selectStates+" WHERE key > ? AND body -> 'episode' ->> 'state' IN ('scheduled', 'reprocessing') "+
+			"ORDER BY key LIMIT ?", []any{after, max(limit, 0)}, readKeyed)
 	})
 }
 
@@ -281,6 +261,12 @@ func (r *Reader) Causes(
 	if f.Taught {
 		w.and("t.taught IS NOT NULL")
 	}
+	for column, since := range map[string]time.Time{"began": f.Began, "told": f.Told} {
+		if !since.IsZero() {
+			w.and("f."+column+" >= ?", journal.CeilMilli(since))
+			of.and("g.cause IN (SELECT id FROM fingerprints WHERE "+column+" >= ?)", journal.CeilMilli(since))
+		}
+	}
 	if after != nil {
 		w.and("(-n.failures, f.id) > (?, ?)", -after.Failures, after.ID)
 	}
@@ -296,14 +282,19 @@ func (r *Reader) Causes(
 	args := append(append(of.args, w.args...), max(limit, 0))
 	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
 		return collect(s, query, args, func(scan scanner, c *journal.Cause) error {
+			var news string
 			var taught *string
+			var told int64
 			err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
-				&c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+				milli{&c.Began}, milli{&c.Prior}, &told, &news, &c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
 			c.Retried = c.Failures - c.Exhausted - c.Permanent
-			if err != nil || taught == nil {
-				return err
+			if err == nil && news != "" {
+				err = json.Unmarshal([]byte(news), &c.News)
 			}
-			return json.Unmarshal([]byte(*taught), &c.Taught)
+			if err == nil && taught != nil {
+				err = json.Unmarshal([]byte(*taught), &c.Taught)
+			}
+			return err
 		})
 	})
 }

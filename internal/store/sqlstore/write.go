@@ -83,7 +83,7 @@ const (
 	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
 	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.body
+SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.chance, d.body
 FROM asked a CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
@@ -132,10 +132,10 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 	return w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
-		var seen *int64
+		var seen, chance *int64
 		var state string
 		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &letter)
+		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &chance, &letter)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter, *seen)
+			h.DeadLetter, err = readLetter(*letter, *seen, *chance)
 		}
 		return err
 	}, args...)
@@ -165,8 +165,7 @@ func (r *nullRecord) attempt(s journal.Subject) (*journal.Attempt, error) {
 	if r.record == nil {
 		return nil, nil
 	}
-	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at)}
-	e.Keep(*r.body)
+	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at), Body: *r.body}
 	d, err := e.Decode()
 	return d.Attempt, err
 }
@@ -178,12 +177,12 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-func readLetter(body string, seen int64) (*journal.DeadLetter, error) {
+func readLetter(body string, seen, chance int64) (*journal.DeadLetter, error) {
 	d := &journal.DeadLetter{}
 	if err := json.Unmarshal([]byte(body), d); err != nil {
 		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
 	}
-	d.ReviewSeen = journal.FromMilli(seen)
+	d.ReviewSeen, d.Chance = journal.FromMilli(seen), chance
 	return d, nil
 }
 
@@ -202,10 +201,12 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if l.Filter != nil {
-		of := w.finds(deadletter.OpenQuery(*l.Filter, l.Through))
+		p := deadletter.OpenQuery(*l.Filter, l.Through)
+		of := w.finds(p)
 		of.and("d.state = 'open'")
-		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+
-			orders[deadletter.ByDeadline].by+" LIMIT ?", append(of.args, journal.MostBulkItems),
+		by, args := order(&of, p)
+		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+by+" LIMIT ?",
+			append(append(of.args, args...), journal.MostBulkItems),
 			func(scan scanner, record *int64) error { return scan(record) })
 		if err != nil {
 			return err
@@ -223,8 +224,8 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if h.Same == nil && l.Identity != (journal.Identity{}) && h.MayBe(l.Identity) {
 		var same nullRecord
 		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
-			"'identity' = ? ORDER BY record DESC LIMIT 1",
-			[]any{h.Key, l.Identity.String()}, &same.record, &same.at, &same.body); err != nil {
+			"'id' = ? ORDER BY record DESC LIMIT 1",
+			[]any{h.Key, l.Identity.Kept()}, &same.record, &same.at, &same.body); err != nil {
 			return err
 		}
 		if h.Same, err = same.attempt(l.Subject); err != nil {
@@ -237,9 +238,9 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
 	// second. Runs of several workers may lie inside each other.
 	var answered, until int64
-	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'lockedUntil' AS BIGINT)), 0)
+	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'until' AS BIGINT)), 0)
 		FROM records r JOIN answered a ON a.first > r.record - ? AND a.first <= r.record AND a.last >= r.record
-		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'number' AS BIGINT) = ?`,
+		WHERE r.subject = ? AND r.kind = 'attempt' AND CAST(r.body ->> 'n' AS BIGINT) = ?`,
 		[]any{journal.MostRun, h.Key, h.Same.Number}, &answered, &h.SameUntil, &until)
 	h.SameAnswered, h.SameUntil = answered > 0, max(h.SameUntil, until)
 	if err == nil && h.Same.DeadLetter != "" {
@@ -273,21 +274,28 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 
 // What a newer row changes in the one that is there.
 const (
-	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
-		" dead_letter = excluded.dead_letter, destination = excluded.destination, body = excluded.body"
+	replaceSubject = "id = excluded.id, last = excluded.last, dead_letter = excluded.dead_letter," +
+		" destination = excluded.destination, body = excluded.body"
 	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen," +
-		" deadline = excluded.deadline, body = excluded.body"
+		" deadline = excluded.deadline, assignee = excluded.assignee, follow_up = excluded.follow_up, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
 	addSum          = "n = sums.n + excluded.n"
-	addFingerprint  = `pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
+)
+
+// addFingerprint does what journal.Fingerprint.Add does.
+var addFingerprint = fmt.Sprintf(`
+		began = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN excluded.first_seen ELSE fingerprints.began END,
+		prior = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN fingerprints.last_seen ELSE fingerprints.prior END,
+		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
 			THEN fingerprints.first_seen ELSE excluded.first_seen END,
 		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen
-			THEN fingerprints.last_seen ELSE excluded.last_seen END`
-)
+			THEN fingerprints.last_seen ELSE excluded.last_seen END`, journal.Silence.Milliseconds())
 
 // errLink is the caller's mistake, and would be the chain's end if it got in.
 var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record and message")
@@ -340,7 +348,7 @@ func (b *batch) records(records []journal.Entry) error {
 		if r.Key == 0 && r.Subject != (journal.Subject{}) {
 			return invalid("save record %d: its subject has no key", r.Record)
 		}
-		all[i] = journal.Row{r.Record, string(r.Kind), r.Key, journal.Milli(r.At), r.Kept()}
+		all[i] = journal.Row{r.Record, string(r.Kind), r.Key, journal.Milli(r.At), r.Body}
 	}
 	b.insert("records (record, kind, subject, at, body)", "", all)
 	return nil

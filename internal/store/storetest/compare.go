@@ -99,22 +99,12 @@ func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subj
 	})
 }
 
-// comparePending compares pending retries of a policy, or the first of all, and who has a part of a name.
+// comparePending compares pending retries, and who has a part of a name.
 func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
-	policy := rapid.SampledFrom([]string{o.policy, o.policy, ""}).Draw(r, "pending of")
-	var after *journal.PendingRetry
-	limit := rapid.IntRange(1, 3).Draw(r, "limit")
+	after, limit := rapid.Int64Range(0, o.memory.End().Subject).Draw(r, "pending after"), rapid.IntRange(1, 3).Draw(r, "limit")
 	part := rapid.StringMatching(`[a-zA-Z0-9_%-]{1,2}`).Draw(r, "part of an id")
 	same(o, r, "the subjects named *"+part+"*", func(s ports) ([]journal.Subject, error) { return s.Named(ctx, part, limit) })
-	for range 5 {
-		some := same(o, r, "the pending retries", func(s ports) ([]journal.PendingRetry, error) {
-			return s.PendingRetries(ctx, policy, after, limit)
-		})
-		if len(some) < limit {
-			return
-		}
-		after = &some[limit-1]
-	}
+	same(o, r, "the pending retries", func(s ports) ([]journal.KeyedState, error) { return s.PendingRetries(ctx, after, limit) })
 }
 
 func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
@@ -124,7 +114,8 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	few := rapid.IntRange(0, 9).Draw(r, "cases")
 	same(o, r, "what is learnt from", func(s ports) ([]journal.Cases, error) { return s.Cases(ctx, weeks, few) })
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
-	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
+	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught"), Began: o.bound(r, "began"),
+		Told: o.bound(r, "told")}, (*journal.Fingerprint)(nil)
 	for range 3 { // page after page
 		causes := same(o, r, "the causes", func(s ports) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
 		if len(causes) == 0 {
@@ -179,9 +170,8 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 // compareLetters compares lists of dead letters, each of them, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	same(o, r, "the counts of dead letters", func(s ports) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
-	for _, teams := range [][]decision.Team{nil, {"ti"}, {"faturamento", "cadastro"}} {
-		same(o, r, "what is asked about", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersAsked(ctx, teams, 2) })
-	}
+	of := o.drawFilter(r)
+	same(o, r, "who has what", func(s ports) (map[string]int64, error) { return s.DeadLetterAssignees(ctx, of) })
 	for range 3 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")
@@ -227,7 +217,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		}
 	}
 	f := journal.DeadLetterFilter{
-		State: rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered",
+		Now: o.now, State: rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered",
 			"superseded"}).Draw(r, "of state"),
 		Policy:      rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
 		Team:        rapid.SampledFrom(oracleTeams).Draw(r, "of team"),
@@ -237,9 +227,10 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		Fingerprint: rapid.SampledFrom(causes).Draw(r, "of cause"),
 		IDs:         rapid.SampledFrom(ids).Draw(r, "ids"),
 		Context:     rapid.SampledFrom(contexts).Draw(r, "of context"),
+		Assignee:    rapid.SampledFrom(append(oracleAssignees, "", "", "nobody")).Draw(r, "of assignee"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "aged") == 0 {
-		f.Since, f.Until = o.bound(r, "since"), o.bound(r, "until")
+		f.Since, f.Until, f.FollowUp = o.bound(r, "since"), o.bound(r, "until"), o.bound(r, "follow up")
 	}
 	return f
 }

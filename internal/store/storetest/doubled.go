@@ -50,6 +50,13 @@ func (d *doubled) differs() error {
 	return d.broken
 }
 
+// Weigh has both weigh.
+func (d *doubled) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(d.memory.Weigh(ctx, probability), d.Store.Weigh(ctx, probability))
+}
+
 // Expunge has both expunge, and compares what they found.
 func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	step func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {
@@ -71,19 +78,23 @@ func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 
 // sameSalts returns what gives the changes of the second store the salts of the first: each draws its own.
 func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
+	const length = len(`salt":"AAAAAAAAAAAAAAAA"}`)
 	var drawn []string
 	return func(head journal.Head, c *journal.Changes) *journal.Changes {
-		switch {
-		case c == nil:
-		case drawn == nil:
-			for i := range c.Records {
-				drawn = append(drawn, c.Records[i].Salt)
-			}
-		default:
-			for i := range c.Records {
-				c.Records[i].Salt = drawn[i]
+		if c == nil {
+			return nil
+		}
+		first := drawn == nil
+		for i := range c.Records {
+			body := &c.Records[i].Body
+			if at := len(*body) - length; first {
+				drawn = append(drawn, (*body)[at:])
+			} else {
+				*body = (*body)[:at] + drawn[i]
 				c.Link.Digests[i] = c.Records[i].Digest()
 			}
+		}
+		if !first {
 			c.Link = c.Link.After(head)
 		}
 		return c

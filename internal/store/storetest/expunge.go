@@ -243,12 +243,18 @@ func testPurge(t *testing.T, s Store) {
 	if a := w.Answers(); len(a) != 1 || a[0].DeadLetter != waits {
 		t.Errorf("%+v is on its way, want what the process is told that waits", a)
 	}
+	ended := map[string][]journal.Episode{}
+	for _, id := range []string{"CLM-QUIET-1", "CLM-WAITS-1"} {
+		ended[id] = story(t, s, subject(id)).Episodes
+	}
 	purge(1) // the quiet one's; the other's answer is on its way
 	w.Deliver(true)
 	purge(2)
-	for _, id := range []string{"CLM-QUIET-1", "CLM-WAITS-1"} {
-		if st := story(t, s, subject(id)); len(st.Episodes) != 1 || st.Episodes[0].State != journal.Expired || len(st.Attempts) != 0 {
-			t.Errorf("of %s there is %+v", id, st)
+	for id, episodes := range ended {
+		if st := story(t, s, subject(id)); len(episodes) != 1 || episodes[0].State != journal.Expired || len(st.Attempts) != 0 {
+			t.Errorf("of %s there is %+v, and was %+v", id, st, episodes)
+		} else {
+			wantSame(t, "what "+id+" ended as", st.Episodes, episodes)
 		}
 	}
 	after := w.sums()

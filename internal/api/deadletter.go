@@ -201,7 +201,7 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 func (c *call) deadLetters(in *struct {
 	stateInput
 	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
+	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first; none: the most urgent."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f, err := c.filter(in)

@@ -82,7 +82,7 @@ func subjectTags() []tag {
 				"Where the claim has a dead letter this ends the case, and takes what a decision takes."),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the newest first", (*call).deadLetters),
+			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the most urgent first", (*call).deadLetters),
 			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups",
 				"Dead letters by their cause, the one with the most first", (*call).groups,
 				"Those with the same policy, reason and error, without what differs from case to case (numbers, ids, dates), are "+

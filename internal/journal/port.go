@@ -116,6 +116,9 @@ type CauseFilter struct {
 	Policy, ID string
 	// Taught lets those through of which a person taught something.
 	Taught bool
+	// Began lets those through that are new, or back, since then, and Told those that were told of then or later; the zero
+	// time lets all through.
+	Began, Told time.Time
 }
 
 // Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
@@ -131,6 +134,9 @@ type Outbox interface {
 	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
 	// are no part of the audit, as leases are not.
 	AddAdmissions(ctx context.Context, all []Admission) error
+	// Weigh sets the chance of each open dead letter anew (DeadLetter.Chance), by what a Learner's Probability says of its
+	// cause and destination.
+	Weigh(ctx context.Context, probability func(cause *Fingerprint, destination string) float64) error
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

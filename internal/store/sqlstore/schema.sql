@@ -71,8 +71,9 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
--- none, cents what the claim is worth. assignee is empty for nobody.
+-- seen is when its review job was last seen, and chance the thousandths of retries of its kind that are accepted, by what
+-- was learnt: no record tells them. deadline is 2^62 where there is none, cents what the claim is worth.
+-- assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -84,6 +85,7 @@ CREATE TABLE dead_letters (
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
     seen        INT  NOT NULL,
+    chance      INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
     assignee    TEXT NOT NULL,
@@ -95,9 +97,9 @@ CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list; the first has what filters and counts ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, assignee,
-    follow_up);
+-- One for each order of a list; the first has what filters, counts and the order by urgency ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, deadline,
+    chance, subject, assignee, follow_up);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 
@@ -133,7 +135,11 @@ CREATE TABLE fingerprints (
     classification TEXT NOT NULL,
     pattern        TEXT NOT NULL,
     first_seen     INT  NOT NULL,
-    last_seen      INT  NOT NULL
+    last_seen      INT  NOT NULL,
+    began          INT  NOT NULL, -- with what follows work in hand, which no record tells (R34)
+    prior          INT  NOT NULL,
+    told           INT  NOT NULL,
+    news           TEXT NOT NULL
 )KEYED;
 
 CREATE TABLE bulk_runs (

@@ -83,7 +83,7 @@ const (
 	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
 	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.body
+SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.chance, d.body
 FROM asked a CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
@@ -132,10 +132,10 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 	return w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
-		var seen *int64
+		var seen, chance *int64
 		var state string
 		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &letter)
+		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &chance, &letter)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter, *seen)
+			h.DeadLetter, err = readLetter(*letter, *seen, *chance)
 		}
 		return err
 	}, args...)
@@ -177,12 +177,12 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-func readLetter(body string, seen int64) (*journal.DeadLetter, error) {
+func readLetter(body string, seen, chance int64) (*journal.DeadLetter, error) {
 	d := &journal.DeadLetter{}
 	if err := json.Unmarshal([]byte(body), d); err != nil {
 		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
 	}
-	d.ReviewSeen = journal.FromMilli(seen)
+	d.ReviewSeen, d.Chance = journal.FromMilli(seen), chance
 	return d, nil
 }
 
@@ -201,10 +201,12 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if l.Filter != nil {
-		of := w.finds(deadletter.OpenQuery(*l.Filter, l.Through))
+		p := deadletter.OpenQuery(*l.Filter, l.Through)
+		of := w.finds(p)
 		of.and("d.state = 'open'")
-		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+
-			orders[deadletter.ByDeadline].by+" LIMIT ?", append(of.args, journal.MostBulkItems),
+		by, args := order(&of, p)
+		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+by+" LIMIT ?",
+			append(append(of.args, args...), journal.MostBulkItems),
 			func(scan scanner, record *int64) error { return scan(record) })
 		if err != nil {
 			return err
@@ -279,14 +281,21 @@ const (
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
 	addSum          = "n = sums.n + excluded.n"
-	addFingerprint  = `pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
+)
+
+// addFingerprint does what journal.Fingerprint.Add does.
+var addFingerprint = fmt.Sprintf(`
+		began = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN excluded.first_seen ELSE fingerprints.began END,
+		prior = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN fingerprints.last_seen ELSE fingerprints.prior END,
+		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
 			THEN fingerprints.first_seen ELSE excluded.first_seen END,
 		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen
-			THEN fingerprints.last_seen ELSE excluded.last_seen END`
-)
+			THEN fingerprints.last_seen ELSE excluded.last_seen END`, journal.Silence.Milliseconds())
 
 // errLink is the caller's mistake, and would be the chain's end if it got in.
 var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record and message")

@@ -84,12 +84,14 @@ var (
 		{"large batches", testLarge},
 		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
+		{"what is urgent comes first", testUrgent},
 	}
 	archived = []test{
 		{"dead letters in pages", testLetterPages},
 		{"dead letters in pages beside writers", testLetterPagesBeside},
 		{"how far teams were told", testWatermarks},
 		{"teams are told once", testNoticeOnce},
+		{"a cause is told of once", testTellCause},
 		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},
 		{"every record is told", testTold},

@@ -327,8 +327,6 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	now, err := g.openID.current(ctx, s)
 	if now != nil {
 		g.openID.people.Store(s.token.Name, now.identity())
-	} else if err == nil { // the provider knows him no longer
-		g.openID.people.Delete(s.token.Name)
 	}
 	return now, err
 }

@@ -91,27 +91,19 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 }
 
 // whose are the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
-// today. The link of what is shown leads back to all.
+// today.
 func (v *visit) whose(o *open, f journal.DeadLetterFilter) (all []viewLink, err error) {
-	for _, l := range []struct {
-		key, assignee string
-		until         time.Time
-	}{{"list.mine", v.who.Name, time.Time{}}, {"list.nobodys", journal.Nobody, time.Time{}}, {"list.today", "", deadletter.EndOfDay(v.zone, v.now)}} {
-		to, whole := f, f
-		whole.Assignee, whole.FollowUp = "", time.Time{}
-		to.Assignee, to.FollowUp = l.assignee, l.until
-		link := viewLink{Name: v.T(l.key), URL: listURL(to, ""), Known: !searched(&whole)}
-		if f.Assignee == l.assignee && f.FollowUp.Equal(l.until) {
-			link.Current, link.URL = true, listURL(whole, "")
+	mine, nobodys, today := f, f, f
+	mine.Assignee, nobodys.Assignee, today.Assignee = v.who.Name, journal.Nobody, ""
+	mine.FollowUp, nobodys.FollowUp, today.FollowUp = time.Time{}, time.Time{}, deadletter.EndOfDay(v.zone, v.now)
+	names := []string{v.T("list.mine"), v.T("list.nobodys"), v.T("list.today")}
+	for i, to := range []journal.DeadLetterFilter{mine, nobodys, today} {
+		counts, failed := o.DeadLetterAssignees(v.r.Context(), to)
+		link := viewLink{Name: names[i], URL: listURL(to, ""), Current: to == f, Known: f.Query == ""}
+		for _, n := range counts {
+			link.N += n
 		}
-		if link.Known {
-			counts, failed := o.DeadLetterAssignees(v.r.Context(), to)
-			for _, n := range counts {
-				link.N += n
-			}
-			err = errors.Join(err, failed)
-		}
-		all = append(all, link)
+		all, err = append(all, link), errors.Join(err, failed)
 	}
 	return all, err
 }

@@ -156,7 +156,7 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 
 // causeFilter chooses dead letters: all of what is given must fit.
 type causeFilter struct {
-	Policy      string          `json:"policy,omitempty" doc:"Of this policy."`
+	Policy      string          `json:"policy,omitempty" doc:"Only those of this policy."`
 	Team        decision.Team   `json:"team,omitempty" doc:"The team that must act, such as faturamento."`
 	Reason      decision.Reason `json:"reason,omitempty" doc:"Given up for this reason."`
 	Fingerprint string          `json:"fingerprint,omitempty" doc:"Only those of this cause."`

@@ -46,8 +46,7 @@ func EndOfDay(zone *time.Location, now time.Time) time.Time {
 // ParseFilter reads a filter of dead letters and judges it. Its fields are state, policy, team, reason, fingerprint,
 // ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a
 // *Refusal; what could be read is returned with it.
-func ParseFilter(read Fields, zone *time.Location, now time.Time) (journal.DeadLetterFilter, error) {
-	var wrong error
+func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
 	instant := func(name string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
 		if !ok {
@@ -60,7 +59,8 @@ func ParseFilter(read Fields, zone *time.Location, now time.Time) (journal.DeadL
 	f, err := checkFilter(journal.DeadLetterFilter{
 		State: read("state"), Policy: read("policy"), Team: decision.Team(read("team")),
 		Reason: decision.Reason(read("reason")), Fingerprint: read("fingerprint"), IDs: read("ids"),
-		Context: read("context"), Assignee: read("assignee"), FollowUp: instant("followUp"), Query: read("q"), Sort: read("sort"), Since: instant("since"), Until: instant("until"),
+		Context: read("context"), Assignee: read("assignee"), Query: read("q"), Sort: read("sort"),
+		FollowUp: instant("followUp"), Since: instant("since"), Until: instant("until"),
 	})
 	return f, cmp.Or(wrong, err)
 }

@@ -19,12 +19,11 @@ func TestParseFilter(t *testing.T) {
 	all := url.Values{"policy": {"p"}, "team": {"ti"}, "reason": {"TIMEOUT"}, "fingerprint": {cause}, "ids": {id},
 		"context": {" operadora=Unimed "}, "q": {" guia "}, "since": {"2026-03-01"}, "until": {"2h"},
 		"state": {"all"}, "sort": {"age"}}
-	filter := journal.DeadLetterFilter{Policy: "p", Team: "ti", Reason: "TIMEOUT", Fingerprint: cause, IDs: id,
+	filter := journal.DeadLetterFilter{State: deadletter.AllStates, Sort: deadletter.ByAge, Policy: "p", Team: "ti", Reason: "TIMEOUT", Fingerprint: cause, IDs: id,
 		Context: "operadora=Unimed", Query: "guia", Since: time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC), Until: now.Add(-2 * time.Hour)}
 
 	f, err := deadletter.ParseFilter(all.Get, zone, now)
 	testkit.Must(t, err)
-	filter.State, filter.Sort = deadletter.AllStates, deadletter.ByAge
 	want(t, "the filter", f, filter)
 
 	for field, bad := range map[string][]string{

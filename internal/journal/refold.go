@@ -25,8 +25,8 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-// inHand are columns that no record tells: a review job's heartbeat, and when a cause was new.
-var inHand = []string{"seen", "began", "prior", "told", "news"}
+// inHand are columns that no record tells: a review job's heartbeat, a chance that was learnt, and when a cause was new.
+var inHand = []string{"seen", "chance", "began", "prior", "told", "news"}
 
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
@@ -256,7 +256,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		for i := range born {
 			letter := born[i].Row()
 			if before, known := there[born[i].DeadLetter.Record]; known {
-				letter[9] = before[9] // when it was seen
+				copy(letter[9:11], before[9:11]) // when it was seen, and its chance
 			}
 			letters = append(letters, letter)
 			f.letters++

@@ -53,13 +53,12 @@ CREATE TABLE identity_key (
 
 -- What follows is derived from the records above; `audit verify` holds it against them, `journal rebuild` makes it anew.
 
--- A subject's state. next_retry, last, dead_letter and destination are what of the body is sought by.
+-- A subject's state. last, dead_letter and destination are what of the body is sought by.
 CREATE TABLE subjects (
     key         INT  NOT NULL PRIMARY KEY,
     tenant      TEXT NOT NULL,
     policy      TEXT NOT NULL,
     id          TEXT NOT NULL,
-    next_retry  INT, -- null where no retry is waited for
     last        INT  NOT NULL,
     dead_letter TEXT NOT NULL,
     destination TEXT NOT NULL, -- that it is, or is held for; empty for none
@@ -67,12 +66,11 @@ CREATE TABLE subjects (
     UNIQUE (id, policy, tenant)
 )STRICT;
 
-CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS NOT NULL;
-
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
--- none, cents what the claim is worth. assignee is empty for nobody.
+-- seen is when its review job was last seen, and chance the thousandths of retries of its kind that are accepted, by what
+-- was learnt: no record tells them. deadline is 2^62 where there is none, cents what the claim is worth.
+-- assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -84,6 +82,7 @@ CREATE TABLE dead_letters (
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
     seen        INT  NOT NULL,
+    chance      INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
     assignee    TEXT NOT NULL,
@@ -95,9 +94,9 @@ CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list; the first has what filters and counts ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, assignee,
-    follow_up);
+-- One for each order of a list; the first has what filters, counts and the order by urgency ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, deadline,
+    chance, subject, assignee, follow_up);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 

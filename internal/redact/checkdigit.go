@@ -8,8 +8,10 @@ func isNumber(s string) bool {
 	for n < len(s) && n < maxRun && looks[s[n]] == isDigit {
 		n++
 	}
-	return n == 11 || verified([]byte(s[:n])) != none
+	return n == 11 || n == 9 && nineAndTwo.MatchString(s) || verified([]byte(s[:n])) != none
 }
+
+var nineAndTwo = regexp.MustCompile(`^\d{9}-\d\d(?:\D|$)`)
 
 // verified returns the kind of number that the check digits of d prove.
 func verified(d []byte) kind {

@@ -110,11 +110,6 @@ func (f *Refold) expunged(b *expungeBody) {
 	for i := range b.Causes {
 		f.addCause(&b.Causes[i])
 	}
-	for i := range b.Items {
-		if r := f.runs[b.Items[i].Run]; r != nil {
-			r.items[b.Items[i].Record] = &b.Items[i]
-		}
-	}
 }
 
 // addCause adds what records that are gone counted of a cause.
@@ -193,9 +188,12 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 			all = append(all, r.Row())
 		}
 	case ItemsTable:
+		gone := f.Gone()
 		for _, r := range f.runs {
 			for _, i := range r.items {
-				all = append(all, i.Row())
+				if !gone.Holds(i.Record) {
+					all = append(all, i.Row())
+				}
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type Destination struct {
 	Since           string            `json:"since" format:"date-time" doc:"Since when its state is this."`
 	Cause           *string           `json:"cause" enum:"failures,probe,person" doc:"Of the outage; null while it is up."`
 	Held            int               `json:"held" doc:"How many claims wait."`
+	HeldAmount      string            `json:"heldAmount" doc:"What those are worth."`
 	OldestHeldSince *string           `json:"oldestHeldSince" format:"date-time"`
 	NearestDeadline *string           `json:"nearestDeadline" format:"date-time"`
 	NextTest        *string           `json:"nextTest" format:"date-time" doc:"When the next claim may go ahead."`
@@ -52,6 +53,7 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 	s := &d.State
 	told := Destination{
 		Name: d.Name, Label: d.Label(), State: s.Phase, Since: decision.Instant(s.Since), Held: d.Held,
+		HeldAmount:      decision.Amount(d.Cents),
 		OldestHeldSince: journal.InstantOrNull(d.Oldest), NearestDeadline: journal.InstantOrNull(d.Deadline),
 		HeldUntil: journal.InstantOrNull(s.HeldUntil), UpUntil: journal.InstantOrNull(s.UpUntil),
 	}

@@ -33,7 +33,8 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval, Retention: a.settings.Retention,
 		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
 		Zone: s.Zone, PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
-		Made: relay.Wake, Log: a.log,
+		Learner: memory.Learner,
+		Made:    relay.Wake, Log: a.log,
 	})
 	c.wakes = append(c.wakes, gatherer.Wake)
 	c.runs = append(c.runs,

@@ -62,7 +62,22 @@ func (a *App) learn(ctx context.Context, learner *learning.Learner) {
 		if err := learner.Refresh(within, a.clock.Now()); err != nil && ctx.Err() == nil {
 			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
+		a.findNew(within)
 	})
+}
+
+// findNew counts the causes that are new, or back, which their teams are then told of (R34).
+func (a *App) findNew(ctx context.Context) {
+	found, err := learning.FindNew(ctx, a.store, a.clock.Now())
+	if err != nil && ctx.Err() == nil {
+		a.log.Debug("causes that may be new could not be looked at; they are with the next reading", zap.Error(err))
+	}
+	for i := range found {
+		c := &found[i]
+		a.metrics.NewCause(c.Policy)
+		a.log.Warn("a cause is new, or back", zap.String("event", "new_cause"), zap.String("policy", c.Policy),
+			zap.String("cause", c.ID), zap.String("reason", string(c.Reason)), zap.Int64("failures", c.News.Failures))
+	}
 }
 
 // every reads something now and at each tick until ctx ends. One reading has upkeepTime.

@@ -17,25 +17,10 @@ import (
 type ruleSet struct {
 	*builder
 	rules []classify.Rule
-	// origins of the rules in the file, and the rules as they are written there.
-	origins []origin
-	written []written
+	// paths of the rules in the file.
+	paths []string
 	// items are names and what stands in the rules' lists, each behind its key, to where it stands.
 	items map[string]string
-}
-
-// origin is where a rule was written: at path, and there, where it was made of one code of several, the code-th.
-type origin struct {
-	path string
-	code int
-}
-
-// allCodes is an origin's code where the rule has its lists whole.
-const allCodes = -1
-
-type written struct {
-	path string
-	classify.Rule
 }
 
 // rules compiles a policy's rules: first those of the file, then those that it extends, so that of one rank its own win.
@@ -53,20 +38,19 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 		}
 		return nil
 	}
-	for i := range s.written {
-		s.checkExamples(classifier, &s.written[i])
+	for i := range s.rules {
+		s.checkExamples(classifier, s.paths[i], &s.rules[i])
 	}
 	return classifier
 }
 
 // wrong reports what of a rule, or of the policy's vocabulary, cannot be compiled.
 func (s *ruleSet) wrong(path string, e *classify.RuleError) {
-	at, item := path+".vocabulary", e.Item
+	at := path + ".vocabulary"
 	if e.Rule >= 0 {
-		from := s.origins[e.Rule]
-		at, item = from.path, max(item, from.code)
+		at = s.paths[e.Rule]
 	}
-	s.problem(itemOf(at+"."+e.List, item), e.Found, e.Expected)
+	s.problem(itemOf(at+"."+e.List, e.Item), e.Found, e.Expected)
 }
 
 // addAll adds the rules of a list, those of the file or those of the built-in catalogue.
@@ -83,9 +67,9 @@ func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class
 	}
 }
 
-// add makes one rule of what the document has, or, where it has nothing but codes and no name, one of each code.
+// add adds a rule, which may go without a name and a reason where it has nothing but codes that are reasons themselves.
 func (s *ruleSet) add(path string, r classify.Rule) {
-	s.written = append(s.written, written{path, r})
+	s.rules, s.paths = append(s.rules, r), append(s.paths, path)
 	var keys, given []string
 	for _, l := range r.Lists() {
 		if keys = append(keys, l.Key); s.has(path + "." + l.Key) {
@@ -99,31 +83,18 @@ func (s *ruleSet) add(path string, r classify.Rule) {
 		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
 	}
 	s.once(path+".name", "name", r.Name)
-	if !s.has(path+".name") && !slices.ContainsFunc(given, func(key string) bool { return key != "codes" }) {
-		s.addCodes(path, r)
+	if s.has(path+".name") || slices.ContainsFunc(given, func(key string) bool { return key != "codes" }) {
+		for _, key := range []string{"name", "reason"} {
+			if at := path + "." + key; !s.has(at) {
+				s.problem(at, "nothing", "this key, as the rule is more than codes that are reasons themselves")
+			}
+		}
 		return
 	}
-	for _, key := range []string{"name", "reason"} {
-		if at := path + "." + key; !s.has(at) {
-			s.problem(at, "nothing", "this key, as the rule is more than codes that are reasons themselves")
-		}
-	}
-	s.rules, s.origins = append(s.rules, r), append(s.origins, origin{path, allCodes})
-}
-
-// addCodes makes a rule of each code, which is its own name and, unless there is another, its reason.
-func (s *ruleSet) addCodes(path string, r classify.Rule) {
 	for i, code := range r.Codes {
-		if code == "" {
-			continue // reported
-		}
-		one := r
-		one.Name, one.Reason, one.Codes = code, cmp.Or(r.Reason, classify.Reason(code)), []string{code}
-		one.Matches, one.Not = nil, nil
-		if !s.has(path+".reason") && !slices.Contains(decision.RuleReasons(), one.Reason) {
+		if code != "" && !s.has(path+".reason") && !slices.Contains(decision.RuleReasons(), classify.Reason(code)) {
 			s.mismatch(itemOf(path+".codes", i), "a code that is a reason itself, or the key reason beside codes")
 		}
-		s.rules, s.origins = append(s.rules, one), append(s.origins, origin{path, i})
 	}
 }
 
@@ -140,18 +111,18 @@ func (s *ruleSet) once(at, list, item string) {
 }
 
 // checkExamples reports texts that a rule must match and does not, or the other way round.
-func (s *ruleSet) checkExamples(c *classify.Classifier, rule *written) {
+func (s *ruleSet) checkExamples(c *classify.Classifier, path string, rule *classify.Rule) {
 	matches := func(m classify.Match) bool {
 		return m.Name != "" && (m.Name == rule.Name || slices.Contains(rule.Codes, m.Name))
 	}
 	for j, text := range rule.Matches {
 		if m := c.Classify(text, 0); !matches(m) {
-			s.mismatch(itemOf(rule.path+".matches", j), "a text that the rule matches ("+cmp.Or(m.Name, "no rule")+" does)")
+			s.mismatch(itemOf(path+".matches", j), "a text that the rule matches ("+cmp.Or(m.Name, "no rule")+" does)")
 		}
 	}
 	for j, text := range rule.Not {
 		if m := c.Classify(text, 0); matches(m) {
-			s.mismatch(itemOf(rule.path+".not", j), "a text that the rule does not match ("+quote(m.Text)+" does)")
+			s.mismatch(itemOf(path+".not", j), "a text that the rule does not match ("+quote(m.Text)+" does)")
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestStrongestEvidenceDecides(t *testing.T) {
 // TestFirstRuleDecides: of two rules alike the first one, which is the first of all.
 func TestFirstRuleDecides(t *testing.T) {
 	for _, k := range byKind {
-		k.rule.Reason = "first"
+		k.rule.Name, k.rule.Reason = "of both", "first"
 		second := k.rule
 		second.Reason = "second"
 		c, err := classify.New([]classify.Rule{k.rule, second}, words)
@@ -219,7 +219,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	sound := classify.Rule{Class: classify.Transient, Codes: []string{"ABCD"},
+	sound := classify.Rule{Name: "sound", Class: classify.Transient, Codes: []string{"ABCD"},
 		Patterns: []string{`fatal~`, `(?i)Fatal~`, `fatal a{0}`, `(?:[a-z]{1,200} ){5}`}}
 	if _, err := classify.New([]classify.Rule{sound}, classify.Vocabulary{}); err != nil {
 		t.Error(err)

@@ -39,47 +39,65 @@ type compiler struct {
 
 // piece is an item of one of a rule's lists, and the rank that it is evidence of.
 type piece struct {
-	rule int
-	list string
-	item int
-	text string
-	rank Rank
-	kind numberKind
+	rule   *Rule
+	number int // of the rule among those given
+	list   string
+	item   int
+	text   string
+	rank   Rank
+	kind   numberKind
+}
+
+// each returns the rules that r stands for: where it has no name, one of each code, which is its own name and, unless
+// there is another, its reason.
+func (r *Rule) each() (all []Rule) {
+	if r.Name != "" {
+		return []Rule{*r}
+	}
+	for _, code := range r.Codes {
+		one := *r
+		one.Name, one.Reason, one.Codes = code, cmp.Or(r.Reason, Reason(code)), []string{code}
+		all = append(all, one)
+	}
+	return all
 }
 
 // New compiles rules, in their order within each rank. The catalogue's schema says what ranks, codes, statuses and codes
 // of table 38 look like: that is not looked at here. What else is wrong is an Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(), numbers: make(map[string]*numberRules)}}
-	rules = slices.Clone(rules)
 	var pieces []piece
+	var all []Rule
 	for i := range rules {
-		rules[i].Rank = cmp.Or(rules[i].Rank, Signature)
-		pieces = append(pieces, piecesOf(i, &rules[i])...)
+		for _, r := range rules[i].each() {
+			r.Rank = cmp.Or(r.Rank, Signature)
+			all = append(all, r)
+			pieces = append(pieces, piecesOf(i, &r)...)
+		}
 	}
 	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.rank - b.rank) })
 	for _, p := range pieces {
-		c.refuse(p.rule, p.list, p.item, p.text, c.add(&p, &rules[p.rule]))
+		c.refuse(p.number, p.list, p.item, p.text, c.add(&p))
 	}
 	c.addVocabulary(vocabulary)
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
-	c.rules = slices.Clone(rules)
-	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
+	slices.SortStableFunc(all, func(a, b Rule) int { return int(a.Rank - b.Rank) })
+	c.rules = all
 	c.words.build()
 	c.codes.build()
 	return c.Classifier, nil
 }
 
-// piecesOf lists the pieces of the rule i. TISS in its own place and a status beside the text are of rank TISS at least.
-func piecesOf(i int, r *Rule) (all []piece) {
+// piecesOf lists the pieces of a rule. TISS in its own place and a status beside the text are of rank TISS at least.
+func piecesOf(number int, r *Rule) (all []piece) {
 	for _, list := range r.Lists() {
 		for j, item := range list.Items {
 			if item == "" { // which the schema refuses
 				continue
 			}
-			p := piece{rule: i, list: list.Key, item: j, text: item, rank: r.Rank}
+			p := piece{rule: r, number: number, list: list.Key, item: j, text: item, rank: r.Rank}
 			switch list.Key {
 			case "httpStatuses":
 				p.kind = inText
@@ -99,13 +117,13 @@ var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refu
 	"approvals": approvalRole, "things": thingRole}
 
 // add compiles a piece of a rule, and returns what is expected in the place of one that cannot be.
-func (c *compiler) add(p *piece, r *Rule) (expected string) {
+func (c *compiler) add(p *piece) (expected string) {
 	number := len(c.matchers)
-	c.matchers = append(c.matchers, matcher{r, r.Name, p.rank})
+	c.matchers = append(c.matchers, matcher{p.rule, p.rule.Name, p.rank})
 	switch p.list {
 	case "codes":
 		c.matchers[number].name = p.text
-		c.addCode(p.text, r, number)
+		c.addCode(p.text, p.rule, number)
 	case "httpStatuses":
 		c.addNumbers(p.text, p.kind, number)
 	case "tissCodes":

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	_ "embed"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,58 +19,28 @@ type Said struct {
 	Wait time.Duration
 }
 
-// Phrases of failures after which nobody knows whether the portal took the claim, of those that show that nothing was sent,
-// and of requests to wait; a blank is where a word begins or ends.
-var (
-	perhapsPhrases = []string{
-		"timeout", "timed out", " time out ", "timedout", "tempo esgotado", "esgotado o tempo", "tempo limite", "tempo de espera",
-		"tempo excedido", "tempo de resposta", "excedeu o tempo", "deadline exceeded", "awaiting headers", "task was canceled",
-		"connection reset", "econnreset", "econnaborted", "connection aborted", "connection lost", "connection was closed",
-		"connection closed", "closed connection", "closed the connection", "connection was forcibly closed", "broken pipe",
-		"socket hang up", " eof ", "end of file", "empty reply", "recv failure", "premature", "incomplete response",
-		"connection error", "network error", "erro de conexao", "falha de conexao", "falha na conexao", "erro de rede",
-		"conexao perdida", "perda de conexao", "conexao interrompida", "conexao encerrada", "conexao fechada", "conexao abortada",
-		"conexao resetada", "conexao redefinida", "conexao caiu", "queda de conexao", "queda da conexao", "cancelamento de uma conexao",
-		"conexao subjacente", "foi perdida", "foi interrompida", "foi encerrada", "foi fechada", "foi abortada",
-		"resposta incompleta", "fetching http headers", "receiving the http response", "failed to respond", "no response", "did not respond", "without response", "sem resposta", "nao respondeu",
-		"nao houve resposta", "nao obteve resposta", "nao retornou resposta", "em processamento", "sendo processad",
-		"aguardando processamento", "being processed", "still processing", "bad gateway", "gateway time",
-		"sabemos se ", "sabe se ", "confirmacao se ", "aceito ou re", "aceita ou re", "accepted or re",
-	}
-	notSentPhrases = []string{
-		"refused", "conexao recusada", "conexao foi recusada", "econnrefused", "recusou a conexao",
-		"no connection could be made", "connectexception",
-		"connecttimeout", "connect timed out", "connect timeout", "connect etimedout", "connection timed out connect", "dial tcp",
-		"failed to connect", "could not connect", "unable to connect", "couldn t connect", "connection attempt failed",
-		"establish a new connection", "falha ao conectar", "erro ao conectar", "timeout ao conectar", "esgotado ao conectar",
-		"nao foi possivel conectar", "nao foi possivel estabelecer", "impossivel conectar", "no route to host", "noroutetohost",
-		"unreachable", "inacessivel", "unknown host", "unknownhost", "host desconhecido", "no such host", "enotfound", "eai again",
-		"name or service not known", "name resolution", "could not resolve", "nao foi possivel resolver", "getaddrinfo",
-		"handshake", "ssl connect error", "certificate", "certificado", "establish trust", "pkix", "too many requests",
-		"rate limit", "muitas requisicoes", "limite de requisicoes",
-	}
-	waitPhrases = strings.Fields("aguarde aguardem aguardar aguardado aguardados espere esperar tente tentar retente " +
-		"reenvie reenviar repita repetir wait retry again try")
-)
+//go:embed said.txt
+var saidPhrases string
 
 // The roles of phrases.
 const (
 	perhapsRole role = iota
 	notSentRole
 	waitRole
-	statedRoles
+	saidRoles
 )
 
 // sayings finds all phrases.
 var sayings = func() automaton {
+	keys := map[string]role{"perhaps": perhapsRole, "not sent": notSentRole, "wait": waitRole}
 	a := newAutomaton()
-	for r, list := range [][]string{perhapsRole: perhapsPhrases, notSentRole: notSentPhrases} {
-		for _, phrase := range list {
-			a.add(phrase, use{role: role(r)})
+	for line := range strings.Lines(saidPhrases) {
+		key, list, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for _, phrase := range strings.Split(list, ", ") {
+			if r, ok := keys[key]; ok {
+				a.add(strings.ReplaceAll(phrase, "_", " "), use{role: r, length: 1})
+			}
 		}
-	}
-	for _, word := range waitPhrases {
-		a.add(" "+word+" ", use{role: waitRole, length: 1})
 	}
 	a.build()
 	return a
@@ -80,7 +51,7 @@ var ofStatus = map[string]role{"429": notSentRole, "503": notSentRole, "502": pe
 
 // Says returns what a text and the status that came beside it, 0 for none, tell.
 func Says(words *text.Words, status int) (said Said) {
-	var found [statedRoles]bool
+	var found [saidRoles]bool
 	sayings.each(words, func(u use, from, to int) {
 		if found[u.role] = true; u.role == waitRole && words.At(from-1) != "ao" { // as in "timeout ao aguardar"
 			said.Wait = max(said.Wait, waitIn(clauseBehind(words, to)))

@@ -6,8 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/learning"
 	"retry-worker/internal/testkit"
 )
 
@@ -69,13 +71,16 @@ func TestAdviceIsTakenWithOneClick(t *testing.T) {
 	testkit.Must(t, w.Learner.Refresh(t.Context(), w.Now()))
 	d := s.page(at)
 	d.mustSay(sentence, "Não reenviar mais: entregar à equipe Faturamento")
-	if claim := s.page("/subjects/tiss-submission/CLM-000-1"); !strings.Contains(claim.raw, `<a href="`+at+`">`+sentence) {
+	d = s.page("/subjects/tiss-submission/CLM-000-1")
+	if d.mustSay("Não reenviar mais: entregar à equipe Faturamento"); !strings.Contains(d.raw, `<a href="`+at+`">`+sentence) {
 		t.Error("the page of a claim of that cause says nothing of it")
 	}
-	form := url.Values{}
-	for _, input := range d.tags("input") {
-		if form.Get("reason") == "" { // the first form's end with it
-			form.Set(attr(input, "name"), attr(input, "value"))
+	form := url.Values{} // of the claim's page
+	for _, f := range d.tags("form") {
+		for n := range f.Descendants() {
+			if attr(f, "action") == at+"/teach" && n.Data == "input" {
+				form.Set(attr(n, "name"), attr(n, "value"))
+			}
 		}
 	}
 	if got := s.post(at+"/teach", form); got.Code != http.StatusSeeOther {
@@ -85,5 +90,37 @@ func TestAdviceIsTakenWithOneClick(t *testing.T) {
 	after.mustSay("Reenviar não resolve: a equipe Faturamento trata.", "0 de 41 guias")
 	if strings.Contains(text(after.tags("main")[0]), "Tratar como permanente") {
 		t.Error("advice is given on what is taught")
+	}
+}
+
+// TestNewCausesAreShown: the overview names those of a day and leads to their pages, which say how it was before.
+func TestNewCausesAreShown(t *testing.T) {
+	w := newWorld(t, now)
+	const text = "setor 7 aguarda o auditor"
+	fail := func(n int) (id string) {
+		for i := range n {
+			id = w.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-%03d-1", i), text, 0).Fingerprint
+			w.Advance(time.Second)
+		}
+		_, err := learning.FindNew(t.Context(), w.Memory, w.Now())
+		testkit.Must(t, err)
+		return id
+	}
+	s := open(t, w)
+	s.lang = "pt-BR"
+	at := "/causes/" + fail(5)
+	d := s.page("/")
+	d.mustSay("Causas novas, ou de volta", "5 falhas em 5 guias", "Nunca tinha acontecido.")
+	if !strings.Contains(d.raw, `href="`+at+`"`) {
+		t.Errorf("the overview does not lead to %s", at)
+	}
+	w.Advance(25 * time.Hour)
+	if d := s.page("/"); strings.Contains(d.raw, "new-causes") {
+		t.Error("it is new for more than a day")
+	}
+	w.Advance(40 * 24 * time.Hour)
+	fail(6)
+	for _, page := range []string{"/", at} {
+		s.page(page).mustSay("6 falhas em 6 guias", "Não acontecia desde", "até então, 5 falhas")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
 )
 
 const (
@@ -171,9 +172,9 @@ func (v *visit) biggestCauses(o *open, f journal.DeadLetterFilter) ([]causeRow, 
 type causeData struct {
 	V     *visit
 	Cause journal.Cause
-	// Learnt says what came of its retries.
-	Learnt string
-	// Advice is what the reader may teach with one click, since retries hardly help; nil where that is nothing.
+	// Learnt says what came of its retries, News that it was new, or back; empty for nothing.
+	Learnt, News string
+	// Advice is what is to be taught, since retries hardly help; nil where that is nothing.
 	Advice *advice
 	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
 	Waiting *link
@@ -193,8 +194,11 @@ type teachForm struct {
 
 // advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
 type advice struct {
-	Team   decision.Team
-	Reason string
+	Cause, Says, Reason string
+	Team                decision.Team
+	// May tells that the reader may teach it with one click, by a form with Token.
+	May   bool
+	Token string
 }
 
 func causeURL(id string) string { return "/causes/" + id }
@@ -210,7 +214,10 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		Team: sent.Form.Get("team"), Reason: sent.Form.Get("reason"), Forgets: sent.Verb == "forget"}}
 	learnt := o.Prospects(&c)
 	if learnt.Closed() > 0 {
-		d.Learnt = v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed()))
+		d.Learnt = v.learnt(learnt)
+	}
+	if d.Advice = v.advice(&c, learnt); c.News != nil {
+		d.News = v.news(c.News)
 	}
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
 	waiting, err := v.causeCount(o, open)
@@ -231,9 +238,6 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		d.MayNot = v.T("cause.may_not", v.role())
 	}
 	d.Form.Token = access.FormToken(v.r.Context())
-	if p := v.catalogue.Policies[c.Policy]; p != nil && learnt.Hopeless() && c.Taught == nil {
-		d.Advice = &advice{p.LimitTeam, d.Learnt}
-	}
 	if mean := learnt.Mean(); mean > 0 {
 		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
@@ -245,8 +249,26 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
-// advice returns what is advised on the cause of an open dead letter; nil for nothing.
-func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
+// learnt says what came of the retries of a cause.
+func (l Lang) learnt(p journal.Prospects) string {
+	return l.T("cause.learnt", l.Number(p.Recovered), l.Number(p.Closed()))
+}
+
+// Advice says what came of the retries of a cause where they hardly help, and what is to be done about it (R26).
+func (l Lang) Advice(p journal.Prospects) string { return l.learnt(p) + " " + l.T("cause.advice") }
+
+// advice returns what is advised on a cause; nil for nothing.
+func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
+	p := v.catalogue.Policies[c.Policy]
+	if p == nil || !learnt.Hopeless() || c.Taught != nil {
+		return nil
+	}
+	return &advice{Cause: c.ID, Says: v.Advice(learnt), Reason: v.learnt(learnt), Team: p.LimitTeam,
+		May: v.who.Role.May(access.Teach), Token: access.FormToken(v.r.Context())}
+}
+
+// adviceOn returns what is advised on the cause of an open dead letter; nil for nothing.
+func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
 	if d.State != journal.DeadLetterOpen || d.Fingerprint == "" {
 		return nil, nil
 	}
@@ -254,12 +276,35 @@ func (v *visit) advice(o *open, d *journal.DeadLetter) (*link, error) {
 	if err != nil && deadletter.RefusalOf(err) == nil {
 		return nil, err
 	}
-	learnt := o.Prospects(&c) // nothing of a cause that is unknown
-	if !learnt.Hopeless() || c.Taught != nil {
-		return nil, nil
+	return v.advice(&c, o.Prospects(&c)), nil // nothing of a cause that is unknown
+}
+
+// news says what was told of a cause that was new, or back (R34).
+func (v *visit) news(n *journal.News) string {
+	says := v.T("cause.news", v.Number(n.Failures), v.Count("cause.news.claims", n.Claims), v.brief(n.First), v.brief(n.Last))
+	if n.Destination != "" {
+		says += " " + v.T("cause.news.portal", v.portal(n.Destination))
 	}
-	says := v.T("cause.learnt", v.Number(learnt.Recovered), v.Number(learnt.Closed())) + " " + v.T("cause.advice")
-	return &link{says, causeURL(c.ID)}, nil
+	b := n.Before
+	if b == nil {
+		return says + " " + v.T("cause.news.never")
+	}
+	says += " " + v.T("cause.news.before", v.day(b.Last), v.Count("cause.news.failures", b.Failures))
+	if b.Closed > 0 {
+		says += " " + v.learnt(journal.Prospects{Recovered: b.Recovered, Lost: b.Closed - b.Recovered})
+	}
+	return says
+}
+
+// newCauses are those that were told of as new, or back, within a day.
+func (v *visit) newCauses(o *open) (rows []newCause, err error) {
+	f := journal.CauseFilter{Told: v.now.Add(-kpi.Daily)}
+	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
+	for i := range causes {
+		c := &causes[i]
+		rows = append(rows, newCause{link{v.reason(c.Reason), causeURL(c.ID)}, c.Pattern, v.news(c.News)})
+	}
+	return rows, err
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;

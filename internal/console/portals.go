@@ -92,7 +92,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 
 // portalSays says how a destination is: why, how many wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
-	s, waiting, opens := &d.State, v.Count("portal.waiting", int64(d.Held)), d.Settings.Calendar.Next(v.now)
+	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.now)
 	shut := opens.After(v.now)
 	if shut && (s.Phase == destination.Down || s.Phase == destination.Testing) {
 		return v.downSays(d) + " " + v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
@@ -121,6 +121,15 @@ func (v *visit) portalSays(d *gate.Destination) string {
 		next = v.T("portal.test.probe", v.brief(s.NextProbe))
 	}
 	return v.downSays(d) + " " + waiting + "; " + next
+}
+
+// queueSays says how many claims wait, and what they are worth.
+func (v *visit) queueSays(d *gate.Destination) string {
+	says := v.Count("portal.waiting", int64(d.Held))
+	if worth := v.Money(d.Cents); worth != "" {
+		says += " (" + worth + ")"
+	}
+	return says
 }
 
 func (v *visit) upSays(d *gate.Destination, waiting string) string {

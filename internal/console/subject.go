@@ -59,8 +59,8 @@ type letterData struct {
 	Open bool
 	Born Moment
 	Hint string
-	// Advice says that retries hardly help with its cause, and leads to where that is taught; nil where it is not so.
-	Advice  *link
+	// Advice is on its cause, where retries hardly help; nil where it is not so.
+	Advice  *advice
 	Process Badge
 	// ProcessText is what that means.
 	ProcessText string
@@ -158,7 +158,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	}
 	if n := len(story.DeadLetters); n > 0 {
 		d.Letter = v.letter(&story, &story.DeadLetters[n-1], o)
-		if d.Letter.Advice, err = v.advice(o, &d.Letter.DeadLetter); err != nil {
+		if d.Letter.Advice, err = v.adviceOn(o, &d.Letter.DeadLetter); err != nil {
 			return nil, err
 		}
 		d.Letter.Notes = v.notes(o, &d.Letter.DeadLetter, d.Around.Place, &sent)

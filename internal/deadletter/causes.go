@@ -25,7 +25,7 @@ func (s *Service) ListCauses(
 	if limit, err = checkLimit(limit); err != nil {
 		return nil, "", err
 	}
-	name := appendText(strconv.AppendBool([]byte("taught"), f.Taught), f.Policy)
+	name := appendText(strconv.AppendBool(strconv.AppendBool([]byte("taught"), f.Taught), f.Told.IsZero()), f.Policy)
 	var after *journal.Fingerprint
 	if cursor != "" {
 		after = &journal.Fingerprint{}

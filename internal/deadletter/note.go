@@ -139,6 +139,8 @@ const (
 	NewsNotice NoticeKind = "news"
 	// DigestNotice is the daily review of RN-BIL-005 §7.2.
 	DigestNotice NoticeKind = "digest"
+	// CausesNotice tells of causes that are new, or back.
+	CausesNotice NoticeKind = "causes"
 	// OutageNotice, with a destination's name behind it, tells of its outages.
 	OutageNotice NoticeKind = "outage:"
 )
@@ -152,7 +154,7 @@ type Watermark struct {
 	Record int64
 	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
 	Day string
-	// At is when the watermark was moved; of an outage, when that began.
+	// At is when the watermark was moved; of an outage, when that began; of causes the last one's journal.News.At.
 	At time.Time
 }
 
@@ -197,4 +199,7 @@ type NoticeStore interface {
 	// both or neither. It does nothing, and returns false, where the watermark is not from any more, or m is given and a
 	// message with its queue and key waits still: news gather, they do not pile up.
 	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
+	// TellCause keeps c.News as what was told of a cause (R34), and sets its At behind that of every other. It does nothing,
+	// and returns false, where the cause did not begin at c.Began, or somebody has told of that.
+	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

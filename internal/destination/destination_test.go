@@ -329,11 +329,11 @@ func TestOrder(t *testing.T) {
 	if len(f.lost) != 2 || f.lost[0].Claim != "e" || f.lost[1].Claim != "d" {
 		t.Errorf("%v are given up", f.lost)
 	}
-	since, deadline := f.gate.Queue.Bounds()
-	if next := f.gate.Queue.Next(2); !since.Equal(start) || !deadline.Equal(start.Add(9*time.Hour)) || len(next) != 2 || next[1].Claim != "x" {
+	since, deadline, cents := f.gate.Queue.Sum()
+	if next := f.gate.Queue.Next(2); cents != 100 || !since.Equal(start) || !deadline.Equal(start.Add(9*time.Hour)) || len(next) != 2 || next[1].Claim != "x" {
 		t.Errorf("they wait since %s, the nearest deadline is %s, the next are %v", since, deadline, next)
 	}
-	if since, deadline := new(Queue).Bounds(); !since.IsZero() || !deadline.IsZero() {
+	if since, deadline, cents := new(Queue).Sum(); cents != 0 || !since.IsZero() || !deadline.IsZero() {
 		t.Errorf("nobody waits since %s, until %s", since, deadline)
 	}
 	f.apply(Order{Verb: ReleaseAt, PerMinute: 60})

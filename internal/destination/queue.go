@@ -135,8 +135,9 @@ func (q *Queue) byEnd() []*Held { return q.ends.all() }
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
 
-// Bounds returns since when the claim waits that waits longest, and the nearest deadline; zero for none. It looks at all.
-func (q *Queue) Bounds() (oldest, deadline time.Time) {
+// Sum returns since when the claim waits that waits longest, and the nearest deadline, zero for none, and what all are worth.
+// It looks at all.
+func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
 	for i, h := range q.byTurn() {
 		if i == 0 {
 			deadline = h.SendBy
@@ -144,8 +145,9 @@ func (q *Queue) Bounds() (oldest, deadline time.Time) {
 		if i == 0 || h.Since.Before(oldest) {
 			oldest = h.Since
 		}
+		cents += h.Cents
 	}
-	return oldest, deadline
+	return oldest, deadline, cents
 }
 
 // Next returns the first n claims by turn.

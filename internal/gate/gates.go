@@ -190,7 +190,9 @@ type Destination struct {
 	Name     string
 	State    destination.State
 	Settings destination.Settings
-	Held     int
+	// Held claims, and what they are worth.
+	Held  int
+	Cents int64
 	// Unrecorded reports whether State is not recorded yet: something has just happened, or was ordered.
 	Unrecorded bool
 	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
@@ -225,11 +227,11 @@ func (g *Gates) Destinations() (all []Destination, err error) {
 
 // describe returns a destination as people see it.
 func (k *known) describe(d *destination.Gate, now time.Time) Destination {
-	oldest, deadline := d.Queue.Bounds()
+	oldest, deadline, cents := d.Queue.Sum()
 	back, _ := k.registry.Back(&d.State, now)
 	r := k.record(d.Name)
 	unrecorded := d.Changed || len(r.Orders) > 0 || r.Version < r.written
-	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), unrecorded, oldest, deadline, back}
+	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
 }
 
 // ErrUnknown is why nothing is told or ordered of a destination: nobody knows its name.

@@ -35,6 +35,11 @@ type Fingerprint struct {
 	Permanent int64 `json:"permanent,omitempty"`
 	// Recovered counts the episodes that ended well after a failure of this cause.
 	Recovered int64 `json:"recovered,omitempty"`
+	// Began is when it failed first, or again after Silence; Prior is when it had failed last by then, zero for never. News is
+	// what was told of that, or of a time before; nil for nothing. They are work in hand, and no part of the audit.
+	Began time.Time `json:"-"`
+	Prior time.Time `json:"-"`
+	News  *News     `json:"-"`
 }
 
 // maxPatternBytes of a fingerprint: what is behind it does not tell causes apart.
@@ -58,6 +63,9 @@ func (f *Fingerprint) name() string {
 func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Pattern = cmp.Or(f.Pattern, o.Pattern)
 	f.Classification = min(f.Classification, o.Classification)
+	if !o.FirstSeen.Before(f.LastSeen.Add(Silence)) {
+		f.Began, f.Prior = o.FirstSeen, f.LastSeen
+	}
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
 }

@@ -116,6 +116,9 @@ type CauseFilter struct {
 	Policy, ID string
 	// Taught lets those through of which a person taught something.
 	Taught bool
+	// Began lets those through that are new, or back, since then, and Told those that were told of then or later; the zero
+	// time lets all through.
+	Began, Told time.Time
 }
 
 // Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors

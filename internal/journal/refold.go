@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Broken is the first thing that is not as it was written and signed.
@@ -24,10 +25,13 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
+// inHand are columns that no record tells: a review job's heartbeat, and when a cause was new.
+var inHand = []string{"seen", "began", "prior", "told", "news"}
+
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
 	for i, column := range t.Columns {
-		if column == "seen" { // a heartbeat, which no record tells
+		if slices.Contains(inHand, column) {
 			continue
 		}
 		if got[i] != want[i] && fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
@@ -181,7 +185,7 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 		}
 	case FingerprintsTable:
 		for _, c := range f.causes {
-			all = append(all, f.cause(*c, got).Row())
+			all = append(all, f.cause(*c, got))
 		}
 	case RunsTable:
 		for _, r := range f.runs {
@@ -200,20 +204,22 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	return all
 }
 
-// cause is the fingerprint with the pattern that is there, where it is the one that its ID is a digest of: what this
-// version makes of an error may be another one.
-func (f *Refold) cause(c Fingerprint, got []Row) *Fingerprint {
+// cause is the fingerprint's row with the pattern that is there, where it is the one that its ID is a digest of: what this
+// version makes of an error may be another one. What no record tells stays as it is there.
+func (f *Refold) cause(c Fingerprint, got []Row) Row {
+	c.Began, c.Prior = c.FirstSeen, time.Time{}
+	row := c.Row()
 	for _, r := range got {
 		if r[0] != c.ID {
 			continue
 		}
-		there := c
-		there.Pattern = fmt.Sprint(r[4])
-		if there.name() == c.ID {
-			return &there
+		c.Pattern = fmt.Sprint(r[4])
+		if c.name() == c.ID {
+			row[4] = r[4]
 		}
+		copy(row[7:], r[7:])
 	}
-	return &c
+	return row
 }
 
 // Compare holds the rows of a projection that is of no subject against the records, once all are folded.

@@ -25,7 +25,7 @@ var (
 		"record id subject state policy team reason fingerprint at seen deadline cents assignee follow_up body")
 	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
 	FingerprintsTable = table("fingerprints", 1,
-		"id policy reason classification pattern first_seen last_seen")
+		"id policy reason classification pattern first_seen last_seen began prior told news")
 	RunsTable  = table("bulk_runs", 1, "id state body")
 	ItemsTable = table("bulk_items", 2, "run number record outcome code changed decided")
 )
@@ -95,8 +95,12 @@ func (s *Sum) Row() Row {
 
 // Row returns the fingerprint's row.
 func (f *Fingerprint) Row() Row {
+	told, news := int64(0), ""
+	if f.News != nil {
+		told, news = Milli(f.News.At), string(encoded(f.News))
+	}
 	return Row{f.ID, f.Policy, string(f.Reason), string(f.Classification), f.Pattern, Milli(f.FirstSeen),
-		Milli(f.LastSeen)}
+		Milli(f.LastSeen), Milli(f.Began), Milli(f.Prior), told, news}
 }
 
 // Row returns the bulk run's row.

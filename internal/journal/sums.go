@@ -167,7 +167,7 @@ func (p *projection) cause(policy string, a *Attempt) {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
 		f = new(FingerprintOf(policy, a))
-		f.ID, f.FirstSeen, f.LastSeen = a.Fingerprint, p.at, p.at
+		f.ID, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, p.at, p.at, p.at
 		p.causes[f.ID] = f
 	}
 	if f.Pattern == "" { // an erasure took it

@@ -51,11 +51,8 @@ func NewLearner(source Source) *Learner {
 
 // Refresh reads what was recorded in the weeks up to now.
 func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
-	weeks := make([]int64, remembered+1) // what is recorded next may be of a week ahead by another machine's clock
-	for i := range weeks {
-		weeks[i] = journal.WeekOf(now) - int64(i-1)*journal.WeekSlots
-	}
-	cases, err := l.source.Cases(ctx, weeks, most)
+	// What is recorded next may be of a week ahead by another machine's clock.
+	cases, err := l.source.Cases(ctx, weeksThrough(now.Add(7*24*time.Hour)), most)
 	if err != nil {
 		return fmt.Errorf("read what is learnt from: %w", err)
 	}
@@ -70,6 +67,15 @@ func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
 	}
 	l.known.Store(&known)
 	return nil
+}
+
+// weeksThrough returns those that count up to t.
+func weeksThrough(t time.Time) []int64 {
+	weeks := make([]int64, remembered+1)
+	for i := range weeks {
+		weeks[i] = journal.WeekOf(t) - int64(i)*journal.WeekSlots
+	}
+	return weeks
 }
 
 // levels returns what a cause at a destination borrows from, the widest first, and itself.

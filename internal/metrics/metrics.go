@@ -44,6 +44,7 @@ type Metrics struct {
 	maxRetries       *prometheus.CounterVec
 	permanentErrors  *prometheus.CounterVec
 	possiblyAccepted *prometheus.CounterVec
+	newCauses        *prometheus.CounterVec
 	accepted         *prometheus.CounterVec
 	backoffMinutes   *prometheus.HistogramVec
 
@@ -110,6 +111,8 @@ func (m *Metrics) registerRules() {
 		"reason", "team")
 	m.possiblyAccepted = m.counter("retry_worker_possibly_accepted_total",
 		"Decisions on claims that the portal may have taken, as a submission was not answered (R33).", "policy")
+	m.newCauses = m.counter("retry_worker_new_causes_total",
+		"Causes never seen before, or not for 30 days, that failed five times within an hour (R34).", "policy")
 	m.accepted = m.counter("retry_worker_accepted_total",
 		"Claims closed because the portal had them already, by a check or a person; no success of a retry (R33).", "policy")
 	m.backoffMinutes = m.histogram("backoff_duration_minutes", "Backoff of the retries scheduled (RN-BIL-005).",
@@ -246,6 +249,12 @@ func (m *Metrics) Recovered(policy string, e *journal.Episode) {
 	}
 	m.recoverySeconds.WithLabelValues(policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
 	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
+}
+
+// NewCause counts a cause that is new, or back (R34).
+func (m *Metrics) NewCause(policy string) {
+	m.knowPolicy(policy)
+	m.newCauses.WithLabelValues(policy).Inc()
 }
 
 // Accepted counts an episode that ended because the other side had it already (R33).

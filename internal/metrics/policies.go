@@ -54,7 +54,8 @@ func (m *Metrics) startPolicy(policy string) {
 		m.recoverySeconds, m.recoveryAttempts} {
 		h.WithLabelValues(policy)
 	}
-	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded, m.possiblyAccepted, m.accepted} {
+	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded, m.possiblyAccepted, m.newCauses,
+		m.accepted} {
 		c.WithLabelValues(policy)
 	}
 	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {

@@ -88,6 +88,9 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	if n.Data.Taught, err = l.taught(ctx, team); err != nil {
 		return nil, err
 	}
+	if n.Data.Advised, err = l.advised(ctx, team); err != nil {
+		return nil, err
+	}
 	policies := l.Catalogue().Policies
 	n.Data.Day, n.Data.Open = day, summary(&open, policies)
 	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
@@ -126,39 +129,6 @@ func (l *glance) followUps(ctx context.Context, team decision.Team) (all []Follo
 		all = append(all, FollowUp{clean(who, maxPattern), counts[name]})
 	}
 	return all, err
-}
-
-const (
-	// holdsFor is how long what a person taught is believed before a digest asks whether it still holds.
-	holdsFor = 90 * 24 * time.Hour
-	// mostTaught causes are looked at for a digest.
-	mostTaught = 1000
-)
-
-// taught returns the causes that were taught long ago, of a team: whom permanent ones are given to, or who acts at the
-// limit of the policy where they are transient.
-func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, err error) {
-	causes, err := l.Store.Causes(ctx, journal.CauseFilter{Taught: true}, nil, mostTaught)
-	if err != nil {
-		return nil, err
-	}
-	for i := range causes {
-		c := &causes[i]
-		theirs := c.Taught.Team == team
-		if p := l.Catalogue().Policies[c.Policy]; c.Taught.Team == "" && p != nil {
-			theirs = p.LimitTeam == team
-		}
-		if !theirs || l.now.Sub(c.Taught.At) < holdsFor || len(old) == topCauses {
-			continue
-		}
-		shown := Taught{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
-			Classification: string(c.Taught.Class), At: instant(c.Taught.At)}
-		if c.Failures >= fewest {
-			shown.Pattern = clean(c.Pattern, maxPattern)
-		}
-		old = append(old, shown)
-	}
-	return old, nil
 }
 
 // isMonday reports whether a digest's day is one.
@@ -202,25 +172,12 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(c.Cause.Reason), maxPattern),
 		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
-		Hint: hint(policies[c.Cause.Policy], c.Cause.Reason),
+		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint, 2*maxPattern),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(c.Cause.Pattern, maxPattern)
 	}
 	return shown
-}
-
-// hint returns that of the rule of that name; empty where there is none.
-func hint(p *decision.Policy, rule decision.Reason) string {
-	if p == nil || p.Rules == nil {
-		return ""
-	}
-	for _, r := range p.Rules.Rules() {
-		if r.Name == string(rule) {
-			return clean(r.Hint, 2*maxPattern)
-		}
-	}
-	return ""
 }
 
 // clean returns what may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no

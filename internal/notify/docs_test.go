@@ -15,15 +15,16 @@ func TestDocumentNamesEverything(t *testing.T) {
 	if !found {
 		t.Fatal("no such section")
 	}
-	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.Outage{}} {
+	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.Outage{}, notify.KnownCause{}, notify.Advised{},
+		notify.NewCause{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
-			if !strings.Contains(text, "`"+name+"`") {
+			if !reflect.TypeOf(of).Field(i).Anonymous && !strings.Contains(text, "`"+name+"`") {
 				t.Errorf("the key %s of %T is not explained", name, of)
 			}
 		}
 	}
-	for _, word := range []string{notify.TypeNew, notify.TypeDigest, notify.TypeDown, notify.TypeUp} {
+	for _, word := range []string{notify.TypeNew, notify.TypeCauses, notify.TypeDigest, notify.TypeDown, notify.TypeUp} {
 		if !strings.Contains(text, "`"+word+"`") {
 			t.Errorf("the type %s is not explained", word)
 		}

@@ -57,6 +57,8 @@ type Options struct {
 	PublicURL string
 	// Destinations returns what the destinations are in (gate.Gates.Destinations does); nil: nobody is told of outages.
 	Destinations func() ([]gate.Destination, error)
+	// Learner says what came of a cause's retries; nil: no digest gives advice.
+	Learner journal.Learner
 	// Mail says that there is a mail server; otherwise no e-mail is made.
 	Mail bool
 	// Made is called when messages were put into the outbox. It must not block.
@@ -147,6 +149,7 @@ type glance struct {
 	made       bool
 
 	destinations []gate.Destination
+	fresh        []journal.Cause // told of lately
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
@@ -158,6 +161,10 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	}
 	for _, m := range watermarks {
 		l.watermarks[deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
+	}
+	l.fresh, err = g.Store.Causes(ctx, journal.CauseFilter{Told: l.now.Add(-toldWithin)}, nil, mostCauses)
+	if err != nil {
+		return nil, err
 	}
 	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
@@ -172,8 +179,11 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 // receiver makes what is due of one: a message at most, and none while one waits.
 func (l *glance) receiver(ctx context.Context, r *receiver) error {
 	waits := l.waiting[keyOf(r.team, r.way)]
-	if !waits {
-		if found, err := l.outage(ctx, r.team, r.way); found || err != nil {
+	for _, tell := range []func(context.Context, decision.Team, way) (bool, error){l.outage, l.causes} {
+		if waits {
+			break
+		}
+		if found, err := tell(ctx, r.team, r.way); found || err != nil {
 			return err
 		}
 	}

@@ -72,6 +72,7 @@ func parseKey(key string) (decision.Team, way) {
 const (
 	TypeNew    = "dead_letters.new"
 	TypeDigest = "digest.daily"
+	TypeCauses = "causes.new"
 	TypeDown   = "destination.down"
 	TypeUp     = "destination.up"
 )
@@ -105,6 +106,11 @@ type Data struct {
 	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest
 	// only: it is asked whether that still holds (R26).
 	Taught []Taught `json:"taught,omitempty"`
+	// Advised are causes of the team whose retries hardly help, in TypeDigest only.
+	Advised []Advised `json:"advised,omitempty"`
+	// NewCauses are new, or back; OtherCauses is how many more are. In TypeCauses only.
+	NewCauses   []NewCause `json:"newCauses,omitempty"`
+	OtherCauses int64      `json:"otherCauses,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
@@ -164,17 +170,6 @@ type FollowUp struct {
 	// Assignee has them, without the part of the name that begins with @; empty for nobody.
 	Assignee string `json:"assignee"`
 	Count    int64  `json:"count"`
-}
-
-// Taught is what a person taught of a cause long ago.
-type Taught struct {
-	ID             string `json:"cause"`
-	Policy         string `json:"policy"`
-	Reason         string `json:"reason"`
-	Classification string `json:"classification"` // as it was taught
-	// Pattern is as a Cause's.
-	Pattern string `json:"pattern,omitempty"`
-	At      string `json:"at"`
 }
 
 // read returns the notice of a message's body; false where that is none.

@@ -133,6 +133,8 @@ func TestMails(t *testing.T) {
 			Due: &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"}}},
 		"digest-whole": {notify.TypeDigest, wholeDigest()},
 		"news":         {notify.TypeNew, newsNotice().Data},
+		"cause":        {notify.TypeCauses, newCauses()[0]},
+		"causes":       {notify.TypeCauses, newCauses()[1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
@@ -148,6 +150,15 @@ func TestMails(t *testing.T) {
 	}
 }
 
+// newCauses are the data of a notice of one cause, and of several.
+func newCauses() [2]notify.Data {
+	known := notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT", Pattern: "glosa <b>", URL: "https://retry.hospital.example/causes/0a"}
+	c := notify.NewCause{KnownCause: known, Failures: 12, Claims: 9, First: "2026-11-21T16:02:00Z", Last: "2026-11-21T16:41:00Z", Destination: "unimed-sp", Label: "Unimed SP"}
+	back := c
+	back.Before = &notify.Before{Last: "2026-08-01T10:00:00Z", Failures: 41, Recovered: 1, Closed: 30}
+	return [2]notify.Data{{NewCauses: []notify.NewCause{c}}, {NewCauses: []notify.NewCause{back, c}, OtherCauses: 3, URL: "https://retry.hospital.example/"}}
+}
+
 // wholeDigest has something of everything that a digest may have.
 func wholeDigest() notify.Data {
 	oldest, value, half := "2026-11-01T10:00:00Z", 0.9, 30.0
@@ -158,8 +169,9 @@ func wholeDigest() notify.Data {
 			{Policy: "gone", Reason: "NEW_REASON", Count: 1, Oldest: "yesterday"},
 		}},
 		Ages: &notify.Ages{Day: 1, Week: 2, Older: 6}, Expiring: 2,
-		Taught: []notify.Taught{{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "PERMANENT", Pattern: "x & y", At: oldest},
-			{Policy: "tiss-submission", Reason: "TIMEOUT", Classification: "TRANSIENT", At: oldest}},
+		Taught: []notify.Taught{{KnownCause: notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT", Pattern: "x & y"}, Classification: "PERMANENT", At: oldest},
+			{KnownCause: notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT"}, Classification: "TRANSIENT", At: oldest}},
+		Advised: []notify.Advised{{KnownCause: newCauses()[0].NewCauses[0].KnownCause, Closed: 41}},
 		KPIs: []kpi.KPI{
 			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []kpi.Goal{
 				{Rule: "RN-BIL-005", Kind: kpi.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: kpi.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},

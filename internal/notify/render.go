@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // Words are the texts of the console's pages in the language of those who are told.
@@ -18,6 +19,8 @@ type Words interface {
 	Or(key, fallback string) string
 	Number(n int64) string
 	Decimal(x float64, decimals int) string
+	// Advice says what came of the retries of a cause where they hardly help, and what is to be done about it.
+	Advice(learnt journal.Prospects) string
 }
 
 //go:embed templates
@@ -40,6 +43,9 @@ func newRenderer(words Words, zone *time.Location) *renderer {
 		"time": r.time, "day": day, "monday": isMonday, "quantity": r.quantity,
 		"holds": func(is *bool) bool { return is != nil && *is },
 		"came":  func(n *Notice) *Summary { return cmp.Or(n.Data.New, &Summary{}) }, "causes": causesOf,
+		"advice": func(a Advised) string {
+			return words.Advice(journal.Prospects{Recovered: a.Recovered, Lost: a.Closed - a.Recovered})
+		},
 		"outage": func(n *Notice) *Outage { return cmp.Or(n.Data.Outage, &Outage{}) },
 	}
 	r.plain = texttemplate.Must(texttemplate.New("").Funcs(funcs).ParseFS(files, "templates/*.txt"))
@@ -72,7 +78,7 @@ func causesOf(n *Notice) *Summary {
 	switch n.Type {
 	case TypeNew:
 		return cmp.Or(n.Data.New, &Summary{})
-	case TypeDown, TypeUp:
+	case TypeDown, TypeUp, TypeCauses:
 		return nil
 	default:
 		return &n.Data.Open

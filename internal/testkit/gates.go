@@ -103,12 +103,13 @@ func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 	}
 }
 
-// Hold has a claim with that job wait for the portal.
+// Hold has a claim of R$ 1,234.56 with that job wait for the portal.
 func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	t.Helper()
 	Must(t, p.journal.Hold(context.Background(), &journal.Arrival{
 		Subject: Subject(decision.DefaultPolicy, id), JobKey: job, ElementInstanceKey: job + 1, ProcessInstanceKey: job + 2,
-		Destination: p.Name, Deadline: deadline, Policy: catalogue.Default().Policies[decision.DefaultPolicy],
+		Destination: p.Name, Deadline: deadline,
+		Context: decision.Context{{Variable: "valor", Value: "1234.56", Type: decision.ContextMoney}}, Policy: catalogue.Default().Policies[decision.DefaultPolicy],
 	}))
 }
 

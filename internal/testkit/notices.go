@@ -107,3 +107,22 @@ func (m *Memory) MoveWatermark(ctx context.Context, from, to deadletter.Watermar
 		return true
 	})
 }
+
+// TellCause implements deadletter.NoticeStore.
+func (m *Memory) TellCause(ctx context.Context, c *journal.Cause) (bool, error) {
+	return ask(ctx, m, func() bool {
+		f := m.fingerprints[c.ID]
+		if !f.Began.Equal(c.Began) || f.News != nil && !f.News.At.Before(f.Began) {
+			return false
+		}
+		c.News.At = stored(c.News.At)
+		for _, o := range m.fingerprints {
+			if o.News != nil && !c.News.At.After(o.News.At) {
+				c.News.At = o.News.At.Add(time.Millisecond)
+			}
+		}
+		f.News = new(*c.News)
+		m.fingerprints[c.ID] = f
+		return true
+	})
+}

@@ -18,7 +18,7 @@ func (m *Memory) keepSums(c *journal.Changes) {
 		m.sums[s] += n
 	}
 	for _, f := range c.Fingerprints {
-		f.FirstSeen, f.LastSeen = stored(f.FirstSeen), stored(f.LastSeen)
+		f.FirstSeen, f.LastSeen, f.Began = stored(f.FirstSeen), stored(f.LastSeen), stored(f.Began)
 		old, known := m.fingerprints[f.ID]
 		if known {
 			old.Add(&f)
@@ -102,6 +102,7 @@ func (m *Memory) Causes(
 				c.Taught = s.State.Taught
 			}
 			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
+				!f.Began.Before(filter.Began) && (filter.Told.IsZero() || f.News != nil && !f.News.At.Before(filter.Told)) &&
 				(!filter.Taught || c.Taught != nil) && (after == nil || order(c.Fingerprint, *after) > 0) {
 				all = append(all, c)
 			}

@@ -142,6 +142,28 @@ func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, 
 	return !waits, err
 }
 
+// TellCause implements deadletter.NoticeStore. Who tells takes turns at the ledger's head.
+func (s *Store) TellCause(ctx context.Context, c *journal.Cause) (told bool, err error) {
+	err = s.write(ctx, "note that a cause is new", func(w *writer) (bool, error) {
+		if _, err := w.head(w.Lock); err != nil {
+			return false, err
+		}
+		var last time.Time
+		told, err = w.one("SELECT (SELECT max(told) FROM fingerprints) FROM fingerprints WHERE id = ? AND began = ? AND told < began",
+			[]any{c.ID, journal.Milli(c.Began)}, milli{&last})
+		if err != nil || !told {
+			return false, err
+		}
+		if c.News.At = journal.FromMilli(journal.Milli(c.News.At)); !c.News.At.After(last) {
+			c.News.At = last.Add(time.Millisecond)
+		}
+		row := c.Row()
+		_, err = w.exec("UPDATE fingerprints SET told = ?, news = ? WHERE id = ?", row[9], row[10], c.ID)
+		return true, err
+	})
+	return told && err == nil, err
+}
+
 // waits reports whether a queue holds a message of a key.
 func (w *writer) waits(queue, key string) (bool, error) {
 	var one int64

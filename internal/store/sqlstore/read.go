@@ -278,6 +278,12 @@ func (r *Reader) Causes(
 	if f.Taught {
 		w.and("t.taught IS NOT NULL")
 	}
+	for column, since := range map[string]time.Time{"began": f.Began, "told": f.Told} {
+		if !since.IsZero() {
+			w.and("f."+column+" >= ?", journal.CeilMilli(since))
+			of.and("g.cause IN (SELECT id FROM fingerprints WHERE "+column+" >= ?)", journal.CeilMilli(since))
+		}
+	}
 	if after != nil {
 		w.and("(-n.failures, f.id) > (?, ?)", -after.Failures, after.ID)
 	}
@@ -293,14 +299,19 @@ func (r *Reader) Causes(
 	args := append(append(of.args, w.args...), max(limit, 0))
 	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
 		return collect(s, query, args, func(scan scanner, c *journal.Cause) error {
+			var news string
 			var taught *string
+			var told int64
 			err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
-				&c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+				milli{&c.Began}, milli{&c.Prior}, &told, &news, &c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
 			c.Retried = c.Failures - c.Exhausted - c.Permanent
-			if err != nil || taught == nil {
-				return err
+			if err == nil && news != "" {
+				err = json.Unmarshal([]byte(news), &c.News)
 			}
-			return json.Unmarshal([]byte(*taught), &c.Taught)
+			if err == nil && taught != nil {
+				err = json.Unmarshal([]byte(*taught), &c.Taught)
+			}
+			return err
 		})
 	})
 }

@@ -133,7 +133,11 @@ CREATE TABLE fingerprints (
     classification TEXT NOT NULL,
     pattern        TEXT NOT NULL,
     first_seen     INT  NOT NULL,
-    last_seen      INT  NOT NULL
+    last_seen      INT  NOT NULL,
+    began          INT  NOT NULL, -- with what follows work in hand, which no record tells (R34)
+    prior          INT  NOT NULL,
+    told           INT  NOT NULL,
+    news           TEXT NOT NULL
 )KEYED;
 
 CREATE TABLE bulk_runs (

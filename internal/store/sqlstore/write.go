@@ -279,14 +279,21 @@ const (
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
 	addSum          = "n = sums.n + excluded.n"
-	addFingerprint  = `pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
+)
+
+// addFingerprint does what journal.Fingerprint.Add does.
+var addFingerprint = fmt.Sprintf(`
+		began = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN excluded.first_seen ELSE fingerprints.began END,
+		prior = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+			THEN fingerprints.last_seen ELSE fingerprints.prior END,
+		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification
 			THEN fingerprints.classification ELSE excluded.classification END,
 		first_seen = CASE WHEN fingerprints.first_seen < excluded.first_seen
 			THEN fingerprints.first_seen ELSE excluded.first_seen END,
 		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen
-			THEN fingerprints.last_seen ELSE excluded.last_seen END`
-)
+			THEN fingerprints.last_seen ELSE excluded.last_seen END`, journal.Silence.Milliseconds())
 
 // errLink is the caller's mistake, and would be the chain's end if it got in.
 var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record and message")

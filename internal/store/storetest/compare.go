@@ -124,7 +124,8 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	few := rapid.IntRange(0, 9).Draw(r, "cases")
 	same(o, r, "what is learnt from", func(s ports) ([]journal.Cases, error) { return s.Cases(ctx, weeks, few) })
 	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
-	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught")}, (*journal.Fingerprint)(nil)
+	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught"), Began: o.bound(r, "began"),
+		Told: o.bound(r, "told")}, (*journal.Fingerprint)(nil)
 	for range 3 { // page after page
 		causes := same(o, r, "the causes", func(s ports) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
 		if len(causes) == 0 {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -88,4 +89,58 @@ func testNoticeOnce(t *testing.T, s Store) {
 	if waiting := pending(t, s, deadletter.NoticeQueue, 10); told.Load() != 1 || len(waiting) != 1 {
 		t.Errorf("%d moved the mark, %d messages wait, want one", told.Load(), len(waiting))
 	}
+}
+
+// testTellCause: of many that find a cause new at once one tells, and again only once it is back. Of two causes the one that
+// is told of later has the later instant, whatever the clocks are.
+func testTellCause(t *testing.T, s Store) {
+	w, job := newBulkWorld(t, s), int64(0)
+	fails := func(text string) (c journal.Cause) {
+		t.Helper()
+		job++
+		r, err := w.analyze("CLM-1-1", job, text, 0)
+		testkit.Must(t, err)
+		causes, err := s.Causes(t.Context(), journal.CauseFilter{ID: r.Attempt.Fingerprint}, nil, 1)
+		testkit.Must(t, err)
+		return causes[0]
+	}
+	tell := func(c journal.Cause, at time.Time) (journal.News, bool) {
+		t.Helper()
+		c.News = &journal.News{At: at, First: c.Began, Failures: 5, Before: &journal.Before{Closed: 7}}
+		told, err := s.TellCause(t.Context(), &c)
+		testkit.Must(t, err)
+		return *c.News, told
+	}
+	c, once := fails("TIMEOUT"), atomic.Int64{}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if _, told := tell(c, w.Now()); told {
+				once.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if once.Load() != 1 {
+		t.Errorf("%d told of it, want one", once.Load())
+	}
+	seen := fails("TIMEOUT")
+	first := seen.News
+	second, told := tell(fails("DUPLICATE_CLAIM"), first.At.Add(-time.Hour))
+	if !told || !second.At.After(first.At) {
+		t.Errorf("the second was told of at %v (%t), the first at %v", second.At, told, first.At)
+	}
+	w.Set(w.Now().Add(journal.Silence))
+	back := fails("TIMEOUT")
+	wantSame(t, "what was told before", back.News, first)
+	if !back.Prior.Equal(seen.LastSeen) || !back.Began.Equal(w.Now()) {
+		t.Errorf("it is back since %v, after %v", back.Began, back.Prior)
+	}
+	if _, told := tell(c, w.Now()); told {
+		t.Error("what it was before it was back is told")
+	}
+	if _, told := tell(back, w.Now()); !told {
+		t.Error("that it is back is not told")
+	}
+	Verify(t, s)
 }

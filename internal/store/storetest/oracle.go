@@ -36,7 +36,7 @@ func testOracle(t *testing.T, s Store) {
 		}
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
 			o.now = o.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, -time.Millisecond, time.Hour, -30 * time.Hour,
-				47 * time.Hour}).Draw(r, "later"))
+				47 * time.Hour, journal.Silence}).Draw(r, "later"))
 			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}
 		o.compareAll(t.Context(), r)
@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "purge", "erase"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -135,6 +135,8 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 			d.GiveUp = decision.ReasonDeadline
 		}
 		_, err = o.journal.Depart(ctx, d)
+	case "tell":
+		o.tell(ctx, r)
 	case "teach":
 		err = o.teach(ctx, r)
 	case "destination":
@@ -266,6 +268,24 @@ func brought(r *rapid.T) (c decision.Context) {
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "'", `"`, "%", "_", `\`, "''; --", "é", "e\u0301", "🏥", "\u202e", "\uffff", "\x7f", "\n", "?1", "$1"})).
 		Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })
+}
+
+// tell notes that a cause is new.
+func (o *oracle) tell(ctx context.Context, r *rapid.T) {
+	causes, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: o.policy}, nil, 9)
+	if len(causes) == 0 {
+		return
+	}
+	c := rapid.SampledFrom(causes).Draw(r, "told")
+	same(o, r, "what is told of a cause", func(s ports) (journal.News, error) {
+		one := c
+		one.News = &journal.News{At: o.now, First: o.now}
+		told, err := s.TellCause(ctx, &one)
+		if one.News.Failures = 1; !told {
+			one.News.At = time.Time{}
+		}
+		return *one.News, err
+	})
 }
 
 // teach says something of a cause, or takes back what was said.

@@ -90,6 +90,7 @@ var (
 		{"dead letters in pages beside writers", testLetterPagesBeside},
 		{"how far teams were told", testWatermarks},
 		{"teams are told once", testNoticeOnce},
+		{"a cause is told of once", testTellCause},
 		{"sessions that have ended", testSessions},
 		{"messages are numbered for good", testSequence},
 		{"every record is told", testTold},

@@ -1,0 +1,177 @@
+package notify
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"retry-worker/internal/classify"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/kpi"
+)
+
+const (
+	// holdsFor is how long what a person taught is believed before a digest asks whether it still holds.
+	holdsFor = 90 * 24 * time.Hour
+	// toldWithin is for how long a cause is news to a receiver that was told of none since.
+	toldWithin = 7 * 24 * time.Hour
+	// mostCauses are looked at for a notice.
+	mostCauses = 1000
+)
+
+// KnownCause is a cause that is told of without dead letters.
+type KnownCause struct {
+	ID     string `json:"cause"`
+	Policy string `json:"policy"`
+	Reason string `json:"reason"`
+	// Pattern is as a Cause's.
+	Pattern string `json:"pattern,omitempty"`
+	// URL of its page; empty where nobody said where the console is.
+	URL string `json:"url,omitempty"`
+}
+
+// known returns a cause as notices tell it; cases is how many it was of.
+func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
+	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern)}
+	if cases >= fewest {
+		k.Pattern = clean(c.Pattern, maxPattern)
+	}
+	if l.PublicURL != "" {
+		k.URL = l.PublicURL + "/causes/" + c.ID
+	}
+	return k
+}
+
+// Taught is what a person taught of a cause long ago.
+type Taught struct {
+	KnownCause
+	Classification string `json:"classification"` // as it was taught
+	At             string `json:"at"`
+}
+
+// Advised is a cause of whose retried claims, Closed, so few Recovered that it had better be taught as permanent.
+type Advised struct {
+	KnownCause
+	Recovered int64 `json:"recovered"`
+	Closed    int64 `json:"closed"`
+}
+
+// NewCause is one that was never seen before, or not for 30 days, and failed five times within an hour (R34).
+type NewCause struct {
+	KnownCause
+	// Failures from First to Last, of so many Claims; most of them were at Destination, which people call Label.
+	Failures    int64  `json:"failures"`
+	Claims      int64  `json:"claims"`
+	First       string `json:"first"`
+	Last        string `json:"last"`
+	Destination string `json:"destination,omitempty"`
+	Label       string `json:"label,omitempty"`
+	// Before is how it was until then; nil where it was never seen.
+	Before *Before `json:"before,omitempty"`
+}
+
+// Before is how a cause was: when it failed last, how often in all, and what came of its retried claims.
+type Before struct {
+	Last      string `json:"last"`
+	Failures  int64  `json:"failures"`
+	Recovered int64  `json:"recovered"`
+	Closed    int64  `json:"closed"`
+}
+
+// theirs returns the causes that a filter lets through and a team acts on.
+func (l *glance) theirs(ctx context.Context, team decision.Team, f journal.CauseFilter) ([]journal.Cause, error) {
+	all, err := l.Store.Causes(ctx, f, nil, mostCauses)
+	return slices.DeleteFunc(all, func(c journal.Cause) bool { return l.teamOf(&c) != team }), err
+}
+
+// teamOf returns who acts on a cause: whom it was given to, or whom its rule names; else who does at its policy's limit.
+func (l *glance) teamOf(c *journal.Cause) decision.Team {
+	p := l.Catalogue().Policies[c.Policy]
+	switch r := ruleOf(p, c.Reason); {
+	case c.Taught != nil && c.Taught.Team != "":
+		return c.Taught.Team
+	case r.Team != "":
+		return r.Team
+	case p != nil:
+		return p.LimitTeam
+	}
+	return ""
+}
+
+// ruleOf returns the rule of that name; the zero value where there is none.
+func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
+	if p != nil && p.Rules != nil {
+		for _, r := range p.Rules.Rules() {
+			if r.Name == string(name) {
+				return r
+			}
+		}
+	}
+	return classify.Rule{}
+}
+
+// causes tells a team of its causes that are new, or back, since it was told of the last, and reports whether there were.
+func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, error) {
+	from := l.watermark(team, w, deadletter.CausesNotice)
+	if l.lately(from.At) {
+		return false, nil
+	}
+	n, to := l.newNotice(TypeCauses, team), from
+	for i := range l.fresh {
+		c := &l.fresh[i]
+		if l.teamOf(c) != team || !c.News.At.After(from.At) {
+			continue
+		}
+		if to.At = slices.MaxFunc([]time.Time{to.At, c.News.At}, time.Time.Compare); len(n.Data.NewCauses) < topCauses {
+			n.Data.NewCauses = append(n.Data.NewCauses, l.newCause(c))
+		} else {
+			n.Data.OtherCauses++
+		}
+	}
+	if len(n.Data.NewCauses) == 0 {
+		return false, nil
+	}
+	if l.PublicURL != "" {
+		n.Data.URL = l.PublicURL + "/"
+	}
+	return true, l.make(ctx, from, to, n)
+}
+
+func (l *glance) newCause(c *journal.Cause) NewCause {
+	n, label := c.News, l.Catalogue().Destination(c.News.Destination).Label
+	shown := NewCause{KnownCause: l.known(c, n.Claims), Failures: n.Failures, Claims: n.Claims, First: instant(n.First),
+		Last: instant(n.Last), Destination: clean(n.Destination, maxPattern), Label: clean(label, maxWord)}
+	if b := n.Before; b != nil {
+		shown.Before = &Before{instant(b.Last), b.Failures, b.Recovered, b.Closed}
+	}
+	return shown
+}
+
+// taught returns what was taught long ago of a team's causes.
+func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, err error) {
+	causes, err := l.theirs(ctx, team, journal.CauseFilter{Taught: true})
+	for i := range causes {
+		if c := &causes[i]; l.now.Sub(c.Taught.At) >= holdsFor && len(old) < topCauses {
+			old = append(old, Taught{l.known(c, c.Failures), string(c.Taught.Class), instant(c.Taught.At)})
+		}
+	}
+	return old, err
+}
+
+// advised returns the team's causes of the last week whose retries hardly help, and of which nothing is taught (R26).
+func (l *glance) advised(ctx context.Context, team decision.Team) (all []Advised, err error) {
+	if l.Learner == nil {
+		return nil, nil
+	}
+	causes, err := l.theirs(ctx, team, journal.CauseFilter{})
+	for i := range causes {
+		c := &causes[i]
+		learnt := l.Learner.Prospects(&c.Fingerprint)
+		if c.Taught == nil && learnt.Hopeless() && l.now.Sub(c.LastSeen) < kpi.Weekly && len(all) < topCauses {
+			all = append(all, Advised{l.known(c, c.Failures), learnt.Recovered, learnt.Closed()})
+		}
+	}
+	return all, err
+}

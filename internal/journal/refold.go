@@ -25,8 +25,8 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-// inHand are columns that no record tells: a review job's heartbeat, and when a cause was new.
-var inHand = []string{"seen", "began", "prior", "told", "news"}
+// inHand are columns that no record tells: when a cause was new.
+var inHand = []string{"began", "prior", "told", "news"}
 
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
@@ -233,12 +233,9 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
 // is told of are not among them.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
-	records, there := map[int64][]Entry{}, map[int64]Row{}
+	records := map[int64][]Entry{}
 	for _, r := range p.Records {
 		records[r.Key] = append(records[r.Key], r)
-	}
-	for _, d := range p.Letters {
-		there[d[0].(int64)] = d
 	}
 	for _, row := range p.Subjects {
 		key := row[0].(int64)
@@ -252,11 +249,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		}
 		subjects = append(subjects, subject)
 		for i := range born {
-			letter := born[i].Row()
-			if before, known := there[born[i].DeadLetter.Record]; known {
-				letter[9] = before[9] // when it was seen
-			}
-			letters = append(letters, letter)
+			letters = append(letters, born[i].Row())
 			f.letters++
 		}
 	}

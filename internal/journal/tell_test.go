@@ -115,7 +115,7 @@ func (s *stage) story(story journal.Story) string {
 func tellProcess(d *journal.DeadLetter) string {
 	text := ""
 	if d.ReviewJobKey != 0 {
-		text = fmt.Sprintf(", review job %d seen %s", d.ReviewJobKey, clock(d.ReviewSeen))
+		text = fmt.Sprintf(", review job %d", d.ReviewJobKey)
 	}
 	if d.Delivery != journal.DeliveryNone {
 		text += ", delivery " + string(d.Delivery)

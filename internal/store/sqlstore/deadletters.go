@@ -100,7 +100,7 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 
 // letters returns the first dead letters d that have what w says, in an order, as people see them.
 func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, error) {
-	query := "SELECT s.tenant, s.policy, s.id, d.seen, d.body, r.body FROM (SELECT * FROM dead_letters d" + w.String() +
+	query := "SELECT s.tenant, s.policy, s.id, d.body, r.body FROM (SELECT * FROM dead_letters d" + w.String() +
 		" ORDER BY " + by + " LIMIT ?) d JOIN subjects s ON s.key = d.subject " +
 		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' ORDER BY " + by
 	return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, i *deadletter.Item) error {
@@ -118,14 +118,13 @@ func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, er
 	})
 }
 
-// scanDeadLetter scans a dead letter from s.tenant, s.policy, s.id, d.seen, d.body, and what stands behind them.
+// scanDeadLetter scans a dead letter from s.tenant, s.policy, s.id, d.body, and what stands behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	var seen int64
 	var text string
-	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &seen, &text}, behind...)...); err != nil {
+	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &text}, behind...)...); err != nil {
 		return err
 	}
-	read, err := readLetter(text, seen)
+	read, err := readLetter(text)
 	if err == nil {
 		*d = *read
 	}

@@ -47,17 +47,7 @@ func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err
 	if err != nil {
 		return story, err
 	}
-	if story, err = journal.Tell(of, records); err != nil {
-		return story, err
-	}
-	for i := range story.DeadLetters {
-		d := &story.DeadLetters[i]
-		_, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, milli{&d.ReviewSeen})
-		if err != nil {
-			return story, err
-		}
-	}
-	return story, nil
+	return journal.Tell(of, records)
 }
 
 const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"

@@ -71,8 +71,7 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen: a heartbeat, which no record tells. deadline is 2^62 where there is
--- none, cents what the claim is worth. assignee is empty for nobody.
+-- deadline is 2^62 where there is none, cents what the claim is worth. assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -83,7 +82,6 @@ CREATE TABLE dead_letters (
     reason      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
-    seen        INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
     assignee    TEXT NOT NULL,

@@ -26,11 +26,11 @@ func (c *cli) auditVerifyCommand() *cobra.Command {
 	var head string
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Hold every record against the audit's hash chain",
-		Long: "Holds every record of the audit against its digest, and every link of the hash chain against the one before it.\n" +
-			"Finds what was edited, deleted, put in or put elsewhere. Only with --head, a head that was kept outside the\n" +
-			"database (the worker logs it hourly), it finds a tail that was cut off and a chain that was written anew.\n" +
-			"Exit 0 where all holds, 1 with the first broken record or link, and where the journal cannot be read.",
+		Short: "Check every record against the audit's hash chain",
+		Long: "Checks every record of the audit against its digest, and every link of the hash chain against the one\n" +
+			"before it. Finds what was edited, deleted, inserted or moved. Only with --head, a head that was kept outside the\n" +
+			"database (the worker logs it hourly), does it find a tail that was cut off, or a chain that was rewritten.\n" +
+			"Exit 0 if all is sound, 1 with the first broken record or link, or if the journal cannot be read.",
 		Example: `  retry-worker audit verify --head 1204:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.auditVerify(cmd.Context(), head) },
 	}

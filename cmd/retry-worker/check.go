@@ -63,7 +63,7 @@ func (c *cli) check(ctx context.Context) error {
 		}
 	}
 	if !ok {
-		return errors.New("the check found something to mend (see above)")
+		return errors.New("the check found something to fix (see above)")
 	}
 	return nil
 }

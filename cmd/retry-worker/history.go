@@ -19,8 +19,8 @@ func (c *cli) historyCommand() *cobra.Command {
 	var subject journal.Subject
 	cmd := &cobra.Command{
 		Use:   "history SUBJECT",
-		Short: "Tell what was decided for a claim (message, job), when and why",
-		Long: "Tells the history of a claim (message, job), its episodes and every attempt, from the journal that\n" +
+		Short: "Show what was decided for a claim (message, job), when and why",
+		Long: "Shows the history of a claim (message, job), its episodes and every attempt, from the journal that\n" +
 			"RETRY_WORKER_DATABASE_URL names, beside a running worker too.\n" +
 			"Exit 0 where there is one, 1 where the journal knows no failure of it or cannot be read.",
 		Example: `  retry-worker history CLM-001-1234567890

@@ -73,7 +73,7 @@ func (c *cli) journalBackup(ctx context.Context, name string) error {
 			}
 			return readStore(ctx, "sqlite:"+part, func(ctx context.Context, copied store.Reader) (err error) {
 				if shown.Report, err = c.verify(ctx, copied, audit.VerifyOptions{}); err != nil {
-					err = fmt.Errorf("back up to %s: the copy does not hold: %w; see whether the journal does: `retry-worker audit "+
+					err = fmt.Errorf("back up to %s: the copy is not sound: %w; check whether the journal is: `retry-worker audit "+
 						"verify`", name, err)
 				}
 				return err
@@ -114,7 +114,7 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Rebuild what is derived from the journal's records",
-		Long: "Holds every record against the hash chain, and makes anew all that is derived from them: subjects,\n" +
+		Long: "Checks every record against the hash chain, and rebuilds all that is derived from them: subjects,\n" +
 			"dead letters, counts, figures, causes and bulk runs, in one transaction. Where the records do not hold\n" +
 			"it changes nothing, unless --from-unverified is given. That it was done is a record itself.",
 		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
@@ -122,7 +122,7 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, line.show)
 			line.end()
 			if err == nil {
-				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` holds it against them")
+				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` checks it against them")
 			}
 			return err
 		}),

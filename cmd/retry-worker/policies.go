@@ -26,7 +26,7 @@ func (c *cli) policiesCommand() *cobra.Command {
 		&cobra.Command{
 			Use:   "check FILE",
 			Short: "Check a policy catalogue; say where what is wrong",
-			Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 where it holds, 2 with a line\n" +
+			Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 if it is sound, 2 with a line\n" +
 				"for each problem: file, line, field, what was found and what was expected.",
 			Example: "  retry-worker policies check policies.yaml",
 			Args:    takes(1),

@@ -21,7 +21,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Take jobs from the engine and answer them",
 		Long: "Takes jobs from the engine and answers them until SIGTERM or SIGINT; then it finishes what it has\n" +
-			"begun and hands back the rest. A second signal ends it at once. It is set by environment variables:\n" +
+			"begun and hands back the rest. A second signal ends it at once. It is configured by environment variables:\n" +
 			settingsHelp(),
 		RunE: func(*cobra.Command, []string) error { return c.serve() },
 	}

@@ -116,3 +116,75 @@ func TestWhatIsWrittenStays(t *testing.T) {
 		t.Errorf("it was decided by %q", now.Review.By)
 	}
 }
+
+// TestATeamSharesItsClaims: by the keyboard, with and without JavaScript, one takes a claim, passes it on with a day, and finds
+// it by that; an admin gives away all that somebody has.
+func TestATeamSharesItsClaims(t *testing.T) {
+	s := guarded(t)
+	for claimID, script := range map[string]bool{"CLM-E2E-SHARE-1103": true, "CLM-E2E-SHARE-1104": false} {
+		s.submit(t, claimID, 0, denied)
+		s.deadLetter(t, claimID)
+		b, admin := s.visit(t, "pt-BR"), s.visit(t, "pt-BR")
+		if !script {
+			b.withoutScript()
+		}
+		press := func(key, what, then string) {
+			b.t.Helper()
+			b.do(chromedp.KeyEvent(key))
+			b.await(what, then)
+		}
+		tabTo := func(selector string) {
+			b.t.Helper()
+			for n := 0; !eval[bool](b, `document.activeElement.matches(`+quoted(selector)+`)`); n++ {
+				if n == 40 {
+					t.Fatalf("no key leads to %s", selector)
+				}
+				b.do(chromedp.KeyEvent(kb.Tab))
+			}
+		}
+		for role, tab := range map[string]*tab{"operator": b, "admin": admin} {
+			tab.open("/login?next=" + subject(claimID))
+			tab.write("#token", s.tokens[role])
+			tab.do(chromedp.KeyEvent(kb.Enter))
+			tab.await("the claim", `document.querySelector("#assigned")`)
+		}
+		admin.says("#assigned", "Ninguém assumiu")
+		tabTo("#take button")
+		press(kb.Enter, "that it is his", `document.querySelector("#assigned").innerText.includes("Está com você")`)
+		admin.await("that it is his", `document.querySelector("#assigned").innerText.includes("Está com test.operator")`)
+		tabTo("#pass summary")
+		press(kb.Enter, "the form", `document.querySelector("#assignee").checkVisibility()`)
+		tabTo("#assignee")
+		b.do(chromedp.KeyEvent("test.a"))
+		tabTo("#follow-up")
+		day := eval[string](b, `new Date().toLocaleDateString("en-CA", {timeZone: "America/Sao_Paulo"})`)
+		b.fill("#follow-up", day)
+		tabTo("#assign-text")
+		b.do(chromedp.KeyEvent("Operadora responde hoje."))
+		tabTo("#assign button")
+		press(kb.Enter, "that it is the admin's", `document.querySelector("#assigned").innerText.includes("Está com test.admin")`)
+		b.says("#assigned", "Retomar em", "Operadora responde hoje.")
+		b.open("/dead-letters?q=" + claimID)
+		b.says("#rows", "com test.admin", "retomar em")
+		b.click(`.chips a[href*="followUp"]`)
+		b.await("what is for today", `location.search.includes("followUp") && document.querySelector(".row-link").innerText`)
+		admin.open("/")
+		admin.says("#yours", "com você", "para retomar hoje")
+		admin.open(subject(claimID))
+		admin.click("#take [value=nobody]")
+		admin.await("that it is nobody's", `document.querySelector("#assigned").innerText.includes("Ninguém assumiu")`)
+		b.open(subject(claimID))
+		b.click("#take button")
+		b.await("that it is his", `document.querySelector("#assigned").innerText.includes("Está com você")`)
+		admin.open("/dead-letters?assignee=test.operator")
+		admin.choose("#assignee", "test.admin")
+		admin.click("#handover button")
+		admin.await("that nothing is left", `!document.querySelector(".row-link")`)
+		if got := s.find(t, claimID).Assignment.Assignee; got == nil || *got != "test.admin" {
+			t.Errorf("%s is with %v", claimID, got)
+		}
+		admin.open(subject(claimID))
+		admin.click("#take [value=nobody]")
+		admin.await("that it is nobody's", `!document.querySelector("#take [value=nobody]")`)
+	}
+}

@@ -67,7 +67,7 @@ func (d api) deadLetter(ctx context.Context, id, how string, body any) (l deadLe
 func (d api) each(ctx context.Context, since time.Time, look func(*deadLetter)) error {
 	for cursor := ""; ; {
 		var page views.Page[deadLetter]
-		if err := d.ask(ctx, "/dead-letters?limit=200"+cursor, nil, &page); err != nil {
+		if err := d.ask(ctx, "/dead-letters?sort=newest&limit=200"+cursor, nil, &page); err != nil {
 			return err
 		}
 		for i := range page.Items {

@@ -171,7 +171,7 @@ func Check(ctx context.Context, action Action) error {
 		return loginRequired
 	default:
 		return &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which takes the role %s", id.Name, id.Role, action,
+			Message: fmt.Sprintf("%s is %s and may not %s, which needs the role %s", id.Name, id.Role, action,
 				action.Least())}
 	}
 }
@@ -187,7 +187,7 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 	switch {
 	case id.Teams == "":
 		refusal.Code = CodeForbiddenRole
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which takes the role admin, or a token that "+
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, or a token that "+
 			"names its teams", id.Name, id.Role, action)
 	case team == "":
 		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,

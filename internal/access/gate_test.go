@@ -20,7 +20,7 @@ func TestTeamsOverHTTP(t *testing.T) {
 		{bound, "ti", "", ""},
 		{bound, "", "forbidden_team", "maria may retry or discard many at once of its own teams alone; name one of them in the filter: faturamento,ti"},
 		{bound, "cadastro", "forbidden_team", `maria is bound to faturamento,ti and may not retry or discard many at once for another team; ask somebody of "cadastro", or an admin`},
-		{free, "ti", "forbidden_role", "ana is operator of no team and may not retry or discard many at once, which takes the role admin, or a token that names its teams"},
+		{free, "ti", "forbidden_role", "ana is operator of no team and may not retry or discard many at once, which needs the role admin, or a token that names its teams"},
 	} {
 		a := w.postJSON("/api/v1/bulk?team="+tt.team, bearer(tt.secret))
 		if tt.code == "" {

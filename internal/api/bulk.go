@@ -16,7 +16,7 @@ import (
 type BulkCommand struct {
 	Action    journal.BulkAction `json:"action" required:"1" doc:"What is done with each."`
 	Filter    Filter             `json:"filter" required:"1" doc:"Which of the open ones; {} is all of them."`
-	Force     bool               `json:"forceRetry" doc:"Those at or above the limit, or after their deadline, too."`
+	Force     bool               `json:"forceRetry" doc:"Also those at or above the limit, or after their deadline."`
 	Fresh     bool               `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
 	When      deadletter.When    `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
 	PerMinute int64              `json:"perMinute" min:"1" max:"6000" default:"60" code:"invalid_pace" doc:"The pace."`
@@ -39,7 +39,7 @@ type BulkPlan struct {
 	Oldest  *string                   `json:"oldest" format:"date-time"`
 	Newest  *string                   `json:"newest" format:"date-time"`
 	Tallies []deadletter.ReadyCount   `json:"tallies" doc:"What would be decided, the most first."`
-	Causes  []DeadLetterGroup         `json:"causes" items:"10" doc:"The causes with the most of all of them."`
+	Causes  []DeadLetterGroup         `json:"causes" items:"10" doc:"The causes that most of them have."`
 	Seconds int64                     `json:"seconds" doc:"How long it lasts at its pace."`
 }
 
@@ -52,7 +52,7 @@ type BulkRun struct {
 	State     journal.BulkState `json:"state" doc:"Done: each is decided or refused; outcomes go on being verified."`
 	Hold      *string           `json:"hold" doc:"Why it decides nothing for the moment, such as engine_down."`
 	HeldAt    *string           `json:"heldAt" format:"date-time"`
-	ChangedBy *string           `json:"changedBy" doc:"Who paused, resumed or cancelled it last."`
+	ChangedBy *string           `json:"changedBy" doc:"Who last paused, resumed or cancelled it."`
 	ChangedAt *string           `json:"changedAt" format:"date-time"`
 	CreatedAt string            `json:"createdAt" format:"date-time"`
 	EndedAt   *string           `json:"endedAt" format:"date-time"`
@@ -66,7 +66,7 @@ type BulkItem struct {
 	Number     int64               `json:"number" min:"1" doc:"In the run, the most urgent dead letter first."`
 	DeadLetter string              `json:"deadLetterId" format:"uuid"`
 	Subject    SubjectName         `json:"subject"`
-	Outcome    journal.BulkOutcome `json:"outcome" doc:"What it came to so far."`
+	Outcome    journal.BulkOutcome `json:"outcome" doc:"What became of it so far."`
 	Code       *string             `json:"code" doc:"Why it was refused."`
 	ChangedAt  string              `json:"changedAt" format:"date-time"`
 	DecidedAt  *string             `json:"decidedAt" format:"date-time"`
@@ -162,7 +162,7 @@ func (c *call) bulkRun(in *idInput) (BulkRun, error) {
 // bulkItems answers GET /api/v1/bulk-runs/{id}/items, in order.
 func (c *call) bulkItems(in *struct {
 	idInput
-	Outcome journal.BulkOutcome `json:"outcome" doc:"Only those that came to it."`
+	Outcome journal.BulkOutcome `json:"outcome" doc:"Only those with this outcome."`
 	pageInput
 }) (Page[BulkItem], error) {
 	limit := cmp.Or(in.Limit, deadletter.DefaultItems)

@@ -15,12 +15,12 @@ type Cause struct {
 	Pattern        string                       `json:"pattern" doc:"The error without what differs from case to case."`
 	FirstSeen      string                       `json:"firstSeen" format:"date-time"`
 	LastSeen       string                       `json:"lastSeen" format:"date-time"`
-	Failures       int64                        `json:"failures" doc:"Those that were decided on."`
+	Failures       int64                        `json:"failures" doc:"How many failures were decided on."`
 	Retried        int64                        `json:"retried"`
-	Exhausted      int64                        `json:"exhausted" doc:"Given up at the limit."`
-	Permanent      int64                        `json:"permanent" doc:"Given up as permanent."`
-	Recovered      int64                        `json:"recovered" doc:"Episodes that ended well after one of them."`
-	Learnt         CauseLearnt                  `json:"learnt" doc:"Of its retried claims closed in the last half year."`
+	Exhausted      int64                        `json:"exhausted" doc:"How many were given up at the limit."`
+	Permanent      int64                        `json:"permanent" doc:"How many were given up as permanent."`
+	Recovered      int64                        `json:"recovered" doc:"How many episodes recovered after one of them."`
+	Learnt         CauseLearnt                  `json:"learnt" doc:"What became of those closed in the last half year."`
 	New            *CauseNews                   `json:"new" doc:"What was told of it when it was new, or back, last; null where it never was."`
 	Taught         *Teaching                    `json:"taught" doc:"What a person taught of it; null where nobody did."`
 }
@@ -56,7 +56,7 @@ type CauseBefore struct {
 // Teaching is what a person taught of a cause (R26).
 type Teaching struct {
 	Classification decision.ErrorClassification `json:"classification"`
-	Team           *string                      `json:"team" doc:"That acts; null where it is transient."`
+	Team           *string                      `json:"team" doc:"The team that acts; null where it is transient."`
 	Reason         string                       `json:"reason" doc:"Why, in a person's words."`
 	By             string                       `json:"by"`
 	At             string                       `json:"at" format:"date-time"`
@@ -87,8 +87,8 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 
 // causes answers GET /api/v1/causes, the one with the most failures first.
 func (c *call) causes(in *struct {
-	Policy string `json:"policy" doc:"Of this policy."`
-	Taught bool   `json:"taught" doc:"True: those that a person taught something of."`
+	Policy string `json:"policy" doc:"Only those of this policy."`
+	Taught bool   `json:"taught" doc:"True: only those that a person taught something of."`
 	New    bool   `json:"new" doc:"True: those that were told as new, or back, within a day."`
 	pageInput
 }) (Page[Cause], error) {
@@ -114,8 +114,8 @@ func (c *call) cause(in *causeInput) (Cause, error) {
 // teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
 func (c *call) teach(in *struct {
 	causeInput
-	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"From now on."`
-	Team  decision.Team                `json:"team" doc:"That acts on what is permanent; none where it is transient."`
+	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"What it shall be."`
+	Team  decision.Team                `json:"team" doc:"The team that acts on it; none where it is transient."`
 	reasonInput
 }) (Cause, error) {
 	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason})

@@ -154,7 +154,7 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 
 // causeFilter chooses dead letters: all of what is given must fit.
 type causeFilter struct {
-	Policy      string          `json:"policy,omitempty" doc:"Of this policy."`
+	Policy      string          `json:"policy,omitempty" doc:"Only those of this policy."`
 	Team        decision.Team   `json:"team,omitempty" doc:"The team that must act, such as faturamento."`
 	Reason      decision.Reason `json:"reason,omitempty" doc:"Given up for this reason."`
 	Fingerprint string          `json:"fingerprint,omitempty" doc:"Only those of this cause."`
@@ -200,7 +200,7 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 func (c *call) deadLetters(in *struct {
 	stateInput
 	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age" doc:"Nearest, largest or oldest first; none: newest."`
+	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first; none: the most urgent."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f, err := c.filter(in)

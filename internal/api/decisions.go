@@ -25,16 +25,16 @@ type Decision struct {
 	RetryPolicy         string                       `json:"retryPolicy"`
 	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
 	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
-	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Of a retry, as the next two."`
+	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Only where a retry follows."`
 	BackoffDuration     string                       `json:"backoffDuration,omitempty" pattern:"^PT"`
 	NextRetryTime       string                       `json:"nextRetryTime,omitempty" format:"date-time"`
-	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty" doc:"Where no retry follows."`
+	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty" doc:"Only where no retry follows."`
 	MatchedRule         *string                      `json:"matchedRule"`
 	Reason              decision.Reason              `json:"reason"`
 	MatchedText         *string                      `json:"matchedText"`
 	Hint                *string                      `json:"hint"`
 	Catalogue           string                       `json:"catalogue"`
-	Evidence            []worker.Evidence            `json:"evidence,omitempty" doc:"What was found, what decided first."`
+	Evidence            []worker.Evidence            `json:"evidence,omitempty" doc:"What was found; the first decided."`
 }
 
 // Rejection is what a dry run answers to input for which a process would have an incident.
@@ -49,13 +49,13 @@ type Rejection struct {
 // failureInput is a failure to decide on.
 type failureInput struct {
 	Policy     string                     `json:"policy" default:"tiss-submission"`
-	ID         decision.Value             `json:"id" type:"string" doc:"Of the claim, message or job."`
-	Error      decision.Value             `json:"error" type:"string" doc:"Its text as the process has it."`
+	ID         decision.Value             `json:"id" type:"string" doc:"The id of the claim, message or job."`
+	Error      decision.Value             `json:"error" type:"string" doc:"The error's text, as the process has it."`
 	RetryCount decision.Value             `json:"retryCount" type:"integer" min:"0" doc:"Retries already made."`
 	Submitted  decision.Value             `json:"lastSubmissionTime" type:"string" doc:"When it was submitted last."`
-	HTTPStatus decision.Value             `json:"httpStatus" type:"integer" max:"599" doc:"Of a policy that reads one."`
-	Variables  map[string]json.RawMessage `json:"variables" doc:"What only some policies read, by the process's names."`
-	Now        time.Time                  `json:"now" doc:"The instant of the failure; left out, now."`
+	HTTPStatus decision.Value             `json:"httpStatus" type:"integer" max:"599" doc:"Where the policy reads one."`
+	Variables  map[string]json.RawMessage `json:"variables" doc:"Others that the policy reads, by the process's names."`
+	Now        time.Time                  `json:"now" doc:"When it failed; now, if left out."`
 }
 
 // decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,

@@ -14,8 +14,8 @@ type Destination struct {
 	Name            string            `json:"name"`
 	Label           string            `json:"label" doc:"What people call it."`
 	State           destination.Phase `json:"state"`
-	Since           string            `json:"since" format:"date-time" doc:"Since when its state is this."`
-	Cause           *string           `json:"cause" enum:"failures,probe,person" doc:"Of the outage; null while it is up."`
+	Since           string            `json:"since" format:"date-time" doc:"When it came into this state."`
+	Cause           *string           `json:"cause" enum:"failures,probe,person" doc:"What told of it; null while up."`
 	Held            int               `json:"held" doc:"How many claims wait."`
 	HeldAmount      string            `json:"heldAmount" doc:"What those are worth."`
 	OldestHeldSince *string           `json:"oldestHeldSince" format:"date-time"`
@@ -26,20 +26,20 @@ type Destination struct {
 	HeldUntil       *string           `json:"heldUntil" format:"date-time" doc:"A person holds it until then."`
 	UpUntil         *string           `json:"upUntil" format:"date-time" doc:"A person has it treated as up until then."`
 	Closed          *string           `json:"closed" doc:"Why its calendar has it closed now."`
-	OpensAt         *string           `json:"opensAt" format:"date-time" doc:"When it opens that is closed now."`
+	OpensAt         *string           `json:"opensAt" format:"date-time" doc:"When it opens again; null where it is open."`
 }
 
 // DestinationBack holds the median and the quartiles of the outages like its own.
 type DestinationBack struct {
 	Median   string `json:"median" format:"date-time"`
-	Earliest string `json:"earliest" format:"date-time" doc:"Half of them end from then on"`
-	Latest   string `json:"latest" format:"date-time" doc:"and until then."`
+	Earliest string `json:"earliest" format:"date-time" doc:"A quarter of such outages ended earlier."`
+	Latest   string `json:"latest" format:"date-time" doc:"A quarter of such outages ended later."`
 }
 
 // DestinationDetail is one with its claims.
 type DestinationDetail struct {
 	Destination
-	Claims []HeldClaim `json:"claims" items:"50" doc:"The next by turn, the nearest deadline first."`
+	Claims []HeldClaim `json:"claims" items:"50" doc:"Those whose turn is next, the nearest deadline first."`
 }
 
 // HeldClaim is one that waits.
@@ -85,7 +85,7 @@ func (c *call) destinations(*struct{}) (Page[Destination], error) {
 
 // portalInput names a destination.
 type portalInput struct {
-	Name string `json:"name" in:"path" doc:"As the policies file, or the process's variable, has it."`
+	Name string `json:"name" in:"path" doc:"Its name in the policies file, or in the process's variable."`
 }
 
 // destination answers GET /api/v1/destinations/{name}.

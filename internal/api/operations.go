@@ -82,7 +82,7 @@ func subjectTags() []tag {
 				"Where the claim has a dead letter this ends the case, and takes what a decision takes."),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the newest first", (*call).deadLetters),
+			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the most urgent first", (*call).deadLetters),
 			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups",
 				"Dead letters by their cause, the one with the most first", (*call).groups,
 				"Those with the same policy, reason and error, without what differs from case to case (numbers, ids, dates), are "+
@@ -115,8 +115,8 @@ func otherTags() []tag {
 						"letters are still there."),
 				op(access.Bulk, "POST /bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
 					(*call).startBulk, "The run is recorded when this answers, and goes on by itself, at its pace. "+
-						"What dies after the plan is not part of it. A token starts one run: used again, it "+
-						"answers with that run. So where it is not known whether this was carried out (503, no answer), send it again."),
+						"What is given up later is no part of it. A token starts one run: used again, it "+
+						"answers with that run. If you do not know whether it was carried out (503, no answer), send it again."),
 				op(access.Read, "GET /bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
 				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters",
 					(*call).bulkRun),

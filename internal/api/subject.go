@@ -24,15 +24,15 @@ type Subject struct {
 type View struct {
 	Tenant string `json:"tenant"`
 	Standing
-	HeldSince *string       `json:"heldSince" format:"date-time" doc:"Since when a process of it waits at a gate."`
+	HeldSince *string       `json:"heldSince" format:"date-time" doc:"Since when its process waits at a gate."`
 	Episodes  []EpisodeView `json:"episodes"`
 	Attempts  []AttemptView `json:"attempts"`
 }
 
 // Standing is how a subject stands: in which state its latest episode is, and what comes next.
 type Standing struct {
-	State         journal.State  `json:"state" doc:"Of its latest episode; empty where it has not failed yet."`
-	Status        journal.Status `json:"status" doc:"What a CRM shows."`
+	State         journal.State  `json:"state" doc:"The state of its latest episode; empty where it has not failed yet."`
+	Status        journal.Status `json:"status" doc:"Its status, as a CRM shows it."`
 	RetryCount    int64          `json:"retryCount"`
 	NextRetryTime *string        `json:"nextRetryTime" format:"date-time"`
 	DeadLetterID  *string        `json:"deadLetterId"`
@@ -66,11 +66,11 @@ type AttemptView struct {
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
 	MatchedRule         *string                      `json:"matchedRule"`
 	MatchedText         *string                      `json:"matchedText" doc:"What the rule matched."`
-	Catalogue           *string                      `json:"catalogue" doc:"The version that was decided by."`
+	Catalogue           *string                      `json:"catalogue" doc:"The version of the policies that decided."`
 	Reason              decision.Reason              `json:"reason"`
 	Outcome             decision.Outcome             `json:"outcome"`
-	AnalysedRetryCount  int64                        `json:"analysedRetryCount" doc:"What was decided on."`
-	RetryCount          int64                        `json:"retryCount" doc:"What the process got."`
+	AnalysedRetryCount  int64                        `json:"analysedRetryCount" doc:"The retryCount that was decided on."`
+	RetryCount          int64                        `json:"retryCount" doc:"The retryCount that the process got."`
 	MaxRetries          int64                        `json:"maxRetries"`
 	BackoffMinutes      *int64                       `json:"backoffMinutes"`
 	NextRetryTime       *string                      `json:"nextRetryTime" format:"date-time"`
@@ -139,7 +139,7 @@ func unknown() error {
 // subjectInput names a subject.
 type subjectInput struct {
 	Policy string `json:"policy" in:"path"`
-	ID     string `json:"id" in:"path" doc:"As the process has it; any printable text, percent-encoded."`
+	ID     string `json:"id" in:"path" doc:"Its id as the process has it: any printable text, percent-encoded."`
 	Tenant string `json:"tenant" in:"query" default:"<default>" bytes:"255"`
 }
 
@@ -221,8 +221,8 @@ type outcomeInput struct {
 	Policy   string         `json:"policy" default:"tiss-submission"`
 	ID       decision.Value `json:"id" required:"1" type:"string"`
 	Outcome  decision.Value `json:"outcome" type:"string" enum:"success,failure,accepted" default:"success" doc:"How it ended."`
-	Protocol string         `json:"protocolNumber" length:"40" doc:"The number that the portal gave what it accepted."`
-	At       time.Time      `json:"at" doc:"Left out, now."`
+	Protocol string         `json:"protocolNumber" length:"40" doc:"The number that the portal gave the claim."`
+	At       time.Time      `json:"at" doc:"When it ended; now, if left out."`
 	Tenant   string         `json:"tenant" default:"<default>" bytes:"255"`
 }
 

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/config"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 	"retry-worker/internal/tracing"
 	"retry-worker/internal/zeebe"
 )
@@ -69,7 +70,7 @@ func encoderConfig() zapcore.EncoderConfig {
 	return zapcore.EncoderConfig{
 		TimeKey: "timestamp", LevelKey: "level", MessageKey: "message", NameKey: "logger",
 		EncodeLevel:    zapcore.LowercaseLevelEncoder,
-		EncodeDuration: zapcore.StringDurationEncoder,
+		EncodeDuration: func(d time.Duration, e zapcore.PrimitiveArrayEncoder) { e.AppendString(text.Duration(d)) },
 		EncodeTime: func(t time.Time, e zapcore.PrimitiveArrayEncoder) {
 			e.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 		},

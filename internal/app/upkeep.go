@@ -21,6 +21,10 @@ const (
 	kpiShare = 100
 	// learnPause between two readings of what is learnt from.
 	learnPause = time.Minute
+	// weighPause between two times that dead letters get the chances that were learnt; weighLease keeps replicas from doing
+	// so at the same time.
+	weighPause = time.Hour
+	weighLease = "chances"
 	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
 	headPause = time.Hour
 	// purgePause between two purges, and two log lines of the teams that nobody is told for.
@@ -55,11 +59,20 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 	})
 }
 
-// learn has the learner read what was recorded, until ctx ends. What cannot be read leaves what was learnt before:
-// retry_worker_journal_up tells.
+// learn has the learner read what was recorded, and dead letters get the chances that follow, until ctx ends. What cannot
+// be read leaves what was learnt before: retry_worker_journal_up tells.
 func (a *App) learn(ctx context.Context, learner *learning.Learner) {
+	var weigh time.Time // when that is due
 	every(ctx, learnPause, func(within context.Context) {
-		if err := learner.Refresh(within, a.clock.Now()); err != nil && ctx.Err() == nil {
+		err := learner.Refresh(within, a.clock.Now())
+		if err == nil && !time.Now().Before(weigh) {
+			var mine bool
+			if mine, err = a.store.Lease(within, weighLease, a.settings.WorkerName, weighPause/2); mine {
+				err = a.store.Weigh(within, learner.Probability)
+			}
+			weigh = time.Now().Add(weighPause)
+		}
+		if err != nil && ctx.Err() == nil {
 			a.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
 		a.findNew(within)

@@ -163,7 +163,7 @@ func (v *verifier) link(l *journal.Link) error {
 		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
 	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
-		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was written anew", l.Hash,
+		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was rewritten", l.Hash,
 			v.checkpoint.Hash)
 	}
 	for i := range l.Digests {

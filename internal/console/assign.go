@@ -35,7 +35,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData 
 	if d.State != journal.DeadLetterOpen {
 		return nil
 	}
-	a := &assignedData{Assignment: d.Assigned, Has: v.T("assigned.nobody"), FollowUp: v.date(d.Assigned.FollowUpAt),
+	a := &assignedData{Assignment: d.Assigned, Has: v.T("assigned.nobody"),
 		May: v.who.May(access.Review, string(d.Team)), Mine: d.Assigned.Assignee == v.who.Name}
 	switch {
 	case a.Mine:
@@ -47,7 +47,10 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData 
 		a.Has += " " + v.T("assigned.by", a.By)
 	}
 	a.Names, a.Others = o.Colleagues(d.Team)
-	a.To, a.Day = cmp.Or(a.Assignee, v.who.Name), v.inputDate(a.FollowUpAt)
+	a.To = cmp.Or(a.Assignee, v.who.Name)
+	if at := a.FollowUpAt; !at.IsZero() {
+		a.FollowUp, a.Day = v.day(at), at.In(v.zone).Format(time.DateOnly)
+	}
 	if s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
 	}
@@ -55,22 +58,6 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData 
 		a.Names = append(a.Names, a.To)
 	}
 	return a
-}
-
-// date is the day of t; empty for the zero time.
-func (v *visit) date(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return v.day(t)
-}
-
-// inputDate is the day of t as a date field has it.
-func (v *visit) inputDate(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.In(v.zone).Format(time.DateOnly)
 }
 
 // assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name) and, but by the buttons that
@@ -161,19 +148,17 @@ func (v *visit) assignee(name string) string {
 	return name
 }
 
-// Assigned says who has a dead letter, and from when on it is to be looked at again; empty where nothing was said.
-func (v *visit) Assigned(d *deadletter.Item) (a link) {
-	switch has := &d.Assigned; {
-	case has.Assignee == v.who.Name:
-		a.Text = v.T("assigned.row.you")
-	case has.Assignee != "":
-		a.Text = v.T("assigned.row", has.Assignee)
+// assignedFacts say, in a line of the list, who has a dead letter and on which day it is to be looked at again.
+func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
+	who := a.Assignee
+	if who == v.who.Name {
+		who = v.T("assigned.row.you")
 	}
-	if a.Text != "" {
-		a.URL = listURL(journal.DeadLetterFilter{Assignee: d.Assigned.Assignee}, "")
+	if who != "" {
+		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee}, "")}}
 	}
-	return a
+	if !a.FollowUpAt.IsZero() {
+		facts = append(facts, factLink{fact{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})
+	}
+	return facts
 }
-
-// FollowUp is the day on which a dead letter is to be looked at again; empty for none.
-func (v *visit) FollowUp(d *deadletter.Item) string { return v.date(d.Assigned.FollowUpAt) }

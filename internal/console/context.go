@@ -25,9 +25,10 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf is what is known of a claim, in a line of the list. Each leads to the list of those with the same, but where
+// ContextOf is who has a claim and what is known of it, in a line of the list. Each leads to the list of those with the same, but where
 // few would be.
 func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
+	links = d.V.assignedFacts(&i.Assigned)
 	for _, c := range d.V.told(i.Context) {
 		link, same := factLink{fact: d.V.contextFact(i.Subject.Policy, &c)}, d.Filter
 		// What was taken out of a text stands for as many people as there are.

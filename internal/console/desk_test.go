@@ -110,7 +110,7 @@ func TestWhatIsTheSameEverywhereHasNoColumn(t *testing.T) {
 	for _, n := range d.all(func(n *html.Node) bool { return attr(n, "role") == "columnheader" }) {
 		columns = append(columns, text(n))
 	}
-	if want := []string{"Claim", "Reason", "Amount", "Deadline", "Waiting since"}; !slices.Equal(columns, want) {
+	if want := []string{"Claim", "Reason", "Deadline and amount", "Waiting since"}; !slices.Equal(columns, want) {
 		t.Errorf("the columns are %q, want %q", columns, want)
 	}
 	w.worth(t, "CLM-D-3", "INVALID_PATIENT_DATA", now.Add(50*time.Hour))

@@ -36,7 +36,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		f.State = states[0]
 	}
 	if !slices.Contains(deadletter.Sorts(), f.Sort) {
-		f.Sort = deadletter.Newest
+		f.Sort = deadletter.Urgent
 	}
 	return f, wrong
 }

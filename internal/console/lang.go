@@ -258,6 +258,20 @@ func (v *visit) Due(t time.Time) Moment {
 	return m
 }
 
+// Expires says of a deadline on which day it is, or for how long it is overdue.
+func (v *visit) Expires(t time.Time) Moment {
+	day := func(t time.Time) string { return t.In(v.zone).Format(time.DateOnly) }
+	switch {
+	case v.Past(t):
+		return v.Due(t)
+	case day(t) == day(v.now):
+		return v.moment(t, "at", v.T("due.on.today"))
+	case day(t) == day(v.now.In(v.zone).AddDate(0, 0, 1)):
+		return v.moment(t, "at", v.T("due.on.tomorrow"))
+	}
+	return v.moment(t, "at", v.T("due.on", v.shortDay(t)))
+}
+
 // Past reports whether t has come.
 func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 

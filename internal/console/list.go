@@ -54,12 +54,10 @@ type listData struct {
 	Wrong, WrongField string
 	// Act on all that the filter lets through; nil where that cannot be.
 	Act *link
-	// Sorts are the orders; Amounts and Deadlines tell that these columns have something to show.
-	Sorts              []viewLink
-	Amounts, Deadlines bool
-	// Processes tells that a row has something to say of its process, Who and Mixed that rows differ in who acts, and in
-	// their policies.
-	Processes, Who, Mixed bool
+	// Sorts are the orders. Why tells that a row has a deadline or an amount, Processes that one has something to say of its
+	// process, Who and Mixed that rows differ in who acts, and in their policies.
+	Sorts                      []viewLink
+	Why, Processes, Who, Mixed bool
 	// Worth of all that is counted, and what of the open ones is late or due today.
 	Worth string
 	Due   []link
@@ -128,8 +126,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d.Rows = items
-	d.Amounts = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 })
-	d.Deadlines = slices.ContainsFunc(items, func(i deadletter.Item) bool { return !i.Deadline.IsZero() })
+	d.Why = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() })
 	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
 	d.Who = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Team != items[0].Team })
 	d.Mixed = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy })
@@ -223,11 +220,12 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.AnyCause = listURL(without, "")
 	}
 	d.File = exportURL(f)
-	for _, sort := range append([]string{deadletter.Newest}, deadletter.Sorts()...) {
+	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f
-		sorted.Sort = sort
-		name := cmp.Or(sort, "newest")
-		d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + name), URL: listURL(sorted, ""), Current: sort == f.Sort})
+		if sorted.Sort = sort; deadletter.SortOf(&sorted) == sort {
+			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted, ""),
+				Current: sort == deadletter.SortOf(&f)})
+		}
 	}
 	if f.State == states[0] && !searched(&f) {
 		due, err := v.due(o, f.Context)
@@ -252,12 +250,12 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 // FollowUp is the filter's, as its form has it.
 func (d *listData) FollowUp() string { return exact(d.Filter.FollowUp) }
 
-// Sorted is the value of aria-sort of a column; empty where the list is not sorted by it.
-func (d *listData) Sorted(column string) string {
-	switch {
-	case d.Filter.Sort != column && !(d.Filter.Sort == deadletter.Newest && column == deadletter.ByAge):
+// Sorted is the value of aria-sort of a column, which some orders go by; empty where the list has another.
+func (d *listData) Sorted(orders ...string) string {
+	switch sort := deadletter.SortOf(&d.Filter); {
+	case !slices.Contains(orders, sort):
 		return ""
-	case d.Filter.Sort == deadletter.ByDeadline || d.Filter.Sort == deadletter.Newest:
+	case sort == deadletter.ByDeadline || sort == deadletter.Newest:
 		return "ascending"
 	default:
 		return "descending"

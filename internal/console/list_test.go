@@ -30,11 +30,13 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	}
 	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}}}}")
 	for address, want := range map[string]string{
-		"/dead-letters":               "CLM-2-2 CLM-1-1 CLM-3-3",
+		"/dead-letters":               "CLM-1-1 CLM-2-2 CLM-3-3",
+		"/dead-letters?sort=newest":   "CLM-2-2 CLM-1-1 CLM-3-3",
+		"/dead-letters?state=all":     "CLM-2-2 CLM-1-1 CLM-3-3",
 		"/dead-letters?sort=deadline": "CLM-1-1 CLM-2-2 CLM-3-3",
 		"/dead-letters?sort=amount":   "CLM-2-2 CLM-1-1 CLM-3-3",
 		"/dead-letters?sort=age":      "CLM-3-3 CLM-1-1 CLM-2-2",
-		"/dead-letters?sort=price":    "CLM-2-2 CLM-1-1 CLM-3-3",
+		"/dead-letters?sort=price":    "CLM-1-1 CLM-2-2 CLM-3-3",
 	} {
 		d, ids := s.page(address), []string{}
 		for _, row := range d.rowLinks() {
@@ -44,6 +46,8 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 			t.Errorf("%s lists %s, want %s", address, got, want)
 		}
 	}
+	s.page("/dead-letters").mustSay("Prazo e valor", "vence hoje · R$ 31.000,00", "vence em 04/03 · R$ 153.200,00")
+	s.page("/dead-letters?lang=en").mustSay("due today · R$ 31,000.00", "due 4 Mar · R$ 153,200.00")
 	for _, address := range []string{"/", "/dead-letters", "/dead-letters/groups"} {
 		if d := s.page(address); d.link("1 vence hoje: R$ 31.000,00") == nil {
 			t.Errorf("%s does not say what is due today", address)

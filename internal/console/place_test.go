@@ -42,7 +42,7 @@ func TestAListIsWorkedThrough(t *testing.T) {
 		answer := s.post(form, words)
 		s.keep(answer.Header())
 		next := answer.Header().Get("Location")
-		wanted := subjectAddress("tiss-submission", fmt.Sprintf("CLM-T-%04d", len(rows)-2-n)) + "?after="
+		wanted := subjectAddress("tiss-submission", fmt.Sprintf("CLM-T-%04d", n+1)) + "?after="
 		if n == len(rows)-1 {
 			wanted = strings.SplitN(at, "?", 2)[0] + "?done="
 		}

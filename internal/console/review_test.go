@@ -158,7 +158,7 @@ func TestPeopleTakeAndGive(t *testing.T) {
 			t.Errorf("%s lists %d", address, len(d.rowLinks()))
 		}
 	}
-	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia", "Follow up on 1 Mar 2026")
+	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia · follow up on 1 Mar")
 	s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422).mustSay("write the reason")
 	s.follow(to+"/retry", words("ok", "next", "now")).mustNotSay("bia has it")
 	if has := s.world.Item(below.ID).Assigned; has != (journal.Assignment{}) {

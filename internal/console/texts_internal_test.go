@@ -106,7 +106,7 @@ func namesOfSets() []string {
 		named(decided, "decision.none.*"),
 		named(claims, "state.*", "state.word.*"),
 		named(statuses, "status.*"),
-		named(append([]string{"newest"}, deadletter.Sorts()...), "list.sort.*"),
+		named(append([]string{"urgent"}, deadletter.Sorts()...), "list.sort.*"),
 		named(states, "list.state.*", "list.empty.*", "letters.*.one", "letters.*.other"),
 		named([]deadletter.Process{deadletter.Waiting, deadletter.Expected, deadletter.Nobody, deadletter.Answered}, "process.*", "process.*.text"),
 		named([]journal.Delivery{journal.DeliveryPending, journal.DeliveryTaken, journal.DeliveryNobody}, "delivery.*", "delivery.*.text", "event.delivery.*"),

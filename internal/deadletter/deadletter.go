@@ -55,9 +55,9 @@ type Count struct {
 type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
-	// DeadLetterPage are dead letters that the filter lets through, the newest first, from behind the cursor on (empty:
-	// from the newest on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. The error
-	// is ErrBadCursor, or holds a *journal.StoreError.
+	// DeadLetterPage are dead letters that the filter lets through, in its order, from behind the cursor on (empty: from the
+	// first on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. What Weigh changes
+	// between two pages may come twice or not at all. The error is ErrBadCursor, or holds a *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,6 +35,9 @@ const (
 type Query struct {
 	Filter journal.DeadLetterFilter
 	States []journal.DeadLetterState
+	// Sort is the order. Now is the instant, in milliseconds, by which the deadlines of all its pages go: the first page's.
+	Sort string
+	Now  int64
 	// Before is the record that all that are asked for lie before.
 	Before int64
 	// After is where the list goes on; nil from its beginning on.
@@ -54,8 +58,8 @@ type Query struct {
 
 // NewQuery reads a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
-	p := &Query{Filter: f, Before: math.MaxInt64, Limit: min(max(limit, 1), MostItems), Since: math.MinInt64,
-		Until: math.MaxInt64}
+	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Before: math.MaxInt64,
+		Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
 	p.age()
 	switch state := journal.DeadLetterState(f.State); {
 	case state == "":
@@ -68,7 +72,8 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 	if cursor != "" {
 		p.After = &journal.Place{}
 		at := p.After
-		if err := readCursor(p.list("dead letters"), cursor, &at.Deadline, &at.Cents, &at.Record); err != nil {
+		err := readCursor(p.list("dead letters"), cursor, &p.Now, &at.Deadline, &at.Cents, &at.Chance, &at.Record)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -177,18 +182,43 @@ func appendText(b []byte, s string) []byte {
 
 // The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.
 const (
-	Newest     = ""         // the newest first
+	// Urgent is what to decide first: what is overdue, then what is due within Near, then the rest; among these the largest
+	// amount × chance that a retry is accepted first, then what waits longest.
+	Urgent     = ""
+	Newest     = "newest"   // the newest first
 	ByAge      = "age"      // what waits longest first
 	ByAmount   = "amount"   // the largest amount first, then what waits longest
 	ByDeadline = "deadline" // the nearest deadline first, then the larger amount, then what waits longest
 )
 
 // Sorts lists every order that has a name.
-func Sorts() []string { return []string{ByDeadline, ByAmount, ByAge} }
+func Sorts() []string { return []string{ByDeadline, ByAmount, ByAge, Newest} }
 
-// Compare compares two places in an order.
-func Compare(sort string, a, b *journal.Place) int {
-	switch record := cmp.Compare(a.Record, b.Record); sort {
+// SortOf returns the order of a filter's list. Of what is not open nothing is urgent: the newest comes first.
+func SortOf(f *journal.DeadLetterFilter) string {
+	if f.Sort == Urgent && f.State != "" && f.State != string(journal.DeadLetterOpen) {
+		return Newest
+	}
+	return f.Sort
+}
+
+// Near returns up to when deadlines have passed, are due within a day, and within three, as Milli has them.
+func (p *Query) Near() []int64 {
+	const day = 24 * 60 * 60 * 1000
+	return []int64{p.Now, p.Now + day, p.Now + 3*day}
+}
+
+// Class returns how many of Near a deadline is behind.
+func (p *Query) Class(at *journal.Place) int {
+	n, _ := slices.BinarySearch(p.Near(), at.Deadline)
+	return n
+}
+
+// Compare compares two places in the query's order.
+func (p *Query) Compare(a, b *journal.Place) int {
+	switch record := cmp.Compare(a.Record, b.Record); p.Sort {
+	case Urgent:
+		return cmp.Or(cmp.Compare(p.Class(a), p.Class(b)), cmp.Compare(b.Cents*b.Chance, a.Cents*a.Chance), record)
 	case ByDeadline:
 		return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), cmp.Compare(b.Cents, a.Cents), record)
 	case ByAmount:
@@ -202,5 +232,5 @@ func Compare(sort string, a, b *journal.Place) int {
 
 // Cursor goes on behind a dead letter at that place. It is of this filter alone.
 func (p *Query) Cursor(at journal.Place) string {
-	return newCursor(p.list("dead letters"), at.Deadline, at.Cents, at.Record)
+	return newCursor(p.list("dead letters"), p.Now, at.Deadline, at.Cents, at.Chance, at.Record)
 }

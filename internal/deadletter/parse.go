@@ -131,8 +131,9 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	switch {
 	case !slices.Contains(states, f.State):
 		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
-	case f.Sort != Newest && !slices.Contains(Sorts(), f.Sort):
-		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount or age, or none for the newest first", f.Sort)
+	case f.Sort != Urgent && !slices.Contains(Sorts(), f.Sort):
+		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount, age or newest, or none for the most urgent first",
+			f.Sort)
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
 		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
@@ -196,7 +197,7 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 		return c, unforced()
 	}
 	f := c.Filter
-	f.State, f.Sort = "", Newest
+	f.State, f.Sort = "", Urgent
 	for _, t := range []*time.Time{&f.Since, &f.Until, &f.FollowUp} {
 		*t = t.UTC().Truncate(time.Millisecond)
 	}

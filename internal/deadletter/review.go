@@ -44,7 +44,7 @@ type Command struct {
 }
 
 // List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
-// DefaultItems where it is 0; the newest first. next is empty where no more follow.
+// DefaultItems where it is 0. next is empty where no more follow.
 func (s *Service) List(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (items []Item, next string, err error) {
@@ -52,6 +52,7 @@ func (s *Service) List(
 	if err != nil {
 		return nil, "", err
 	}
+	f.Now = s.now()
 	items, next, err = s.store.DeadLetterPage(ctx, f, cursor, limit)
 	if err != nil {
 		return nil, "", fmt.Errorf("list dead letters: %w", err)

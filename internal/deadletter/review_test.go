@@ -257,7 +257,7 @@ func TestList(t *testing.T) {
 		w.Die(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
 		time.Sleep(2 * time.Minute)
 		w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
-		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss}, "", 0)
+		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss, Sort: deadletter.Newest}, "", 0)
 		testkit.Must(t, err)
 		var seen []deadletter.Process
 		for _, d := range items {

@@ -186,7 +186,7 @@ func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 // checkStream tells why a stream cannot take our events.
 func checkStream(c *jetstream.StreamConfig) error {
 	if c.NoAck {
-		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and what is not acknowledged cannot be let go of; "+
+		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and events without that stay in the outbox; "+
 			"change the stream", Stream)
 	}
 	for _, subject := range subjects {

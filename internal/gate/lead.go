@@ -246,7 +246,7 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 	if b.State.Phase == destination.Down && b.Went == destination.Up {
 		write = g.Log.Warn
 	}
-	write("a destination is in another state", zap.String("event", "destination_"+string(b.State.Phase)),
+	write("a destination changed its state", zap.String("event", "destination_"+string(b.State.Phase)),
 		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)),
 		zap.String("cause", string(b.State.Outage.Cause)))
 }

@@ -89,8 +89,10 @@ type DeadLetterFilter struct {
 	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
 	// any of the three finds is let through. At most 200 bytes and 8 words count.
 	Query string `json:"q,omitempty"`
-	// Sort is the order of a list: deadline, amount, age, or the newest first where it is empty (deadletter.ByDeadline).
-	Sort string `json:"sort,omitempty"`
+	// Sort is the order of a list: deadline, amount, age, newest, or what to decide first where it is empty
+	// (deadletter.Urgent); Now is the instant that deadlines are near to then.
+	Sort string    `json:"sort,omitempty"`
+	Now  time.Time `json:"-"`
 }
 
 // Nobody is the filter's Assignee of what nobody has.

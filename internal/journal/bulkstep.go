@@ -36,7 +36,9 @@ const MaxPerMinute = 6000
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	asked := Lookup{Run: s.Run.ID}
 	if s.Verb == BulkStart {
-		asked.Filter, asked.Through = &s.Run.Filter, s.Run.Through
+		f := s.Run.Filter
+		f.Now = j.now()
+		asked.Filter, asked.Through = &f, s.Run.Through
 	}
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
 }

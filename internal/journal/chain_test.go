@@ -32,10 +32,10 @@ func TestDigestsTellEveryField(t *testing.T) {
 	a, e := fullAttempt(), journal.Entry{Record: 1, Kind: journal.ReviewEntry, At: time.UnixMilli(2), Body: "{}"}
 	subject := someSubject
 	want, wantEntry := new(journal.EntryOf(subject, &a)).Digest(), e.Digest()
-	// The policy and the id stand in the subject, a rejection is no attempt, two follow from the rest, and jitter is the
-	// metrics' alone.
+	// The policy and the id stand in the subject, a rejection is no attempt, two follow from the rest, jitter is the metrics'
+	// alone, and the chance is no record.
 	elsewhere := []string{"Decision.Policy", "Decision.SubjectID", "Decision.Rejection", "AnalysedCount", "ReceivedAt",
-		"Decision.Backoff.JitterRatio"}
+		"Decision.Backoff.JitterRatio", "Chance"}
 	eachField(reflect.ValueOf(&a).Elem(), "", func(name string) {
 		if same := new(journal.EntryOf(subject, &a)).Digest() == want; same != slices.Contains(elsewhere, name) {
 			t.Errorf("attempt's %s changed, its digest the same: %t", name, same)

@@ -196,7 +196,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
 		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
-		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Decision: *d,
+		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Chance: a.Failure.SuccessProbability, Decision: *d,
 	}
 }
 

@@ -28,8 +28,8 @@ type Erased struct {
 
 // What an erasure is refused with, besides ErrReasonRequired; the texts begin with the API's error codes.
 var (
-	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may be erased or purged " +
-		"already")
+	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may have been erased or " +
+		"purged already")
 	ErrSubjectBusy = errors.New("subject_busy")
 )
 
@@ -109,7 +109,7 @@ func (s *folded) busy() error {
 	}
 	switch h.Episode.State {
 	case Scheduled, Reprocessing:
-		return busy("a retry of it is going on; erase it once that has ended, or say how it ended (/outcomes)")
+		return busy("a retry of it is under way; erase it once that has ended, or report how it ended (/outcomes)")
 	case Dead:
 		return busy("its dead letter %s waits for a person; retry or discard that first", h.Episode.DeadLetter)
 	}

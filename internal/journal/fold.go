@@ -117,6 +117,7 @@ func (p *projection) touch(d *DeadLetter) {
 // createDeadLetter adds a dead letter that is new.
 func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
+	d.Chance = cmp.Or(d.Chance, ChanceOf(0))
 	h.letters[d.ID] = &d
 	p.touched = append(p.touched, touched{letter: &d})
 }
@@ -174,7 +175,7 @@ func (a *Attempt) letter() DeadLetter {
 		Team:        d.Team,
 		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
 		ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline}
+		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
 // revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still

@@ -71,6 +71,9 @@ type Learner interface {
 	Prospects(cause *Fingerprint) Prospects
 }
 
+// ChanceOf returns a probability that a Learner gave, in thousandths: half of them where too little is known.
+func ChanceOf(probability float64) int64 { return cmp.Or(int64(math.Round(probability*1000)), 500) }
+
 // WeekSlots is how many slots a week has.
 const WeekSlots = 7 * 24 * slotsPerHour
 

@@ -134,6 +134,9 @@ type Outbox interface {
 	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
 	// are no part of the audit, as leases are not.
 	AddAdmissions(ctx context.Context, all []Admission) error
+	// Weigh sets the chance of each open dead letter anew (DeadLetter.Chance), by what a Learner's Probability says of its
+	// cause and destination.
+	Weigh(ctx context.Context, probability func(cause *Fingerprint, destination string) float64) error
 }
 
 // Lookup asks for what is remembered of a subject when one analysis of it is decided.

@@ -81,6 +81,8 @@ type Attempt struct {
 	Context decision.Context `json:"context,omitempty"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Chance that a retry is accepted, by what was learnt; 0 where too little is known.
+	Chance float64 `json:"-"`
 	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
 	Destination string            `json:"dest,omitempty"`
 	Tells       destination.Tells `json:"tells,omitempty"`
@@ -178,6 +180,8 @@ type DeadLetter struct {
 	// Context of the claim, and what it is worth (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"cents,omitempty"`
+	// Chance that a retry is accepted, in thousandths (ChanceOf). It follows what is learnt, and is no record.
+	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// ProcessInstanceKey of the process that was told.

@@ -25,8 +25,8 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-// inHand are columns that no record tells: when a cause was new.
-var inHand = []string{"began", "prior", "told", "news"}
+// inHand are columns that no record tells: a chance that was learnt, and when a cause was new.
+var inHand = []string{"chance", "began", "prior", "told", "news"}
 
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
@@ -233,9 +233,12 @@ func (f *Refold) Compare(t *Table, got []Row) error {
 // Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
 // is told of are not among them.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
-	records := map[int64][]Entry{}
+	records, there := map[int64][]Entry{}, map[int64]Row{}
 	for _, r := range p.Records {
 		records[r.Key] = append(records[r.Key], r)
+	}
+	for _, d := range p.Letters {
+		there[d[0].(int64)] = d
 	}
 	for _, row := range p.Subjects {
 		key := row[0].(int64)
@@ -249,7 +252,11 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		}
 		subjects = append(subjects, subject)
 		for i := range born {
-			letters = append(letters, born[i].Row())
+			letter := born[i].Row()
+			if before, known := there[born[i].DeadLetter.Record]; known {
+				letter[9] = before[9] // its chance
+			}
+			letters = append(letters, letter)
 			f.letters++
 		}
 	}

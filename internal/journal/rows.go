@@ -22,7 +22,7 @@ func table(name string, keys int, columns string) *Table {
 var (
 	SubjectsTable    = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
 	DeadLettersTable = table("dead_letters", 1,
-		"record id subject state policy team reason fingerprint at deadline cents assignee follow_up body")
+		"record id subject state policy team reason fingerprint at chance deadline cents assignee follow_up body")
 	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen began prior told news")
@@ -70,22 +70,17 @@ func (d *DeadLetter) Due() int64 {
 }
 
 // Place is where a dead letter stands in every order of a list: its deadline as Due has it, what it is worth, its
-// record.
-type Place struct {
-	Deadline int64 `json:"deadline"`
-	Cents    int64 `json:"cents"`
-	Record   int64 `json:"record"`
-}
+// chance, its record.
+type Place struct{ Deadline, Cents, Chance, Record int64 }
 
 // Place returns where the dead letter stands.
-func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Record} }
+func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Chance, d.Record} }
 
 // Row returns the dead letter's row.
 func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter
 	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
-		Milli(d.CreatedAt),
-		d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
+		Milli(d.CreatedAt), d.Chance, d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
 }
 
 // Row returns the sum's row.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -77,7 +78,8 @@ func (s *stage) answers(a *arguments) (string, error) {
 
 // list shows what a page of dead letters holds, and the counts.
 func (s *stage) list(a *arguments) (string, error) {
-	f := journal.DeadLetterFilter{State: a.named["state"], Policy: a.named["policy"], Query: a.named["query"]}
+	f := journal.DeadLetterFilter{State: a.named["state"], Policy: a.named["policy"], Query: a.named["query"],
+		Sort: deadletter.Newest}
 	items, _, err := s.memory.DeadLetterPage(s.t.Context(), f, "", 20)
 	if err != nil {
 		return "", err

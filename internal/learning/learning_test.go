@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/learning"
@@ -143,6 +144,12 @@ func TestOutcomesComeBack(t *testing.T) {
 		if got.Took = 0; got != tt.want || got.Hopeless() != tt.hopeless {
 			t.Errorf("%s: %+v, want %+v", tt.of.Error, got, tt.want)
 		}
+	}
+	c.retried(hopeless, false)
+	last, _, err := c.Memory.DeadLetterPage(t.Context(), journal.DeadLetterFilter{Sort: deadletter.Newest}, "", 1)
+	testkit.Must(t, err)
+	if got := float64(last[0].Chance); got != 1000*badly.SuccessProbability {
+		t.Errorf("what is given up has a chance of %v in 1000, want that of its cause, %v", got, badly.SuccessProbability)
 	}
 	if _, err := audit.Verify(t.Context(), c.Memory, audit.VerifyOptions{}, nil); err != nil {
 		t.Error(err)

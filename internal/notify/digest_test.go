@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
@@ -40,11 +41,25 @@ func TestDigest(t *testing.T) {
 		w.dieBefore(1, credentials, began.Add(35*time.Hour), "")
 		w.dieBefore(1, patientData, began.Add(33*time.Hour), "7.00") // another team's
 		w.die(1, credentials)
+		theirs, _, err := w.Memory.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{Team: "ti", Sort: deadletter.ByAge}, "", 2)
+		testkit.Must(w.t, err)
+		for i, a := range []journal.Assignment{ // by the end of Saturday where the team lives, and as it ends
+			{Assignee: "ana@hospital.example", FollowUpAt: began.Add(27*time.Hour - time.Second)}, {FollowUpAt: began.Add(27 * time.Hour)},
+		} {
+			_, err := w.DeadLetters.Assign(w.t.Context(), theirs[i].ID, a)
+			testkit.Must(w.t, err)
+		}
 		saturday := w.nextDigest()
+		if got := saturday.FollowUps; len(got) != 1 || got[0] != (notify.FollowUp{Assignee: "ana", Count: 1}) {
+			t.Errorf("on Saturday these are to be looked at again: %+v", got)
+		}
 		if due := saturday.Due; due == nil || due.Count != 2 || due.Amount != "200.50" || due.Until[:15] != "2000-01-02T10:0" || saturday.Open.Count != 4 {
 			t.Errorf("on Saturday %+v of %d are due", due, saturday.Open.Count)
 		}
 		sunday := w.nextDigest()
+		if got := sunday.FollowUps; len(got) != 2 || got[0] != (notify.FollowUp{Count: 1}) || got[1].Assignee != "ana" {
+			t.Errorf("on Sunday these are to be looked at again: %+v", got)
+		}
 		if due := sunday.Due; due == nil || due.Count != 1 || due.Amount != "" {
 			t.Errorf("on Sunday %+v are due", due)
 		}

@@ -75,7 +75,7 @@ func (m *Mailer) Send(ctx context.Context, id string, n *Notice, address string)
 	err = client.Send(msg)
 	time.AfterFunc(quitTime, cancel)
 	if !msg.IsDelivered() { // else it is what came after that failed
-		return byMail(ctx, "hand in the message", err, address)
+		return byMail(ctx, "send the message", err, address)
 	}
 	return nil
 }

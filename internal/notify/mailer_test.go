@@ -187,7 +187,7 @@ func TestMailServers(t *testing.T) {
 		"is busy":                     {func(b *mailbox) { b.onMail = func() error { return says(421, "too many connections") } }, false, "421"},
 		"refuses the message":         {func(b *mailbox) { b.onData = func(net.Conn) error { return says(554, "looks like spam") } }, true, "554"},
 		"has no room for the message": {func(b *mailbox) { b.onData = func(net.Conn) error { return says(452, "disk full") } }, false, "452"},
-		"drops in DATA":               {func(b *mailbox) { b.onData = drop }, false, "hand in the message"},
+		"drops in DATA":               {func(b *mailbox) { b.onData = drop }, false, "send the message"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openMailbox(t, mailOptions{})

@@ -70,7 +70,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 
 // openLetters are the dead letters that wait for people.
 func (s *sim) openLetters() []deadletter.Item {
-	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{}, "", 200)
+	items, _, err := s.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{Sort: deadletter.Newest}, "", 200)
 	if err != nil {
 		s.fail("dead letters cannot be read: %v", err)
 	}

@@ -79,7 +79,7 @@ func (r *replica) decide(who string, how int) {
 		r.steer(r.runs[n-1], r.draw("steer").IntN(3), who)
 		return
 	}
-	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{}, "", 20)
+	items, _, err := r.letters.List(r.life, journal.DeadLetterFilter{Sort: deadletter.Newest}, "", 20)
 	if err != nil || len(items) == 0 {
 		return
 	}

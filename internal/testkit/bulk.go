@@ -50,8 +50,9 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
 func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
-	all := m.passing(deadletter.OpenQuery(f, through))
-	sortItems(all, deadletter.ByDeadline)
+	p := deadletter.OpenQuery(f, through)
+	all := m.passing(p)
+	sortItems(all, p)
 	return all
 }
 
@@ -64,8 +65,10 @@ func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter
 	if through == 0 {
 		through = m.head.Record
 	}
-	all := m.passing(deadletter.OpenQuery(f, through))
-	sortItems(all, deadletter.ByAge)
+	f.Sort = deadletter.ByAge
+	p := deadletter.OpenQuery(f, through)
+	all := m.passing(p)
+	sortItems(all, p)
 	all = first(all, limit)
 	for i := range all {
 		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}

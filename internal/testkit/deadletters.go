@@ -49,7 +49,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	}
 	defer m.mu.Unlock()
 	all := m.passing(p)
-	sortItems(all, f.Sort)
+	sortItems(all, p)
 	if len(all) <= p.Limit {
 		return all, "", nil
 	}
@@ -76,7 +76,7 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
 		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
-		(p.After == nil || deadletter.Compare(f.Sort, &at, p.After) > 0)
+		(p.After == nil || p.Compare(&at, p.After) > 0)
 	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
 }
@@ -107,6 +107,26 @@ func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFi
 		}
 		return counts
 	})
+}
+
+// Weigh implements journal.Outbox.
+func (m *Memory) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
+	_, err := ask(ctx, m, func() bool {
+		for _, d := range m.letters {
+			cause, destination := m.fingerprints[d.DeadLetter.Fingerprint], ""
+			cause.ID, cause.Policy = d.DeadLetter.Fingerprint, d.Subject.Policy
+			for _, a := range m.attempts(d.Subject) {
+				if a.Record == d.DeadLetter.Record {
+					destination = a.Destination
+				}
+			}
+			if d.DeadLetter.State == journal.DeadLetterOpen {
+				d.DeadLetter.Chance = journal.ChanceOf(probability(&cause, destination))
+			}
+		}
+		return true
+	})
+	return err
 }
 
 // DeadLetterCounts implements deadletter.Reader.
@@ -160,9 +180,9 @@ func (m *Memory) counts(passes func(*journal.DeadLetter) bool) []journal.CauseCo
 	return slices.Collect(maps.Values(counts))
 }
 
-func sortItems(all []deadletter.Item, sort string) {
+func sortItems(all []deadletter.Item, p *deadletter.Query) {
 	slices.SortFunc(all, func(a, b deadletter.Item) int {
 		x, y := a.Place(), b.Place()
-		return deadletter.Compare(sort, &x, &y)
+		return p.Compare(&x, &y)
 	})
 }

@@ -120,6 +120,9 @@ func (m *Memory) keep(c *journal.Changes) {
 	}
 	m.records = append(m.records, c.Records...)
 	for _, d := range c.DeadLetters {
+		if old := m.letters[d.DeadLetter.Record]; old != nil {
+			d.DeadLetter.Chance = old.DeadLetter.Chance
+		}
 		m.letters[d.DeadLetter.Record] = &d
 	}
 	m.keepRuns(c)

@@ -109,7 +109,7 @@ func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.Raised():
 		return "retryCount " + strconv.FormatInt(r.Attempt.GivenCount, 10) +
-			" is below the journal's and was raised to it; the model does not carry retryCount on"
+			" is below the journal's and was raised to it; the model does not pass retryCount on"
 	case n.Failure.LastSubmission.After(n.ReceivedAt): // R23
 		return "lastSubmissionTime lies in the future and is ignored"
 	case n.Failure.Own.NoDelay() && r.Decision.ShouldRetry():

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/smallfile"
+	"retry-worker/internal/text"
 )
 
 // Said returns a text with each setting called by the name by which it was set.
@@ -123,7 +124,7 @@ func claimsOf(token string, now time.Time) string {
 	}
 	said := "claims " + strings.Join(slices.Sorted(maps.Keys(claimed)), ", ")
 	if end, is := claimed["exp"].(float64); is {
-		said += fmt.Sprintf("; it ends in %v", time.Unix(int64(end), 0).Sub(now).Round(time.Second))
+		said += "; it ends in " + text.Duration(time.Unix(int64(end), 0).Sub(now).Round(time.Second))
 	}
 	return said
 }
@@ -153,9 +154,9 @@ func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, 
 	}
 	apart := said.Sub(now()).Truncate(time.Second)
 	if apart.Abs() >= mostDrift {
-		return "", fmt.Errorf("the engine's clock is %v from this machine's: set both by NTP", apart)
+		return "", fmt.Errorf("the engine's clock is %s from this machine's: set both by NTP", text.Duration(apart))
 	}
-	return fmt.Sprintf("the engine's differs by %v", apart), nil
+	return "the engine's differs by " + text.Duration(apart), nil
 }
 
 // Advice returns what to do about an error of a call, for the person at the command line.

@@ -194,7 +194,7 @@ func TestClientCertificate(t *testing.T) {
 func TestCheckClock(t *testing.T) {
 	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	for date, want := range map[string]string{
-		"Sun, 29 Nov 2026 12:00:07 GMT": "differs by 7s", "Sun, 29 Nov 2026 11:57:00 GMT": "-3m0s from this machine's: set both by NTP",
+		"Sun, 29 Nov 2026 12:00:07 GMT": "differs by 7s", "Sun, 29 Nov 2026 11:57:00 GMT": "-3m from this machine's: set both by NTP",
 		"yesterday": "does not tell its time",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

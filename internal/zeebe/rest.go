@@ -354,7 +354,7 @@ const busy = "RESOURCE_EXHAUSTED"
 func problem(r *http.Response, text []byte) error {
 	var said struct{ Title, Detail string }
 	if err := json.Unmarshal(text, &said); err != nil || said.Title == "" {
-		return &restError{r.StatusCode, "", fmt.Errorf("%s answered %s by %s, not as the engine does", r.Request.URL,
+		return &restError{r.StatusCode, "", fmt.Errorf("%s answered %s with %s, not as the engine does", r.Request.URL,
 			r.Status, cmp.Or(r.Header.Get("Content-Type"), "nothing"))}
 	}
 	detail := said.Detail[:min(len(said.Detail), maxProblem)]

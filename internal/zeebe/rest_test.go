@@ -55,7 +55,7 @@ func TestProblems(t *testing.T) {
 	}{
 		{"unknown job", 404, problemJSON, `{"title":"NOT_FOUND","detail":"no such job"}`, worker.Gone, "404 NOT_FOUND: no such job"},
 		{"problem by another type", 404, "text/plain", `{"title":"NOT_FOUND"}`, worker.Gone, "404 NOT_FOUND"},
-		{"proxy that knows no way", 404, "text/html", html, worker.Ambiguous, "/v2/jobs/1/completion answered 404 Not Found by text/html, not as the engine does"},
+		{"proxy that knows no way", 404, "text/html", html, worker.Ambiguous, "/v2/jobs/1/completion answered 404 Not Found with text/html, not as the engine does"},
 		{"engine without the API", 404, "application/json", `{"status":404,"error":"Not Found"}`, worker.Ambiguous, "not as the engine does"},
 		{"wrong state", 409, problemJSON, `{"title":"INVALID_STATE"}`, worker.Gone, "INVALID_STATE"},
 		{"bad input", 400, problemJSON, `{"title":"INVALID_ARGUMENT"}`, worker.Refused, "INVALID_ARGUMENT"},
@@ -66,8 +66,8 @@ func TestProblems(t *testing.T) {
 		{"error", 500, problemJSON, `{"title":"INTERNAL"}`, worker.Ambiguous, "INTERNAL"},
 		{"no token", 401, "", "", worker.NotTaken, "401"},
 		{"no right", 403, problemJSON, `{"title":"FORBIDDEN"}`, worker.NotTaken, "FORBIDDEN"},
-		{"redirection", 302, "text/html", html, worker.Ambiguous, "302 Found by text/html"},
-		{"page of a proxy", 200, "text/html", html, worker.Ambiguous, "200 OK by text/html"},
+		{"redirection", 302, "text/html", html, worker.Ambiguous, "302 Found with text/html"},
+		{"page of a proxy", 200, "text/html", html, worker.Ambiguous, "200 OK with text/html"},
 		{"gateway time-out", 504, "text/html", html, worker.Ambiguous, "504"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

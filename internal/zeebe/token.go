@@ -160,7 +160,7 @@ func (s *tokenSource) refresh() {
 		s.token, s.refused = token, false
 		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
 		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // tokens that hardly last must not become a storm
-		s.failure = &tokenError{errors.New("the last token has ended already; check the identity provider's token " +
+		s.failure = &tokenError{errors.New("the last token has expired already; check the identity provider's token " +
 			"lifetime and this machine's clock")}
 		return
 	}

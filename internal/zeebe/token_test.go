@@ -313,7 +313,7 @@ func TestTokensThatHardlyLast(t *testing.T) {
 	withProvider(t, lasting(time.Nanosecond), func(t *testing.T, p *provider) {
 		_, _ = p.get(context.Background())
 		time.Sleep(time.Millisecond)
-		p.fails(t, "the last token has ended already; check the identity provider's token lifetime and this machine's clock")
+		p.fails(t, "the last token has expired already; check the identity provider's token lifetime and this machine's clock")
 		p.keepAsking(10 * time.Second)
 		if n := len(p.requests); n > 11 {
 			t.Errorf("%d requests in ten seconds, want one a second", n)

@@ -96,7 +96,7 @@ func (r *Reader) DeadLettersOpen(
 		}
 		w := s.finds(deadletter.OpenQuery(f, upTo))
 		w.and("d.state = 'open'")
-		open, err = collect(s, "SELECT s.tenant, s.policy, s.id, d.body FROM dead_letters d "+
+		open, err = collect(s, "SELECT "+letterColumns+" FROM dead_letters d "+
 			"JOIN subjects s ON s.key = d.subject"+w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit),
 			func(scan scanner, i *deadletter.Item) error { return scanDeadLetter(scan, &i.Subject, &i.DeadLetter) })
 		return err

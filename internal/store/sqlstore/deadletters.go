@@ -15,21 +15,39 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// order of a list of dead letters d.
-type order struct {
-	// by are its columns, behind is what rows behind a place have. Each is a stretch of an index for each state.
-	by, behind string
-	// place returns the parameters of behind.
-	place func(p *journal.Place) []any
-}
+// urgency is the class of a deadline by Query.Near.
+const urgency = "CASE WHEN d.deadline <= ? THEN 0 WHEN d.deadline <= ? THEN 1 WHEN d.deadline <= ? THEN 2 ELSE 3 END"
 
-var orders = map[string]order{
-	deadletter.Newest: {"d.record DESC", "d.record < ?", func(p *journal.Place) []any { return []any{p.Record} }},
-	deadletter.ByAge:  {"d.record", "d.record > ?", func(p *journal.Place) []any { return []any{p.Record} }},
-	deadletter.ByAmount: {"-d.cents, d.record", "(-d.cents, d.record) > (?, ?)",
-		func(p *journal.Place) []any { return []any{-p.Cents, p.Record} }},
-	deadletter.ByDeadline: {"d.deadline, -d.cents, d.record", "(d.deadline, -d.cents, d.record) > (?, ?, ?)",
-		func(p *journal.Place) []any { return []any{p.Deadline, -p.Cents, p.Record} }},
+// order adds to w what dead letters d behind the query's place have, and returns the columns of its order, with their
+// parameters. All orders but that by urgency, which moves with the clock, are a stretch of an index for each state.
+func order(w *where, p *deadletter.Query) (by string, args []any) {
+	var after journal.Place
+	if p.After != nil {
+		after = *p.After
+	}
+	place := []any{after.Record}
+	switch p.Sort {
+	case deadletter.Newest:
+		if p.After != nil {
+			w.and("d.record < ?", place...)
+		}
+		return "d.record DESC", nil
+	case deadletter.ByAge:
+		by = "d.record"
+	case deadletter.ByAmount:
+		by, place = "-d.cents, d.record", []any{-after.Cents, after.Record}
+	case deadletter.ByDeadline:
+		by, place = "d.deadline, -d.cents, d.record", []any{after.Deadline, -after.Cents, after.Record}
+	case deadletter.Urgent:
+		by, place = urgency+", -d.cents * d.chance, d.record", []any{p.Class(&after), -after.Cents * after.Chance, after.Record}
+		for _, at := range p.Near() {
+			args = append(args, at)
+		}
+	}
+	if p.After != nil {
+		w.and("("+by+") > (?"+strings.Repeat(", ?", len(place)-1)+")", append(slices.Clone(args), place...)...)
+	}
+	return by, args
 }
 
 // finds is what dead letters d have that a query finds, whatever their state.
@@ -83,7 +101,7 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	if len(p.Words) > 0 {
 		one.and("d.fingerprint IN (SELECT id FROM fingerprints"+words.String()+")", words.args...)
 	}
-	one.and("d.id = ?", p.ID)
+	one.and("d.record IN (SELECT record FROM dead_letters WHERE id = ?)", p.ID)
 	var begins where
 	for _, prefix := range p.Prefixes {
 		if end, ok := deadletter.AfterPrefix(prefix); ok {
@@ -98,12 +116,14 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	return w
 }
 
-// letters returns the first dead letters d that have what w says, in an order, as people see them.
-func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, error) {
-	query := "SELECT s.tenant, s.policy, s.id, d.body, r.body FROM (SELECT * FROM dead_letters d" + w.String() +
-		" ORDER BY " + by + " LIMIT ?) d JOIN subjects s ON s.key = d.subject " +
-		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' ORDER BY " + by
-	return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, i *deadletter.Item) error {
+// letters returns the first dead letters d that have what w says, by an order with its parameters, as people see them, in
+// the order of their records.
+func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadletter.Item, error) {
+	query := "SELECT " + letterColumns + ", r.body FROM dead_letters d JOIN subjects s ON s.key = d.subject " +
+		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN (SELECT d.record FROM dead_letters d" +
+		w.String() + " ORDER BY " + by + " LIMIT ?) ORDER BY d.record"
+	args = append(append(w.args, args...), max(limit, 0))
+	return collect(s, query, args, func(scan scanner, i *deadletter.Item) error {
 		var attempt *string // which may be purged
 		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
@@ -118,13 +138,16 @@ func (s *snapshot) letters(w where, by string, limit int) ([]deadletter.Item, er
 	})
 }
 
-// scanDeadLetter scans a dead letter from s.tenant, s.policy, s.id, d.body, and what stands behind them.
+const letterColumns = "s.tenant, s.policy, s.id, d.chance, d.body"
+
+// scanDeadLetter scans a dead letter from letterColumns, and what stands behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
+	var chance int64
 	var text string
-	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &text}, behind...)...); err != nil {
+	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &chance, &text}, behind...)...); err != nil {
 		return err
 	}
-	read, err := readLetter(text)
+	read, err := readLetter(text, chance)
 	if err == nil {
 		*d = *read
 	}
@@ -139,15 +162,12 @@ func (r *Reader) DeadLetterPage(
 	if err != nil {
 		return nil, "", err
 	}
-	order := orders[f.Sort]
 	all, err = reading(ctx, r, "list dead letters", func(s *snapshot) (all []deadletter.Item, err error) {
 		for _, state := range p.States {
 			w := s.finds(p)
 			w.and("d.state = ?", string(state))
-			if p.After != nil {
-				w.and(order.behind, order.place(p.After)...)
-			}
-			some, err := s.letters(w, order.by, p.Limit+1)
+			by, args := order(&w, p)
+			some, err := s.letters(w, p.Limit+1, by, args...)
 			if err != nil {
 				return nil, err
 			}
@@ -157,7 +177,7 @@ func (r *Reader) DeadLetterPage(
 	})
 	slices.SortFunc(all, func(a, b deadletter.Item) int {
 		x, y := a.DeadLetter.Place(), b.DeadLetter.Place()
-		return deadletter.Compare(f.Sort, &x, &y)
+		return p.Compare(&x, &y)
 	})
 	if len(all) > p.Limit {
 		all = all[:p.Limit]
@@ -169,7 +189,7 @@ func (r *Reader) DeadLetterPage(
 // DeadLetter implements deadletter.Reader.
 func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
 	return first(reading(ctx, r, "read a dead letter", func(s *snapshot) ([]deadletter.Item, error) {
-		return s.letters(where{[]string{"d.id = ?"}, []any{id}}, "d.record", 1)
+		return s.letters(where{[]string{"d.id = ?"}, []any{id}}, 1, "d.record")
 	}))
 }
 
@@ -254,7 +274,7 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err
 func (s *snapshot) describe(all []deadletter.Group) error {
 	for i := range all {
 		g := &all[i]
-		newest, err := s.letters(where{[]string{"d.record = ?"}, []any{g.Sample.Record}}, "d.record", 1)
+		newest, err := s.letters(where{[]string{"d.record = ?"}, []any{g.Sample.Record}}, 1, "d.record")
 		if err != nil || len(newest) == 0 {
 			return err
 		}

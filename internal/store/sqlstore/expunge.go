@@ -157,7 +157,10 @@ func (w *writer) asked(p *journal.Expunging) error {
 	s.Subject = p.Subject // that may have a review's heartbeat alone
 	for _, read := range []func() error{
 		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
-		func() error { p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure'"); return err },
+		func() error {
+			p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure' ORDER BY r.record")
+			return err
+		},
 		func() error { p.Failures, err = w.failures(); return err },
 	} {
 		if err := read(); err != nil {

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -35,6 +36,44 @@ func (s *Store) OpenDeadLetters(
 		}
 		return sum, err
 	})
+}
+
+// weighed are the dead letters that get their chances in one transaction, which is short.
+const weighed = 200
+
+// Weigh implements journal.Outbox. It writes where a chance is another one.
+func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
+	const query = `SELECT d.record, d.chance, d.policy, d.fingerprint, coalesce(f.reason, ''), coalesce(r.body ->> 'dest', '')
+		FROM dead_letters d LEFT JOIN fingerprints f ON f.id = d.fingerprint
+		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt'
+		WHERE d.state = 'open' AND d.record > ? ORDER BY d.record LIMIT ?`
+	for after, n := int64(0), weighed; n == weighed; {
+		b := &batch{Dialect: s.Dialect}
+		n = 0
+		err := s.read(ctx, "read what dead letters are of", func(of *snapshot) error {
+			return of.each(query, func(scan scanner) error {
+				var chance int64
+				var cause journal.Fingerprint
+				var destination string
+				err := scan(&after, &chance, &cause.Policy, &cause.ID, &cause.Reason, &destination)
+				if now := journal.ChanceOf(probability(&cause, destination)); now != chance {
+					b.add("UPDATE dead_letters SET chance = ? WHERE record = ?", now, after)
+				}
+				n++
+				return err
+			}, after, weighed)
+		})
+		if err == nil && len(b.statements) > 0 {
+			err = s.write(ctx, "weigh dead letters", func(w *writer) (bool, error) {
+				_, err := w.head(w.Lock) // as whoever else writes: none waits for a row that another has
+				return true, cmp.Or(err, w.execute(b))
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // notice sums up the open dead letters of a team behind a record.

@@ -94,7 +94,7 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 		known.Add(run)
 	}
 	c.Link.LetGo = known.Missing(head.Message)
-	letters, err := collect(&r.snapshot, "SELECT s.tenant, s.policy, s.id, d.body, d.subject FROM dead_letters d JOIN subjects s "+
+	letters, err := collect(&r.snapshot, "SELECT "+letterColumns+", d.subject FROM dead_letters d JOIN subjects s "+
 		"ON s.key = d.subject WHERE (d.body ->> 'answer') IS NOT NULL ORDER BY d.record", nil,
 		func(scan scanner, k *journal.KeyedDeadLetter) error {
 			return scanDeadLetter(scan, &k.Subject, &k.DeadLetter, &k.Key)

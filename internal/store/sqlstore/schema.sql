@@ -71,7 +71,8 @@ CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS 
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- deadline is 2^62 where there is none, cents what the claim is worth. assignee is empty for nobody.
+-- chance is the thousandths of retries of its kind that are accepted, by what was learnt: no record tells it. deadline is
+-- 2^62 where there is none, cents what the claim is worth. assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -82,6 +83,7 @@ CREATE TABLE dead_letters (
     reason      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
+    chance      INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,
     assignee    TEXT NOT NULL,
@@ -93,9 +95,9 @@ CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list; the first has what filters and counts ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, assignee,
-    follow_up);
+-- One for each order of a list; the first has what filters, counts and the order by urgency ask for beside.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, deadline,
+    chance, subject, assignee, follow_up);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 

@@ -83,7 +83,7 @@ const (
 	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
 	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.body
+SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.chance, d.body
 FROM asked a CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
@@ -132,9 +132,10 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 	return w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
+		var chance *int64
 		var state string
 		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &letter)
+		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &chance, &letter)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter)
+			h.DeadLetter, err = readLetter(*letter, *chance)
 		}
 		return err
 	}, args...)
@@ -176,11 +177,12 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-func readLetter(body string) (*journal.DeadLetter, error) {
+func readLetter(body string, chance int64) (*journal.DeadLetter, error) {
 	d := &journal.DeadLetter{}
 	if err := json.Unmarshal([]byte(body), d); err != nil {
 		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
 	}
+	d.Chance = chance
 	return d, nil
 }
 
@@ -199,10 +201,12 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if l.Filter != nil {
-		of := w.finds(deadletter.OpenQuery(*l.Filter, l.Through))
+		p := deadletter.OpenQuery(*l.Filter, l.Through)
+		of := w.finds(p)
 		of.and("d.state = 'open'")
-		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+
-			orders[deadletter.ByDeadline].by+" LIMIT ?", append(of.args, journal.MostBulkItems),
+		by, args := order(&of, p)
+		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+by+" LIMIT ?",
+			append(append(of.args, args...), journal.MostBulkItems),
 			func(scan scanner, record *int64) error { return scan(record) })
 		if err != nil {
 			return err

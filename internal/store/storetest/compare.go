@@ -227,7 +227,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 		}
 	}
 	f := journal.DeadLetterFilter{
-		State: rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered",
+		Now: o.now, State: rapid.SampledFrom([]string{"all", "all", "", "open", "reprocessing", "discarded", "recovered",
 			"superseded"}).Draw(r, "of state"),
 		Policy:      rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "of policy"),
 		Team:        rapid.SampledFrom(oracleTeams).Draw(r, "of team"),

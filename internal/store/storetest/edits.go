@@ -81,7 +81,10 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil); err == nil {
 		t.Error("a rebuild that was cut off before its last step mended the sums")
 	}
-	for _, damage := range []string{
+	testkit.Must(t, s.Weigh(t.Context(), func(*journal.Fingerprint, string) float64 { return 0.9 }))
+	before, _, err := s.DeadLettersOpen(t.Context(), journal.DeadLetterFilter{}, 0, 9)
+	testkit.Must(t, err)
+	for i, damage := range []string{
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
 		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
@@ -89,6 +92,10 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 		Verify(t, s)
+		if after, _, err := s.DeadLettersOpen(t.Context(), journal.DeadLetterFilter{}, 0, 9); i == 0 {
+			testkit.Must(t, err)
+			wantSame(t, "what is open, with its chances,", after, before)
+		}
 	}
 	head, _ := recall(t, s)
 	exec("UPDATE records SET at = at + 1 WHERE record = 5")
@@ -100,7 +107,7 @@ func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
 		t.Errorf("the head is %+v after a rebuild that was refused, want %+v", now, head)
 	}
 	testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), true, nil, nil))
-	head, err := s.Head(t.Context())
+	head, err = s.Head(t.Context())
 	testkit.Must(t, err)
 	last, err := s.Records(t.Context(), journal.RecordFilter{}, head.Record-1, 1)
 	testkit.Must(t, err)
@@ -256,7 +263,7 @@ var tables = []struct {
 	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, message INT, messages BLOB, letgo TEXT, hash BLOB")},
 	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, probed_at IDLE")},
 	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
-	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, deadline INT, cents INT, body JSON")},
+	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, chance IDLE, deadline INT, cents INT, assignee TEXT, follow_up INT, body JSON")},
 	{"answered", "first", columnsOf("first INT, last INT, until INT")},
 	{"sums", "slot, name, policy, cause, destination, bucket", columnsOf("slot INT, name TEXT, policy TEXT, cause TEXT, destination TEXT, bucket INT, n INT")},
 	{"fingerprints", "id", columnsOf("id TEXT, policy TEXT, reason TEXT, classification TEXT, pattern TEXT, first_seen INT, last_seen INT, began IDLE, prior IDLE, told IDLE")},
@@ -306,7 +313,7 @@ func edits(body string) (all []edit) {
 		{"an erased record put in", "INSERT INTO records SELECT 7, kind, subject, at, body FROM records WHERE record = 3"},
 		{"a link put in", "INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"},
 		{"a subject put in", "INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"},
-		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1"},
+		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, chance, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1"},
 		{"a sum put in", "INSERT INTO sums VALUES (1, 'closed', 'x', '', '', 0, 7)"},
 		{"a cause put in", "INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, began, prior, told, news FROM fingerprints LIMIT 1"},
 		{"a run of what was answered put in", "INSERT INTO answered VALUES (7, 8, 0)"},

@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps that there are, the more frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase", "weigh"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -121,6 +121,11 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		through := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through")
 		_, _, err = testkit.PurgeAt(ctx, o.both, o.now, rapid.Int64Range(0, through).Draw(r, "after"), through,
 			rapid.IntRange(1, 30).Draw(r, "at most"))
+	case "weigh":
+		most := rapid.Float64Range(0, 0.99).Draw(r, "chance")
+		err = o.both.Weigh(ctx, func(cause *journal.Fingerprint, destination string) float64 {
+			return most / float64(1+len(cause.Reason)+len(destination))
+		})
 	case "erase":
 		_, err = o.journal.Erase(ctx, o.both, journal.Erasure{Subject: of, Reason: "x", By: text().Draw(r, "by")})
 	case "arrive":
@@ -236,7 +241,7 @@ func (o *oracle) deliver(ctx context.Context, r *rapid.T) error {
 // start a bulk run, now and then with an id that is known.
 func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	f := o.drawFilter(r)
-	f.State = ""
+	f.State, f.Now = "", time.Time{}
 	id := fmt.Sprint(o.policy, "/", rapid.IntRange(0, 4).Draw(r, "id"))
 	action := rapid.SampledFrom([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}).Draw(r, "action")
 	run := journal.BulkRun{ID: id, Action: action, Filter: f, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),

@@ -84,6 +84,7 @@ var (
 		{"large batches", testLarge},
 		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
+		{"what is urgent comes first", testUrgent},
 	}
 	archived = []test{
 		{"dead letters in pages", testLetterPages},

@@ -1,0 +1,129 @@
+package storetest
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
+)
+
+// urgentCase is a dead letter with what decides when its turn comes.
+type urgentCase struct {
+	id       string
+	deadline time.Time // the zero time for none
+	cents    int64
+	chance   string // a decimal number; empty where nothing is known
+}
+
+// class of a case: its deadline has passed, is within a day, within three, or later or never.
+func (c *urgentCase) class(now time.Time) int {
+	left := c.deadline.Sub(now)
+	switch {
+	case c.deadline.IsZero(), left > 72*time.Hour:
+		return 4
+	case left > 24*time.Hour:
+		return 3
+	case left > 0:
+		return 2
+	}
+	return 1
+}
+
+// worth is what a retry is expected to bring: half of the amount where nothing is known.
+func (c *urgentCase) worth() *big.Rat {
+	chance := big.NewRat(1, 2)
+	if c.chance != "" {
+		chance.SetString(c.chance)
+	}
+	return chance.Mul(chance, big.NewRat(c.cents, 100))
+}
+
+// testUrgent holds the list's own order, and that of a bulk run, against the rule, over 10,000 cases: as of the first page's
+// instant, while the clock goes on.
+func testUrgent(t *testing.T, s Store) {
+	ctx, now, random := t.Context(), at(0).Add(100*time.Hour), rand.New(rand.NewPCG(70, 3))
+	near := []time.Duration{0, 24 * time.Hour, 72 * time.Hour}
+	destinations, chances := []string{"", "unimed", "tiss"}, map[[2]string]string{}
+	var cases []urgentCase
+	for len(cases) < 10_000 {
+		var lookups []journal.Lookup
+		var attempts []journal.Attempt
+		for range 250 {
+			n := len(cases)
+			of, a := letterNumber(n, n)
+			c := urgentCase{id: a.DeadLetter}
+			switch random.IntN(4) {
+			case 0:
+				c.deadline = now.Add(near[random.IntN(3)] + time.Duration(random.IntN(3)-1)*time.Millisecond)
+			case 1, 2:
+				c.deadline = now.Add(time.Duration(random.IntN(240)-120) * time.Hour)
+			}
+			c.cents = []int64{0, 1, int64(random.IntN(2000)), random.Int64N(1e13)}[random.IntN(4)]
+			a.Deadline, a.Destination, a.Error = c.deadline, destinations[random.IntN(3)], letterErrors[random.IntN(4)]
+			a.Context = decision.Context{{Variable: "amount", Type: decision.ContextMoney, Value: decision.Amount(c.cents)}}
+			a.Fingerprint = journal.FingerprintOf(of.Policy, &a).ID
+			key := [2]string{a.Fingerprint, a.Destination}
+			if _, known := chances[key]; !known {
+				chances[key] = []string{"", "0.001", "0.083", "0.5", "0.999"}[random.IntN(5)]
+			}
+			c.chance = chances[key]
+			cases, lookups, attempts = append(cases, c), append(lookups, journal.Lookup{Subject: of}), append(attempts, a)
+		}
+		must(t, s, lookups, func(x *transaction) {
+			for i, a := range attempts {
+				a.Number = 1
+				x.attempt(i, a)
+			}
+		})
+	}
+	testkit.Must(t, s.Weigh(ctx, func(cause *journal.Fingerprint, destination string) (chance float64) {
+		known, is := chances[[2]string{cause.ID, destination}]
+		if !is || cause.Policy == "" || cause.Reason == "" {
+			t.Errorf("a chance is asked for of %+v at %q", cause, destination)
+		}
+		_, _ = fmt.Sscan(known, &chance) // none is 0
+		return chance
+	}))
+	slices.SortStableFunc(cases, func(a, b urgentCase) int {
+		if n := a.class(now) - b.class(now); n != 0 {
+			return n
+		}
+		return b.worth().Cmp(a.worth())
+	})
+	n, cursor, records := 0, "", []int64{}
+	for later := now; ; later = later.Add(time.Hour) {
+		page, next, err := s.DeadLetterPage(ctx, journal.DeadLetterFilter{Now: later}, cursor, 173)
+		testkit.Must(t, err)
+		for i := range page {
+			if page[i].ID != cases[n].id {
+				t.Fatalf("number %d is %+v with the chance %d, want %+v", n, page[i].DeadLetter, page[i].Chance, cases[n])
+			}
+			records = append(records, page[i].Record)
+			n++
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	head, histories := recall(t, s, journal.Lookup{Run: "none", Filter: &journal.DeadLetterFilter{Now: now}, Through: 1 << 40})
+	if n != len(cases) || !slices.Equal(histories[0].Found, records) {
+		t.Errorf("%d of %d are listed; a run takes them in another order: %t", n, len(cases), !slices.Equal(histories[0].Found, records))
+	}
+	testkit.Must(t, s.Weigh(ctx, func(*journal.Fingerprint, string) float64 { return 0.7 }))
+	items, _, err := s.DeadLettersOpen(ctx, journal.DeadLetterFilter{}, 0, len(cases))
+	testkit.Must(t, err)
+	for i := range items {
+		if items[i].Chance != 700 {
+			t.Fatalf("after it was learnt anew the chance of %d is %d", items[i].Record, items[i].Chance)
+		}
+	}
+	if now, _ := recall(t, s); now != head {
+		t.Errorf("what is learnt is no record, and yet the head is %+v, was %+v", now, head)
+	}
+}

@@ -34,9 +34,9 @@ type Store interface {
 type Reader interface {
 	// Story is everything that is remembered of a subject; false where that is nothing.
 	Story(ctx context.Context, s Subject) (Story, bool, error)
-	// PendingRetries are the retries of a policy (all where it is empty) that lie ahead or are due, the
-	// earliest first, after a given one (nil: from the first on), at most limit.
-	PendingRetries(ctx context.Context, policy string, after *PendingRetry, limit int) ([]PendingRetry, error)
+	// PendingRetries are the subjects whose retry lies ahead or is due, from behind a key on, at most limit. Its cost grows
+	// with how many subjects there are.
+	PendingRetries(ctx context.Context, after int64, limit int) ([]KeyedState, error)
 	// Named are the subjects with that part in their id, as it stands or in capitals, the newest first, at most limit. Its
 	// cost grows with how many subjects there are.
 	Named(ctx context.Context, part string, limit int) ([]Subject, error)
@@ -213,15 +213,6 @@ func (s *Story) Context() decision.Context {
 	return nil
 }
 
-// PendingRetry is a retry that lies ahead or is due.
-type PendingRetry struct {
-	Subject       Subject
-	Key           int64 // of the subject in the store
-	NextRetryTime time.Time
-	RetryCount    int64
-	State         State
-}
-
 // SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
 type SubjectState struct {
 	// Attempts made, revisions not counted: the last attempt's number.
@@ -257,11 +248,6 @@ func (s *KeyedState) destination() string {
 		return s.State.Held[0].Destination
 	}
 	return ""
-}
-
-// Pending returns when the retry that is waited for is made, and reports whether one is.
-func (s *SubjectState) Pending() (time.Time, bool) {
-	return s.Episode.NextRetryTime, s.Episode.State == Scheduled || s.Episode.State == Reprocessing
 }
 
 // Head is the ledger's end: what the next link continues.

@@ -20,7 +20,7 @@ func table(name string, keys int, columns string) *Table {
 
 // The projections.
 var (
-	SubjectsTable    = table("subjects", 1, "key tenant policy id next_retry last dead_letter destination body")
+	SubjectsTable    = table("subjects", 1, "key tenant policy id last dead_letter destination body")
 	DeadLettersTable = table("dead_letters", 1,
 		"record id subject state policy team reason fingerprint at chance deadline cents assignee follow_up body")
 	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
@@ -50,12 +50,8 @@ func (t *Table) String(r Row) string {
 
 // Row returns the subject's row.
 func (s *KeyedState) Row() Row {
-	var next any
-	if at, waits := s.State.Pending(); waits {
-		next = Milli(at)
-	}
-	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, next, s.State.LastRecord,
-		s.State.Episode.DeadLetter, s.destination(), string(encoded(&s.State))}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, s.State.LastRecord, s.State.Episode.DeadLetter,
+		s.destination(), string(encoded(&s.State))}
 }
 
 // NoDeadline is the column deadline of a dead letter that has none: it is sorted last.

@@ -157,10 +157,12 @@ func (s *stage) tellEpisode(e *journal.Episode) string {
 
 // pending lists the retries that lie ahead or are due.
 func (s *stage) pending(a *arguments) (string, error) {
-	retries, err := s.memory.PendingRetries(s.t.Context(), a.id, nil, 100)
+	retries, err := s.memory.PendingRetries(s.t.Context(), 0, 100)
 	text := ""
 	for _, p := range retries {
-		text += fmt.Sprintf("%s %s retryCount %d, %s, of %s in %s\n", clock(p.NextRetryTime), p.Subject.ID, p.RetryCount, p.State, p.Subject.Policy, p.Subject.Tenant)
+		if e := p.State.Episode; a.id == "" || a.id == p.Subject.Policy {
+			text += fmt.Sprintf("%s %s retryCount %d, %s, of %s in %s\n", clock(e.NextRetryTime), p.Subject.ID, e.Retries, e.State, p.Subject.Policy, p.Subject.Tenant)
+		}
 	}
 	if text == "" {
 		text = "none\n"

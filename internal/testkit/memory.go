@@ -259,17 +259,14 @@ func (m *Memory) Named(ctx context.Context, part string, limit int) ([]journal.S
 }
 
 // PendingRetries implements journal.Reader.
-func (m *Memory) PendingRetries(ctx context.Context, policy string, after *journal.PendingRetry, limit int) ([]journal.PendingRetry, error) {
-	return ask(ctx, m, func() []journal.PendingRetry {
-		var all []journal.PendingRetry
-		for key, s := range m.subjects {
-			at, waits := s.State.Pending()
-			p := journal.PendingRetry{Subject: s.Subject, Key: key, NextRetryTime: at, RetryCount: s.State.Episode.Retries, State: s.State.Episode.State}
-			if waits && (policy == "" || s.Subject.Policy == policy) && (after == nil || byTime(p, *after) > 0) {
-				all = append(all, p)
+func (m *Memory) PendingRetries(ctx context.Context, after int64, limit int) ([]journal.KeyedState, error) {
+	return ask(ctx, m, func() (all []journal.KeyedState) {
+		for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
+			s := m.subjects[key]
+			if state := s.State.Episode.State; key > after && (state == journal.Scheduled || state == journal.Reprocessing) {
+				all = append(all, *s)
 			}
 		}
-		slices.SortFunc(all, byTime)
 		return first(all, limit)
 	})
 }
@@ -284,10 +281,6 @@ func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (jour
 		}
 		return m.head
 	})
-}
-
-func byTime(a, b journal.PendingRetry) int {
-	return cmp.Or(a.NextRetryTime.Compare(b.NextRetryTime), cmp.Compare(a.Key, b.Key))
 }
 
 // Transactions are the calls of Transact so far, each once it returned.

@@ -61,27 +61,10 @@ func readKeyed(scan scanner, k *journal.KeyedState) error {
 }
 
 // PendingRetries implements journal.Reader.
-func (r *Reader) PendingRetries(
-	ctx context.Context, policy string, after *journal.PendingRetry, limit int,
-) ([]journal.PendingRetry, error) {
-	var w where
-	w.and("next_retry IS NOT NULL")
-	if after != nil {
-		w.and("(next_retry, key) > (?, ?)", journal.Milli(after.NextRetryTime), after.Key)
-	}
-	w.is("policy", policy)
-	query := selectStates + w.String() + " ORDER BY next_retry, key LIMIT ?"
-	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.PendingRetry, error) {
-		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, p *journal.PendingRetry) error {
-			var k journal.KeyedState
-			if err := readKeyed(scan, &k); err != nil {
-				return err
-			}
-			e := &k.State.Episode
-			*p = journal.PendingRetry{Subject: k.Subject, Key: k.Key, NextRetryTime: e.NextRetryTime, RetryCount: e.Retries,
-				State: e.State}
-			return k.Unreadable
-		})
+func (r *Reader) PendingRetries(ctx context.Context, after int64, limit int) ([]journal.KeyedState, error) {
+	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.KeyedState, error) {
+		return collect(s, selectStates+" WHERE key > ? AND body -> 'episode' ->> 'state' IN ('scheduled', 'reprocessing') "+
+			"ORDER BY key LIMIT ?", []any{after, max(limit, 0)}, readKeyed)
 	})
 }
 

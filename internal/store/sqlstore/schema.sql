@@ -53,21 +53,18 @@ CREATE TABLE identity_key (
 
 -- What follows is derived from the records above; `audit verify` holds it against them, `journal rebuild` makes it anew.
 
--- A subject's state. next_retry, last, dead_letter and destination are what of the body is sought by.
+-- A subject's state. last, dead_letter and destination are what of the body is sought by.
 CREATE TABLE subjects (
     key         INT  NOT NULL PRIMARY KEY,
     tenant      TEXT NOT NULL,
     policy      TEXT NOT NULL,
     id          TEXT NOT NULL,
-    next_retry  INT, -- null where no retry is waited for
     last        INT  NOT NULL,
     dead_letter TEXT NOT NULL,
     destination TEXT NOT NULL, -- that it is, or is held for; empty for none
     body        JSON NOT NULL,
     UNIQUE (id, policy, tenant)
 )STRICT;
-
-CREATE INDEX subjects_pending ON subjects (next_retry, key) WHERE next_retry IS NOT NULL;
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 

@@ -274,8 +274,8 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 
 // What a newer row changes in the one that is there.
 const (
-	replaceSubject = "id = excluded.id, next_retry = excluded.next_retry, last = excluded.last," +
-		" dead_letter = excluded.dead_letter, destination = excluded.destination, body = excluded.body"
+	replaceSubject = "id = excluded.id, last = excluded.last, dead_letter = excluded.dead_letter," +
+		" destination = excluded.destination, body = excluded.body"
 	replaceDeadLetter = "id = excluded.id, state = excluded.state," +
 		" deadline = excluded.deadline, assignee = excluded.assignee, follow_up = excluded.follow_up, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"

@@ -262,7 +262,7 @@ var tables = []struct {
 	{"records", "record", columnsOf("record INT, kind TEXT, subject INT, at INT, body JSON")},
 	{"ledger", "number", columnsOf("number INT, at INT, first INT, digests BLOB, answered TEXT, message INT, messages BLOB, letgo TEXT, hash BLOB")},
 	{"ledger_head", "one", columnsOf("link INT, record INT, subject IDLE, message INT, hash BLOB, at INT, probed_at IDLE")},
-	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, next_retry NULL, last INT, dead_letter TEXT, body JSON")},
+	{"subjects", "key", columnsOf("key INT, tenant TEXT, policy TEXT, id TEXT, last INT, dead_letter TEXT, body JSON")},
 	{"dead_letters", "record", columnsOf("record INT, id TEXT, subject INT, state TEXT, policy TEXT, team TEXT, reason TEXT, fingerprint TEXT, at INT, chance IDLE, deadline INT, cents INT, assignee TEXT, follow_up INT, body JSON")},
 	{"answered", "first", columnsOf("first INT, last INT, until INT")},
 	{"sums", "slot, name, policy, cause, destination, bucket", columnsOf("slot INT, name TEXT, policy TEXT, cause TEXT, destination TEXT, bucket INT, n INT")},
@@ -285,7 +285,7 @@ func columnsOf(all string) (columns []column) {
 
 // edits are all that are played.
 func edits(body string) (all []edit) {
-	to := map[string]string{"INT": "%s + 1000000", "TEXT": "%s || 'x'", "BLOB": "digests", "JSON": body, "NULL": "1", "IDLE": "%s + 1", "IDLETEXT": "%s || 'x'"}
+	to := map[string]string{"INT": "%s + 1000000", "TEXT": "%s || 'x'", "BLOB": "digests", "JSON": body, "IDLE": "%s + 1", "IDLETEXT": "%s || 'x'"}
 	for _, table := range tables {
 		for _, end := range []string{"", " DESC"} {
 			some := ""
@@ -312,7 +312,7 @@ func edits(body string) (all []edit) {
 		{"a purged record put in", "INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"},
 		{"an erased record put in", "INSERT INTO records SELECT 7, kind, subject, at, body FROM records WHERE record = 3"},
 		{"a link put in", "INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"},
-		{"a subject put in", "INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', next_retry, last, dead_letter, destination, body FROM subjects LIMIT 1"},
+		{"a subject put in", "INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', last, dead_letter, destination, body FROM subjects LIMIT 1"},
 		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, chance, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1"},
 		{"a sum put in", "INSERT INTO sums VALUES (1, 'closed', 'x', '', '', 0, 7)"},
 		{"a cause put in", "INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, began, prior, told, news FROM fingerprints LIMIT 1"},

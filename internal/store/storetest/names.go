@@ -37,12 +37,6 @@ func testNames(t *testing.T, s Store) {
 			t.Errorf("%q was not found again", of)
 		}
 	}
-	for _, name := range names {
-		p, err := s.PendingRetries(t.Context(), name, nil, 2)
-		if err != nil || len(p) != 1 || p[0].Subject.Policy != name {
-			t.Errorf("the pending retries of %q are %v (%v)", name, p, err)
-		}
-	}
 	var all strings.Builder
 	for c := rune(1); c <= 0x10ffff; c++ {
 		if c < 0xd800 || c > 0xdfff {

@@ -36,18 +36,13 @@ func (r *Reader) Story(ctx context.Context, of journal.Subject) (story journal.S
 		if found = key != 0; err != nil || !found {
 			return err
 		}
-		story, err = s.tell(key, of)
+		records, err := s.entries("WHERE r.subject = ? ORDER BY r.record", key)
+		if err == nil {
+			story, err = journal.Tell(of, records)
+		}
 		return err
 	})
 	return story, found && err == nil, err
-}
-
-func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err error) {
-	records, err := s.entries("WHERE r.subject = ? ORDER BY r.record", key)
-	if err != nil {
-		return story, err
-	}
-	return journal.Tell(of, records)
 }
 
 const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"

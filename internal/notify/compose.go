@@ -56,7 +56,7 @@ func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter
 
 // withOpen returns a notice that says how many dead letters of the team are open, without their causes.
 func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 1)
+	open, err := l.Store.OpenDeadLetters(ctx, team, 0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 
 // digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
+	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
 		l.now.Add(toldBefore-l.Retention))
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,26 +115,26 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		return nil, nil
 	}
 	slices.Sort(keys)
-	in := make([]string, len(keys))
-	for i, key := range keys {
-		in[i] = strconv.FormatInt(key, 10)
-	}
-	these := "subject IN (" + strings.Join(in, ", ") + ")"
-	records, err := w.signed("WHERE r." + these + " ORDER BY r.record")
-	if err != nil {
-		return nil, err
-	}
 	place := map[int64]int{}
 	for i, key := range keys {
 		place[key] = i
 		all = append(all, journal.Expungeable{Key: key})
+	}
+	for n := len(keys); n&(n-1) != 0; n++ { // few statements are kept: of 1, 2, 4, 8 … keys
+		keys = append(keys, keys[0])
+	}
+	var these where
+	oneOf(&these, "d.subject", keys)
+	records, err := w.signed(strings.ReplaceAll(these.String(), "d.", "r.")+" ORDER BY r.record", these.args...)
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range records {
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
 	err = w.each("SELECT d.subject, r.state, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided "+
-		"FROM dead_letters d JOIN bulk_items i ON i.record = d.record JOIN bulk_runs r ON r.id = i.run WHERE d."+these,
+		"FROM dead_letters d JOIN bulk_items i ON i.record = d.record JOIN bulk_runs r ON r.id = i.run"+these.String(),
 		func(scan scanner) error {
 			var key int64
 			var state journal.BulkState
@@ -147,7 +146,7 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 				s.Run = max(s.Run, i.Run)
 			}
 			return err
-		})
+		}, these.args...)
 	for i := range all {
 		slices.SortFunc(all[i].Items, func(a, b journal.BulkItem) int {
 			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Number, b.Number))
